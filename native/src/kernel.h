@@ -1,0 +1,55 @@
+/* The part of the kernel's interface that we use; the same on both architectures. */
+
+enum { EPERM = 1, ENOENT = 2, EIO = 5, ENOEXEC = 8, ECHILD = 10, EINVAL = 22 };
+
+enum {
+	SIGHUP = 1, SIGINT = 2, SIGQUIT = 3, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17, SIGPWR = 30,
+	SIG_BLOCK_MASK = 0, SIG_UNBLOCK_MASK = 1, SIG_SET_MASK = 2,
+};
+typedef uint64_t signal_set;
+#define ALL_SIGNALS (~(signal_set)0)
+
+struct signal_action {
+	uint64_t handler, flags, restorer;
+	signal_set mask;
+};
+
+struct signal_info {
+	int32_t signal, error, code, padding;
+	int32_t sender; /* 0 where the sender is outside our PID namespace */
+	int32_t rest[27];
+};
+
+struct resource_limit {
+	uint64_t soft, hard;
+};
+enum { RLIMIT_CPU = 0, RLIMIT_FSIZE = 1, RLIMIT_CORE = 4, RLIMIT_NOFILE = 7 };
+
+struct resource_usage {
+	int64_t user_seconds, user_microseconds;
+	int64_t system_seconds, system_microseconds;
+	int64_t max_rss_kb;
+	int64_t rest[13];
+};
+#define RUSAGE_CHILDREN (-1)
+
+struct directory_entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+enum { PR_SET_PDEATHSIG = 1, PR_SET_CHILD_SUBREAPER = 36 };
+enum { WNOHANG = 1 };
+enum { F_DUPFD_CLOEXEC = 1030 };
+enum { O_RDONLY = 0, O_WRONLY = 1, O_CLOEXEC = 02000000 };
+#define AT_FDCWD (-100)
+
+enum { CLONE_NEWNS = 0x00020000, CLONE_NEWUSER = 0x10000000, CLONE_NEWPID = 0x20000000 };
+enum { MS_NOSUID = 2, MS_NODEV = 4, MS_NOEXEC = 8, MS_REC = 0x4000, MS_PRIVATE = 0x40000 };
+
+/* A wait status: the low 7 bits are the signal that ended it, the next byte is the exit code. */
+static int death_signal(int wait_status) { return wait_status & 0x7f; }
+static int exit_code(int wait_status) { return (wait_status >> 8) & 0xff; }

@@ -1,0 +1,125 @@
+/* The command line; native/README.md describes it. */
+
+enum level { LEVEL_NONE, LEVEL_GROUP, LEVEL_PID, LEVEL_AUTO };
+enum { LIMITS_MAX = 8, CGROUPS_MAX = 8 };
+
+struct limit {
+	int resource;
+	uint64_t value;
+};
+
+struct options {
+	int parent;    /* 0: not checked */
+	int status_fd; /* -1: none */
+	enum level level;
+	bool on_terminal;
+	bool merge_output;
+	bool keep_leftovers;
+	struct limit limits[LIMITS_MAX];
+	int limit_count;
+	const char *cgroups[CGROUPS_MAX];
+	int cgroup_count;
+	char **path_and_argv; /* PATH ARGV0 ARGS... and a null */
+	char **environment;
+};
+
+static bool parse_level(const char *name, enum level *level)
+{
+	if (same(name, "none"))
+		*level = LEVEL_NONE;
+	else if (same(name, "group"))
+		*level = LEVEL_GROUP;
+	else if (same(name, "pid"))
+		*level = LEVEL_PID;
+	else if (same(name, "auto"))
+		*level = LEVEL_AUTO;
+	else
+		return false;
+	return true;
+}
+
+static bool parse_limit(const char *text, struct options *options)
+{
+	const char *value;
+	struct limit limit;
+	if ((value = after(text, "cpu=")))
+		limit.resource = RLIMIT_CPU;
+	else if ((value = after(text, "fsize=")))
+		limit.resource = RLIMIT_FSIZE;
+	else if ((value = after(text, "nofile=")))
+		limit.resource = RLIMIT_NOFILE;
+	else
+		return false;
+	if (options->limit_count == LIMITS_MAX || !parse_number(value, &limit.value))
+		return false;
+	options->limits[options->limit_count++] = limit;
+	return true;
+}
+
+static bool parse_small_number(const char *text, int *number)
+{
+	uint64_t value;
+	if (!parse_number(text, &value) || value > INT32_MAX)
+		return false;
+	*number = (int)value;
+	return true;
+}
+
+static bool parse_value(char option, char *value, struct options *options)
+{
+	switch (option) {
+	case 'p':
+		return parse_small_number(value, &options->parent);
+	case 'f':
+		return parse_small_number(value, &options->status_fd);
+	case 'i':
+		return parse_level(value, &options->level);
+	case 'l':
+		return parse_limit(value, options);
+	case 'c':
+		if (options->cgroup_count == CGROUPS_MAX)
+			return false;
+		options->cgroups[options->cgroup_count++] = value;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool parse_flag(char option, struct options *options)
+{
+	switch (option) {
+	case 't':
+		return options->on_terminal = true;
+	case 'm':
+		return options->merge_output = true;
+	case 'k':
+		return options->keep_leftovers = true;
+	default:
+		return false;
+	}
+}
+
+/* Fills in what it understood even where it fails, so that -f is known for the complaint. */
+static bool parse_options(char **argument, struct options *options)
+{
+	for (; *argument && !same(*argument, "--"); argument++) {
+		char *text = *argument;
+		if (text[0] != '-' || !text[1] || text[2])
+			return false;
+		if (parse_flag(text[1], options))
+			continue;
+		if (!argument[1] || !parse_value(text[1], argument[1], options))
+			return false;
+		argument++;
+	}
+	if (!argument[0] || !argument[1] || !argument[2])
+		return false;
+	options->path_and_argv = argument + 1;
+	/* A PID namespace cannot be left behind: its processes die with its pid 1. */
+	if (options->keep_leftovers && options->level == LEVEL_PID)
+		return false;
+	if (options->keep_leftovers && options->level == LEVEL_AUTO)
+		options->level = LEVEL_GROUP;
+	return true;
+}

@@ -1,0 +1,103 @@
+// The dependency direction between the folders of src/, and no cycles. Type-only imports count too.
+// Usage: node scripts/check-imports.mjs [SRC_FOLDER]
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseSync } from "oxc-parser";
+
+/** What each folder may import besides itself. "*" is composition: anything. */
+const allowed = {
+  model: [],
+  define: ["model"],
+  process: ["model"],
+  redact: ["model"],
+  llm: ["model"],
+  wire: ["model"],
+  record: ["model", "redact"],
+  tools: ["model", "process"],
+  show: ["model", "record"],
+  sessions: ["model", "record"],
+  govern: ["model", "record"],
+  submit: ["model", "define", "record", "sessions"],
+  trigger: ["model", "record", "submit"],
+  dispatch: ["model", "record", "govern"],
+  execute: ["model", "process", "redact", "llm", "tools", "wire"],
+  serve: ["model", "wire", "submit", "dispatch", "show", "sessions", "govern", "trigger"],
+  cli: "*",
+  "": "*",
+};
+/** Packages a folder may use where that is restricted. */
+const packages = { model: ["zod", "node:stream"] };
+
+const src = resolve(process.argv[2] ?? join(dirname(dirname(fileURLToPath(import.meta.url))), "src"));
+const faults = [];
+const graph = new Map();
+
+for (const file of walk(src)) {
+  const from = folderOf(file);
+  const imports = importsOf(file);
+  graph.set(file, []);
+  for (const specifier of imports) {
+    if (!specifier.startsWith(".")) {
+      const only = packages[from];
+      if (only && !only.includes(specifier)) report(file, `${from}/ may not import ${specifier}`);
+      continue;
+    }
+    const target = resolve(dirname(file), specifier);
+    graph.get(file).push(target);
+    const to = folderOf(target);
+    const rule = allowed[from];
+    if (rule === undefined) report(file, `folder ${from}/ has no rule in scripts/check-imports.mjs`);
+    else if (rule !== "*" && to !== from && !rule.includes(to)) report(file, `${from}/ may not import ${to || "src"}/ (${specifier})`);
+  }
+}
+findCycles();
+
+if (graph.size === 0) faults.push(`no source files under ${src}`);
+for (const fault of faults) process.stderr.write(`${fault}\n`);
+process.stderr.write(`${graph.size} files read, ${faults.length} violations\n`);
+process.exit(faults.length === 0 ? 0 : 1);
+
+function report(file, what) {
+  faults.push(`${relative(dirname(src), file)}: ${what}`);
+}
+
+function folderOf(file) {
+  const parts = relative(src, file).split("/");
+  return parts.length === 1 ? "" : parts[0];
+}
+
+function* walk(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) yield* walk(path);
+    // tests may reach across: they compose
+    else if (/\.tsx?$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) yield path;
+  }
+}
+
+function importsOf(file) {
+  const { module, errors } = parseSync(file, readFileSync(file, "utf8"));
+  if (errors.length > 0) report(file, `cannot be parsed: ${errors[0].message}`);
+  const text = readFileSync(file, "utf8");
+  return [
+    ...module.staticImports.map((i) => i.moduleRequest.value),
+    ...module.staticExports.flatMap((e) => e.entries.flatMap((x) => (x.moduleRequest ? [x.moduleRequest.value] : []))),
+    ...module.dynamicImports.map((i) => text.slice(i.moduleRequest.start, i.moduleRequest.end).replaceAll(/^["'`]|["'`]$/g, "")),
+  ];
+}
+
+function findCycles() {
+  const state = new Map();
+  const visit = (file, path) => {
+    if (state.get(file) === "done" || !graph.has(file)) return;
+    const at = path.indexOf(file);
+    if (at >= 0) {
+      faults.push(`import cycle: ${[...path.slice(at), file].map((f) => relative(src, f)).join(" -> ")}`);
+      return;
+    }
+    for (const next of graph.get(file)) visit(next, [...path, file]);
+    state.set(file, "done");
+  };
+  for (const file of graph.keys()) visit(file, []);
+}

@@ -1,0 +1,93 @@
+// Bundles src/ into dist/. Every dynamic import of our own becomes a bundle of its own, so that a command
+// loads only what it uses: start-up time is a feature.
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, join, relative, resolve } from "node:path";
+
+/** @param {string} root */
+export async function ensureBuilt(root) {
+  const stampFile = join(root, "dist", ".stamp");
+  const stamp = sourceStamp(root);
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
+  await build(root);
+  writeFileSync(stampFile, stamp);
+}
+
+/** @param {string} root */
+export async function build(root) {
+  const { build: esbuild } = await import("esbuild");
+  const dist = join(root, "dist");
+  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(dist);
+  const version = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
+  const common = {
+    absWorkingDir: root,
+    bundle: true,
+    platform: "node",
+    target: "node20.19",
+    external: ["@photostructure/sqlite", "esbuild"],
+    define: { DROVER_VERSION: JSON.stringify(version) },
+    legalComments: "none",
+    logLevel: "warning",
+  };
+
+  const pending = ["src/cli/main.ts", "src/cli/exec.ts"];
+  const done = new Map();
+  while (pending.length > 0) {
+    const entry = pending.pop();
+    if (done.has(entry)) continue;
+    done.set(entry, chunkName(entry));
+    await esbuild({
+      ...common,
+      entryPoints: [entry],
+      outfile: join(dist, chunkName(entry)),
+      format: "cjs",
+      minifySyntax: true,
+      minifyWhitespace: true,
+      plugins: [lazyChunks(root, (file) => pending.push(file))],
+    });
+  }
+  await esbuild({
+    ...common,
+    entryPoints: ["src/index.ts"],
+    outfile: join(dist, "index.mjs"),
+    format: "esm",
+    banner: { js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);' },
+  });
+}
+
+/** src/cli/runs-list.ts -> cli-runs-list.cjs */
+function chunkName(entry) {
+  return `${relative("src", entry).replace(/\.ts$/, "").replaceAll("/", "-")}.cjs`;
+}
+
+function lazyChunks(root, found) {
+  return {
+    name: "lazy-chunks",
+    setup(builder) {
+      builder.onResolve({ filter: /^\.{1,2}\// }, (args) => {
+        if (args.kind !== "dynamic-import") return undefined;
+        const file = relative(root, resolve(args.resolveDir, args.path));
+        found(file);
+        return { path: `./${basename(chunkName(file))}`, external: true };
+      });
+    },
+  };
+}
+
+function sourceStamp(root) {
+  const hash = createHash("sha256");
+  for (const file of ["package.json", "package-lock.json", "scripts/lib/build.mjs", ...walk(join(root, "src"), root)]) {
+    const { mtimeMs, size } = statSync(join(root, file));
+    hash.update(`${file}\0${mtimeMs}\0${size}\n`);
+  }
+  return hash.digest("hex");
+}
+
+function* walk(folder, root) {
+  for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) yield* walk(path, root);
+    else if (entry.name.endsWith(".ts") && !entry.name.endsWith(".test.ts")) yield relative(root, path);
+  }
+}

@@ -1,0 +1,30 @@
+// Installs what package-lock.json names, once: `npm start` needs only the product, `npm test` also the tools.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** @param {string} root @param {"product" | "tools"} want */
+export function ensureInstalled(root, want) {
+  const stampFile = join(root, "node_modules", ".drover-installed");
+  const lock = createHash("sha256").update(readFileSync(join(root, "package-lock.json"))).digest("hex");
+  const have = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
+  if (have === `${lock} tools` || (want === "product" && have === `${lock} product`)) return;
+  process.stderr.write(`Installing ${want === "product" ? "Drover's packages" : "packages and test tools"}...\n`);
+  const args = ["ci", "--no-audit", "--no-fund", ...(want === "product" ? ["--omit=dev"] : [])];
+  run("npm", args, root);
+  writeFileSync(stampFile, `${lock} ${want}`);
+}
+
+/** Runs a program with its output on stderr and ends this process when it fails. */
+export function run(file, args, cwd, env = process.env) {
+  const done = spawnSync(file, args, { cwd, env, stdio: ["ignore", 2, 2] });
+  if (done.error) {
+    process.stderr.write(`Cannot run ${file}: ${done.error.message}\n`);
+    process.exit(1);
+  }
+  if (done.status !== 0) {
+    process.stderr.write(`${file} ${args.join(" ")} failed (${done.signal ?? done.status}).\n`);
+    process.exit(done.status || 1);
+  }
+}

@@ -1,0 +1,14 @@
+// `npm test [-- VITEST ARGS]`: installs the tools, builds, checks, and runs every test.
+import { spawnSync } from "node:child_process";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureBuilt } from "./lib/build.mjs";
+import { ensureInstalled, run } from "./lib/install.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+ensureInstalled(root, "tools");
+await ensureBuilt(root);
+const args = process.argv.slice(2);
+if (args.length === 0) run(process.execPath, ["scripts/check.mjs"], root);
+const vitest = spawnSync(join(root, "node_modules", ".bin", "vitest"), ["run", ...args], { cwd: root, stdio: "inherit" });
+process.exit(vitest.status ?? 1);

@@ -1,0 +1,44 @@
+import { isUtf8 } from "node:buffer";
+import type { ExecRecord } from "../execute/exec.ts";
+import type { Captured, OutputStream } from "../model/process.ts";
+
+/** The result as document 004 names its fields. What the command wrote is here as it wrote it. */
+export function toExecutionJson({ runId, request, result }: ExecRecord) {
+  const { correlation } = request;
+  return {
+    id: runId,
+    command: request.display,
+    workingDirectory: request.command.workingDirectory,
+    exitCode: result.exitCode,
+    signal: result.signal,
+    success: result.success,
+    timedOut: result.timedOut,
+    startTime: result.startTime.toISOString(),
+    endTime: result.endTime.toISOString(),
+    durationMs: result.durationMs,
+    ...stream("stdout", result.stdout),
+    ...stream("stderr", result.stderr),
+    truncated: result.stdout.truncated || result.stderr.truncated,
+    isolation: result.isolation,
+    leftovers: result.leftovers,
+    error: result.error && { code: result.error.code, message: result.error.message },
+    resources: result.resources,
+    correlationIds: {
+      runId: request.parentRunId ?? runId,
+      sessionId: correlation.session_id,
+      taskId: correlation.task_id,
+      stepId: correlation.step_id,
+      toolCallId: correlation.tool_call_id,
+      worktreeId: correlation.worktree_id,
+      repoSha: correlation.repo_sha,
+    },
+  };
+}
+
+function stream(name: OutputStream, kept: Captured): Record<string, string> {
+  const { head, tail } = kept;
+  const skipped = kept.totalBytes - head.length - tail.length;
+  const mark = kept.truncated ? Buffer.from(`\n[... ${skipped} bytes not kept ...]\n`) : Buffer.alloc(0);
+  const bytes = Buffer.concat([head, mark, tail]);
+  return isUtf8(bytes) ? { [name]: bytes.toString("utf8") } : { [`${name}Base64`]: bytes.toString("base64") };
+}

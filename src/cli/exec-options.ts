@@ -1,0 +1,138 @@
+import type { Config } from "../model/config.ts";
+import { RequestError } from "../model/errors.ts";
+import type { Correlation } from "../model/execution.ts";
+import { type CaptureOptions, environmentModes, isolationLevels, type Limits, type StartOptions } from "../model/process.ts";
+import { type CommandInput, list, type OptionSpec, type ParsedOptions, text, usage } from "./options.ts";
+
+export const execOptions: Record<string, OptionSpec> = {
+  timeout: { value: "S", about: "end it after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)" },
+  cwd: { value: "DIR", about: "run in this directory" },
+  env: { value: "K=V", repeat: true, about: "set a variable (repeatable)" },
+  "env-mode": { value: "MODE", about: "inherit (default), merge or replace: what else the command sees" },
+  shell: { about: "always through /bin/sh -c" },
+  "no-shell": { about: "never through a shell" },
+  isolation: { value: "L", about: "auto (default), none, group, pid or sandbox" },
+  limit: { value: "N=V", repeat: true, about: "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES (k, m, g allowed)" },
+  capture: { value: "MODE", about: "both (default), merged, none or file" },
+  "max-output-kb": { value: "KB", about: "keep this much of each stream: head and tail (default 1024)" },
+  "output-limit": { value: "WHAT", about: "truncate (default), or fail when a stream passes max-output-kb" },
+  spill: { about: "also keep the whole output, redacted, in the state directory's logs/" },
+  leftovers: { value: "WHAT", about: "kill (default) or keep processes that outlive the command" },
+  "run-id": { value: "ID", about: "the run this is part of; inherited from DROVER_RUN_ID" },
+  "session-id": { value: "ID", about: "likewise; inherited, as are the ids below" },
+  "task-id": { value: "ID", about: "" },
+  "step-id": { value: "ID", about: "" },
+  "tool-call-id": { value: "ID", about: "" },
+  "worktree-id": { value: "ID", about: "" },
+  "repo-sha": { value: "SHA", about: "the commit worked on (default: what git has checked out)" },
+};
+
+export function readTimeoutMs(options: ParsedOptions, config: Config): number {
+  const given = text(options, "timeout");
+  if (given === undefined) return config.execution.default_timeout_seconds * 1000;
+  const seconds = given.trim() === "" ? Number.NaN : Number(given);
+  if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000;
+  throw new RequestError({
+    code: "DROVER-USE-005",
+    field: "--timeout",
+    message: `--timeout ${given} is not a positive number of seconds.`,
+    next: "Give a time like --timeout 60 or --timeout 0.5.",
+  });
+}
+
+export function readStartOptions(options: ParsedOptions, config: Config, env: CommandInput["env"]): StartOptions {
+  return {
+    isolation: choice(options, "isolation", ["auto", ...isolationLevels], config.isolation),
+    environment: {
+      ...config.execution.environment,
+      mode: choice(options, "env-mode", environmentModes, config.execution.environment.mode),
+    },
+    parentEnvironment: env,
+    stdin: "inherit",
+    leftovers: choice(options, "leftovers", ["kill", "keep"] as const, "kill"),
+  };
+}
+
+export function readCapture(options: ParsedOptions, config: Config): CaptureOptions {
+  return {
+    mode: choice(options, "capture", ["both", "merged", "none", "file"] as const, "both"),
+    maxBytes: wholeNumber(options, "max-output-kb", config.execution.max_output_kb) * 1024,
+    onLimit: choice(options, "output-limit", ["truncate", "fail"] as const, config.execution.output_limit),
+  };
+}
+
+export function readUseShell(options: ParsedOptions, config: Config): "auto" | boolean {
+  if (options["shell"] && options["no-shell"]) throw usage("--shell and --no-shell exclude each other.", "exec", "--shell");
+  return options["shell"] ? true : options["no-shell"] ? false : config.execution.use_shell;
+}
+
+export function readEnvironment(options: ParsedOptions): Record<string, string> {
+  const pairs = list(options, "env").map((pair): [string, string] => {
+    const equals = pair.indexOf("=");
+    if (equals > 0) return [pair.slice(0, equals), pair.slice(equals + 1)];
+    throw new RequestError({
+      code: "DROVER-USE-009",
+      field: "--env",
+      message: `--env ${pair} is not NAME=VALUE.`,
+      next: "Write it like --env NODE_ENV=test.",
+    });
+  });
+  return Object.fromEntries(pairs);
+}
+
+/** `repo_sha` is filled in by the caller, who knows the repository. */
+export function readCorrelation(options: ParsedOptions, env: CommandInput["env"]): Correlation & { run_id: string | null } {
+  const id = (name: string): string | null => text(options, name) || env[`DROVER_${name.replaceAll("-", "_").toUpperCase()}`] || null;
+  return {
+    run_id: id("run-id"),
+    session_id: id("session-id"),
+    task_id: id("task-id"),
+    step_id: id("step-id"),
+    tool_call_id: id("tool-call-id"),
+    worktree_id: id("worktree-id"),
+    repo_sha: text(options, "repo-sha") || null,
+  };
+}
+
+const limitNames = {
+  cpu: "cpuSeconds",
+  memory: "memoryBytes",
+  processes: "processes",
+  "open-files": "openFiles",
+  "file-size": "fileSizeBytes",
+} as const satisfies Record<string, keyof Limits>;
+
+export function readLimits(options: ParsedOptions): Limits {
+  const limits: Limits = {};
+  for (const given of list(options, "limit")) {
+    const [name = "", value = ""] = given.split("=", 2);
+    const number = /^(\d+)([kmg]?)$/i.exec(value);
+    if (!Object.hasOwn(limitNames, name) || !number) {
+      throw new RequestError({
+        code: "DROVER-USE-010",
+        field: "--limit",
+        message: `--limit ${given} is not one of ${Object.keys(limitNames).join(", ")} with a whole number.`,
+        next: "Write it like --limit memory=512m or --limit cpu=10.",
+      });
+    }
+    const unit = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }[number[2]!.toLowerCase()] ?? 1;
+    // the key was looked up in the table just above
+    limits[limitNames[name as keyof typeof limitNames]] = Number(number[1]) * unit;
+  }
+  return limits;
+}
+
+function choice<const T extends string>(options: ParsedOptions, name: string, choices: readonly T[], otherwise: T): T {
+  const given = text(options, name);
+  if (given === undefined) return otherwise;
+  const found = choices.find((one) => one === given);
+  if (found) return found;
+  throw usage(`--${name} ${given} is not one of ${choices.join(", ")}.`, "exec", `--${name}`);
+}
+
+function wholeNumber(options: ParsedOptions, name: string, otherwise: number): number {
+  const given = text(options, name);
+  if (given === undefined) return otherwise;
+  if (/^[1-9]\d{0,9}$/.test(given)) return Number(given);
+  throw usage(`--${name} ${given} is not a positive whole number.`, "exec", `--${name}`);
+}

@@ -1,0 +1,139 @@
+import { resolve } from "node:path";
+import { readRepoSha } from "../define/repo-sha.ts";
+import { type ExecRecord, type ExecRequest, execOnRecord } from "../execute/exec.ts";
+import { findLocal, type Local, localUser, newLocalIds, openLocalStore } from "../local.ts";
+import { RequestError } from "../model/errors.ts";
+import { parseCommandLine } from "../process/command-line.ts";
+import { currentOwner } from "../record/audit/owner.ts";
+import { createRedactor } from "../redact/redactor.ts";
+import { exitCodeOf, withSignals } from "./exec-end.ts";
+import * as read from "./exec-options.ts";
+import { isClosedPipe, write } from "./io.ts";
+import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { runCommand } from "./run-command.ts";
+
+export const execCommand: CommandSpec = {
+  name: "exec",
+  summary: "run one command, on the record",
+  takes: '"COMMAND" | -- ARGV...',
+  examples: [
+    ['drover exec "npm test" --timeout 60', "a command line; a shell only where it needs one"],
+    ["drover exec -- grep -r 'TODO' src", "exact arguments, never a shell"],
+    ['drover exec "make" --cwd build --env CC=clang --json', "the result as JSON"],
+  ],
+  options: read.execOptions,
+  run: runExec,
+};
+
+/** The cold path: this file and what it imports is one bundle, kept small. */
+export function main(argv: readonly string[]): Promise<never> {
+  return runCommand(execCommand, argv.slice(1));
+}
+
+async function runExec(input: CommandInput): Promise<number> {
+  const { options } = input;
+  const json = options["json"] === true;
+  const local = await findLocal(input.env, input.cwd);
+  const request = readRequest(input, local);
+  const store = local.config.execution.audit.enabled ? await openLocalStore(local) : null;
+  const newId = newLocalIds();
+
+  const record = await withSignals(request, (signal, stop) => {
+    if (!json) request.capture.onOutput = (stream, chunk) => show(stream, chunk, stop);
+    return execOnRecord(
+      request,
+      {
+        store,
+        redactor: createRedactor({ variables: { ...input.env, ...request.command.environment } }),
+        now: () => new Date(),
+        newId,
+        owner: currentOwner(),
+        createdBy: localUser(),
+        ...(store ? { whileRunning: () => sweep(store, local) } : {}),
+      },
+      signal,
+    );
+  });
+  await store?.close();
+  if (json) write(1, `${JSON.stringify(await resultJson(record))}\n`);
+  return exitCodeOf(record, { json, quiet: options["quiet"] === true, recorded: store !== null });
+}
+
+function readRequest(input: CommandInput, local: Local): ExecRequest {
+  const { options, env } = input;
+  const { config, places } = local;
+  const { argv, display } = readCommand(input, read.readUseShell(options, config));
+  const { run_id, ...correlation } = read.readCorrelation(options, env);
+  const capture = read.readCapture(options, config);
+  const cwd = options["cwd"];
+  return {
+    command: {
+      executable: argv[0]!,
+      arguments: argv.slice(1),
+      workingDirectory: typeof cwd === "string" ? resolve(input.cwd, cwd) : input.cwd,
+      environment: read.readEnvironment(options),
+      timeoutMs: read.readTimeoutMs(options, config),
+      limits: read.readLimits(options),
+    },
+    display,
+    options: read.readStartOptions(options, config, env),
+    capture,
+    spillDirectory: options["spill"] || capture.mode === "file" ? resolve(places.stateDirectory, "logs") : null,
+    parentRunId: run_id,
+    correlation: { ...correlation, repo_sha: correlation.repo_sha ?? readRepoSha(places.repository) },
+  };
+}
+
+function readCommand({ positionals, rest, env }: CommandInput, useShell: "auto" | boolean) {
+  if (rest && positionals.length > 0) throw usage("Give either one quoted command or `-- ARGV...`, not both.", "exec");
+  if (positionals.length > 1) {
+    throw new RequestError({
+      code: "DROVER-USE-001",
+      field: "COMMAND",
+      message: `The command is ${positionals.length} words; exec takes one quoted string, or words after --.`,
+      next: `Write drover exec "${positionals.join(" ")}" or drover exec -- ${positionals.join(" ")}`,
+    });
+  }
+  if (rest && useShell !== true) {
+    if (!rest[0]) throw emptyCommand();
+    return { argv: rest, display: rest.map(quoted).join(" ") };
+  }
+  const line = rest ? rest.map(quoted).join(" ") : (positionals[0] ?? "");
+  if (line.trim() === "") throw emptyCommand();
+  const parsed = parseCommandLine(line, useShell, env["PATH"]);
+  return { argv: [parsed.executable, ...parsed.arguments], display: line };
+}
+
+function emptyCommand(): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-002",
+    field: "COMMAND",
+    message: "The command is empty.",
+    next: 'Give one, as in drover exec "echo hello".',
+  });
+}
+
+/** Plain words as they are, others in single quotes: what a person could type again. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void): void {
+  try {
+    write(stream === "stdout" ? 1 : 2, chunk);
+  } catch (error) {
+    if (!isClosedPipe(error)) throw error;
+    stop();
+  }
+}
+
+async function sweep(store: Parameters<typeof import("./sweep.ts").sweepInterrupted>[0], local: Local): Promise<void> {
+  if (!store.hasOpenExecutionsOfOthers()) return;
+  const { sweepInterrupted } = await import("./sweep.ts");
+  await sweepInterrupted(store, local);
+}
+
+async function resultJson(record: ExecRecord) {
+  const { toExecutionJson } = await import("./exec-json.ts");
+  return toExecutionJson(record);
+}

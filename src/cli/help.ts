@@ -1,0 +1,32 @@
+import { type CommandSpec, commonOptions } from "./options.ts";
+import { write } from "./io.ts";
+
+export function showHelp(spec: CommandSpec): number {
+  const options = Object.entries({ ...spec.options, ...commonOptions });
+  const rows = options.map(([name, option]): [string, string] => [
+    `--${name}${option.value === undefined ? "" : ` ${option.value}`}`,
+    option.about,
+  ]);
+  write(
+    1,
+    [
+      `drover ${spec.name}: ${spec.summary}`,
+      "",
+      "Examples",
+      ...columns(spec.examples.map(([command, what]): [string, string] => [command, `# ${what}`])),
+      "",
+      "Usage",
+      `  drover ${spec.name} ${spec.takes} [options]`,
+      "",
+      "Options",
+      ...columns(rows),
+      "",
+    ].join("\n"),
+  );
+  return 0;
+}
+
+export function columns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd());
+}

@@ -1,0 +1,72 @@
+import { RequestError } from "../model/errors.ts";
+import { suggest } from "../model/suggest.ts";
+import { write } from "./io.ts";
+import type { CommandSpec } from "./options.ts";
+import { reportError } from "./report-error.ts";
+import { runCommand } from "./run-command.ts";
+
+declare const DROVER_VERSION: string;
+
+/** Every command, by the words that name it. Each is its own file, loaded when asked for. */
+const commands: Record<string, { about: string; load: () => Promise<CommandSpec> }> = {
+  exec: { about: "run one command, on the record", load: async () => (await import("./exec.ts")).execCommand },
+  "runs list": { about: "what ran, newest first", load: async () => (await import("./runs-list.ts")).runsList },
+  "runs show": { about: "one run with its output", load: async () => (await import("./runs-show.ts")).runsShow },
+  "audit verify": { about: "is the record whole?", load: async () => (await import("./audit-verify.ts")).auditVerify },
+  "audit export": { about: "the record as JSON lines", load: async () => (await import("./audit-export.ts")).auditExport },
+  doctor: { about: "what this machine can do, what is missing", load: async () => (await import("./doctor.ts")).doctor },
+};
+
+export async function main(argv: readonly string[]): Promise<void> {
+  const [first = "", second = ""] = argv;
+  if (first === "--version" || first === "-v") return write(1, `${DROVER_VERSION}\n`);
+  if (first === "" || first === "help" || first === "--help" || first === "-h") return overview();
+  const two = commands[`${first} ${second}`];
+  const one = commands[first];
+  if (two) return runCommand(await two.load(), argv.slice(2));
+  if (one) return runCommand(await one.load(), argv.slice(1));
+  process.exit(reportError(unknownCommand(first, second), argv.includes("--json")));
+}
+
+async function overview(): Promise<void> {
+  const { columns } = await import("./help.ts");
+  write(
+    1,
+    [
+      "Drover runs any agent, anywhere, on the record.",
+      "",
+      "Try",
+      ...columns([
+        ['drover exec "echo hello"', "# run a command"],
+        ["drover runs list", "# see its record"],
+        ["drover audit verify", "# prove that nothing was changed since"],
+      ]),
+      "",
+      "Commands",
+      ...columns(Object.entries(commands).map(([name, { about }]): [string, string] => [name, about])),
+      "",
+      "`drover COMMAND --help` tells more. --version shows the version.",
+      "",
+    ].join("\n"),
+  );
+}
+
+function unknownCommand(first: string, second: string): RequestError {
+  const names = Object.keys(commands);
+  const family = names.filter((name) => name.startsWith(`${first} `));
+  if (family.length > 0) {
+    return new RequestError({
+      code: "DROVER-USE-001",
+      field: first,
+      message: second ? `${first} has no ${second}.` : `${first} needs one more word.`,
+      next: `Try ${family.map((name) => `drover ${name}`).join(" or ")}.`,
+    });
+  }
+  const near = suggest(first, new Set(names.flatMap((name) => [name, name.split(" ")[0]!])));
+  return new RequestError({
+    code: "DROVER-USE-007",
+    field: first,
+    message: `Unknown command ${first}.${near ? ` Did you mean ${near}?` : ""}`,
+    next: "`drover --help` lists the commands.",
+  });
+}

@@ -1,0 +1,106 @@
+import { RequestError } from "../model/errors.ts";
+import { suggest } from "../model/suggest.ts";
+
+/** One command of the command line: what it takes, how it explains itself, what it does. */
+export interface CommandSpec {
+  /** As typed, e.g. "runs list". */
+  name: string;
+  summary: string;
+  /** What stands after the name in the usage line. */
+  takes: string;
+  examples: readonly (readonly [command: string, what: string])[];
+  options: Record<string, OptionSpec>;
+  run(input: CommandInput): Promise<number>;
+}
+
+export interface OptionSpec {
+  /** The placeholder of its value; none for a switch. */
+  value?: string;
+  repeat?: boolean;
+  about: string;
+}
+
+export interface CommandInput {
+  options: ParsedOptions;
+  positionals: string[];
+  /** What stood after `--`, or null without one. */
+  rest: string[] | null;
+  env: Readonly<Record<string, string | undefined>>;
+  cwd: string;
+}
+
+export type ParsedOptions = Record<string, string | true | string[]>;
+
+export const commonOptions: Record<string, OptionSpec> = {
+  json: { about: "print JSON" },
+  quiet: { about: "no progress and no hints on stderr" },
+  help: { about: "show this help" },
+};
+
+/** Options may stand before or after the positionals; after `--` nothing is an option. */
+export function parseOptions(argv: readonly string[], spec: Pick<CommandSpec, "name" | "options">) {
+  const known = { ...spec.options, ...commonOptions };
+  const options: ParsedOptions = {};
+  const positionals: string[] = [];
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at]!;
+    if (word === "--") return { options, positionals, rest: argv.slice(at + 1) };
+    if (!word.startsWith("-") || word === "-") {
+      positionals.push(word);
+      continue;
+    }
+    const [name, attached] = splitOption(word);
+    const option = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!option) throw unknownOption(word, name, spec.name, Object.keys(known));
+    if (option.value === undefined) {
+      if (attached !== undefined) throw usage(`--${name} takes no value.`, spec.name, `--${name}`);
+      options[name] = true;
+      continue;
+    }
+    const value = attached ?? argv[++at];
+    if (value === undefined) throw usage(`--${name} needs a value: --${name} ${option.value}.`, spec.name, `--${name}`);
+    const before = options[name];
+    if (option.repeat) options[name] = Array.isArray(before) ? [...before, value] : [value];
+    else if (before !== undefined) throw usage(`--${name} is given twice.`, spec.name, `--${name}`);
+    else options[name] = value;
+  }
+  return { options, positionals, rest: null };
+}
+
+/** The value of an option that takes one and stands once. */
+export function text(options: ParsedOptions, name: string): string | undefined {
+  const value = options[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+export function list(options: ParsedOptions, name: string): string[] {
+  const value = options[name];
+  return Array.isArray(value) ? value : [];
+}
+
+export function usage(message: string, command: string, field?: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message,
+    next: `See \`drover ${command} --help\`.`,
+    ...(field ? { field } : {}),
+  });
+}
+
+function splitOption(word: string): [name: string, attached: string | undefined] {
+  const short: Record<string, string> = { "-h": "help", "-q": "quiet" };
+  if (short[word]) return [short[word], undefined];
+  const equals = word.indexOf("=");
+  return equals < 0 ? [word.slice(2), undefined] : [word.slice(2, equals), word.slice(equals + 1)];
+}
+
+function unknownOption(word: string, name: string, command: string, known: string[]): RequestError {
+  const near = word.startsWith("--") ? suggest(name, known) : undefined;
+  const shown = word.split("=")[0]!;
+  return new RequestError({
+    code: "DROVER-USE-007",
+    field: shown,
+    message: `Unknown option ${shown}.${near ? ` Did you mean --${near}?` : ""}`,
+    next: `See \`drover ${command} --help\`.${command === "exec" ? " An option of the command itself goes inside the quotes or after `--`." : ""}`,
+  });
+}

@@ -1,0 +1,40 @@
+import { write } from "./io.ts";
+
+interface Shown {
+  code: string;
+  message: string;
+  next?: string | undefined;
+  field?: string | undefined;
+}
+
+/** Prints what went wrong for a person (or, with --json, for a program) and gives the exit code. */
+export function reportError(error: unknown, json: boolean): number {
+  const shown = toShown(error);
+  if (json) write(1, `${JSON.stringify({ error: shown })}\n`);
+  else write(2, `drover: ${shown.message} [${shown.code}]\n${shown.next ? `  ${shown.next}\n` : ""}`);
+  return exitCodeOf(shown.code);
+}
+
+/** Wrong usage is 2; whatever keeps Drover itself from doing its work is 125. */
+function exitCodeOf(code: string): number {
+  return code.startsWith("DROVER-USE-") ? 2 : 125;
+}
+
+function toShown(error: unknown): Shown {
+  // by its fields, not by class: each bundle has its own copy of the classes
+  if (error instanceof Error && "code" in error && typeof error.code === "string" && error.code.startsWith("DROVER-")) {
+    const { code, message, next, field } = error as Error & Shown;
+    if (code === "DROVER-BUG-001") return bug(message);
+    return { code, message, ...(next ? { next } : {}), ...(field ? { field } : {}) };
+  }
+  return bug(error instanceof Error ? error.message : String(error), error instanceof Error ? error.stack : undefined);
+}
+
+function bug(message: string, stack?: string): Shown {
+  if (process.env["DROVER_DEBUG"] && stack) write(2, `${stack}\n`);
+  return {
+    code: "DROVER-BUG-001",
+    message: `This is a defect in Drover: ${message}`,
+    next: "Run it again with DROVER_DEBUG=1 to see where it happened, and report both.",
+  };
+}

@@ -1,0 +1,37 @@
+import { isTerminal, write } from "./io.ts";
+
+/** Aligned for people, tab-separated for programs. */
+export function writeTable(header: readonly string[], rows: readonly (readonly string[])[]): void {
+  if (!isTerminal(1)) {
+    for (const row of rows) write(1, `${row.map((cell) => cell.replaceAll(/[\t\n\r]/g, " ")).join("\t")}\n`);
+    return;
+  }
+  const all = [header, ...rows];
+  const widths = header.map((_, column) => Math.max(...all.map((row) => printable(row[column] ?? "").length)));
+  const room = process.stdout.columns ?? 120;
+  for (const row of all) {
+    const line = row.map((cell, column) => printable(cell).padEnd(widths[column]!)).join("  ");
+    write(1, `${line.trimEnd().slice(0, room)}\n`);
+  }
+}
+
+/** Control characters must not reach a terminal: they could redraw what it shows. */
+export function printable(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
+}
+
+export function duration(ms: number | null): string {
+  if (ms === null) return "-";
+  if (ms < 1000) return `${Math.round(ms)}ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)}s`;
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60 ? `${minutes}m${Math.round((ms % 60_000) / 1000)}s` : `${Math.floor(minutes / 60)}h${minutes % 60}m`;
+}
+
+export function age(from: string, now: Date): string {
+  const seconds = Math.max(0, Math.round((now.getTime() - Date.parse(from)) / 1000));
+  if (seconds < 60) return `${seconds}s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ago`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h ago` : `${Math.floor(seconds / 86_400)}d ago`;
+}

@@ -1,0 +1,64 @@
+import { readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+/**
+ * The commit a repository's work tree stands on, read from git's own files: starting `git` would cost
+ * more than the rest of an `exec`. null where there is no commit yet or the layout is not understood.
+ */
+export function readRepoSha(repository: string | null): string | null {
+  if (!repository) return null;
+  try {
+    const gitDirectory = findGitDirectory(repository);
+    const head = readFileSync(join(gitDirectory, "HEAD"), "utf8").trim();
+    if (isSha(head)) return head;
+    const ref = /^ref: (refs\/\S+)$/.exec(head)?.[1];
+    if (!ref || ref.includes("..")) return null;
+    return resolveRef(ref, gitDirectory);
+  } catch (error) {
+    // a missing file here is an answer (no commit, a foreign layout), not a fault of the command
+    if (error instanceof Error && "code" in error) return null;
+    throw error;
+  }
+}
+
+/** `.git` is a folder, or in a work tree a file that names one. */
+function findGitDirectory(repository: string): string {
+  const dotGit = join(repository, ".git");
+  try {
+    const pointer = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, "utf8"))?.[1];
+    return pointer ? resolve(repository, pointer.trim()) : dotGit;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EISDIR") return dotGit;
+    throw error;
+  }
+}
+
+function resolveRef(ref: string, gitDirectory: string): string | null {
+  const common = commonDirectory(gitDirectory);
+  for (const folder of gitDirectory === common ? [common] : [gitDirectory, common]) {
+    const loose = readIfThere(join(folder, ref))?.trim();
+    if (loose && isSha(loose)) return loose;
+  }
+  const packed = readIfThere(join(common, "packed-refs")) ?? "";
+  const line = packed.split("\n").find((entry) => entry.endsWith(` ${ref}`));
+  const sha = line?.split(" ")[0] ?? "";
+  return isSha(sha) ? sha : null;
+}
+
+function commonDirectory(gitDirectory: string): string {
+  const pointer = readIfThere(join(gitDirectory, "commondir"))?.trim();
+  return pointer ? resolve(dirname(join(gitDirectory, "commondir")), pointer) : gitDirectory;
+}
+
+function readIfThere(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) return null;
+    throw error;
+  }
+}
+
+function isSha(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+}

@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { type Config, defaultConfig } from "./config.ts";
+import { environmentModes, isolationLevels } from "./process.ts";
+
+const { execution } = defaultConfig;
+
+/** Unknown keys are errors at every level; each default is the one in `defaultConfig`. */
+export const configSchema: z.ZodType<Config> = z.strictObject({
+  execution: z
+    .strictObject({
+      default_timeout_seconds: z.number().positive().default(execution.default_timeout_seconds),
+      max_output_kb: z.number().int().positive().max(1_048_576).default(execution.max_output_kb),
+      output_limit: z.enum(["truncate", "fail"]).default(execution.output_limit),
+      use_shell: z.union([z.literal("auto"), z.boolean()]).default(execution.use_shell),
+      environment: z
+        .strictObject({
+          mode: z.enum(environmentModes).default(execution.environment.mode),
+          allow: z.array(z.string()).default(execution.environment.allow),
+          deny: z.array(z.string()).default(execution.environment.deny),
+        })
+        .prefault({}),
+      audit: z
+        .strictObject({
+          enabled: z.boolean().default(execution.audit.enabled),
+          retention_days: z.number().positive().default(execution.audit.retention_days),
+        })
+        .prefault({}),
+    })
+    .prefault({}),
+  isolation: z.enum(["auto", ...isolationLevels]).default(defaultConfig.isolation),
+});

@@ -1,0 +1,82 @@
+/**
+ * The three ways anything in Drover may throw. Everything else that can go wrong is a result.
+ * `code` is stable and documented in docs/errors.md; `next` tells the person what to do about it.
+ */
+interface Fault {
+  code: ErrorCode;
+  message: string;
+  /** The option, key or path that is at fault, where there is one. */
+  field?: string;
+  next?: string;
+  cause?: unknown;
+}
+
+abstract class DroverError extends Error {
+  readonly code: ErrorCode;
+  readonly field: string | undefined;
+  readonly next: string | undefined;
+  constructor(fault: Fault) {
+    super(fault.message, fault.cause === undefined ? undefined : { cause: fault.cause });
+    this.code = fault.code;
+    this.field = fault.field;
+    this.next = fault.next;
+  }
+}
+
+/** What was asked for cannot be: the caller can mend it. */
+export class RequestError extends DroverError {
+  override readonly name = "RequestError";
+}
+
+/** This machine, disk or database cannot do it now: the operator can mend it. */
+export class HostError extends DroverError {
+  override readonly name = "HostError";
+}
+
+/** Something we hold to be always true was not: we can mend it. */
+export class BugError extends Error {
+  override readonly name = "BugError";
+  readonly code = "DROVER-BUG-001";
+}
+
+/** Every code, with its one-line meaning. A code is never reused or renumbered. */
+export const errorCodes = {
+  "DROVER-EXE-001": "command not found",
+  "DROVER-EXE-002": "timeout exceeded",
+  "DROVER-EXE-003": "process failed (non-zero exit or signal)",
+  "DROVER-EXE-004": "output too large",
+  "DROVER-EXE-005": "command not executable",
+  "DROVER-EXE-006": "argument list too long",
+  "DROVER-EXE-007": "isolation level not available on this host",
+  "DROVER-EXE-008": "limit not available on this host",
+  "DROVER-EXE-009": "limit exceeded",
+  "DROVER-EXE-010": "process could not be started",
+  "DROVER-EXE-011": "stopped before it ended",
+  "DROVER-USE-001": "wrong usage of the command line",
+  "DROVER-USE-002": "empty command",
+  "DROVER-USE-003": "working directory missing",
+  "DROVER-USE-004": "working directory is not a directory",
+  "DROVER-USE-005": "not a positive time",
+  "DROVER-USE-006": "NUL byte in an argument or variable",
+  "DROVER-USE-007": "unknown option or command",
+  "DROVER-USE-008": "nothing with that id",
+  "DROVER-USE-009": "not a valid variable",
+  "DROVER-USE-010": "not a valid limit",
+  "DROVER-USE-011": "working directory cannot be entered",
+  "DROVER-CFG-001": "configuration cannot be read",
+  "DROVER-CFG-002": "configuration is not valid YAML",
+  "DROVER-CFG-003": "unknown configuration key",
+  "DROVER-CFG-004": "configuration value of a wrong type",
+  "DROVER-STA-001": "state directory cannot be written",
+  "DROVER-STA-002": "no space left",
+  "DROVER-STA-003": "database locked",
+  "DROVER-STA-004": "database damaged",
+  "DROVER-STA-005": "database made by a newer Drover",
+  "DROVER-STA-006": "database cannot be opened",
+  "DROVER-STA-007": "sqlite cannot be loaded on this machine",
+  "DROVER-AUD-001": "audit key missing, unreadable or not private",
+  "DROVER-AUD-002": "audit chain broken",
+  "DROVER-BUG-001": "a defect in Drover",
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;

@@ -1,0 +1,66 @@
+import { z } from "zod";
+import { executionEndSchema, executionStartSchema } from "./execution.ts";
+import { failureReasons, runStatuses, terminalStatuses } from "./states.ts";
+
+export const usageSchema = z.object({
+  input_tokens: z.number(),
+  output_tokens: z.number(),
+  cost_usd: z.number().nullable(),
+});
+export type Usage = z.infer<typeof usageSchema>;
+
+/** One line of a run's log, as an executor emits it: redacted and numbered by the scaffold, not here. */
+export const runEventSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("status"), status: z.enum(runStatuses), reason: z.string().optional() }),
+  /** subtype "init" carries the executor's own session id. */
+  z.object({ type: z.literal("system"), subtype: z.string(), executor_session_id: z.string().optional(), data: z.unknown().optional() }),
+  z.object({ type: z.literal("assistant"), text: z.string() }),
+  z.object({ type: z.literal("tool_use"), tool_use_id: z.string(), name: z.string(), input: z.unknown() }),
+  z.object({ type: z.literal("tool_result"), tool_use_id: z.string(), is_error: z.boolean(), output: z.unknown() }),
+  z.object({
+    type: z.literal("output"),
+    stream: z.enum(["stdout", "stderr"]),
+    text: z.string().optional(),
+    /** Where the bytes are not UTF-8. */
+    base64: z.string().optional(),
+    /** Bytes that stood before this piece and were not kept. */
+    skipped: z.number().optional(),
+  }),
+  z.object({ type: z.literal("progress"), percent: z.number().min(0).max(100), message: z.string().optional() }),
+  z.object({ type: z.literal("file"), path: z.string(), size: z.number(), sha256: z.string(), media_type: z.string() }),
+  z.object({ type: z.literal("execution_started"), execution: executionStartSchema }),
+  z.object({ type: z.literal("execution_ended"), execution: executionEndSchema }),
+  z.object({ type: z.literal("permission_request"), request_id: z.string(), tool: z.string(), input: z.unknown(), expires_at: z.string().optional() }),
+  z.object({ type: z.literal("permission_decision"), request_id: z.string(), decision: z.enum(["allow", "deny", "stop"]), by: z.string() }),
+  z.object({ type: z.literal("usage"), usage: usageSchema }),
+  z.object({ type: z.literal("error"), code: z.string().optional(), message: z.string() }),
+  /** Always the last of a run. */
+  z.object({
+    type: z.literal("result"),
+    status: z.enum(terminalStatuses),
+    reason: z.enum(failureReasons).nullable(),
+    error: z.string().nullable(),
+    exit_code: z.number().nullable(),
+    result_text: z.string().nullable(),
+    result_data: z.unknown(),
+  }),
+]);
+export type RunEvent = z.infer<typeof runEventSchema>;
+
+/** What the runner ships: `n` is dense per attempt. Coordinator events have none. */
+export interface NumberedEvent {
+  n: number;
+  at: string;
+  event: RunEvent;
+}
+
+/** What the journal keeps: `seq` is gapless per run, `cursor` orders all runs by commit. */
+export interface StoredEvent {
+  run_id: string;
+  seq: number;
+  attempt: number;
+  n: number | null;
+  at: string;
+  cursor: number;
+  event: RunEvent;
+}

@@ -1,0 +1,50 @@
+import { z } from "zod";
+import { isolationLevels } from "./process.ts";
+
+/** Who asked, in the caller's own words. All optional; `run_id` and `parent_run_id` are Drover's. */
+export const correlationSchema = z.object({
+  session_id: z.string().nullable(),
+  task_id: z.string().nullable(),
+  step_id: z.string().nullable(),
+  tool_call_id: z.string().nullable(),
+  worktree_id: z.string().nullable(),
+  repo_sha: z.string().nullable(),
+});
+export type Correlation = z.infer<typeof correlationSchema>;
+
+/** Written and durable before the process is spawned. */
+export const executionStartSchema = z.object({
+  execution_id: z.string(),
+  /** As a person would type it, redacted. */
+  command: z.string(),
+  argv: z.array(z.string()),
+  working_directory: z.string(),
+  started_at: z.string(),
+  timeout_ms: z.number().nullable(),
+  /** Of the Drover process that spawns: how a later sweep tells that it died. */
+  owner: z.object({ pid: z.number(), start: z.string(), host: z.string() }),
+  correlation: correlationSchema,
+});
+export type ExecutionStart = z.infer<typeof executionStartSchema>;
+
+/** Written after the process and all it started are gone. */
+export const executionEndSchema = z.object({
+  execution_id: z.string(),
+  exit_code: z.number().nullable(),
+  signal: z.string().nullable(),
+  stopped: z.string().nullable(),
+  success: z.boolean(),
+  timed_out: z.boolean(),
+  /** True where a sweep wrote this in place of a Drover that died. */
+  interrupted: z.boolean(),
+  ended_at: z.string(),
+  duration_ms: z.number().nullable(),
+  isolation: z.enum(isolationLevels).nullable(),
+  leftovers: z.number(),
+  resources: z.object({ user_ms: z.number(), system_ms: z.number(), max_rss_kb: z.number() }).nullable(),
+  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  stdout_bytes: z.number(),
+  stderr_bytes: z.number(),
+  truncated: z.boolean(),
+});
+export type ExecutionEnd = z.infer<typeof executionEndSchema>;

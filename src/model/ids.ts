@@ -1,0 +1,28 @@
+/** Time-ordered ids (UUID version 7): a list sorted by id is sorted by creation. */
+export type NewId = () => string;
+
+/** `random` fills the bytes it is handed. Ids made within one millisecond stay ordered too. */
+export function createIds(now: () => number, random: (bytes: Uint8Array) => void): NewId {
+  let lastMs = 0;
+  let counter = 0;
+  const bytes = new Uint8Array(16);
+  return () => {
+    random(bytes);
+    const ms = Math.max(now(), lastMs);
+    // 12 bits after the time count up within the millisecond, starting low enough not to overflow in practice
+    counter = ms === lastMs ? counter + 1 : ((bytes[6]! & 0x07) << 8) | bytes[7]!;
+    lastMs = counter > 0xfff ? ms + 1 : ms;
+    counter &= 0xfff;
+    for (let i = 5, rest = lastMs; i >= 0; i--, rest = Math.floor(rest / 256)) bytes[i] = rest % 256;
+    bytes[6] = 0x70 | (counter >> 8);
+    bytes[7] = counter & 0xff;
+    bytes[8] = 0x80 | (bytes[8]! & 0x3f);
+    return format(bytes);
+  };
+}
+
+function format(bytes: Uint8Array): string {
+  let hex = "";
+  for (const byte of bytes) hex += (byte < 16 ? "0" : "") + byte.toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}

@@ -1,0 +1,86 @@
+import type { Agent } from "./agent.ts";
+import type { NumberedEvent } from "./event.ts";
+import type { Answer, Delta, Invocation, Outcome, UserInput } from "./executor.ts";
+import type { StopReason } from "./states.ts";
+
+/**
+ * Seam 3, runner port: how a runner and whoever keeps the journal talk. Two lanes: `poll` waits for
+ * work and orders, `report` ships what happened and is the heartbeat of a busy runner. Over HTTP, or
+ * in process for `exec` and `run` without a coordinator. A request sent twice has the effect of one.
+ */
+export interface RunnerPort {
+  register(registration: Registration): Promise<Registered>;
+  /** Held open until there is something, at most 30 s. */
+  poll(request: PollRequest, signal: AbortSignal): Promise<PollAnswer>;
+  report(request: ReportRequest): Promise<ReportAnswer>;
+  deregister(request: { runner_id: string; epoch: number }): Promise<void>;
+}
+
+export interface Registration {
+  protocol: 1;
+  /** The runner's own secret identity: the same key within a lease is the same runner, restarted. */
+  runner_key: string;
+  name?: string;
+  hostname: string;
+  project_dir: string;
+  executor_profile: string;
+  executor: { type: string; command?: string; module?: string; config: Record<string, unknown> };
+  tags: string[];
+  require_matching_tags: boolean;
+  agents: Agent[];
+  slots: number;
+}
+
+export interface Registered {
+  runner_id: string;
+  /** Grows with each registration; requests of an older epoch are refused. */
+  epoch: number;
+  lease_ms: number;
+}
+
+export interface PollRequest {
+  runner_id: string;
+  epoch: number;
+  /** The same claim_id is answered with the same claims. */
+  claim_id: string;
+  want: number;
+  /** Orders up to this number have been carried out. */
+  ack_order: number;
+}
+
+export interface PollAnswer {
+  claims: Claim[];
+  orders: Order[];
+}
+
+export interface Claim {
+  run_id: string;
+  attempt: number;
+  invocation: Invocation;
+  attempt_token: string;
+}
+
+export type Order = { no: number; run_id: string; attempt: number } & (
+  | { stop: StopReason }
+  | { answer: { request_id: string; answer: Answer } }
+  | { input: UserInput }
+);
+
+export interface ReportRequest {
+  runner_id: string;
+  epoch: number;
+  held: [run_id: string, attempt: number][];
+  events: { run_id: string; attempt: number; events: NumberedEvent[] }[];
+  /** Best effort: may be dropped anywhere on the way. */
+  partials: { run_id: string; attempt: number; delta: Delta }[];
+  finishes: { run_id: string; attempt: number; last_n: number; outcome: Outcome }[];
+}
+
+export interface ReportAnswer {
+  /** Highest n stored without a gap, per attempt. */
+  acked: { run_id: string; attempt: number; n: number }[];
+  /** Attempts that are no longer this runner's: nothing of them was stored. */
+  fenced: { run_id: string; attempt: number }[];
+  /** Runs this runner holds but should end at once. */
+  abandon: { run_id: string; attempt: number }[];
+}

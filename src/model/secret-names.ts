@@ -1,0 +1,42 @@
+/**
+ * Does a variable of this name look like it holds a secret? By whole words, so that TOKENIZERS_PARALLELISM,
+ * KEYBOARD and MAX_OUTPUT_TOKENS do not, and npm_config__authToken and githubtoken do.
+ */
+export function looksSecret(name: string): boolean {
+  const words = wordsOf(name);
+  if (words.length === 0) return false;
+  if (carriesLogin(words)) return true;
+  while (words.length > 1 && encodings.has(words[words.length - 1]!)) words.pop();
+  const last = words[words.length - 1]!;
+  if (aboutSecrets.has(last)) return false;
+  if (secretLast.has(last) && !(last === "KEY" && words.includes("PUBLIC"))) return true;
+  // PWD and OLDPWD are directories, MYSQL_PWD is not
+  if (last === "PWD" && words.length > 1) return true;
+  if (last === "TOKENS" && words.some((word) => amounts.has(word))) return false;
+  return words.some((word, at) => secretAnywhere.test(word) || (word === "KEY" && keyKinds.has(words[at - 1] ?? "")));
+}
+
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toUpperCase()
+    .split(/[^A-Z0-9]+/)
+    .filter((word) => word !== "");
+}
+
+/** Addresses that usually contain a password, or are one. */
+function carriesLogin(words: readonly string[]): boolean {
+  const last = words[words.length - 1]!;
+  if (last === "DSN" || words.join("_").includes("CONNECTION_STRING")) return true;
+  return (last === "URL" || last === "URI") && words.some((word) => loginUrls.has(word));
+}
+
+const secretAnywhere = /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
+const secretLast = new Set(["KEY", "KEYS", "PASS", "AUTH", "PAT", "COOKIE", "COOKIES", "JWT", "BEARER", "PASSCODE"]);
+const keyKinds = new Set(["API", "ACCESS", "PRIVATE", "SIGNING", "ENCRYPTION", "MASTER"]);
+const loginUrls = new Set(["DATABASE", "DB", "POSTGRES", "POSTGRESQL", "PG", "MYSQL", "MARIADB", "MONGO", "MONGODB", "REDIS", "AMQP", "RABBITMQ", "WEBHOOK"]);
+/** Endings that say how a value is written, not what it is. */
+const encodings = new Set(["BASE64", "B64", "HEX", "PEM", "JSON", "VALUE", "DATA", "1", "2", "3"]);
+/** Endings of names that speak about a secret without holding it. */
+const aboutSecrets = new Set(["FILE", "PATH", "DIR", "SOCK", "TTL", "TIMEOUT", "EXPIRY", "EXPIRES", "URL", "ENDPOINT", "NAME", "TYPE", "LENGTH", "ENABLED"]);
+const amounts = new Set(["MAX", "MIN", "LIMIT", "COUNT", "BUDGET", "NUM"]);

@@ -1,0 +1,84 @@
+import { RequestError } from "../model/errors.ts";
+
+export interface ParsedCommandLine {
+  executable: string;
+  arguments: string[];
+  shell: boolean;
+}
+
+/**
+ * One string as a person types it. Plain words, quoted or not, run without a shell; anything that only a
+ * shell understands runs through /bin/sh. With `false` it is split into words whatever it holds.
+ */
+export function parseCommandLine(
+  text: string,
+  useShell: "auto" | boolean,
+  { isOnPath }: { isOnPath: (name: string) => boolean },
+): ParsedCommandLine {
+  if (text.trim() === "") throw emptyCommand();
+  if (useShell === true) return throughShell(text);
+  if (useShell === "auto" && needsShell.test(text.trim())) return throughShell(text);
+  const words = splitWords(text);
+  if (words === null) {
+    if (useShell === "auto") return throughShell(text); // the shell names the open quote better than we could
+    throw new RequestError({
+      code: "DROVER-USE-001",
+      message: "A quote in the command is never closed.",
+      field: "command",
+      next: "Close it, or give the words one by one after --.",
+    });
+  }
+  const [executable, ...rest] = words;
+  if (executable === undefined || executable === "") throw emptyCommand();
+  if (useShell === "auto" && builtins.has(executable) && !isOnPath(executable)) return throughShell(text);
+  return { executable, arguments: rest, shell: false };
+}
+
+/** Characters with a meaning to the shell, quoted or not: "$x" is expanded inside quotes too. Or a leading K=V. */
+const needsShell = /[|&;<>()$`*?[!#~\\\n]|^[A-Za-z_][A-Za-z0-9_]*=/;
+
+/** null where a quote stays open. Quotes may stand inside a word; a backslash is a character like any other. */
+export function splitWords(text: string): string[] | null {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote: string | undefined;
+  for (const character of text) {
+    if (quote !== undefined) {
+      if (character === quote) quote = undefined;
+      else word += character;
+    } else if (character === '"' || character === "'") {
+      quote = character;
+      word ??= "";
+    } else if (/\s/.test(character)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+    } else {
+      word = (word ?? "") + character;
+    }
+  }
+  if (quote !== undefined) return null;
+  if (word !== undefined) words.push(word);
+  return words;
+}
+
+function throughShell(text: string): ParsedCommandLine {
+  return { executable: "/bin/sh", arguments: ["-c", text], shell: true };
+}
+
+function emptyCommand(): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-002",
+    message: "The command is empty.",
+    field: "command",
+    next: 'Name a program to run, for example: drover exec "echo hello".',
+  });
+}
+
+/** What a POSIX shell does itself, and its reserved words. Those that are programs too (echo, test) run as programs. */
+const builtins = new Set(
+  (
+    ". : [ alias bg bind break builtin case cd command continue declare do done echo elif else esac eval exec exit export false fc fg fi for " +
+    "function getopts hash if in jobs kill let local printf pwd read readonly return select set shift source test then time times trap true " +
+    "type typeset ulimit umask unalias unset until wait while { }"
+  ).split(" "),
+);

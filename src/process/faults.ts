@@ -1,0 +1,94 @@
+import type { Command, CommandFault, Ended, Limits } from "../model/process.ts";
+import type { StopReason } from "../model/states.ts";
+import { findExecutable } from "./lookup.ts";
+
+/** Every fault of a command in words: the cause, then what to do about it. */
+export function notFound(name: string): CommandFault {
+  const where = name.includes("/") ? "There is no such file" : "It is in no directory of PATH";
+  return { code: "DROVER-EXE-001", message: `Command not found: ${name}. ${where}: check its spelling, or install it.` };
+}
+
+export function notExecutable(name: string, why = "It is a directory or lacks the right to be executed"): CommandFault {
+  return { code: "DROVER-EXE-005", message: `Not executable: ${name}. ${why}: try chmod +x, or name its interpreter.` };
+}
+
+export function isolationMissing(level: string, why: string): CommandFault {
+  return {
+    code: "DROVER-EXE-007",
+    message: `Isolation "${level}" is not available on this host: ${why}. Run drover doctor to see what is, or ask for "auto".`,
+  };
+}
+
+export function limitMissing(limit: keyof Limits, why: string): CommandFault {
+  return {
+    code: "DROVER-EXE-008",
+    message: `The limit ${limit} cannot be applied on this host: ${why}. Run drover doctor, or leave the limit out.`,
+    limit,
+  };
+}
+
+export function limitExceeded(limit: keyof Limits | "output", value: number | undefined): CommandFault {
+  return {
+    code: "DROVER-EXE-009",
+    message: `The command went over its limit ${limit}${value === undefined ? "" : ` of ${value}`}. Raise the limit, or make it need less.`,
+    limit,
+  };
+}
+
+export function outputTooLarge(maxBytes: number): CommandFault {
+  return {
+    code: "DROVER-EXE-004",
+    message: `The command wrote more than ${maxBytes} bytes and was ended. Raise the output limit, or let the output be truncated.`,
+    limit: "output",
+  };
+}
+
+export function cannotStart(why: string): CommandFault {
+  return { code: "DROVER-EXE-010", message: `The process could not be started: ${why}.` };
+}
+
+export function stoppedBy(reason: StopReason, { timeoutMs }: Command): CommandFault {
+  if (reason === "timeout") {
+    const after = timeoutMs === undefined ? "" : ` after ${timeoutMs / 1000} s`;
+    return { code: "DROVER-EXE-002", message: `Timed out${after}; the command and all it started were ended. Give it more time, or look at why it hangs.` };
+  }
+  if (reason === "output_limit") {
+    return { code: "DROVER-EXE-004", message: "The command wrote more than it may and was ended. Raise the output limit, or let the output be truncated.", limit: "output" };
+  }
+  return { code: "DROVER-EXE-011", message: `Stopped before it ended (${reason}). Run it again if that was not meant.` };
+}
+
+export function processFailed({ exitCode, signal }: Pick<Ended, "exitCode" | "signal">): CommandFault {
+  const how = signal === null ? `exited with code ${exitCode}` : `was ended by ${signal}`;
+  return { code: "DROVER-EXE-003", message: `The command ${how}. Its output says more.` };
+}
+
+/** A refusal of the system to execute: by the name of its errno, with a second look at the file for the reason. */
+export function execRefused(errno: string, command: Command, path: string | undefined): CommandFault {
+  const name = command.executable;
+  switch (errno) {
+    case "ENOENT":
+    case "ENOTDIR": {
+      const seen = findExecutable(name, path, command.workingDirectory ?? process.cwd());
+      if ("found" in seen) return notExecutable(name, `${seen.found} is there, but its interpreter (the #! line, or the loader) is missing`);
+      return seen.missing === "nowhere" ? notFound(name) : notExecutable(name);
+    }
+    case "EACCES":
+    case "EPERM":
+      return notExecutable(name);
+    case "ENOEXEC":
+      return notExecutable(name, "It is neither a program of this machine nor a script that begins with #!");
+    case "E2BIG":
+      return {
+        code: "DROVER-EXE-006",
+        message: "The arguments and variables are longer than this system allows. Hand large values over in a file or on stdin.",
+      };
+    case "EAGAIN":
+    case "ENOMEM":
+    case "EMFILE":
+    case "ENFILE":
+      return cannotStart(`the system is short of processes, memory or descriptors (${errno}); try again when there is less load`);
+    default:
+      return cannotStart(`the system answered ${errno} to executing ${name}`);
+  }
+}

@@ -1,0 +1,33 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+export type Lookup = { found: string } | { missing: "nowhere" | "not_executable"; where?: string };
+
+/** What a Unix system searches where PATH is not set at all. */
+const defaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+/** Where `exec` would find this name: a path as it is, a name along PATH. Stats only, no links followed by hand. */
+export function findExecutable(name: string, path: string | undefined, workingDirectory: string): Lookup {
+  if (name.includes("/")) return judge(resolve(workingDirectory, name));
+  let refused: string | undefined;
+  for (const directory of (path ?? defaultPath).split(":")) {
+    const candidate = join(directory.startsWith("/") ? directory : resolve(workingDirectory, directory), name);
+    const verdict = judge(candidate);
+    if ("found" in verdict) return verdict;
+    if (verdict.missing === "not_executable") refused ??= candidate;
+  }
+  return refused === undefined ? { missing: "nowhere" } : { missing: "not_executable", where: refused };
+}
+
+function judge(file: string): Lookup {
+  try {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat === undefined) return { missing: "nowhere" };
+    if (!stat.isFile() || (stat.mode & 0o111) === 0) return { missing: "not_executable", where: file };
+    accessSync(file, constants.X_OK);
+    return { found: file };
+  } catch {
+    // a directory that may not be searched, a file of someone else: exec would be refused the same way
+    return { missing: "not_executable", where: file };
+  }
+}

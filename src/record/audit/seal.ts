@@ -1,0 +1,66 @@
+import { sha256, type Mac } from "./hmac.ts";
+
+/**
+ * What is sealed, byte by byte, so that anyone with the key can check it. A field is written as its
+ * length in bytes, a colon and its UTF-8 bytes; null as "-". A row's mac seals all its columns in
+ * their order; a batch's mac seals the mac of the batch before, its own columns and the SHA-256 of
+ * its rows' macs; an anchor's seal its columns, the chain's mac among them.
+ */
+export interface AuditRow {
+  no: number;
+  batch_no: number;
+  kind: AuditKind;
+  execution_id: string | null;
+  run_id: string | null;
+  attempt: number | null;
+  at: string;
+  body: string;
+}
+
+export type AuditKind = "start" | "end" | "prune";
+
+export interface AuditBatch {
+  batch_no: number;
+  first_no: number;
+  count: number;
+  at: string;
+}
+
+export interface AuditAnchor {
+  batch_no: number;
+  last_no: number;
+  pruned_before: string;
+  at: string;
+  mac: Uint8Array;
+}
+
+export const genesis = new Uint8Array(32);
+
+export function sealRow(mac: Mac, row: AuditRow): Uint8Array {
+  return mac(
+    Buffer.from(
+      fields("row", row.no, row.batch_no, row.kind, row.execution_id, row.run_id, row.attempt, row.at, row.body),
+    ),
+  );
+}
+
+export function sealBatch(mac: Mac, before: Uint8Array, batch: AuditBatch, rowMacs: readonly Uint8Array[]): Uint8Array {
+  return sealBatchDigest(mac, before, batch, sha256(Buffer.concat(rowMacs)));
+}
+
+/** The same where the macs of the rows were hashed one by one. */
+export function sealBatchDigest(mac: Mac, before: Uint8Array, batch: AuditBatch, digest: Uint8Array): Uint8Array {
+  const columns = Buffer.from(fields("batch", batch.batch_no, batch.first_no, batch.count, batch.at));
+  return mac(Buffer.concat([before, columns, digest]));
+}
+
+export function sealAnchor(mac: Mac, anchor: AuditAnchor): Uint8Array {
+  const columns = Buffer.from(fields("anchor", anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at));
+  return mac(Buffer.concat([columns, anchor.mac]));
+}
+
+function fields(...values: (string | number | null)[]): string {
+  let text = "";
+  for (const value of values) text += value === null ? "-" : `${Buffer.byteLength(String(value))}:${value}`;
+  return text;
+}

@@ -1,0 +1,30 @@
+import { BugError } from "../../model/errors.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { hostFault } from "../sqlite/faults.ts";
+import { patiently } from "../sqlite/patience.ts";
+import { first } from "./0001_first.ts";
+import { schemaVersion } from "./version.ts";
+
+/** Append only: a text that was released never changes. */
+const migrations = [first];
+
+/** Brings a new or older database up to date: all or nothing, one process at a time. */
+export async function migrate(connection: Connection, waitMs: number): Promise<void> {
+  if (migrations.length !== schemaVersion) throw new BugError("schemaVersion does not count the migrations");
+  // A new file cannot be turned to WAL while another process does the same.
+  await patiently(() => connection.exec("pragma journal_mode = wal"), connection.file, waitMs);
+  await patiently(() => connection.exec("begin immediate"), connection.file, waitMs);
+  try {
+    // Read again under the lock: whoever had it before may have done the work.
+    for (const text of migrations.slice(readVersion(connection))) connection.exec(text);
+    connection.exec(`pragma user_version = ${schemaVersion}`);
+    connection.exec("commit");
+  } catch (fault) {
+    connection.exec("rollback");
+    throw hostFault(fault, connection.file);
+  }
+}
+
+export function readVersion(connection: Connection): number {
+  return Number(connection.sql("pragma user_version").get()?.["user_version"]);
+}

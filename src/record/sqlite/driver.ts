@@ -1,0 +1,74 @@
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { HostError } from "../../model/errors.ts";
+
+/** What we use of the node:sqlite API, whoever provides it. */
+export interface Database {
+  prepare(sql: string): Statement;
+  exec(sql: string): void;
+  close(): void;
+}
+
+export interface Statement {
+  run(...values: SqlValue[]): { changes: number | bigint; lastInsertRowid: number | bigint };
+  get(...values: SqlValue[]): Row | undefined;
+  all(...values: SqlValue[]): Row[];
+  iterate(...values: SqlValue[]): IterableIterator<Row>;
+}
+
+export type SqlValue = string | number | bigint | Uint8Array | null;
+export type Row = Record<string, SqlValue>;
+
+export interface DatabaseOptions {
+  readOnly?: boolean;
+  enableForeignKeyConstraints?: boolean;
+  timeout?: number;
+}
+
+type SqliteModule = { DatabaseSync: new (path: string, options: DatabaseOptions) => Database };
+
+const packageName = "@photostructure/sqlite";
+
+/**
+ * The prebuilt library is loaded by its path: the package's own loader looks through directories
+ * for 5 ms, which a cold `exec` cannot afford. It is the fallback, then Node's own module.
+ */
+export function openDatabase(path: string, options: DatabaseOptions): Database {
+  const { DatabaseSync } = loadSqlite();
+  return new DatabaseSync(path, options);
+}
+
+function loadSqlite(): SqliteModule {
+  const here = typeof __filename === "string" ? __filename : fileURLToPath(import.meta.url);
+  const require = createRequire(here);
+  const faults: unknown[] = [];
+  for (const source of [...prebuilds(here), packageName, "node:sqlite"]) {
+    try {
+      // The type of a native module cannot be known; the contract tests exercise it.
+      return require(source) as SqliteModule;
+    } catch (fault) {
+      faults.push(fault);
+    }
+  }
+  throw new HostError({
+    code: "DROVER-STA-007",
+    message: `SQLite cannot be loaded on ${process.platform}-${process.arch} with Node ${process.versions.node}.`,
+    next: "Reinstall Drover on this machine (npm install), or use Node 22.13 or newer, which brings its own SQLite.",
+    cause: new AggregateError(faults),
+  });
+}
+
+/** Existing prebuilt libraries, the likelier C library first. The wrong one fails to load and is passed over. */
+function prebuilds(here: string): string[] {
+  const musl = process.platform === "linux" && existsSync("/etc/alpine-release");
+  for (let folder = dirname(here); ; folder = dirname(folder)) {
+    const base = join(folder, "node_modules", packageName, "prebuilds", `${process.platform}-${process.arch}`);
+    if (existsSync(base)) {
+      const names = musl ? ["musl", "glibc"] : ["glibc", "musl"];
+      return names.map((libc) => join(base, `${packageName.replace("/", "+")}.${libc}.node`)).filter((file) => existsSync(file));
+    }
+    if (dirname(folder) === folder) return [];
+  }
+}

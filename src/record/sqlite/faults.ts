@@ -1,0 +1,142 @@
+import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
+import { HostError } from "../../model/errors.ts";
+
+const busy = 5;
+const locked = 6;
+const readOnly = 8;
+const ioError = 10;
+const corrupt = 11;
+const full = 13;
+const cannotOpen = 14;
+const protocol = 15;
+const badFormat = 24;
+const notADatabase = 26;
+
+/** Someone else holds the lock for now: worth another try. */
+export function isBusy(fault: unknown): boolean {
+  const code = sqliteCode(fault);
+  return code === busy || code === locked || code === protocol;
+}
+
+/** SQLite's and the file system's complaints as HostErrors; anything else is not ours to judge and stays. */
+export function hostFault(fault: unknown, file: string): unknown {
+  const code = sqliteCode(fault);
+  if (code === null) return fileFault(fault, file);
+  if (code === full || (isWriteFault(code) && diskIsFull(file))) return noSpace(file, fault);
+  if (code === readOnly || (code === cannotOpen && isDenied(systemError(fault)))) return notWritable(dirname(file), fault);
+  switch (code) {
+    case corrupt:
+    case badFormat:
+    case notADatabase:
+      return damaged(file, fault);
+    case cannotOpen:
+    case ioError:
+      return new HostError({
+        code: "DROVER-STA-006",
+        message: `The database ${file} cannot be opened: ${messageOf(fault)}.`,
+        field: file,
+        next: `Check that ${dirname(file)} exists, is a directory of yours and lies on a healthy disk, or choose another with DROVER_STATE_DIR.`,
+        cause: fault,
+      });
+    default:
+      return fault;
+  }
+}
+
+export function stillLocked(file: string, waitedMs: number, cause: unknown): HostError {
+  return new HostError({
+    code: "DROVER-STA-003",
+    message: `The database ${file} was locked by another process for more than ${waitedMs / 1000} s.`,
+    field: file,
+    next: `Find who holds it (fuser ${file}), end that process or wait for it, then try again.`,
+    cause,
+  });
+}
+
+export function damaged(file: string, cause: unknown): HostError {
+  return new HostError({
+    code: "DROVER-STA-004",
+    message: `The database ${file} is damaged: ${messageOf(cause)}.`,
+    field: file,
+    next: `Restore it from a backup, or move ${dirname(file)} aside: Drover then starts with an empty one. Nothing was changed.`,
+    cause,
+  });
+}
+
+function fileFault(fault: unknown, file: string): unknown {
+  const code = errnoCode(fault);
+  if (code === "ENOSPC" || code === "EDQUOT") return noSpace(file, fault);
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") return notWritable(dirname(file), fault);
+  if (code === null) return fault;
+  return new HostError({
+    code: "DROVER-STA-006",
+    message: `The state directory ${dirname(file)} cannot be used: ${messageOf(fault)}.`,
+    field: dirname(file),
+    next: "Choose another with DROVER_STATE_DIR.",
+    cause: fault,
+  });
+}
+
+function noSpace(file: string, cause: unknown): HostError {
+  return new HostError({
+    code: "DROVER-STA-002",
+    message: `No space left for the database ${file}.`,
+    field: file,
+    next: "Free some space on that disk, then try again. Nothing of this was stored.",
+    cause,
+  });
+}
+
+function notWritable(directory: string, cause: unknown): HostError {
+  return new HostError({
+    code: "DROVER-STA-001",
+    message: `The state directory ${directory} cannot be written: ${messageOf(cause)}.`,
+    field: directory,
+    next: "Make it and the files in it writable for this user, or choose another with DROVER_STATE_DIR.",
+    cause,
+  });
+}
+
+function isWriteFault(code: number): boolean {
+  return code === ioError || code === cannotOpen;
+}
+
+/** SQLite reports a failed growth of its shared memory file as an I/O error: only the disk tells that it is full. */
+function diskIsFull(file: string): boolean {
+  try {
+    return statfsSync(dirname(file)).bavail === 0;
+  } catch {
+    // No such directory: then that, and not a full disk, is what the first fault is about.
+    return false;
+  }
+}
+
+function isDenied(errno: number): boolean {
+  const [notPermitted, accessDenied, readOnlyFileSystem] = [1, 13, 30];
+  return errno === notPermitted || errno === accessDenied || errno === readOnlyFileSystem;
+}
+
+/** The primary result code, without the extension in its upper bits. */
+function sqliteCode(fault: unknown): number | null {
+  const code = property(fault, "errcode");
+  return typeof code === "number" ? code & 0xff : null;
+}
+
+function systemError(fault: unknown): number {
+  const errno = property(fault, "systemErrno");
+  return typeof errno === "number" ? errno : 0;
+}
+
+function errnoCode(fault: unknown): string | null {
+  const code = property(fault, "code");
+  return typeof code === "string" && property(fault, "syscall") !== undefined ? code : null;
+}
+
+function property(fault: unknown, name: string): unknown {
+  return fault instanceof Error ? Reflect.get(fault, name) : undefined;
+}
+
+function messageOf(fault: unknown): string {
+  return fault instanceof Error ? fault.message : String(fault);
+}
