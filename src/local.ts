@@ -3,7 +3,7 @@ import { userInfo } from "node:os";
 import { findPlaces, type Places } from "./define/places.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";
-import { openStore, type SqliteStore } from "./record/sqlite/store.ts";
+import { openStore, type SqliteStore } from "./record/open.ts";
 
 /** Drover without a coordinator: the state directory of this place, opened by this process itself. */
 export interface Local {

@@ -23,17 +23,26 @@ static bool receive_message(int fd, struct message *message)
 	return sys(read, fd, message, sizeof *message) == (long)sizeof *message;
 }
 
+static void close_span(int first, unsigned last)
+{
+	if (sys(close_range, first, last, 0) == 0)
+		return;
+	/* Before Linux 5.9. Nothing we are given by Drover has a high number. */
+	for (int fd = first; fd < 1024 && (unsigned)fd <= last; fd++)
+		sys(close, fd);
+}
+
 /*
- * Closes everything but one descriptor. The pipes we were given belong to the command alone:
+ * Closes all but two descriptors (-1: none). The pipes we were given belong to the command alone:
  * held here too, they would never come to their end.
  */
-static void close_all_but(int first, int second)
+static void close_all_but(int one, int other)
 {
-	int low = first < second ? first : second;
-	int high = first < second ? second : first;
+	int low = one < other ? one : other;
+	int high = one < other ? other : one;
 	if (low > 0)
-		sys(close_range, 0, low - 1, 0);
+		close_span(0, (unsigned)low - 1);
 	if (high > low + 1)
-		sys(close_range, low + 1, high - 1, 0);
-	sys(close_range, high + 1, UINT32_MAX, 0);
+		close_span(low + 1, (unsigned)high - 1);
+	close_span(high + 1, UINT32_MAX);
 }

@@ -75,3 +75,21 @@ static struct failure become_command(const struct options *options, const struct
 	result = execute(options);
 	return (struct failure){ "exec", (int)-result };
 }
+
+/* Forks and becomes the command there. The pid, or -errno. */
+static long start_command(const struct options *options, const struct inherited *inherited, int report_to)
+{
+	long pid = sys(clone, SIGCHLD);
+	if (pid == 0) {
+		if (!options->on_terminal)
+			sys(setpgid, 0, 0);
+		struct message message = { .kind = MESSAGE_FAILED };
+		message.failure = become_command(options, inherited);
+		send_message(report_to, &message);
+		leave(127);
+	}
+	/* Here too: whichever comes first, the group exists before anyone signals it. */
+	if (pid > 0 && !options->on_terminal)
+		sys(setpgid, pid, pid);
+	return pid;
+}

@@ -1,6 +1,6 @@
 /* The part of the kernel's interface that we use; the same on both architectures. */
 
-enum { EPERM = 1, ENOENT = 2, EIO = 5, ENOEXEC = 8, ECHILD = 10, EINVAL = 22 };
+enum { EPERM = 1, ENOENT = 2, ENOEXEC = 8, ECHILD = 10, EINVAL = 22 };
 
 enum {
 	SIGHUP = 1, SIGINT = 2, SIGQUIT = 3, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17, SIGPWR = 30,

@@ -83,7 +83,8 @@ static _Noreturn void mirror(int wait_status)
 	signal_set just_this = (signal_set)1 << (signal - 1);
 	sys(prlimit64, 0, RLIMIT_CORE, &no_core, 0);
 	sys(rt_sigaction, signal, &by_default, 0, sizeof(signal_set));
-	sys(kill, sys(getpid), signal);
+	long self = sys(getpid);
+	sys(kill, self, signal);
 	sys(rt_sigprocmask, SIG_UNBLOCK_MASK, &just_this, 0, sizeof(signal_set));
 	leave(128 + signal);
 }

@@ -10,6 +10,7 @@ struct family {
 	bool in_namespace;
 	bool own_group; /* the command leads a process group of its own */
 	bool keep_leftovers;
+	int report_to; /* who must know the command's end even if we are killed; -1: nobody */
 };
 
 static bool asks_to_stop(int signal)
@@ -38,10 +39,7 @@ static int next_signal(bool in_namespace)
 /* Without the kernel's lists of children: what a shell could reach. */
 static bool signal_group(const struct family *family, int signal)
 {
-	bool reached = sys(kill, family->command, signal) == 0;
-	if (family->own_group && sys(kill, -family->command, signal) == 0)
-		reached = true;
-	return reached;
+	return sys(kill, family->own_group ? -family->command : family->command, signal) == 0;
 }
 
 static void signal_all(const struct family *family, int signal)
@@ -123,11 +121,18 @@ static void kill_rest(const struct family *family, struct ending *ending)
 	}
 }
 
+static void report_early(const struct family *family, const struct ending *ending)
+{
+	struct message message = { .kind = MESSAGE_ENDED, .ending = *ending };
+	if (family->report_to >= 0)
+		send_message(family->report_to, &message);
+}
+
 static struct ending supervise(const struct family *family)
 {
 	/* Where the command's own status never comes to be known, it was killed. */
 	struct ending ending = { .wait_status = SIGKILL };
-	bool stopping = false;
+	bool stopping = false, told = false;
 	for (;;) {
 		int signal = next_signal(family->in_namespace);
 		if (signal == HARD_KILL) {
@@ -142,9 +147,15 @@ static struct ending supervise(const struct family *family)
 		}
 		if (!reap_dead(family, &ending))
 			return ending;
-		/* Those who were asked to stop have the time until the hard kill to do so. */
-		if (!ending.command_exited || stopping)
+		if (!ending.command_exited)
 			continue;
+		/* Those who were asked to stop have the time until the hard kill to do so. */
+		if (stopping) {
+			if (!told)
+				report_early(family, &ending);
+			told = true;
+			continue;
+		}
 		if (!family->keep_leftovers)
 			kill_rest(family, &ending);
 		return ending;

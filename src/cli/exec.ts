@@ -4,7 +4,10 @@ import { type ExecRecord, type ExecRequest, execOnRecord } from "../execute/exec
 import { findLocal, type Local, localUser, newLocalIds, openLocalStore } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { parseCommandLine } from "../process/command-line.ts";
+import { findExecutable } from "../process/lookup.ts";
+import { interruptedExecutions } from "../record/audit/interrupted.ts";
 import { currentOwner } from "../record/audit/owner.ts";
+import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 import { exitCodeOf, withSignals } from "./exec-end.ts";
 import * as read from "./exec-options.ts";
@@ -49,7 +52,7 @@ async function runExec(input: CommandInput): Promise<number> {
         newId,
         owner: currentOwner(),
         createdBy: localUser(),
-        ...(store ? { whileRunning: () => sweep(store, local) } : {}),
+        ...(store ? { whileRunning: () => sweep(store) } : {}),
       },
       signal,
     );
@@ -84,7 +87,7 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
   };
 }
 
-function readCommand({ positionals, rest, env }: CommandInput, useShell: "auto" | boolean) {
+function readCommand({ positionals, rest, env, cwd }: CommandInput, useShell: "auto" | boolean) {
   if (rest && positionals.length > 0) throw usage("Give either one quoted command or `-- ARGV...`, not both.", "exec");
   if (positionals.length > 1) {
     throw new RequestError({
@@ -100,7 +103,7 @@ function readCommand({ positionals, rest, env }: CommandInput, useShell: "auto" 
   }
   const line = rest ? rest.map(quoted).join(" ") : (positionals[0] ?? "");
   if (line.trim() === "") throw emptyCommand();
-  const parsed = parseCommandLine(line, useShell, env["PATH"]);
+  const parsed = parseCommandLine(line, useShell, { isOnPath: (name) => "found" in findExecutable(name, env["PATH"], cwd) });
   return { argv: [parsed.executable, ...parsed.arguments], display: line };
 }
 
@@ -127,10 +130,12 @@ function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void):
   }
 }
 
-async function sweep(store: Parameters<typeof import("./sweep.ts").sweepInterrupted>[0], local: Local): Promise<void> {
-  if (!store.hasOpenExecutionsOfOthers()) return;
-  const { sweepInterrupted } = await import("./sweep.ts");
-  await sweepInterrupted(store, local);
+/** What an earlier Drover left half-done is looked for while the command runs, where it costs nothing. */
+async function sweep(store: SqliteStore): Promise<void> {
+  const interrupted = await interruptedExecutions(store);
+  if (interrupted.length === 0) return;
+  const { endInterrupted } = await import("./sweep.ts");
+  await endInterrupted(store, interrupted);
 }
 
 async function resultJson(record: ExecRecord) {

@@ -27,7 +27,7 @@ export function createOutputLog(options: { maxBytes: number; redactor: Redactor 
   };
 
   const take = (): OutputEvent[] => {
-    const events = pieces.splice(0).flatMap(toEvents);
+    const events = pieces.splice(0).flatMap((piece) => [...toEvents(piece)]);
     for (const event of events) if (event.stream === "stdout") stdout.push(textOf(event));
     return events;
   };

@@ -69,7 +69,9 @@ export type Order = { no: number; run_id: string; attempt: number } & (
 export interface ReportRequest {
   runner_id: string;
   epoch: number;
+  /** Everything this runner holds, complete as of the answer to `as_of_claim`: a report made earlier proves nothing about later claims. */
   held: [run_id: string, attempt: number][];
+  as_of_claim: string | null;
   events: { run_id: string; attempt: number; events: NumberedEvent[] }[];
   /** Best effort: may be dropped anywhere on the way. */
   partials: { run_id: string; attempt: number; delta: Delta }[];

@@ -3,6 +3,8 @@
  * KEYBOARD and MAX_OUTPUT_TOKENS do not, and npm_config__authToken and githubtoken do.
  */
 export function looksSecret(name: string): boolean {
+  // asked for every variable of every command: most names are done with here
+  if (!worthALook.test(name)) return false;
   const words = wordsOf(name);
   if (words.length === 0) return false;
   if (carriesLogin(words)) return true;
@@ -31,6 +33,7 @@ function carriesLogin(words: readonly string[]): boolean {
   return (last === "URL" || last === "URI") && words.some((word) => loginUrls.has(word));
 }
 
+const worthALook = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
 const secretAnywhere = /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
 const secretLast = new Set(["KEY", "KEYS", "PASS", "AUTH", "PAT", "COOKIE", "COOKIES", "JWT", "BEARER", "PASSCODE"]);
 const keyKinds = new Set(["API", "ACCESS", "PRIVATE", "SIGNING", "ENCRYPTION", "MASTER"]);

@@ -20,18 +20,25 @@ export interface BuiltEnvironment {
 /** What the child sees. Deny wins over allow, given variables and ids win over both. */
 export function buildEnvironment({ options, parent, given, ids }: EnvironmentRequest): BuiltEnvironment {
   const mode = options?.mode ?? "merge";
-  // without a prototype, so that a variable called __proto__ is one like any other
-  const environment = Object.create(null) as Record<string, string>;
+  const environment: Record<string, string> = {};
   const withheld: string[] = [];
   if (mode !== "replace") {
     for (const name in parent) {
-      const value = parent[name];
-      if (value === undefined) continue;
-      if (passes(name, mode, options)) environment[name] = value;
-      else if (given?.[name] === undefined && (mode === "inherit" || matches(options?.deny, name))) withheld.push(name);
+      const told = mode === "inherit" || matches(options?.deny, name);
+      // process.env asks the system for each value: only for those that pass
+      if (passes(name, mode, options)) put(environment, name, parent[name]);
+      else if (told && given?.[name] === undefined) withheld.push(name);
     }
   }
-  return { environment: { ...environment, ...given, ...ids }, withheld };
+  for (const name in given) put(environment, name, given[name]);
+  for (const name in ids) put(environment, name, ids[name]);
+  return { environment, withheld };
+}
+
+function put(environment: Record<string, string>, name: string, value: string | undefined): void {
+  if (value === undefined) return;
+  if (name !== "__proto__") environment[name] = value;
+  else Object.defineProperty(environment, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function passes(name: string, mode: Exclude<EnvironmentMode, "replace">, options: EnvironmentOptions | undefined): boolean {

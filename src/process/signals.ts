@@ -14,3 +14,7 @@ export function signalNumber(name: NonNullable<Ended["signal"]>): number {
   // any name not in the table is one of ours: SIG and a number
   return (constants.signals as Partial<Record<string, number>>)[name] ?? Number(name.slice(3));
 }
+
+export function errnoName(number: number): string {
+  return Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`;
+}

@@ -4,9 +4,12 @@ import { join } from "node:path";
 
 /** What the launcher wrote about the command. Everything is absent where it could not write. */
 export interface LauncherStatus {
-  level: string | null;
+  /** Of each launcher that got going: in a sandbox the outer one's, then the inner one's. */
+  levels: string[];
   end: { wstatus: number; leftovers: number; userMs: number; systemMs: number; maxRssKb: number } | null;
   failure: { step: string; errno: number } | null;
+  /** How many launchers told of an end. */
+  ends: number;
 }
 
 // Linux: O_TMPFILE is its own bit together with O_DIRECTORY, whose value differs between architectures.
@@ -38,26 +41,24 @@ export function openStatusFile(): number | null {
 
 /** Reads what is there and closes the file. */
 export function takeStatus(file: number | null): LauncherStatus {
-  if (file === null) return { level: null, end: null, failure: null };
+  if (file === null) return parseStatus("");
   const buffer = Buffer.allocUnsafe(1024);
   const length = readSync(file, buffer, 0, buffer.length, 0);
   closeSync(file);
   return parseStatus(buffer.toString("latin1", 0, length));
 }
 
-/**
- * The first level and the first end count: in a sandbox an inner launcher, nearer to the command, reports
- * into the same file before the outer one, whose count of leftovers and resources takes in more.
- */
+/** In a sandbox an inner launcher, nearer to the command, reports into the same file before the outer one: the first end counts. */
 export function parseStatus(text: string): LauncherStatus {
-  const status: LauncherStatus = { level: null, end: null, failure: null };
+  const status: LauncherStatus = { levels: [], end: null, failure: null, ends: 0 };
   for (const line of text.split("\n")) {
     const [kind, first = "", ...rest] = line.split(" ");
-    if (kind === "I") status.level ??= first;
+    if (kind === "I") status.levels.push(first);
     if (kind === "E") status.failure ??= { step: first, errno: Number(rest[0]) };
     if (kind === "S") {
       const [leftovers = 0, user = 0, system = 0, maxRssKb = 0] = rest.map(Number);
-      status.end = { wstatus: status.end?.wstatus ?? Number(first), leftovers, userMs: user / 1000, systemMs: system / 1000, maxRssKb };
+      status.ends += 1;
+      status.end ??= { wstatus: Number(first), leftovers, userMs: user / 1000, systemMs: system / 1000, maxRssKb };
     }
   }
   return status;

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 /**
@@ -19,7 +19,6 @@ export interface HeadFile {
 }
 
 const countDigits = 16;
-const textLength = countDigits + 1 + 64 + 1;
 
 export function headFile(directory: string): string {
   return join(directory, "audit.head");
@@ -36,13 +35,13 @@ export function parseHead(text: string): { count: number | null; mac: string } |
   return { count: found[1] === undefined ? null : Number(found[1]), mac: found[2].toLowerCase() };
 }
 
+/** There before the first commit, so that a missing file always means that someone removed it. */
 export function createHead(directory: string): void {
+  const head = openHead(directory);
   try {
-    const fd = openSync(headFile(directory), "wx", 0o600);
-    writeSync(fd, fixedSize({ count: 0, mac: "0".repeat(64) }), 0);
-    closeSync(fd);
-  } catch (fault) {
-    if (!(fault instanceof Error && Reflect.get(fault, "code") === "EEXIST")) throw fault;
+    head.advance({ count: 0, mac: "0".repeat(64) });
+  } finally {
+    head.close();
   }
 }
 
@@ -62,22 +61,16 @@ export function openHead(directory: string): HeadFile {
   let fd: number | null = null;
   return {
     advance(head) {
-      fd ??= openSync(headFile(directory), "r+");
-      // Another process may have come further in the meantime.
-      if (countIn(fd) < head.count) writeSync(fd, fixedSize(head), 0);
+      fd ??= openSync(headFile(directory), constants.O_RDWR | constants.O_CREAT, 0o600);
+      const text = fixedSize(head);
+      // Another process may have come further in the meantime; texts of a fixed size compare as their counts.
+      if (readFileSync(headFile(directory), "utf8") < text) writeSync(fd, text, 0);
     },
     close() {
       if (fd !== null) closeSync(fd);
       fd = null;
     },
   };
-}
-
-function countIn(fd: number): number {
-  const bytes = Buffer.alloc(textLength);
-  readSync(fd, bytes, 0, textLength, 0);
-  const head = parseHead(bytes.toString("latin1"));
-  return head?.count ?? -1;
 }
 
 function fixedSize(head: ChainHead): string {

@@ -1,9 +1,9 @@
-import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { HostError } from "../../model/errors.ts";
-import { hostFault } from "../sqlite/faults.ts";
 
-const keyBytes = 32;
+/** Text, as a short text file is what Node reads quickest, and what people can copy. */
+const keyShape = /^[0-9a-f]{64}\n?$/;
 
 export function keyFile(directory: string): string {
   return join(directory, "audit.key");
@@ -12,47 +12,20 @@ export function keyFile(directory: string): string {
 /** null where there is none yet. A key that others can read protects nothing and is refused. */
 export function readKey(directory: string): Uint8Array | null {
   const file = keyFile(directory);
-  let fd: number;
+  let text: string;
   try {
-    fd = openSync(file, constants.O_RDONLY);
-  } catch (fault) {
-    if (isMissing(fault)) return null;
-    throw keyFault(file, "cannot be read", `Make it readable for this user: chown and chmod 600 ${file}.`, fault);
-  }
-  try {
-    if (process.platform !== "win32" && (fstatSync(fd).mode & 0o077) !== 0) {
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found === undefined) return null;
+    if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
       throw keyFault(file, "can be read by others", `Take their rights away: chmod 600 ${file}.`);
     }
-    const key = new Uint8Array(keyBytes + 1);
-    if (readSync(fd, key, 0, key.length, 0) !== keyBytes) {
-      throw keyFault(file, `is not ${keyBytes} bytes long`, "Restore it from a backup.");
-    }
-    return key.subarray(0, keyBytes);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** The key of this directory, made once: of processes that race here, one wins and the others take its key. */
-export async function createKey(directory: string): Promise<Uint8Array> {
-  const { randomBytes } = await import("node:crypto");
-  const draft = `${keyFile(directory)}.${process.pid}.${randomBytes(4).toString("hex")}`;
-  try {
-    const fd = openSync(draft, "wx", 0o600);
-    try {
-      writeSync(fd, randomBytes(keyBytes));
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    publish(draft, keyFile(directory));
-    syncDirectory(directory);
+    text = readFileSync(file, "utf8");
   } catch (fault) {
-    throw hostFault(fault, keyFile(directory));
+    if (fault instanceof HostError) throw fault;
+    throw keyFault(file, "cannot be read", `Make it a file that this user can read: chown and chmod 600 ${file}.`, fault);
   }
-  const key = readKey(directory);
-  if (key === null) throw missingKey(directory);
-  return key;
+  if (!keyShape.test(text)) throw keyFault(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
+  return Buffer.from(text, "hex");
 }
 
 export function missingKey(directory: string): HostError {
@@ -63,31 +36,6 @@ export function missingKey(directory: string): HostError {
   );
 }
 
-/** By link, which fails where the name is taken: nobody ever sees half a key. */
-function publish(draft: string, file: string): void {
-  try {
-    linkSync(draft, file);
-  } catch (fault) {
-    if (!(fault instanceof Error && Reflect.get(fault, "code") === "EEXIST")) throw fault;
-  } finally {
-    unlinkSync(draft);
-  }
-}
-
-/** A chain whose key did not survive a power cut could never be verified. */
-export function syncDirectory(directory: string): void {
-  const fd = openSync(directory, constants.O_RDONLY);
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
 function keyFault(file: string, what: string, next: string, cause?: unknown): HostError {
   return new HostError({ code: "DROVER-AUD-001", message: `The audit key ${file} ${what}.`, field: file, next, cause });
-}
-
-function isMissing(fault: unknown): boolean {
-  return fault instanceof Error && Reflect.get(fault, "code") === "ENOENT";
 }

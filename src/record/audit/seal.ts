@@ -1,10 +1,10 @@
-import { sha256, type Mac } from "./hmac.ts";
+import type { Mac } from "./hmac.ts";
 
 /**
  * What is sealed, byte by byte, so that anyone with the key can check it. A field is written as its
  * length in bytes, a colon and its UTF-8 bytes; null as "-". A row's mac seals all its columns in
- * their order; a batch's mac seals the mac of the batch before, its own columns and the SHA-256 of
- * its rows' macs; an anchor's seal its columns, the chain's mac among them.
+ * their order; a batch's mac seals the mac of the batch before, its own columns and the macs of its
+ * rows; an anchor's seal its columns, the chain's mac among them.
  */
 export interface AuditRow {
   no: number;
@@ -45,13 +45,8 @@ export function sealRow(mac: Mac, row: AuditRow): Uint8Array {
 }
 
 export function sealBatch(mac: Mac, before: Uint8Array, batch: AuditBatch, rowMacs: readonly Uint8Array[]): Uint8Array {
-  return sealBatchDigest(mac, before, batch, sha256(Buffer.concat(rowMacs)));
-}
-
-/** The same where the macs of the rows were hashed one by one. */
-export function sealBatchDigest(mac: Mac, before: Uint8Array, batch: AuditBatch, digest: Uint8Array): Uint8Array {
   const columns = Buffer.from(fields("batch", batch.batch_no, batch.first_no, batch.count, batch.at));
-  return mac(Buffer.concat([before, columns, digest]));
+  return mac(Buffer.concat([before, columns, ...rowMacs]));
 }
 
 export function sealAnchor(mac: Mac, anchor: AuditAnchor): Uint8Array {

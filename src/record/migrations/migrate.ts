@@ -25,6 +25,6 @@ export async function migrate(connection: Connection, waitMs: number): Promise<v
   }
 }
 
-export function readVersion(connection: Connection): number {
+function readVersion(connection: Connection): number {
   return Number(connection.sql("pragma user_version").get()?.["user_version"]);
 }

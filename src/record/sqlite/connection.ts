@@ -1,21 +1,24 @@
-import { openDatabase, type Database, type Statement } from "./driver.ts";
+import { openDatabase, type Statement } from "./driver.ts";
 
 export interface Connection {
   readonly file: string;
-  /** Prepared once per connection. Only constant texts: the number of them is bounded by the source. */
+  /** Prepared once per connection; texts are made from parts of the source alone, so there are not many. */
   sql(text: string): Statement;
   exec(text: string): void;
   close(): void;
 }
 
-export function connect(file: string, mode: "read" | "write" | "immutable"): Connection {
-  const options = { readOnly: mode !== "write", enableForeignKeyConstraints: false, timeout: 0 };
-  const location = mode === "immutable" ? `file:${encodeURI(file).replace(/[?#]/g, encodeURIComponent)}?immutable=1` : file;
-  return wrap(openDatabase(location, options), file);
-}
+/** `immutable`: nobody can write where the file lies, so SQLite need not look for a WAL, nor make one. */
+export type ConnectionMode = "read" | "write" | "immutable";
 
-function wrap(database: Database, file: string): Connection {
+export function connect(file: string, mode: ConnectionMode): Connection {
+  const database = openDatabase(mode === "immutable" ? immutableUrl(file) : file, {
+    readOnly: mode !== "write",
+    enableForeignKeyConstraints: false,
+    timeout: 0,
+  });
   const statements = new Map<string, Statement>();
+  let open = true;
   return {
     file,
     sql(text) {
@@ -28,8 +31,14 @@ function wrap(database: Database, file: string): Connection {
     },
     exec: (text) => database.exec(text),
     close() {
+      if (!open) return;
+      open = false;
       statements.clear();
       database.close();
     },
   };
+}
+
+function immutableUrl(file: string): string {
+  return `file:${encodeURI(file).replace(/[?#]/g, encodeURIComponent)}?immutable=1`;
 }

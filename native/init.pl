@@ -1,0 +1,574 @@
+# drover-init in perl, for hosts where the static helper cannot run. Options, status lines and
+# behaviour are those of native/README.md; native/src does the same in C, under the same names.
+#
+# Perl's own start is most of the cost, so nothing is loaded but strict. Descriptors are plain
+# numbers and calls are the kernel's, as in C: each returns its result, or -errno.
+use strict;
+
+sub EPERM ()   { 1 }
+sub ENOENT ()  { 2 }
+sub ENOEXEC () { 8 }
+sub ECHILD ()  { 10 }
+sub EINVAL ()  { 22 }
+sub ENOSYS ()  { 38 }
+
+sub SIGFPE ()  { 8 }
+sub SIGKILL () { 9 }
+sub SIGCHLD () { 17 }
+sub SIGPWR ()  { 30 }
+sub SIG_UNBLOCK () { 1 }
+sub SIG_SETMASK () { 2 }
+my %asks_to_stop = map { $_ => 1 } 1, 2, 3, 15;    # HUP INT QUIT TERM
+
+sub PR_SET_PDEATHSIG ()       { 1 }
+sub PR_SET_CHILD_SUBREAPER () { 36 }
+sub RUSAGE_CHILDREN ()        { -1 }
+sub WNOHANG ()                { 1 }
+sub O_CLOEXEC ()              { 02000000 }
+sub F_DUPFD_CLOEXEC ()        { 1030 }
+sub AT_FDCWD ()               { -100 }
+sub FIRST_HIGH_FD ()          { 10 }
+sub CLONE_NEWNS_NEWPID ()     { 0x20020000 }
+sub CLONE_NEWUSER ()          { 0x10000000 }
+sub MS_REC_PRIVATE ()         { 0x44000 }
+sub MS_NOSUID_NODEV_NOEXEC () { 14 }
+my %resource = (cpu => 0, fsize => 1, core => 4, nofile => 7);
+
+my $all_signals = pack "Q", ~0;
+my $default_action = "\0" x 32;
+my %number = system_call_numbers();
+my %option = (status_fd => -1, level => "auto", limits => [], cgroups => []);
+
+main();
+
+# --- what is told to Drover -------------------------------------------------------------------
+
+sub leave { sys("exit_group", $_[0]) while 1 }
+
+sub write_line {
+    my ($fd, $line) = @_;
+    $line .= "\n";
+    sys("write", $fd, $line, length $line) if $fd >= 0;
+}
+
+sub report_ending {
+    my ($ending) = @_;
+    my $usage = "\0" x 144;
+    sys("getrusage", RUSAGE_CHILDREN, $usage);
+    my ($user_s, $user_us, $system_s, $system_us, $max_rss) = unpack "q5", $usage;
+    write_line($option{status_fd}, "U $ending->{unkillable}") if $ending->{unkillable};
+    write_line($option{status_fd}, join " ", "S", $ending->{wait_status}, $ending->{leftovers},
+        $user_s * 1_000_000 + $user_us, $system_s * 1_000_000 + $system_us, $max_rss);
+}
+
+# The exit codes are those a shell would give.
+sub fail {
+    my ($step, $error, $fd) = @_;
+    write_line($fd || $option{status_fd}, "E $step $error");
+    leave($step ne "exec" ? 125 : $error == ENOENT ? 127 : 126);
+}
+
+sub mirror {
+    my ($wait_status) = @_;
+    my $signal = $wait_status & 0x7f;
+    leave($wait_status >> 8 & 0xff) if !$signal;
+    my $no_core = pack "QQ", 0, 0;
+    my $just_this = pack "Q", 1 << ($signal - 1);
+    sys("prlimit64", 0, $resource{core}, $no_core, 0);
+    sys("rt_sigaction", $signal, $default_action, 0, 8);
+    sys("kill", $$ + 0, $signal);
+    sys("rt_sigprocmask", SIG_UNBLOCK, $just_this, 0, 8);
+    leave(128 + $signal);
+}
+
+# --- what the processes of the helper tell each other, over a pipe the command never sees ------
+
+sub open_channel {
+    my $ends = "\0" x 8;
+    my $result = sys("pipe2", $ends, O_CLOEXEC);
+    return $result < 0 ? ($result) : (0, unpack "ll", $ends);
+}
+
+# A kind (ready, failed, ended), a step, and three numbers.
+sub send_message {
+    my ($fd, $kind, $step, @numbers) = @_;
+    my $message = pack "A8 A12 l3", $kind, $step, @numbers, 0, 0, 0;
+    return sys("write", $fd, $message, length $message) == length $message;
+}
+
+sub send_ending {
+    my ($fd, $ending) = @_;
+    return send_message($fd, "ended", "", @$ending{qw(wait_status leftovers unkillable)});
+}
+
+# Nothing at the end, once every sender is gone.
+sub receive_message {
+    my ($fd) = @_;
+    my $message = "\0" x 32;
+    return sys("read", $fd, $message, 32) == 32 ? unpack "A8 A12 l3", $message : ();
+}
+
+sub close_span {
+    my ($first, $last) = @_;
+    return if sys("close_range", $first, $last, 0) == 0;
+    # Before Linux 5.9. Nothing we are given by Drover has a high number.
+    for (my $fd = $first ; $fd < 1024 && $fd <= $last ; $fd++) { sys("close", $fd) }
+}
+
+# Closes all but two descriptors (-1: none). The pipes we were given belong to the command alone:
+# held here too, they would never come to their end.
+sub close_all_but {
+    my ($low, $high) = sort { $a <=> $b } @_;
+    close_span(0, $low - 1) if $low > 0;
+    close_span($low + 1, $high - 1) if $high > $low + 1;
+    close_span($high + 1, 0xffffffff);
+}
+
+# --- from a forked child of ours to the command ------------------------------------------------
+
+sub write_file {
+    my ($path, $content) = @_;
+    my $fd = sys("openat", AT_FDCWD, $path, 1 | O_CLOEXEC);
+    return $fd if $fd < 0;
+    my $written = sys("write", $fd, $content, length $content);
+    sys("close", $fd);
+    return $written;
+}
+
+sub set_limit {
+    my ($which, $value) = @_;
+    my $now = "\0" x 16;
+    my $result = sys("prlimit64", 0, $which, 0, $now);
+    return $result if $result < 0;
+    my ($soft, $hard) = unpack "QQ", $now;
+    # At its hard limit of CPU time a process gets SIGKILL, which says nothing; one second before
+    # that it gets SIGXCPU, which does.
+    my $later = $which == $resource{cpu} && $value != $hard ? 1 : 0;
+    my $wanted = pack "QQ", $value, $value + $later;
+    return sys("prlimit64", 0, $which, $wanted, 0);
+}
+
+# A program for another machine is ENOEXEC too, and nothing for a shell to read.
+sub is_text {
+    my ($path) = @_;
+    open my $file, "<", $path or return 0;
+    sysread $file, my $start, 256;
+    return index($start, "\0") < 0;
+}
+
+sub execve {
+    my ($path, @arguments) = @_;
+    my @variables = map { "$_=$ENV{$_}" } keys %ENV;
+    my $arguments = pack "(p)*", @arguments, undef;
+    my $variables = pack "(p)*", @variables, undef;
+    return sys("execve", $path, $arguments, $variables);
+}
+
+# Returns only where it failed: the step and its errno.
+sub become_command {
+    my ($inherited) = @_;
+    my $result;
+    for my $file (@{ $option{cgroups} }) {
+        return ("cgroup", -$result) if ($result = write_file($file, "0")) < 0;
+    }
+    return ("merge", -$result) if $option{merge_output} && ($result = sys("dup3", 1, 2, 0)) < 0;
+    for my $limit (@{ $option{limits} }) {
+        return ("rlimit", -$result) if ($result = set_limit(@$limit)) < 0;
+    }
+    # Perl ignores SIGFPE for itself.
+    sys("rt_sigaction", SIGFPE, $default_action, 0, 8);
+    sys("rt_sigaction", SIGCHLD, $inherited->{on_child}, 0, 8);
+    sys("rt_sigprocmask", SIG_SETMASK, $inherited->{mask}, 0, 8);
+    my ($path, $name, @arguments) = @{ $option{path_and_argv} };
+    $result = execve($path, $name, @arguments);
+    $result = execve("/bin/sh", "/bin/sh", $path, @arguments) if $result == -ENOEXEC && is_text($path);
+    return ("exec", -$result);
+}
+
+# Forks and becomes the command there. The pid, or -errno.
+sub start_command {
+    my ($inherited, $report_to) = @_;
+    my $pid = sys("clone", SIGCHLD);
+    if ($pid == 0) {
+        sys("setpgid", 0, 0) if !$option{on_terminal};
+        send_message($report_to, "failed", become_command($inherited));
+        leave(127);
+    }
+    # Here too: whichever comes first, the group exists before anyone signals it.
+    sys("setpgid", $pid, $pid) if $pid > 0 && !$option{on_terminal};
+    return $pid;
+}
+
+# --- finding the processes below us, at level group ----------------------------------------------
+
+# The pids in one of the kernel's `children` files; undef where there is no such file.
+sub children_in {
+    my ($path) = @_;
+    open my $file, "<", $path or return undef;
+    my $list = do { local $/; <$file> };
+    return [split " ", $list];
+}
+
+sub own_children { return children_in("/proc/thread-self/children") }
+
+# The kernel lists children under the thread that forked them. One that is gone has none: they are ours now.
+sub children_of {
+    my ($pid) = @_;
+    opendir my $tasks, "/proc/$pid/task" or return ();
+    return map { @{ children_in("/proc/$pid/task/$_/children") || [] } } grep { !/^\./ } readdir $tasks;
+}
+
+sub descendants {
+    my $found = own_children() or return undef;
+    for (my $i = 0 ; $i < @$found ; $i++) { push @$found, children_of($found->[$i]) }
+    return $found;
+}
+
+# --- from the start of the command until nothing of it is left -----------------------------------
+
+# The next signal that concerns us. Those that a terminal sends come from the kernel (code > 0), and
+# its whole foreground group, the command included, has got them already. A process inside the
+# namespace is no one to give orders to its pid 1.
+sub next_signal {
+    my ($in_namespace) = @_;
+    while (1) {
+        my $info = "\0" x 128;
+        my $signal = sys("rt_sigtimedwait", $all_signals, $info, 0, 8);
+        return SIGCHLD if $signal == SIGCHLD;
+        my ($code, $sender) = unpack "x8 l x4 l", $info;
+        return $signal if $signal > 0 && $code <= 0 && !($in_namespace && $sender != 0);
+    }
+}
+
+# Without the kernel's lists of children: what a shell could reach.
+sub signal_group {
+    my ($family, $signal) = @_;
+    return sys("kill", $option{on_terminal} ? $family->{command} : -$family->{command}, $signal) == 0;
+}
+
+sub signal_all {
+    my ($family, $signal) = @_;
+    return sys("kill", -1, $signal) if $family->{in_namespace};
+    my $pids = descendants() or return signal_group($family, $signal);
+    sys("kill", $_ + 0, $signal) for @$pids;
+}
+
+# False where no one took the signal. At level group these are our direct children only: their pids
+# cannot have been reused, as it is we who reap them, and their children become ours as they die.
+sub kill_children {
+    my ($family) = @_;
+    return sys("kill", -1, SIGKILL) == 0 if $family->{in_namespace};
+    my $pids = own_children() or return signal_group($family, SIGKILL);
+    return scalar grep { sys("kill", $_ + 0, SIGKILL) == 0 } @$pids;
+}
+
+# Takes in one dead child: its pid, 0 where none is dead (with WNOHANG), -ECHILD where none is left.
+sub reap {
+    my ($family, $ending, $flags) = @_;
+    my $pid = waitpid -1, $flags;
+    return -ECHILD if $pid < 0;
+    if ($pid == $family->{command}) {
+        $ending->{command_exited} = 1;
+        $ending->{wait_status} = $?;
+    }
+    elsif ($pid > 0 && ($? & 0x7f) == SIGKILL) {
+        $ending->{leftovers}++;
+    }
+    return $pid;
+}
+
+# False where no child is left. These died by themselves: none of them is a leftover.
+sub reap_dead {
+    my ($family, $ending) = @_;
+    my $pid;
+    1 while ($pid = reap($family, $ending, WNOHANG)) > 0;
+    $ending->{leftovers} = 0;
+    return $pid != -ECHILD;
+}
+
+# Returns when nothing is left, or nothing that we may kill.
+sub kill_rest {
+    my ($family, $ending) = @_;
+    while (1) {
+        my $reached = kill_children($family);
+        my $pid = reap($family, $ending, $reached ? 0 : WNOHANG);
+        if ($pid == 0) {
+            my $left = own_children();
+            $ending->{unkillable} = $left ? @$left : 1;
+            return;
+        }
+        $pid = reap($family, $ending, WNOHANG) while $pid > 0;
+        return if $pid == -ECHILD;
+    }
+}
+
+sub supervise {
+    my ($family) = @_;
+    # Where the command's own status never comes to be known, it was killed.
+    my $ending = { wait_status => SIGKILL, leftovers => 0, unkillable => 0 };
+    my ($stopping, $told) = (0, 0);
+    while (1) {
+        my $signal = next_signal($family->{in_namespace});
+        if ($signal == SIGPWR) {
+            kill_rest($family, $ending);
+            $ending->{leftovers} = 0;
+            return $ending;
+        }
+        if ($signal != SIGCHLD) {
+            signal_all($family, $signal);
+            $stopping ||= $asks_to_stop{$signal};
+            next;
+        }
+        return $ending if !reap_dead($family, $ending);
+        next if !$ending->{command_exited};
+        # Those who were asked to stop have the time until the hard kill to do so.
+        if ($stopping) {
+            send_ending($family->{report_to}, $ending) if exists $family->{report_to} && !$told++;
+            next;
+        }
+        kill_rest($family, $ending) if !$option{keep_leftovers};
+        return $ending;
+    }
+}
+
+# --- level pid: we stay outside, our child is pid 1 of a new namespace, its child is the command ---
+
+# In a user namespace of our own: we remain who we are, and nobody else exists.
+sub map_identity {
+    my ($user, $group) = @_;
+    my $result = write_file("/proc/self/setgroups", "deny");
+    $result = write_file("/proc/self/uid_map", "$user $user 1") if $result >= 0;
+    $result = write_file("/proc/self/gid_map", "$group $group 1") if $result >= 0;
+    return $result;
+}
+
+# False where the host refuses it, as containers with a masked /proc do.
+sub mount_own_proc {
+    my ($none, $root, $proc, $target) = ("none", "/", "proc", "/proc");
+    return sys("mount", $none, $root, 0, MS_REC_PRIVATE, 0) >= 0
+      && sys("mount", $proc, $target, $proc, MS_NOSUID_NODEV_NOEXEC, 0) >= 0;
+}
+
+sub give_up {
+    my ($channel, $step, $result) = @_;
+    send_message($channel, "failed", $step, -$result);
+    leave(125);
+}
+
+sub run_init {
+    my ($inherited, $read_end, $write_end, $identity) = @_;
+    # Outer may have died before this took hold; then the pipe has no reader, and `ready` fails.
+    sys("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    sys("close", $read_end);
+    my $result = $identity ? map_identity(@$identity) : 0;
+    give_up($write_end, "map", $result) if $result < 0;
+    my $own_proc = mount_own_proc();
+    send_message($write_end, "ready", "") or leave(125);
+
+    write_line($option{status_fd}, $own_proc ? "I pid" : "I pid-noproc");
+    my $command = start_command($inherited, $write_end);
+    give_up($write_end, "fork", $command) if $command < 0;
+    close_all_but($write_end, -1);
+
+    # Outer must know how the command ended even if we are killed.
+    my $ending = supervise({ command => $command, in_namespace => 1, report_to => $write_end });
+    send_ending($write_end, $ending);
+    leave(0);
+}
+
+# A fork that is pid 1 of a new PID namespace, and whom to map in its user namespace, where it has one.
+# As root without a user namespace where that is allowed.
+sub fork_init {
+    my @identity = ($> + 0, $) + 0);
+    my $pid = -EPERM;
+    $pid = sys("clone", CLONE_NEWNS_NEWPID | SIGCHLD) if $> == 0;
+    return ($pid, undef) if $pid >= 0;
+    return (sys("clone", CLONE_NEWNS_NEWPID | CLONE_NEWUSER | SIGCHLD), \@identity);
+}
+
+sub wait_for_init {
+    my ($init) = @_;
+    while (1) {
+        my $signal = next_signal(0);
+        if ($signal == SIGCHLD) {
+            return if waitpid($init, WNOHANG) == $init;
+        }
+        else {
+            sys("kill", $init, $signal == SIGPWR ? SIGKILL : $signal);
+        }
+    }
+}
+
+# Returns only where the namespace could not be had: the step and its errno. Nothing has been started then.
+sub run_in_namespace {
+    my ($inherited) = @_;
+    my ($result, $read_end, $write_end) = open_channel();
+    return ("pipe", -$result) if $result < 0;
+    my ($init, $identity) = fork_init();
+    run_init($inherited, $read_end, $write_end, $identity) if $init == 0;
+    sys("close", $write_end);
+    if ($init < 0) {
+        sys("close", $read_end);
+        return ("unshare", -$init);
+    }
+
+    # Signals wait until then: sent to an init that gives up, they would be lost.
+    my ($kind, $step, $error) = receive_message($read_end);
+    if ($kind ne "ready") {
+        waitpid $init, 0;
+        sys("close", $read_end);
+        return $kind ? ($step, $error) : ("init", ECHILD);
+    }
+    close_all_but($option{status_fd}, $read_end);
+    wait_for_init($init);
+
+    # An init that was killed has left no message, unless the command had ended before.
+    my $ending = { wait_status => SIGKILL, leftovers => 0, unkillable => 0 };
+    while (my ($kind, $step, @numbers) = receive_message($read_end)) {
+        fail($step, $numbers[0]) if $kind eq "failed";
+        @$ending{qw(wait_status leftovers unkillable)} = @numbers;
+    }
+    report_ending($ending);
+    mirror($ending->{wait_status});
+}
+
+# --- level group: no namespace; we are the reaper of every descendant -----------------------------
+
+# The limit of this level: nothing does the same for us when we are killed ourselves.
+sub run_in_group {
+    my ($inherited) = @_;
+    # A signal we can answer: by killing everything.
+    sys("prctl", PR_SET_PDEATHSIG, SIGPWR, 0, 0, 0);
+    leave(125) if $option{parent} && getppid != $option{parent};
+    my $result = sys("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    fail("subreaper", -$result) if $result < 0;
+    ($result, my $read_end, my $write_end) = open_channel();
+    fail("pipe", -$result) if $result < 0;
+
+    write_line($option{status_fd}, "I group");
+    my $command = start_command($inherited, $write_end);
+    fail("fork", -$command) if $command < 0;
+    close_all_but($option{status_fd}, $read_end);
+
+    my $ending = supervise({ command => $command });
+    if (!$ending->{unkillable} && (my ($kind, $step, $error) = receive_message($read_end))) {
+        fail($step, $error);
+    }
+    report_ending($ending);
+    mirror($ending->{wait_status});
+}
+
+# --- the command line, and where it all begins ----------------------------------------------------
+
+sub parse_value {
+    my ($letter, $value) = @_;
+    if ($letter eq "p" || $letter eq "f") {
+        return 0 if $value !~ /^\d{1,9}\z/;
+        $option{ $letter eq "p" ? "parent" : "status_fd" } = $value + 0;
+    }
+    elsif ($letter eq "i") {
+        return 0 if $value !~ /^(?:none|group|pid|auto)\z/;
+        $option{level} = $value;
+    }
+    elsif ($letter eq "l") {
+        return 0 if $value !~ /^(cpu|fsize|nofile)=(\d{1,19})\z/;
+        push @{ $option{limits} }, [$resource{$1}, $2 + 0];
+    }
+    elsif ($letter eq "c") {
+        push @{ $option{cgroups} }, $value;
+    }
+    else {
+        return 0;
+    }
+    return 1;
+}
+
+# Fills in what it understood even where it fails, so that -f is known for the complaint.
+sub parse_options {
+    my @words = @_;
+    my %flag = (t => "on_terminal", m => "merge_output", k => "keep_leftovers");
+    while (@words && $words[0] ne "--") {
+        shift(@words) =~ /^-(.)\z/s or return 0;
+        if ($flag{$1}) { $option{ $flag{$1} } = 1 }
+        elsif (!@words || !parse_value($1, shift @words)) { return 0 }
+    }
+    shift @words;
+    return 0 if @words < 2;
+    $option{path_and_argv} = \@words;
+    # A PID namespace cannot be left behind: its processes die with its pid 1.
+    return 0 if $option{keep_leftovers} && $option{level} eq "pid";
+    $option{level} = "group" if $option{keep_leftovers} && $option{level} eq "auto";
+    return 1;
+}
+
+# Out of the command's way, and closed when it starts.
+sub hide_status_fd {
+    return 1 if $option{status_fd} < 0;
+    my $fd = sys("fcntl", $option{status_fd}, F_DUPFD_CLOEXEC, FIRST_HIGH_FD);
+    return 0 if $fd < 0;
+    sys("close", $option{status_fd}) if $option{status_fd} > 2;
+    $option{status_fd} = $fd;
+    return 1;
+}
+
+# Variables that steer perl are for the command's perl, not for this one: Drover hands them over
+# under other names, and sets one of its own, against complaints about an unknown locale.
+sub restore_environment {
+    delete $ENV{PERL_BADLANG};
+    for my $kept (grep { /^DROVER_KEEP_PERL/ } keys %ENV) {
+        $ENV{ substr $kept, length "DROVER_KEEP_" } = delete $ENV{$kept};
+    }
+}
+
+sub main {
+    my $inherited = { mask => "\0" x 8, on_child => "\0" x 32 };
+    if (!%number) {
+        print STDERR "E usage ${\ENOSYS}\n";
+        exit 125;
+    }
+    # Before anything else: a signal that comes early waits until there is someone to send it to.
+    sys("rt_sigprocmask", SIG_SETMASK, $all_signals, $inherited->{mask}, 8);
+    my $understood = parse_options(@ARGV);
+    if (!hide_status_fd() || !$understood) {
+        fail("usage", EINVAL, $option{status_fd} < 0 ? 2 : $option{status_fd});
+    }
+    restore_environment();
+    # Where it is ignored, the kernel reaps children itself and their status is lost.
+    sys("rt_sigaction", SIGCHLD, $default_action, $inherited->{on_child}, 8);
+    fail(become_command($inherited)) if $option{level} eq "none";
+    run_in_group($inherited) if $option{level} eq "group";
+
+    sys("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    leave(125) if $option{parent} && getppid != $option{parent};
+    my @refused = run_in_namespace($inherited);
+    run_in_group($inherited) if $option{level} eq "auto";
+    fail(@refused);
+}
+
+# Strings are handed over by address: they must be variables, which the kernel may write to.
+sub sys {
+    my $name = shift;
+    my $result = syscall $number{$name}, @_, (0) x (5 - @_);
+    return $result == -1 ? -($! + 0) : $result;
+}
+
+# By the machine this perl was built for, read from its own ELF header; empty where we do not know it.
+sub system_call_numbers {
+    open my $perl, "<:raw", $^X or return ();
+    sysread $perl, my $header, 20;
+    my ($class, $machine) = unpack "x4 C x13 v", $header;
+    return () if $class != 2;
+    return (
+        read => 0, write => 1, close => 3, rt_sigaction => 13, rt_sigprocmask => 14, clone => 56,
+        execve => 59, kill => 62, fcntl => 72, getrusage => 98, setpgid => 109,
+        rt_sigtimedwait => 128, prctl => 157, mount => 165, exit_group => 231, openat => 257,
+        dup3 => 292, pipe2 => 293, prlimit64 => 302, close_range => 436,
+    ) if $machine == 62;
+    return (
+        dup3 => 24, fcntl => 25, mount => 40, openat => 56, close => 57, pipe2 => 59, read => 63,
+        write => 64, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
+        rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220,
+        execve => 221, prlimit64 => 261, close_range => 436,
+    ) if $machine == 183;
+    return ();
+}

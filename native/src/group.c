@@ -1,0 +1,41 @@
+/*
+ * Level group: no namespace, which most containers refuse. We are the reaper of every descendant,
+ * so that one who leaves its session, forks twice or clears its environment is still found below us.
+ * The limit of this level: nothing does the same for us when we are killed ourselves.
+ */
+
+static _Noreturn void run_in_group(const struct options *options, const struct inherited *inherited)
+{
+	struct channel channel;
+	struct message message;
+	int status_fd = options->status_fd;
+
+	/* A signal we can answer: by killing everything. */
+	sys(prctl, PR_SET_PDEATHSIG, HARD_KILL);
+	if (options->parent && sys(getppid) != options->parent)
+		leave(125);
+	long result = sys(prctl, PR_SET_CHILD_SUBREAPER, 1);
+	if (result < 0)
+		fail(status_fd, (struct failure){ "subreaper", (int)-result });
+	result = sys(pipe2, &channel, O_CLOEXEC);
+	if (result < 0)
+		fail(status_fd, (struct failure){ "pipe", (int)-result });
+
+	report_level(status_fd, "group");
+	long command = start_command(options, inherited, channel.write_end);
+	if (command < 0)
+		fail(status_fd, (struct failure){ "fork", (int)-command });
+	close_all_but(status_fd, channel.read_end);
+
+	struct family family = {
+		.command = (int)command,
+		.own_group = !options->on_terminal,
+		.keep_leftovers = options->keep_leftovers,
+		.report_to = -1,
+	};
+	struct ending ending = supervise(&family);
+	if (!ending.unkillable && receive_message(channel.read_end, &message))
+		fail(status_fd, message.failure);
+	report_ending(status_fd, &ending);
+	mirror(ending.wait_status);
+}

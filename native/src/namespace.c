@@ -1,0 +1,141 @@
+/*
+ * Level pid: we stay outside (outer), our child is pid 1 of a new PID namespace (init), its child is
+ * the command. Whoever is in the namespace dies with pid 1, and the kernel lets us reap pid 1 only
+ * after all the others are gone.
+ */
+
+/* In a user namespace of our own: we remain who we are, and nobody else exists. */
+static long map_identity(long user, long group)
+{
+	struct text users = { .length = 0 }, groups = { .length = 0 };
+	append_number(&users, (uint64_t)user);
+	append(&users, " ");
+	append_number(&users, (uint64_t)user);
+	append(&users, " 1");
+	append_number(&groups, (uint64_t)group);
+	append(&groups, " ");
+	append_number(&groups, (uint64_t)group);
+	append(&groups, " 1");
+
+	long result = write_file("/proc/self/setgroups", "deny");
+	if (result >= 0)
+		result = write_file("/proc/self/uid_map", users.bytes);
+	if (result >= 0)
+		result = write_file("/proc/self/gid_map", groups.bytes);
+	return result;
+}
+
+/* False where the host refuses it, as containers with a masked /proc do. */
+static bool mount_own_proc(void)
+{
+	return sys(mount, "none", "/", 0, MS_REC | MS_PRIVATE) >= 0 &&
+	       sys(mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC) >= 0;
+}
+
+static _Noreturn void give_up(int channel, const char *step, long result)
+{
+	struct message message = { .kind = MESSAGE_FAILED, .failure = { step, (int)-result } };
+	send_message(channel, &message);
+	leave(125);
+}
+
+static _Noreturn void run_init(const struct options *options, const struct inherited *inherited,
+			       struct channel channel, bool new_user, long user, long group)
+{
+	/* Outer may have died before this took hold; then the pipe has no reader, and `ready` fails. */
+	sys(prctl, PR_SET_PDEATHSIG, SIGKILL);
+	sys(close, channel.read_end);
+	long result = new_user ? map_identity(user, group) : 0;
+	if (result < 0)
+		give_up(channel.write_end, "map", result);
+	bool own_proc = mount_own_proc();
+	struct message message = { .kind = MESSAGE_READY };
+	if (!send_message(channel.write_end, &message))
+		leave(125);
+
+	report_level(options->status_fd, own_proc ? "pid" : "pid-noproc");
+	long command = start_command(options, inherited, channel.write_end);
+	if (command < 0)
+		give_up(channel.write_end, "fork", command);
+	close_all_but(channel.write_end, -1);
+
+	struct family family = {
+		.command = (int)command,
+		.in_namespace = true,
+		.report_to = channel.write_end,
+	};
+	message.kind = MESSAGE_ENDED;
+	message.ending = supervise(&family);
+	send_message(channel.write_end, &message);
+	leave(0);
+}
+
+/* A fork that is pid 1 of a new PID namespace. As root without a user namespace where that is allowed. */
+static long fork_init(bool *new_user)
+{
+	const long flags = CLONE_NEWPID | CLONE_NEWNS | SIGCHLD;
+	long pid = -EPERM;
+	*new_user = false;
+	if (sys(geteuid) == 0)
+		pid = sys(clone, flags);
+	if (pid >= 0)
+		return pid;
+	*new_user = true;
+	return sys(clone, flags | CLONE_NEWUSER);
+}
+
+static void wait_for_init(int init)
+{
+	for (;;) {
+		int signal = next_signal(false);
+		if (signal == SIGCHLD) {
+			if (sys(wait4, init, 0, WNOHANG, 0) == init)
+				return;
+		} else {
+			sys(kill, init, signal == HARD_KILL ? SIGKILL : signal);
+		}
+	}
+}
+
+/* Returns only where the namespace could not be had; nothing has been started then. */
+static struct failure run_in_namespace(const struct options *options, const struct inherited *inherited)
+{
+	struct channel channel;
+	/* What it stays if init is killed before it can say anything. */
+	struct message message = { .kind = MESSAGE_FAILED, .failure = { "init", ECHILD } };
+	bool new_user;
+	long user = sys(geteuid), group = sys(getegid);
+	int status_fd = options->status_fd;
+
+	long result = sys(pipe2, &channel, O_CLOEXEC);
+	if (result < 0)
+		return (struct failure){ "pipe", (int)-result };
+	long init = fork_init(&new_user);
+	if (init == 0)
+		run_init(options, inherited, channel, new_user, user, group);
+	sys(close, channel.write_end);
+	if (init < 0) {
+		sys(close, channel.read_end);
+		return (struct failure){ "unshare", (int)-init };
+	}
+
+	/* Signals wait until then: sent to an init that gives up, they would be lost. */
+	bool ready = receive_message(channel.read_end, &message) && message.kind == MESSAGE_READY;
+	if (!ready) {
+		sys(wait4, init, 0, 0, 0);
+		sys(close, channel.read_end);
+		return message.failure;
+	}
+	close_all_but(status_fd, channel.read_end);
+	wait_for_init((int)init);
+
+	/* An init that was killed has left no message, unless the command had ended before. */
+	struct ending ending = { .wait_status = SIGKILL };
+	while (receive_message(channel.read_end, &message)) {
+		if (message.kind == MESSAGE_FAILED)
+			fail(status_fd, message.failure);
+		ending = message.ending;
+	}
+	report_ending(status_fd, &ending);
+	mirror(ending.wait_status);
+}

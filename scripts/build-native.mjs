@@ -1,0 +1,125 @@
+// Builds native/bin/drover-init-linux-{x64,arm64} from native/src.
+//   node scripts/build-native.mjs           builds and replaces the committed binaries
+//   node scripts/build-native.mjs --check   builds elsewhere and compares byte for byte
+// Exit codes: 0 done or equal, 1 different or not compiled, 3 the exact compiler is not on this machine.
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const sources = join(root, "native", "src");
+const binaries = join(root, "native", "bin");
+
+const targets = [
+  {
+    file: "drover-init-linux-x64",
+    compiler: "gcc",
+    machine: "x86_64-linux-gnu",
+    debianPackage: "gcc",
+    flags: ["-fcf-protection=none"],
+  },
+  {
+    file: "drover-init-linux-arm64",
+    compiler: "aarch64-linux-gnu-gcc",
+    machine: "aarch64-linux-gnu",
+    debianPackage: "gcc-aarch64-linux-gnu",
+    flags: [],
+  },
+];
+
+// Other versions choose other instructions: the bytes are reproducible with these only.
+const neededCompiler = "12.2.0";
+const neededLinker = "2.40";
+
+const flags = `
+  -std=gnu11 -Os -Wall -Wextra -Werror
+  -ffreestanding -fno-builtin -fno-tree-loop-distribute-patterns -fno-stack-protector
+  -fno-pie -fno-asynchronous-unwind-tables -fno-ident
+  -nostdlib -static -no-pie -s
+  -Wl,--build-id=none,-z,noexecstack,-z,norelro,-z,noseparate-code
+`
+  .trim()
+  .split(/\s+/);
+
+const check = process.argv[2] === "--check";
+if (process.argv.length > (check ? 3 : 2)) {
+  console.error("usage: build-native.mjs [--check]");
+  process.exit(2);
+}
+
+for (const target of targets) {
+  const missing = missingTool(target);
+  if (missing === null) continue;
+  console.error(
+    `build-native: ${missing}\n` +
+      `  The committed helper is built with ${target.compiler} ${neededCompiler} and GNU ld ${neededLinker}, as in Debian 12.\n` +
+      `  On Debian 12: apt-get install ${target.debianPackage}`,
+  );
+  process.exit(3);
+}
+
+process.exitCode = check ? compareAll() : buildAll();
+
+function buildAll() {
+  mkdirSync(binaries, { recursive: true });
+  for (const target of targets) {
+    const size = build(target, join(binaries, target.file)).length;
+    console.log(`built native/bin/${target.file}, ${size} bytes`);
+  }
+  return 0;
+}
+
+function compareAll() {
+  const scratch = mkdtempSync(join(tmpdir(), "drover-native-"));
+  try {
+    const results = targets.map((target) => compare(target, scratch));
+    return results.every((equal) => equal) ? 0 : 1;
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+}
+
+function compare(target, scratch) {
+  const built = build(target, join(scratch, target.file));
+  const committed = join(binaries, target.file);
+  const equal = existsSync(committed) && built.equals(readFileSync(committed));
+  if (equal) console.log(`native/bin/${target.file} is what native/src builds`);
+  else console.error(`native/bin/${target.file} is not what native/src builds: run \`npm run build:native\``);
+  return equal;
+}
+
+function build(target, output) {
+  // Relative names, so that nothing of this machine's paths can get into the output.
+  execFileSync(target.compiler, [...flags, ...target.flags, "-o", output, "main.c"], {
+    cwd: sources,
+    stdio: "inherit",
+  });
+  chmodSync(output, 0o755);
+  return readFileSync(output);
+}
+
+/** What keeps this machine from building the target as it was committed; null where nothing does. */
+function missingTool({ compiler, machine }) {
+  const version = firstLine(compiler, ["-dumpfullversion"]);
+  if (version === null) return `${compiler} is not installed.`;
+  if (version !== neededCompiler) return `${compiler} is version ${version}.`;
+  const builtFor = firstLine(compiler, ["-dumpmachine"]);
+  if (builtFor !== machine) return `${compiler} builds for ${builtFor}, not for ${machine}.`;
+  const linker = firstLine(compiler, ["-Wl,--version"]);
+  if (linker?.endsWith(` ${neededLinker}`) !== true) return `the linker of ${compiler} is: ${linker ?? "missing"}.`;
+  return null;
+}
+
+function firstLine(program, args) {
+  try {
+    return execFileSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
+      .split("\n")[0]
+      .trim();
+  } catch (error) {
+    // Not there, or it refuses to answer: both mean that it is not the tool we need.
+    if (error.code === "ENOENT" || typeof error.status === "number") return null;
+    throw error;
+  }
+}

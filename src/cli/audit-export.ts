@@ -1,0 +1,38 @@
+import { findLocal } from "../local.ts";
+import { exportAudit } from "../record/audit/export.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+
+export const auditExport: CommandSpec = {
+  name: "audit export",
+  summary: "every execution as one line of JSON, oldest first",
+  takes: "",
+  examples: [
+    ["drover audit export > audit.jsonl", "everything"],
+    ["drover audit export --since 2026-01-31", "from then on"],
+  ],
+  options: {
+    since: { value: "TIME", about: "started at or after" },
+    until: { value: "TIME", about: "started before" },
+  },
+  run: exportAll,
+};
+
+async function exportAll(input: CommandInput): Promise<number> {
+  const { places } = await findLocal(input.env, input.cwd);
+  const since = readTime(input, "since");
+  const until = readTime(input, "until");
+  await exportAudit(
+    { directory: places.stateDirectory, ...(since ? { since } : {}), ...(until ? { until } : {}) },
+    (line) => write(1, line),
+  );
+  return 0;
+}
+
+function readTime(input: CommandInput, name: "since" | "until"): string | undefined {
+  const given = text(input.options, name);
+  if (given === undefined) return undefined;
+  const time = new Date(given);
+  if (Number.isNaN(time.getTime())) throw usage(`--${name} ${given} is not a time.`, "audit export", `--${name}`);
+  return time.toISOString();
+}

@@ -1,0 +1,37 @@
+import { findLocal } from "../local.ts";
+import { type Verified, verifyAudit } from "../record/audit/verify.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text } from "./options.ts";
+
+export const auditVerify: CommandSpec = {
+  name: "audit verify",
+  summary: "check that no audit record was changed, removed or put in",
+  takes: "",
+  examples: [
+    ["drover audit verify", "prints the head: note it somewhere else"],
+    ["drover audit verify --head 42:9f3c...", "also fails where that head is no longer part of the chain"],
+  ],
+  options: { head: { value: "H", about: "a head printed earlier, as COUNT:MAC" } },
+  run: verify,
+};
+
+async function verify(input: CommandInput): Promise<number> {
+  const { places } = await findLocal(input.env, input.cwd);
+  const head = text(input.options, "head");
+  const found = await verifyAudit({ directory: places.stateDirectory, ...(head ? { head } : {}) });
+  write(1, input.options["json"] ? `${JSON.stringify(found)}\n` : inWords(found));
+  return found.ok ? 0 : 1;
+}
+
+function inWords({ first_bad, rows, batches, head, pruned }: Verified): string {
+  if (!first_bad) {
+    const before = pruned ? `${pruned.rows} older rows were removed by retention.\n` : "";
+    return `The record is whole: ${rows} rows in ${batches} batches.\n${before}head ${head}\n`;
+  }
+  const { what, batch_no, row_no } = first_bad;
+  const where = [row_no && `row ${row_no}`, batch_no && `batch ${batch_no}`].filter(Boolean).join(" of ") || "the end";
+  return (
+    `The record is NOT whole, first at ${where}: ${what} [DROVER-AUD-002]\n` +
+    "  Keep this state directory as it is, and compare it with a backup; see docs/audit.md.\n"
+  );
+}

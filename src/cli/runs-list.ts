@@ -1,0 +1,103 @@
+import { runStatuses } from "../model/states.ts";
+import type { RunFilter, RunRow } from "../model/store.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
+import { withRecord } from "./read-record.ts";
+import { age, duration, writeTable } from "./table.ts";
+
+const idFilters = ["session-id", "task-id", "step-id", "tool-call-id", "worktree-id", "repo-sha"] as const;
+
+export const runsList: CommandSpec = {
+  name: "runs list",
+  summary: "what ran, newest first",
+  takes: "",
+  examples: [
+    ["drover runs list", "the latest 50"],
+    ["drover runs list --status failed --since 2026-01-31", "what failed since then"],
+    ["drover runs list --task-id T-12 --json", "as JSON lines, one run each"],
+  ],
+  options: {
+    status: { value: "S", about: `one of ${runStatuses.join(", ")}, or several with commas` },
+    agent: { value: "NAME", about: "runs of this agent" },
+    "parent-run-id": { value: "ID", about: "runs that are part of this one" },
+    ...Object.fromEntries(idFilters.map((name) => [name, { value: "ID", about: "" }])),
+    since: { value: "TIME", about: "created at or after, e.g. 2026-01-31 or 2026-01-31T12:00:00Z" },
+    until: { value: "TIME", about: "created before" },
+    limit: { value: "N", about: "how many (default 50, at most 1000)" },
+    before: { value: "ID", about: "the page after this run" },
+  },
+  run: listRuns,
+};
+
+async function listRuns(input: CommandInput): Promise<number> {
+  const filter = readFilter(input.options);
+  const limit = readLimit(input.options);
+  const before = text(input.options, "before");
+  const rows = await withRecord(input, (store) => store.read.runs(filter, { limit, ...(before ? { before } : {}) }));
+  if (!rows) return 0;
+  if (input.options["json"]) {
+    for (const row of rows) write(1, `${JSON.stringify(row)}\n`);
+    return 0;
+  }
+  const now = new Date();
+  writeTable(["ID", "STATUS", "EXIT", "AGENT", "DURATION", "AGE", "SUMMARY"], rows.map((row) => cells(row, now)));
+  if (rows.length === limit && !input.options["quiet"]) {
+    write(2, `More: drover runs list --before ${rows.at(-1)!.run_id}\n`);
+  }
+  return 0;
+}
+
+function cells(row: RunRow, now: Date): string[] {
+  const took = row.started_at && row.finished_at ? Date.parse(row.finished_at) - Date.parse(row.started_at) : null;
+  return [
+    row.run_id,
+    row.reason ? `${row.status}: ${row.reason}` : row.status,
+    row.exit_code === null ? "-" : String(row.exit_code),
+    row.agent_name,
+    duration(took),
+    age(row.created_at, now),
+    row.summary ?? "",
+  ];
+}
+
+function readFilter(options: ParsedOptions): RunFilter {
+  const filter: RunFilter = {};
+  const status = text(options, "status");
+  if (status) filter.status = status.split(",").map(toStatus);
+  const agent = text(options, "agent");
+  if (agent) filter.agent_name = agent;
+  const parent = text(options, "parent-run-id");
+  if (parent) filter.parent_run_id = parent;
+  for (const name of idFilters) {
+    const value = text(options, name);
+    // the option names are the filter's keys with dashes
+    if (value) filter[name.replaceAll("-", "_") as "session_id"] = value;
+  }
+  for (const name of ["since", "until"] as const) {
+    const time = readTime(options, name);
+    if (time) filter[name] = time;
+  }
+  return filter;
+}
+
+function toStatus(word: string) {
+  const status = runStatuses.find((one) => one === word.trim());
+  if (status) return status;
+  throw usage(`--status ${word} is not one of ${runStatuses.join(", ")}.`, "runs list", "--status");
+}
+
+function readTime(options: ParsedOptions, name: "since" | "until"): string | undefined {
+  const given = text(options, name);
+  if (given === undefined) return undefined;
+  const ms = Date.parse(given);
+  if (Number.isNaN(ms)) throw usage(`--${name} ${given} is not a time.`, "runs list", `--${name}`);
+  return new Date(ms).toISOString();
+}
+
+function readLimit(options: ParsedOptions): number {
+  const given = text(options, "limit");
+  if (given === undefined) return 50;
+  const limit = Number(given);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
+  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, "runs list", "--limit");
+}

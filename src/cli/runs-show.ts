@@ -1,0 +1,101 @@
+import { textOf } from "../execute/output-log.ts";
+import type { StoredEvent } from "../model/event.ts";
+import type { Run } from "../model/run.ts";
+import type { Execution } from "../model/store.ts";
+import type { SqliteStore } from "../record/open.ts";
+import { columns } from "./help.ts";
+import { isTerminal, write } from "./io.ts";
+import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { findRun, withRecord } from "./read-record.ts";
+import { duration, printable } from "./table.ts";
+
+export const runsShow: CommandSpec = {
+  name: "runs show",
+  summary: "one run with its output",
+  takes: "RUN",
+  examples: [
+    ["drover runs show 019a3f", "a run by its id, or the beginning of it"],
+    ["drover runs show 019a3f --json", "everything the record has"],
+  ],
+  options: {},
+  run: showRun,
+};
+
+async function showRun(input: CommandInput): Promise<number> {
+  const [id, ...more] = input.positionals;
+  if (!id || more.length > 0) throw usage("runs show takes one run id.", "runs show", "RUN");
+  const found = await withRecord(input, async (store) => {
+    const run = await findRun(store, id);
+    const executions = await store.read.executions({ run_id: run.run_id }, { limit: 1000 });
+    return { run, executions, events: await allEvents(store, run.run_id) };
+  });
+  if (!found) return 1;
+  if (input.options["json"]) {
+    const { run, executions, events } = found;
+    write(1, `${JSON.stringify({ ...run, executions, events })}\n`);
+  } else {
+    showHead(found.run, found.executions);
+    showOutput(found.events);
+  }
+  return 0;
+}
+
+async function allEvents(store: SqliteStore, run_id: string): Promise<StoredEvent[]> {
+  const events: StoredEvent[] = [];
+  for (;;) {
+    const page = await store.read.events(run_id, events.at(-1)?.seq ?? 0, 1000);
+    events.push(...page);
+    if (page.length < 1000) return events;
+  }
+}
+
+function showHead(run: Run, executions: Execution[]): void {
+  const end = executions[0]?.end;
+  const rows: [string, string | null | undefined][] = [
+    ["run", run.run_id],
+    ["agent", run.agent_name],
+    ["status", run.reason ? `${run.status} (${run.reason})` : run.status],
+    ["error", run.error && `${run.error}${end?.error ? ` [${end.error.code}]` : ""}`],
+    ["exit code", run.exit_code === null ? null : String(run.exit_code)],
+    ["signal", end?.signal],
+    ["command", executions[0]?.start.command],
+    ["directory", run.project_dir],
+    ["started", run.started_at],
+    ["took", end?.duration_ms == null ? null : duration(end.duration_ms)],
+    ["isolation", run.isolation],
+    ["left over", end?.leftovers ? `${end.leftovers} processes, killed` : null],
+    ["resources", resources(end)],
+    ["by", run.created_by],
+    ["part of run", run.parent_run_id],
+    ["session", run.session_id],
+    ["task", run.task_id],
+    ["step", run.step_id],
+    ["tool call", run.tool_call_id],
+    ["worktree", run.worktree_id],
+    ["commit", run.repo_sha],
+  ];
+  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
+  write(1, `${columns(shown).join("\n")}\n`);
+}
+
+function resources(end: Execution["end"] | undefined): string | null {
+  if (!end?.resources) return null;
+  const { user_ms, system_ms, max_rss_kb } = end.resources;
+  return `${duration(user_ms)} user, ${duration(system_ms)} system, ${Math.round(max_rss_kb / 1024)} MB at most`;
+}
+
+function showOutput(events: StoredEvent[]): void {
+  for (const stream of ["stdout", "stderr"] as const) {
+    const text = events.flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [textOf(event)] : [])).join("");
+    if (text === "") continue;
+    // stored output may hold what would redraw a terminal; a pipe gets it as it is
+    const shown = isTerminal(1) ? harmless(text) : text;
+    write(1, `\n${stream}\n${shown}${text.endsWith("\n") ? "" : "\n"}`);
+  }
+}
+
+/** Keeps line breaks, tabs and colours; takes out every other control sequence. */
+function harmless(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return text.replaceAll(/\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g, "");
+}

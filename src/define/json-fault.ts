@@ -1,0 +1,93 @@
+export interface JsonFault {
+  offset: number;
+  problem: string;
+}
+
+type Expected = "value" | "value or ]" | "key" | "key or }" | "colon" | "comma or end";
+
+/**
+ * Where a text stops being JSON, and why. Only for texts that JSON.parse refused: it tells no position for
+ * most mistakes, and people make the same few (a comma too many or too few, a comment, a single quote).
+ */
+export function findJsonFault(text: string): JsonFault {
+  const open: ("{" | "[")[] = [];
+  let expected: Expected = "value";
+  let offset = 0;
+  for (;;) {
+    offset = skipBlanks(text, offset);
+    if (offset >= text.length) return { offset: text.length, problem: atEnd(open, expected) };
+    const character = text[offset]!;
+    if (expected === "comma or end" && open.length === 0) return { offset, problem: "there is more after the end of the value" };
+    if (character === "/" || character === "#") return { offset, problem: "JSON has no comments" };
+    const closes = closing(character, open.at(-1), expected);
+    if (closes === "yes") {
+      open.pop();
+      expected = "comma or end";
+      offset++;
+    } else if (closes === "comma before it") {
+      return { offset, problem: `a comma stands before ${character} with nothing after it` };
+    } else if (expected === "colon" || expected === "comma or end") {
+      const missing: string | null = missingBefore(character, expected);
+      if (missing) return { offset, problem: `${missing} is missing before ${show(text, offset)}` };
+      expected = expected === "comma or end" && open.at(-1) === "{" ? "key" : "value";
+      offset++;
+    } else if (character === '"') {
+      const end = endOfString(text, offset);
+      if ("problem" in end) return end;
+      offset = end.offset;
+      expected = expected.startsWith("key") ? "colon" : "comma or end";
+    } else if (expected.startsWith("key")) {
+      return { offset, problem: `a key in double quotes is expected, not ${show(text, offset)}` };
+    } else if (character === "{" || character === "[") {
+      open.push(character);
+      expected = character === "{" ? "key or }" : "value or ]";
+      offset++;
+    } else {
+      const word = /^(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/.exec(text.slice(offset, offset + 400));
+      if (!word) return { offset, problem: `a value is expected, not ${show(text, offset)}` };
+      offset += word[0].length;
+      expected = "comma or end";
+    }
+  }
+}
+
+function skipBlanks(text: string, offset: number): number {
+  while (offset < text.length && " \t\r\n".includes(text[offset]!)) offset++;
+  return offset;
+}
+
+function closing(character: string, innermost: "{" | "[" | undefined, expected: Expected): "yes" | "comma before it" | "no" {
+  const closes = (character === "}" && innermost === "{") || (character === "]" && innermost === "[");
+  if (!closes || expected === "colon") return "no";
+  if (expected === "comma or end" || expected === "key or }" || expected === "value or ]") return "yes";
+  return expected === "key" || innermost === "[" ? "comma before it" : "no";
+}
+
+function missingBefore(character: string, expected: "colon" | "comma or end"): string | null {
+  if (expected === "colon") return character === ":" ? null : "a colon";
+  return character === "," ? null : "a comma or the end";
+}
+
+function endOfString(text: string, start: number): { offset: number } | JsonFault {
+  for (let offset = start + 1; offset < text.length; offset++) {
+    const character = text[offset]!;
+    if (character === '"') return { offset: offset + 1 };
+    if (character === "\n") return { offset: start, problem: "a string is not closed on its line" };
+    if (character < " ") return { offset, problem: "a control character stands in a string" };
+    if (character !== "\\") continue;
+    if (!/^\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/.test(text.slice(offset, offset + 6))) {
+      return { offset, problem: `${text.slice(offset, offset + 2)} is no escape in JSON` };
+    }
+    offset++;
+  }
+  return { offset: start, problem: "a string is never closed" };
+}
+
+function atEnd(open: readonly string[], expected: Expected): string {
+  if (open.length === 0) return expected === "value" ? "the file is empty" : "it cannot be read as JSON";
+  return `${open.at(-1)} is never closed`;
+}
+
+function show(text: string, offset: number): string {
+  return JSON.stringify(/^[A-Za-z0-9_.+-]{1,20}/.exec(text.slice(offset, offset + 20))?.[0] ?? text[offset]);
+}

@@ -1,0 +1,146 @@
+import { isMainThread, parentPort, workerData } from "node:worker_threads";
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+import { escapePointer } from "../../model/argument-rules.ts";
+import { suggest } from "../../model/suggest.ts";
+import type { SchemaFault } from "./limits.ts";
+
+/** Users' JSON Schemas, compiled and applied, in the thread this is loaded in. */
+export interface Engine {
+  /** Compiles ahead: the faults of the schema itself. */
+  compile(schemaText: string): SchemaFault[];
+  check(schemaText: string, value: unknown): SchemaFault[];
+  /** Also against the meta-schema, which names the place of a mistake; loading that costs 70 ms once. */
+  checkSchema(schemaText: string): SchemaFault[];
+}
+
+const maxCompiled = 200;
+const maxFaults = 50;
+/** How the worker is told from any other thread that happens to load this file. */
+export const workerMark = "drover-json-schema";
+
+export function createEngine(): Engine {
+  const compiled = new Map<string, ValidateFunction | SchemaFault[]>();
+  const get = (schemaText: string): ValidateFunction | SchemaFault[] => {
+    const known = compiled.get(schemaText) ?? compileText(schemaText);
+    compiled.delete(schemaText);
+    compiled.set(schemaText, known); // last in the map is last used
+    if (compiled.size > maxCompiled) compiled.delete(compiled.keys().next().value!);
+    return known;
+  };
+  return {
+    compile(schemaText) {
+      const validate = get(schemaText);
+      return Array.isArray(validate) ? validate : [];
+    },
+    check(schemaText, value) {
+      const validate = get(schemaText);
+      return Array.isArray(validate) ? validate : apply(validate, value);
+    },
+    checkSchema(schemaText) {
+      const { schema, draft07 } = readSchema(schemaText);
+      const meta = draft07 ? new Ajv(options) : new Ajv2020(options);
+      if (!meta.validateSchema(schema)) return uniqueFaults(meta.errors ?? []);
+      return this.compile(schemaText);
+    },
+  };
+}
+
+/** A schema is written by hand: a misspelt keyword is a fault; how types are spread over subschemas is a matter of taste. */
+const options = {
+  allErrors: true,
+  strictTypes: false,
+  strictTuples: false,
+  strictRequired: false,
+  verbose: true,
+  logger: false,
+} as const satisfies Options;
+
+/** An own instance for each, so that the `$id`s and references of two schemas never meet. */
+function compileText(schemaText: string): ValidateFunction | SchemaFault[] {
+  const { schema, draft07, extensions } = readSchema(schemaText);
+  const bare = { ...options, meta: false, validateSchema: false } as const;
+  const ajv = draft07 ? new Ajv(bare) : new Ajv2020(bare);
+  // CommonJS: under some loaders the function is the module, under others its default
+  (typeof formats === "function" ? formats : (formats as { default: typeof formats }).default)(ajv as Ajv);
+  try {
+    ajv.addVocabulary([...extensions]);
+    return ajv.compile(schema);
+  } catch (error) {
+    // ajv throws for what it cannot compile, also where the stack runs out
+    if (error instanceof Error) return [{ path: "", message: `is not a valid JSON Schema: ${cut(error.message)}` }];
+    throw error;
+  }
+}
+
+function readSchema(schemaText: string): { schema: Record<string, unknown>; draft07: boolean; extensions: Set<string> } {
+  const extensions = new Set<string>();
+  const parsed: unknown = JSON.parse(schemaText, (key, value: unknown) => {
+    if (/^x-[\w:-]*$/.test(key)) extensions.add(key);
+    return value;
+  });
+  // what gets here is an object: the agent's schema says so
+  const { $schema, $id: _id, ...schema } = parsed as Record<string, unknown>;
+  return { schema, draft07: typeof $schema === "string" && /draft-0[67]/.test($schema), extensions };
+}
+
+function apply(validate: ValidateFunction, value: unknown): SchemaFault[] {
+  try {
+    if (validate(value)) return [];
+  } catch (error) {
+    // a schema that refers to itself without an end
+    if (error instanceof RangeError) return [{ path: "", message: "cannot be checked: the schema calls itself without an end" }];
+    throw error;
+  }
+  return uniqueFaults(validate.errors ?? []);
+}
+
+function uniqueFaults(errors: readonly ErrorObject[]): SchemaFault[] {
+  const faults = new Map<string, SchemaFault>();
+  for (const error of errors) {
+    if (faults.size >= maxFaults) break;
+    const fault = toFault(error);
+    faults.set(`${fault.path}\0${fault.message}`, fault);
+  }
+  return [...faults.values()];
+}
+
+/** The values themselves are never shown: they may be secret. */
+function toFault({ keyword, instancePath, params, message, parentSchema }: ErrorObject): SchemaFault {
+  if (keyword === "required") return { path: `${instancePath}/${escapePointer(String(params["missingProperty"]))}`, message: "is required" };
+  if (keyword === "additionalProperties" || keyword === "unevaluatedProperties") {
+    const name = String(params["additionalProperty"] ?? params["unevaluatedProperty"]);
+    const near = suggest(name.slice(0, 100), Object.keys(Object(parentSchema?.["properties"])));
+    return { path: `${instancePath}/${escapePointer(name)}`, message: `is not known here.${near ? ` Did you mean ${near}?` : ""}` };
+  }
+  if (keyword === "enum") {
+    const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // ajv's own shape
+    return { path: instancePath, message: cut(`must be one of ${allowed.join(", ")}`) };
+  }
+  return { path: instancePath, message: cut(message ?? `does not match ${keyword}`) };
+}
+
+function cut(text: string): string {
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+}
+
+export type Job = { kind: "check"; schemaText: string; value: unknown } | { kind: "schema"; schemaText: string };
+export type Report = { type: "ready" | "compiled" } | { type: "done"; faults: SchemaFault[] };
+
+function serve(port: NonNullable<typeof parentPort>): void {
+  const engine = createEngine();
+  const report = (message: Report): void => port.postMessage(message);
+  port.on("message", (job: Job) => {
+    if (job.kind === "schema") return report({ type: "done", faults: engine.checkSchema(job.schemaText) });
+    const faults = engine.compile(job.schemaText);
+    if (faults.length > 0) return report({ type: "done", faults });
+    // compiling and checking have a deadline each
+    report({ type: "compiled" });
+    report({ type: "done", faults: engine.check(job.schemaText, job.value) });
+  });
+  report({ type: "ready" });
+}
+
+// This file is also the entry of the worker thread: the same bundle serves both.
+if (!isMainThread && parentPort && workerData === workerMark) serve(parentPort);

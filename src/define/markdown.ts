@@ -1,0 +1,87 @@
+import { readYaml, type LineOf } from "./structured-text.ts";
+
+export type MarkdownParts =
+  | {
+      ok: true;
+      /** The front matter; empty where there is none. */
+      fields: unknown;
+      lineOf: LineOf;
+      title: string | null;
+      titleLine: number;
+      systemPrompt: string;
+      sections: string;
+    }
+  | { ok: false; line: number; problem: string; next?: string };
+
+/**
+ * A markdown agent in its parts: YAML front matter (YAML only, nothing in it is ever run), the `# Title`, the text up
+ * to the first `##`, and the sections from there on. Headings inside fenced code are text.
+ */
+export function splitMarkdown(text: string): MarkdownParts {
+  const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
+  const front = readFrontMatter(lines);
+  if (!front.ok) return front;
+  const { title, section } = findHeadings(lines, front.bodyStart);
+  const beforeTitle = lines.slice(front.bodyStart, title ?? front.bodyStart);
+  const stray = beforeTitle.join("\n").replaceAll(/<!--[\s\S]*?-->/g, "").trim();
+  if (stray !== "") {
+    return { ok: false, line: front.bodyStart + 1, problem: "there is text before the # title, which would be lost" };
+  }
+  const promptStart = title === null ? front.bodyStart : title + 1;
+  return {
+    ok: true,
+    fields: front.fields,
+    lineOf: front.lineOf,
+    title: title === null ? null : headingText(lines[title]!),
+    titleLine: (title ?? front.bodyStart) + 1,
+    systemPrompt: lines.slice(promptStart, section ?? lines.length).join("\n").trim(),
+    sections: section === null ? "" : lines.slice(section).join("\n").trim(),
+  };
+}
+
+type FrontMatter =
+  | { ok: true; fields: unknown; lineOf: LineOf; bodyStart: number }
+  | { ok: false; line: number; problem: string; next?: string };
+
+function readFrontMatter(lines: readonly string[]): FrontMatter {
+  const opening = lines[0] ?? "";
+  if (!opening.startsWith("---")) return { ok: true, fields: {}, lineOf: () => 1, bodyStart: 0 };
+  if (opening.trimEnd() !== "---") {
+    return {
+      ok: false,
+      line: 1,
+      problem: `front matter begins with a line of three dashes, not ${JSON.stringify(opening.slice(0, 40))}`,
+      next: "Write the front matter in YAML between two lines of ---.",
+    };
+  }
+  const end = lines.findIndex((line, at) => at > 0 && line.trimEnd() === "---");
+  if (end < 0) return { ok: false, line: 1, problem: "the front matter is never closed", next: "Close it with a line of ---." };
+  const parsed = readYaml(lines.slice(1, end).join("\n"), 2);
+  if (!parsed.ok) return parsed;
+  return { ok: true, fields: parsed.value ?? {}, lineOf: parsed.lineOf, bodyStart: end + 1 };
+}
+
+/** Line numbers from 0: the first `#` before any `##`, and the first `##`. */
+function findHeadings(lines: readonly string[], from: number): { title: number | null; section: number | null } {
+  let title: number | null = null;
+  let fence: string | null = null;
+  for (let at = from; at < lines.length; at++) {
+    const line = lines[at]!;
+    const mark = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line);
+    if (fence !== null) {
+      if (mark && mark[1]!.startsWith(fence) && mark[2]!.trim() === "") fence = null;
+    } else if (mark) {
+      fence = mark[1]!;
+    } else if (/^ {0,3}##(?:[ \t]|$)/.test(line)) {
+      return { title, section: at };
+    } else if (title === null && /^ {0,3}#[ \t]+\S/.test(line)) {
+      title = at;
+    }
+  }
+  return { title, section: null };
+}
+
+/** Without its marks: a heading may be closed by more of them. */
+function headingText(line: string): string {
+  return line.trim().replace(/^#+\s+/, "").replace(/\s+#+$/, "").trim();
+}

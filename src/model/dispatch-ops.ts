@@ -1,0 +1,140 @@
+import type { Agent } from "./agent.ts";
+import type { Invocation } from "./executor.ts";
+import type { Order, Registration } from "./runner-port.ts";
+import type { Run } from "./run.ts";
+import type { StopReason } from "./states.ts";
+
+/**
+ * The store operations of dispatch: runners, claims, leases, orders. As with every operation, plain
+ * data in, a result out, durable when answered; only the store's own clock judges a lease.
+ */
+export type DispatchOp = RegisterRunner | ClaimRuns | Heartbeat | LeaveRunner | DrainRunner | StopRuns | Rescue | ForgiveOutage;
+
+/** Replaces the runner's agents. A live runner of the same id with another key is a conflict. */
+export interface RegisterRunner {
+  op: "register_runner";
+  runner_id: string;
+  /** SHA-256 of the key; the key itself is never stored. */
+  key_hash: string;
+  /** The token's subject: whose runner it is. */
+  owner: string;
+  registration: Omit<Registration, "runner_key" | "protocol">;
+  lease_ms: number;
+}
+
+/**
+ * Hands out at most `want` pending runs the runner matches, highest priority first, oldest first.
+ * The same claim_id is answered with the same claims. Orders after `ack_order` come along.
+ * Renews the lease.
+ */
+export interface ClaimRuns {
+  op: "claim_runs";
+  runner_id: string;
+  epoch: number;
+  claim_id: string;
+  want: number;
+  ack_order: number;
+  lease_ms: number;
+  /** Set while the disk is low: nothing is handed out, and `why` says so. */
+  hold?: string;
+}
+
+/**
+ * Renews the lease. `held` is complete as of the answer to `as_of_claim`: what was handed to this
+ * runner up to that claim and is not in it goes back to pending at no cost.
+ */
+export interface Heartbeat {
+  op: "heartbeat";
+  runner_id: string;
+  epoch: number;
+  held: [run_id: string, attempt: number][];
+  as_of_claim: string | null;
+  lease_ms: number;
+}
+
+/** A runner says goodbye: its agents go, what it still held goes back to pending at no cost. */
+export interface LeaveRunner {
+  op: "leave_runner";
+  runner_id: string;
+  epoch: number;
+}
+
+/** No further claims for it; what it runs goes on. */
+export interface DrainRunner {
+  op: "drain_runner";
+  runner_id: string;
+  draining: boolean;
+}
+
+/** Pending and parked runs are cancelled at once; the others become `stopping` and their runner is ordered to end them. */
+export interface StopRuns {
+  op: "stop_runs";
+  run_ids: string[];
+  reason: StopReason;
+  by: string;
+}
+
+/**
+ * What time brings: runners whose lease ran out are lost, their runs requeued (`failures` + 1, while
+ * below max_attempts) or failed as runner_lost; runs that no runner can take fail as
+ * no_matching_runner once older than `unmatched_ms`. Bounded: call again while `more`.
+ */
+export interface Rescue {
+  op: "rescue";
+  unmatched_ms: number;
+  limit: number;
+}
+
+/** After the coordinator was away nobody could renew: every lease is given one full length from now. */
+export interface ForgiveOutage {
+  op: "forgive_outage";
+  lease_ms: number;
+}
+
+export type DispatchResult =
+  | { ok: true; op: "register_runner"; epoch: number }
+  | { ok: true; op: "claim_runs"; claims: ClaimedRun[]; orders: Order[]; draining: boolean }
+  | { ok: true; op: "heartbeat"; fenced: [string, number][]; abandon: [string, number][]; requeued: string[] }
+  | { ok: true; op: "leave_runner"; requeued: string[] }
+  | { ok: true; op: "drain_runner" }
+  | { ok: true; op: "stop_runs"; cancelled: string[]; stopping: string[]; untouched: string[]; runners: string[] }
+  | { ok: true; op: "rescue"; lost_runners: string[]; requeued: string[]; failed: string[]; more: boolean }
+  | { ok: true; op: "forgive_outage" }
+  | { ok: false; conflict: "duplicate_runner" | "unknown_runner" | "old_epoch" };
+
+export interface ClaimedRun {
+  run_id: string;
+  attempt: number;
+  invocation: Invocation;
+  /** For what the runner must know beyond the invocation. */
+  timeout_seconds: number | null;
+}
+
+export interface RunnerRow {
+  runner_id: string;
+  owner: string;
+  name: string | null;
+  hostname: string;
+  project_dir: string;
+  executor_profile: string;
+  executor: Registration["executor"];
+  tags: string[];
+  require_matching_tags: boolean;
+  slots: number;
+  agents: string[];
+  status: "online" | "draining" | "lost";
+  epoch: number;
+  running: number;
+  registered_at: string;
+  last_seen_at: string;
+}
+
+/** An agent as it is listed: defined by a file, put by the API, or brought by a runner. */
+export interface ListedAgent {
+  agent: Agent;
+  source: "file" | "api" | "runner";
+  runner_id: string | null;
+}
+
+/** Why a run waits, in the order they were found. */
+export type WhyPending = { demand: keyof Run["demands"] | "slots" | "max_concurrent" | "session" | "disk" | "agent"; detail: string };

@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { demandsSchema, runModes, triggerTypes } from "./run.ts";
+
+const id = z.string().min(1).max(200);
+
+/** What is asked for by whoever wants a run. Unknown keys are errors. */
+export const runRequestSchema = z.strictObject({
+  agent_name: z.string().min(1).max(400),
+  parameters: z.record(z.string(), z.unknown()).default({}),
+  prompt: z.string().max(1_000_000).optional(),
+  mode: z.enum(runModes).default("start"),
+  /** The session to resume or fork. */
+  session_id: id.optional(),
+  project_dir: z.string().min(1).max(4096).optional(),
+  demands: z.strictObject(demandsSchema.shape).optional(),
+  priority: z.number().int().min(-1000).max(1000).default(0),
+  attended: z.boolean().default(false),
+  timeout_seconds: z.number().positive().max(2_592_000).optional(),
+  trigger_type: z.enum(triggerTypes).default("api"),
+  parent_run_id: id.optional(),
+  retry_of: id.optional(),
+  task_id: id.optional(),
+  step_id: id.optional(),
+  tool_call_id: id.optional(),
+  worktree_id: id.optional(),
+  repo_sha: id.optional(),
+});
+
+export type RunRequest = z.output<typeof runRequestSchema> & {
+  /** From the Idempotency-Key header: the same key and request again is the same run. */
+  idempotency_key?: string;
+};

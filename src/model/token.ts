@@ -1,0 +1,67 @@
+/** Who may do what over HTTP. Only the hash of a token is ever stored; the token itself is shown once. */
+export const tokenRoles = ["admin", "user", "viewer", "runner"] as const;
+export type TokenRole = (typeof tokenRoles)[number];
+
+/**
+ * An `access` token is a bearer token. An `enrolment` token does one thing, once: a runner exchanges it
+ * for an access token of role `runner` with the same subject.
+ */
+export interface Token {
+  token_id: string;
+  kind: "access" | "enrolment";
+  role: TokenRole;
+  /** Whose requests these are: what a run's `created_by` and a runner's `owner` become. */
+  subject: string;
+  /** A person's own note, e.g. "laptop". */
+  label: string | null;
+  created_by: string;
+  created_at: string;
+  /** ISO time from which it is refused; null: never. */
+  expires_at: string | null;
+  revoked_at: string | null;
+  /** Set once on an enrolment token that was exchanged. */
+  used_at: string | null;
+}
+
+export type TokenOp = PutToken | RevokeToken | UseEnrolment;
+
+/** `hash` is the lower-case hexadecimal SHA-256 of the whole token text. A known hash or token_id is `exists`. */
+export interface PutToken {
+  op: "put_token";
+  token: Token;
+  hash: string;
+}
+
+/** Revoking twice keeps the first time. */
+export interface RevokeToken {
+  op: "revoke_token";
+  token_id: string;
+  at: string;
+}
+
+/**
+ * Marks the enrolment token used and stores the runner's own token, both or neither. Refused where the
+ * enrolment is unknown or of another kind (`not_found`), was exchanged before (`used`), is revoked, or
+ * `at` is not before its end (`expired`).
+ */
+export interface UseEnrolment {
+  op: "use_enrolment";
+  hash: string;
+  at: string;
+  /** Role and subject are taken from the enrolment token, whatever stands here. */
+  token: Token;
+  token_hash: string;
+}
+
+export type TokenResult =
+  | { ok: true; op: "put_token" }
+  | { ok: true; op: "revoke_token" }
+  | { ok: true; op: "use_enrolment"; subject: string }
+  | { ok: false; conflict: "exists" | "not_found" | "used" | "revoked" | "expired" };
+
+export interface TokenReads {
+  /** By hash; revoked and expired ones too, so that the caller can say so. */
+  token(hash: string): Promise<Token | null>;
+  /** Newest first. */
+  tokens(page: { before?: string; limit: number }): Promise<Token[]>;
+}

@@ -1,0 +1,75 @@
+import { accessSync, constants, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** Under which cgroup one for a command can be made, per limit. */
+export interface CgroupParents {
+  memoryBytes: CgroupPlace | null;
+  processes: CgroupPlace | null;
+  /** Said where a place is null. */
+  missing: string;
+}
+
+export interface CgroupPlace {
+  parent: string;
+  version: 1 | 2;
+}
+
+const noController = "no cgroup with the controllers memory and pids is open to this user; run as root, or under systemd with Delegate=yes";
+
+/**
+ * Below the cgroup this process is in, so that a limit set on Drover holds for its commands too. Version 2
+ * forbids children with limits where processes are: then beside it, if that place was delegated.
+ */
+export function findCgroupParents(
+  membership: string = readOr("/proc/self/cgroup"),
+  mounts: string = readOr("/proc/self/mountinfo"),
+): CgroupParents {
+  const found = { memoryBytes: place("memory", membership, mounts), processes: place("pids", membership, mounts) };
+  return { ...found, missing: membership === "" ? "this system has no cgroups" : noController };
+}
+
+function place(controller: string, membership: string, mounts: string): CgroupPlace | null {
+  const own = ownDirectory(controller, membership, mounts);
+  if (own !== null && isWritable(own)) return { parent: own, version: 1 };
+  const unified = ownDirectory("", membership, mounts);
+  if (unified === null) return null;
+  for (const parent of [unified, dirname(unified)]) {
+    if (isWritable(parent) && readOr(join(parent, "cgroup.subtree_control")).split(/\s/).includes(controller)) return { parent, version: 2 };
+  }
+  return null;
+}
+
+/** Where this process is in the hierarchy of a controller; "" is the unified one of version 2. */
+function ownDirectory(controller: string, membership: string, mounts: string): string | null {
+  const path = membership
+    .split("\n")
+    .map((line) => /^\d+:([^:]*):(.*)$/.exec(line))
+    .find((match) => match !== null && (controller === "" ? match[1] === "" : match[1]!.split(",").includes(controller)))?.[2];
+  if (path === undefined) return null;
+  for (const line of mounts.split("\n")) {
+    const [left = "", right = ""] = line.split(" - ");
+    const [type, , superOptions = ""] = right.split(" ");
+    const [, , , root = "", point = ""] = left.split(" ");
+    const isIt = controller === "" ? type === "cgroup2" : type === "cgroup" && superOptions.split(",").includes(controller);
+    // in a container only a part of the tree is mounted
+    if (isIt && (root === "/" || path === root || path.startsWith(`${root}/`))) return join(point, root === "/" ? path : path.slice(root.length));
+  }
+  return null;
+}
+
+function isWritable(directory: string): boolean {
+  try {
+    accessSync(directory, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readOr(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return ""; // not Linux, or masked: as if there were none
+  }
+}

@@ -1,0 +1,124 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Limits } from "../model/process.ts";
+import { findCgroupParents, type CgroupParents } from "./cgroup-parents.ts";
+import { isCode } from "./plain-group.ts";
+
+export type CgroupLimit = "memoryBytes" | "processes";
+
+/** A cgroup of one command. */
+export interface Cgroup {
+  /** Who writes 0 into these files is moved into it. */
+  procsFiles: readonly string[];
+  /** Which of its limits was run into. */
+  exceeded(): CgroupLimit | null;
+  /** Removes it; what is in it must be dead. */
+  remove(): Promise<void>;
+}
+
+export type CgroupResult = { ok: true; cgroup: Cgroup | null } | { ok: false; limit: CgroupLimit; why: string };
+
+/** Makes a cgroup with these limits, or says why this host has none. Nothing is left behind where it fails. */
+export function createCgroup(limits: Limits | undefined, parents: () => CgroupParents = findCgroupParents): CgroupResult {
+  const wanted = limitsOf(limits);
+  if (wanted.length === 0) return { ok: true, cgroup: null };
+  const places = parents();
+  const name = `drover-${process.pid}-${process.hrtime.bigint()}`;
+  const directories = new Map<CgroupLimit, string>();
+  for (const [limit, value] of wanted) {
+    const place = places[limit];
+    const fail = (why: string): CgroupResult => {
+      for (const directory of new Set(directories.values())) removeNow(directory);
+      return { ok: false, limit, why };
+    };
+    if (place === null) return fail(places.missing);
+    const directory = join(place.parent, name);
+    directories.set(limit, directory);
+    try {
+      if (!existsSync(directory)) mkdirSync(directory);
+      setLimit(directory, place.version, limit, value);
+    } catch (error) {
+      return fail(`${place.parent} does not let this user set it (${messageOf(error)}); it takes root, or a delegated cgroup`);
+    }
+  }
+  const unique = [...new Set(directories.values())];
+  return {
+    ok: true,
+    cgroup: {
+      procsFiles: unique.map((directory) => join(directory, "cgroup.procs")),
+      exceeded: () => wanted.map(([limit]) => limit).find((limit) => ranInto(directories.get(limit)!, limit)) ?? null,
+      remove: async () => {
+        for (const directory of unique) await removeSoon(directory);
+      },
+    },
+  };
+}
+
+/** Removes the empty cgroups of Drovers that are gone. Returns their paths. */
+export function sweepCgroups(parents: CgroupParents = findCgroupParents()): string[] {
+  const removed: string[] = [];
+  for (const parent of new Set([parents.memoryBytes?.parent, parents.processes?.parent])) {
+    if (parent === undefined) continue;
+    for (const name of readdirSync(parent)) {
+      const owner = /^drover-(\d+)-\d+$/.exec(name)?.[1];
+      if (owner !== undefined && !existsSync(`/proc/${owner}`) && removeNow(join(parent, name))) removed.push(join(parent, name));
+    }
+  }
+  return removed;
+}
+
+function limitsOf(limits: Limits | undefined): [CgroupLimit, number][] {
+  const wanted: [CgroupLimit, number][] = [];
+  if (limits?.memoryBytes !== undefined) wanted.push(["memoryBytes", limits.memoryBytes]);
+  if (limits?.processes !== undefined) wanted.push(["processes", limits.processes]);
+  return wanted;
+}
+
+function setLimit(directory: string, version: 1 | 2, limit: CgroupLimit, value: number): void {
+  if (limit === "processes") return writeFileSync(join(directory, "pids.max"), String(value));
+  if (version === 2) {
+    writeFileSync(join(directory, "memory.max"), String(value));
+    writeIfThere(join(directory, "memory.swap.max"), "0");
+    // the whole command rather than one of its processes
+    return writeIfThere(join(directory, "memory.oom.group"), "1");
+  }
+  writeFileSync(join(directory, "memory.limit_in_bytes"), String(value));
+  // memory and swap together: where the host counts swap, it is no way around the limit
+  writeIfThere(join(directory, "memory.memsw.limit_in_bytes"), String(value));
+}
+
+function writeIfThere(file: string, value: string): void {
+  if (existsSync(file)) writeFileSync(file, value);
+}
+
+function ranInto(directory: string, limit: CgroupLimit): boolean {
+  if (limit === "processes") return counter(join(directory, "pids.events"), "max") > 0;
+  return counter(join(directory, "memory.events"), "oom_kill") + counter(join(directory, "memory.oom_control"), "oom_kill") > 0;
+}
+
+function counter(file: string, name: string): number {
+  if (!existsSync(file)) return 0; // of the other version
+  const line = readFileSync(file, "latin1").split("\n").find((text) => text.startsWith(`${name} `));
+  return line === undefined ? 0 : Number(line.slice(name.length + 1));
+}
+
+/** The kernel frees a cgroup some moments after its last process. One that stays is left to the sweep. */
+async function removeSoon(directory: string): Promise<void> {
+  for (let tries = 0; !removeNow(directory) && tries < 50; tries += 1) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** False while there is someone in it. */
+function removeNow(directory: string): boolean {
+  try {
+    // the command may have made cgroups of its own
+    for (const entry of readdirSync(directory, { withFileTypes: true })) if (entry.isDirectory()) removeNow(join(directory, entry.name));
+    rmdirSync(directory);
+    return true;
+  } catch (error) {
+    return isCode(error, "ENOENT");
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}

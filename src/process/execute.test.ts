@@ -1,0 +1,149 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { keepAll, textOf } from "../../test/fixtures/process/capture.ts";
+import type { CaptureOptions, Command, CommandResult, Redactor } from "../model/process.ts";
+import { execute, type ExecuteOptions } from "./execute.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "drover-execute-"));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const run = (script: string, capture: Partial<CaptureOptions> = {}, options: Partial<ExecuteOptions> = {}, more: Partial<Command> = {}): Promise<CommandResult> =>
+  execute({ executable: "sh", arguments: ["-c", script], ...more }, { ...options, capture: { ...keepAll, ...capture } });
+const spillFiles = (): { stdout: string; stderr: string } => ({ stdout: join(directory, "out"), stderr: join(directory, "err") });
+
+test("a result has the output, and says whether it succeeded and whether it timed out", async () => {
+  const result = await run("echo out; echo err >&2");
+  expect(result).toMatchObject({ success: true, timedOut: false, exitCode: 0, error: null });
+  expect([textOf(result.stdout), textOf(result.stderr)]).toEqual(["out\n", "err\n"]);
+  expect(result.stdout).toMatchObject({ totalBytes: 4, truncated: false });
+  expect(await run("exit 3")).toMatchObject({ success: false, timedOut: false, exitCode: 3 });
+  expect(await run("sleep 60", {}, {}, { timeoutMs: 100 })).toMatchObject({ success: false, timedOut: true, error: { code: "DROVER-EXE-002" } });
+});
+
+test("merged output is all in stdout", async () => {
+  const result = await run("echo 1; echo 2 >&2; echo 3", { mode: "merged" });
+  expect([textOf(result.stdout), result.stderr.totalBytes]).toEqual(["1\n2\n3\n", 0]);
+});
+
+test("mode none keeps and counts nothing", async () => {
+  expect((await run("echo x", { mode: "none" })).stdout).toMatchObject({ totalBytes: 0, truncated: false });
+});
+
+test("past the limit the beginning and the end are kept and the rest is counted", async () => {
+  const result = await run("seq 1 200000", { maxBytes: 1000 });
+  expect(result).toMatchObject({ success: true, stdout: { truncated: true, totalBytes: 1288895 } });
+  expect(Buffer.from(result.stdout.head).toString()).toMatch(/^1\n2\n3\n/);
+  expect(Buffer.from(result.stdout.tail).toString()).toMatch(/\n199999\n200000\n$/);
+  expect(result.stdout.head.length + result.stdout.tail.length).toBe(1000);
+});
+
+test("with onLimit fail the command is ended and the result says why", async () => {
+  const result = await run("yes", { maxBytes: 10_000, onLimit: "fail" });
+  expect(result).toMatchObject({ success: false, stopped: "output_limit", error: { code: "DROVER-EXE-004", limit: "output" } });
+  expect(result.stdout.truncated).toBe(true);
+});
+
+test("memory stays flat over 300 MB", async () => {
+  await run("head -c 30000000 /dev/zero", { maxBytes: 100_000 });
+  const before = process.memoryUsage().rss;
+  let highest = 0;
+  let chunks = 0;
+  const result = await run("head -c 300000000 /dev/zero", {
+    maxBytes: 100_000,
+    onOutput: () => {
+      chunks += 1;
+      if (chunks % 100 === 0) highest = Math.max(highest, process.memoryUsage().rss);
+    },
+  });
+  expect(result.stdout.totalBytes).toBe(300_000_000);
+  expect(highest - before).toBeLessThan(150_000_000);
+});
+
+test("bytes that are not UTF-8 come back as they were", async () => {
+  const result = await run("printf '\\377\\376\\000\\200abc'");
+  expect([...result.stdout.head]).toEqual([0xff, 0xfe, 0, 0x80, 0x61, 0x62, 0x63]);
+});
+
+test("onOutput gets every byte in order, and its promise holds the command back", async () => {
+  let inFlight = 0;
+  let most = 0;
+  const seen: string[] = [];
+  await run("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.005; done", {
+    onOutput: async (stream, chunk) => {
+      inFlight += 1;
+      most = Math.max(most, inFlight);
+      await new Promise((resolve) => setTimeout(resolve, 15));
+      seen.push(`${stream}:${Buffer.from(chunk).toString()}`);
+      inFlight -= 1;
+    },
+  });
+  expect(most).toBe(1);
+  expect(seen.join("").replaceAll("stdout:", "")).toBe("1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+});
+
+test("an onOutput that never returns does not outlast a timeout", async () => {
+  const began = performance.now();
+  const result = await run("yes", { onOutput: () => new Promise<void>(() => undefined) }, { graceMs: 200 }, { timeoutMs: 200 });
+  expect(result).toMatchObject({ timedOut: true });
+  expect(performance.now() - began).toBeLessThan(10_000);
+});
+
+test("an onOutput that throws ends the command and rejects, as it is a defect of the caller", async () => {
+  await expect(run("yes", { onOutput: () => Promise.reject(new Error("broken pipe")) })).rejects.toThrow("broken pipe");
+  await expect(run("yes", { onOutput: () => { throw new Error("broken at once"); } })).rejects.toThrow("broken at once"); // prettier-ignore
+});
+
+test("spill files hold the whole streams, for their owner alone", async () => {
+  const spill = spillFiles();
+  const result = await run("seq 1 100000; echo err >&2", { maxBytes: 100, spill });
+  expect(result).toMatchObject({ success: true, stdout: { truncated: true } });
+  expect(readFileSync(spill.stdout, "utf8")).toBe(Array.from({ length: 100_000 }, (_, at) => `${at + 1}\n`).join(""));
+  expect(readFileSync(spill.stderr, "utf8")).toBe("err\n");
+  expect(statSync(spill.stdout).mode & 0o777).toBe(0o600);
+});
+
+test("mode file keeps nothing in memory and calls nothing truncated", async () => {
+  const result = await run("seq 1 1000", { mode: "file", maxBytes: 10, spill: spillFiles() });
+  expect(result.stdout).toMatchObject({ totalBytes: 3893, truncated: false });
+  expect(result.stdout.head.length).toBe(0);
+  expect(statSync(spillFiles().stdout).size).toBe(3893);
+});
+
+test("spill files are redacted, the result is not", async () => {
+  const redactor = { stream: () => ({ push: (chunk: Uint8Array) => Buffer.from(Buffer.from(chunk).toString().toUpperCase()), end: () => Buffer.from("!") }) };
+  // only the stream is used here
+  const result = await run("echo secret", { spill: spillFiles(), redactor: redactor as unknown as Redactor });
+  expect(textOf(result.stdout)).toBe("secret\n");
+  expect(readFileSync(spillFiles().stdout, "utf8")).toBe("SECRET\n!");
+});
+
+test("where a spill file exists already nothing is started, and no file is left", async () => {
+  writeFileSync(spillFiles().stderr, "mine");
+  const result = await run(`touch ${directory}/started`, { spill: spillFiles() });
+  expect(result).toMatchObject({ success: false, isolation: null, stopped: null, error: { code: "DROVER-EXE-010" } });
+  expect(result.error?.message).toContain(spillFiles().stderr);
+  expect(existsSync(join(directory, "started"))).toBe(false);
+  expect(existsSync(spillFiles().stdout)).toBe(false);
+  expect(readFileSync(spillFiles().stderr, "utf8")).toBe("mine");
+});
+
+test("a bad request leaves no spill file", async () => {
+  await expect(execute({ executable: "" }, { capture: { ...keepAll, spill: spillFiles() } })).rejects.toMatchObject({ code: "DROVER-USE-002" });
+  expect(existsSync(spillFiles().stdout)).toBe(false);
+});
+
+test("a full disk under a spill file ends the command with a fault that names the file", async () => {
+  // everything written to /dev/full answers ENOSPC; it exists, so it cannot be created exclusively
+  const result = await run("yes", { mode: "both", spill: { stdout: "/dev/full", stderr: spillFiles().stderr } });
+  expect(result).toMatchObject({ success: false, error: { code: "DROVER-EXE-010" } });
+  expect(result.error?.message).toContain("/dev/full");
+});
+
+test("an unknown command is a result, not a throw", async () => {
+  expect(await execute({ executable: "no-such-command-anywhere" }, { capture: keepAll })).toMatchObject({ success: false, exitCode: null, error: { code: "DROVER-EXE-001" }, stdout: { totalBytes: 0 } });
+});

@@ -1,0 +1,124 @@
+import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
+import { closeSync } from "node:fs";
+import { isatty } from "node:tty";
+import type { Command, CommandFault, Isolation, StartOptions } from "../model/process.ts";
+import { createCgroup, type Cgroup } from "./cgroup.ts";
+import { execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
+import { invocationFor, isRaw, type Invocation, type LaunchRequest } from "./invocation.ts";
+import { isExecutable, type Launcher, type Rung } from "./launcher.ts";
+import { findExecutable } from "./lookup.ts";
+import { findBwrap, sandboxInvocation } from "./sandbox.ts";
+import { openStatusFile } from "./status.ts";
+
+/** A process that was started, or could not be and will say so in its error event. */
+export interface Launched {
+  child: ChildProcess;
+  through: Invocation["through"];
+  level: Isolation | "auto";
+  statusFile: number | null;
+  cgroup: Cgroup | null;
+}
+
+export type LaunchResult = Launched | { fault: CommandFault };
+
+/** Down the rungs until one starts the command. Synchronous: a spawn that fails is seen at once. */
+export function launch(launcher: Launcher, command: Command, options: StartOptions, environment: Record<string, string>): LaunchResult {
+  let request = requestFor(command, options);
+  if (!isRaw(request)) {
+    const seen = findExecutable(command.executable, environment["PATH"], command.workingDirectory ?? process.cwd());
+    if ("missing" in seen) return { fault: seen.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
+    request = { ...request, path: seen.found };
+  }
+  const made = createCgroup(command.limits);
+  if (!made.ok) return { fault: limitMissing(made.limit, made.why) };
+  if (made.cgroup !== null) request = { ...request, cgroupFiles: made.cgroup.procsFiles };
+
+  const result = climbDown(launcher, request, options, environment);
+  if ("fault" in result) void made.cgroup?.remove(); // empty, hence gone at once
+  return "fault" in result ? result : { ...result, level: request.level, cgroup: made.cgroup };
+}
+
+function requestFor(command: Command, options: StartOptions): LaunchRequest {
+  const keepLeftovers = options.leftovers === "keep";
+  return {
+    path: command.executable,
+    command,
+    level: keepLeftovers && options.isolation !== "none" ? "group" : (options.isolation ?? "auto"),
+    // a program that shall read from a terminal has to stay in its foreground group
+    onTerminal: options.stdin === "inherit" && isatty(0),
+    merged: options.output === "merged",
+    keepLeftovers,
+    cgroupFiles: [],
+  };
+}
+
+type Spawned = Pick<Launched, "child" | "through" | "statusFile">;
+
+function climbDown(launcher: Launcher, request: LaunchRequest, options: StartOptions, environment: Record<string, string>): Spawned | { fault: CommandFault } {
+  for (;;) {
+    const rung: Rung = isRaw(request) ? { kind: "plain" } : launcher.best();
+    const invocation = invoke(rung, request, options, environment);
+    if ("fault" in invocation) return invocation;
+    const statusFile = invocation.reports ? openStatusFile() : null;
+    const outcome = trySpawn(invocation, request.command, environment, stdioFor(options, statusFile, request.level));
+    if ("child" in outcome && (outcome.child.pid !== undefined || rung.kind === "plain" || isExecutable(rung.words[0]!))) {
+      return { child: outcome.child, through: invocation.through, statusFile };
+    }
+    if (statusFile !== null) closeSync(statusFile);
+    if (rung.kind === "plain" || ("errno" in outcome && !launcherFaults.has(outcome.errno))) {
+      return { fault: execRefused("errno" in outcome ? outcome.errno : "EIO", request.command, environment["PATH"]) };
+    }
+    launcher.drop(rung);
+  }
+}
+
+/** Built for another machine, or not allowed here: the launcher's fault and not the command's. */
+const launcherFaults = new Set(["ENOEXEC", "EACCES", "EPERM", "ENOENT", "EINVAL"]);
+
+function invoke(rung: Rung, request: LaunchRequest, options: StartOptions, environment: Record<string, string>): Invocation | { fault: CommandFault } {
+  if (rung.kind === "plain") {
+    if (request.level !== "pid" && request.level !== "sandbox") return invocationFor(rung, request);
+    return { fault: isolationMissing(request.level, "it needs Linux and Drover's launcher, or perl to run its substitute") };
+  }
+  if (request.level !== "sandbox") return invocationFor(rung, request);
+  const bwrap = findBwrap();
+  if (bwrap === null) return { fault: isolationMissing("sandbox", "bwrap is not installed (package bubblewrap)") };
+  return sandboxInvocation(rung, bwrap, request, {
+    workingDirectory: request.command.workingDirectory ?? process.cwd(),
+    tmp: environment["TMPDIR"] ?? "/tmp",
+    writable: options.writable ?? [],
+  });
+}
+
+/** Node throws for some refusals and emits an error for others; those thrown come back as their errno. */
+function trySpawn(invocation: Invocation, command: Command, environment: Record<string, string>, stdio: StdioOptions): { child: ChildProcess } | { errno: string } {
+  const [file, ...words] = invocation.words;
+  try {
+    const child = spawn(file!, words, {
+      env: environment,
+      stdio,
+      detached: invocation.through === "group",
+      ...(command.workingDirectory === undefined ? {} : { cwd: command.workingDirectory }),
+      ...(invocation.argv0 === undefined ? {} : { argv0: invocation.argv0 }),
+    });
+    // the error event comes later, and also for a child that is given up here for the next rung
+    if (child.pid === undefined) child.on("error", () => undefined);
+    return { child };
+  } catch (error) {
+    if (error instanceof Error && "code" in error && typeof error.code === "string" && "syscall" in error) return { errno: error.code };
+    throw error;
+  }
+}
+
+function stdioFor(options: StartOptions, statusFile: number | null, level: Launched["level"]): StdioOptions {
+  const stdin = options.stdin ?? "none";
+  const output = options.output ?? "both";
+  const stdio: StdioOptions = [
+    stdin === "none" ? "ignore" : stdin === "inherit" ? "inherit" : "pipe",
+    output === "none" ? "ignore" : "pipe",
+    output === "both" ? "pipe" : "ignore",
+  ];
+  if (statusFile !== null) stdio.push(statusFile);
+  if (statusFile !== null && level === "sandbox") stdio.push(statusFile);
+  return stdio;
+}

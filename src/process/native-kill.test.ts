@@ -1,0 +1,241 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, copyFileSync, readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { basename, join } from "node:path";
+import { setTimeout as later } from "node:timers/promises";
+import { afterAll, describe, expect, it } from "vitest";
+import {
+  endOf,
+  escapes,
+  hostHasNamespaces,
+  marked,
+  newMark,
+  prepareStage,
+  says,
+  shell,
+  until,
+} from "../../test/launch-native.ts";
+
+// What the launchers of native/ promise about ending everything a command started.
+const stage = prepareStage();
+const { run } = stage;
+afterAll(() => stage.remove());
+
+const isRoot = process.getuid?.() === 0;
+const nobody = 65534;
+/** As whom: ourselves, and for root an ordinary user too. */
+const users = isRoot ? [undefined, nobody] : [undefined];
+
+describe.each(stage.combinations)("$name", ({ implementation, level }) => {
+  const options = ["-p", String(process.pid), "-i", level];
+
+  it("loses no SIGTERM that comes right after the start", async () => {
+    for (let round = 0; round < 20; round++) {
+      const mark = newMark();
+      const { child, finished } = stage.launch(implementation, { options, command: ["/bin/sleep", "sleep", mark] });
+      await later(round / 4);
+      child.kill("SIGTERM");
+      expect((await finished).signal).toBe("SIGTERM");
+      expect(marked(mark)).toEqual([]);
+    }
+  });
+
+  it("forwards other signals to everything, and goes on", async () => {
+    const inner = `trap "echo inner" USR1; echo ready; while :; do sleep 0.02; done`;
+    const launched = stage.launch(implementation, {
+      options,
+      command: shell(`trap "echo outer" USR1; setsid sh -c '${inner}' & while :; do sleep 0.02; done`),
+    });
+    await says(launched, "ready");
+    const both = Promise.all([says(launched, "inner"), says(launched, "outer")]);
+    launched.child.kill("SIGUSR1");
+    await both;
+    launched.child.kill("SIGPWR");
+    expect((await launched.finished).signal).toBe("SIGKILL");
+  });
+
+  it("counts and kills what is left after a normal exit, and not what had ended before", async () => {
+    const mark = newMark();
+    const script = `sleep 0 & (setsid sleep ${mark} &) ; sleep ${mark} & sleep ${mark} & sleep 0.05; exit 4`;
+    const result = await run(implementation, { options, command: shell(script) });
+    expect(marked(mark)).toEqual([]);
+    expect(result.code).toBe(4);
+    expect(endOf(result)).toMatchObject({ status: 4 * 256, leftovers: 3 });
+  });
+
+  it("leaves the others their grace after SIGTERM", async () => {
+    const other = `trap "sleep 0.3; echo cleaned; exit 0" TERM; echo ready; while :; do sleep 0.02; done`;
+    const mark = newMark();
+    const launched = stage.launch(implementation, { options, command: shell(`sh -c '${other}' & exec sleep ${mark}`) });
+    await says(launched, "ready");
+    await until("the command runs", () => marked(mark).length > 0);
+    launched.child.kill("SIGTERM");
+    const result = await launched.finished;
+    expect(result.stdout.toString()).toBe("ready\ncleaned\n");
+    expect(endOf(result)).toMatchObject({ status: constants.signals.SIGTERM, leftovers: 0 });
+  });
+
+  it("ends the grace on SIGPWR and still says how the command itself ended", async () => {
+    const mark = newMark();
+    const launched = stage.launch(implementation, {
+      options,
+      command: shell(`(trap "" TERM; echo ready; exec sleep ${mark}) & exec sleep 3600`),
+    });
+    await says(launched, "ready");
+    launched.child.kill("SIGTERM");
+    await until("the deaf one is alone", () => marked(mark).length === 1);
+    await later(100);
+    launched.child.kill("SIGPWR");
+    const result = await launched.finished;
+    expect(marked(mark)).toEqual([]);
+    expect(endOf(result).status).toBe(constants.signals.SIGTERM);
+  });
+
+  const rounds = implementation.name === "perl" ? 60 : 200;
+  it(`leaves no survivor of SIGPWR within 6 ms of the start, in ${rounds} rounds`, async () => {
+    for (let round = 0; round < rounds; round++) {
+      const mark = newMark();
+      const { child, finished } = stage.launch(implementation, {
+        options,
+        command: stage.escape(escapes[round % escapes.length] ?? "setsid", mark),
+      });
+      await later(Math.random() * 6);
+      child.kill("SIGPWR");
+      const { signal } = await finished;
+      expect(["SIGKILL", "SIGPWR"]).toContain(signal);
+      expect(marked(mark)).toEqual([]);
+    }
+  });
+
+  it.each(escapes.flatMap((name) => users.map((user) => [name, user] as const)))(
+    "kills the escape %s (user %s) on SIGPWR and on a normal exit",
+    async (name, user) => {
+      const asUser = user === undefined ? {} : { user };
+      const mark = newMark();
+      const killed = stage.launch(implementation, { options, command: stage.escape(name, mark), ...asUser });
+      await says(killed, "ready");
+      killed.child.kill("SIGPWR");
+      const result = await killed.finished;
+      expect(marked(mark)).toEqual([]);
+      expect(result.lines[0]).toBe(`I ${level}`);
+      expect(endOf(result)).toMatchObject({ status: constants.signals.SIGKILL, leftovers: 0 });
+
+      const left = newMark();
+      const exited = await run(implementation, { options, command: stage.escape(name, left, "leave"), ...asUser });
+      expect(marked(left)).toEqual([]);
+      expect(exited.code).toBe(0);
+      expect(endOf(exited).leftovers).toBeGreaterThan(0);
+    },
+  );
+
+  it.each(escapes.flatMap((name) => users.map((user) => [name, user] as const)))(
+    "kills the escape %s (user %s) when its parent is SIGKILLed",
+    async (name, user) => {
+      const mark = newMark();
+      const launched = stage.launch(implementation, {
+        // the shell in between is the parent that dies
+        within: ["/bin/sh", "-c", '"$@"; exit 0', "sh"],
+        options: ["-i", level],
+        command: stage.escape(name, mark),
+        ...(user === undefined ? {} : { user }),
+      });
+      await says(launched, "ready");
+      launched.child.kill("SIGKILL");
+      await until("everything is gone", () => marked(mark).length === 0, 5000);
+    },
+  );
+});
+
+describe.each(stage.implementations)("$name at group", (implementation) => {
+  it("with -k leaves the leftovers alive after a normal exit", async () => {
+    const mark = newMark();
+    const result = await run(implementation, {
+      options: ["-i", "auto", "-k"],
+      command: stage.escape("setsid", mark, "leave"),
+    });
+    expect(result.lines[0]).toBe("I group");
+    expect(endOf(result)).toMatchObject({ status: 0, leftovers: 0 });
+    const [survivor = 0, ...more] = marked(mark);
+    expect([survivor > 0, more]).toEqual([true, []]);
+    process.kill(survivor, "SIGKILL");
+    await until("the survivor is gone", () => marked(mark).length === 0);
+  });
+
+  // only root can make such a program, and only where set-uid programs work at all
+  it.each(setUidWorks() ? ["a set-uid program"] : [])("does not hang on %s that it may not kill", async () => {
+    const mark = newMark();
+    const asRoot = `${setUid("/usr/bin/setpriv")} --reuid=0 --regid=0 --clear-groups`;
+    const script = `${asRoot} sleep ${mark} >/dev/null 2>&1 & read line; exit 0`;
+    const launched = stage.launch(implementation, {
+      options: ["-i", "group"],
+      command: shell(script),
+      stdin: "pipe",
+      user: nobody,
+    });
+    await until("it runs as root", () => marked(mark).some((pid) => ownerOf(pid) === 0));
+    launched.child.stdin?.end("go on\n");
+    const result = await launched.finished;
+    expect(result.lines).toEqual(["I group", "U 1", expect.stringMatching(/^S 0 0 /)]);
+    for (const pid of marked(mark)) process.kill(pid, "SIGKILL");
+    await until("it is gone", () => marked(mark).length === 0);
+  });
+});
+
+describe.each(stage.implementations)("$name where namespaces are refused", (implementation) => {
+  // a user namespace in which no other may be made, by someone without capabilities
+  const script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"';
+  const within = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"];
+  const cases = hostHasNamespaces ? ["pid", "auto"] : [];
+
+  it.each(cases)("refuses pid, and falls back to group at auto: %s", async (asked) => {
+    const mark = newMark();
+    const launched = stage.launch(implementation, {
+      within,
+      options: ["-i", asked],
+      command: stage.escape("cleared-env", mark),
+    });
+    if (asked === "pid") {
+      const refused = await launched.finished;
+      expect(refused).toMatchObject({ code: 125, lines: [`E unshare ${constants.errno.ENOSPC}`] });
+      return;
+    }
+    await says(launched, "ready");
+    launched.child.kill("SIGPWR");
+    const result = await launched.finished;
+    expect(marked(mark)).toEqual([]);
+    expect(result.lines[0]).toBe("I group");
+  });
+
+  it.each(cases)("goes on without a /proc of its own where that is masked: %s", async (asked) => {
+    const masked = [
+      "unshare",
+      "--user",
+      "--map-root-user",
+      "--mount",
+      "sh",
+      "-c",
+      'mount -t tmpfs none /proc/irq && exec unshare --user --map-root-user --mount "$@"',
+      "sh",
+    ];
+    const result = await run(implementation, { within: masked, options: ["-i", asked], command: shell("exit 6") });
+    expect(result.lines[0]).toBe("I pid-noproc");
+    expect(endOf(result).status).toBe(6 * 256);
+  });
+});
+
+function setUid(program: string): string {
+  const copy = join(stage.directory, `set-uid-${basename(program)}`);
+  copyFileSync(program, copy);
+  chmodSync(copy, 0o4755);
+  return copy;
+}
+
+function ownerOf(pid: number): number {
+  return Number(/^Uid:\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+}
+
+function setUidWorks(): boolean {
+  return (
+    isRoot && spawnSync(setUid("/usr/bin/id"), ["-u"], { uid: nobody, gid: nobody, encoding: "utf8" }).stdout === "0\n"
+  );
+}

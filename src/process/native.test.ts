@@ -1,0 +1,241 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { endOf, prepareStage, shell, until } from "../../test/launch-native.ts";
+
+// What the launchers of native/ promise about starting a command and reporting on it.
+// That they end everything is in native-kill.test.ts.
+const stage = prepareStage();
+const { run } = stage;
+afterAll(() => stage.remove());
+
+it("finds a launcher to test on Linux", () => {
+  expect(stage.implementations.length > 0).toBe(process.platform === "linux");
+});
+
+describe.each(stage.combinations)("$name", ({ implementation, level }) => {
+  const options = ["-p", String(process.pid), "-i", level];
+
+  it.each([0, 1, 2, 42, 125, 126, 127, 128, 255])("reports and mirrors exit code %i", async (code) => {
+    const result = await run(implementation, { options, command: shell(`exit ${code}`) });
+    expect(result).toMatchObject({ code, signal: null, stderr: "" });
+    expect(result.lines[0]).toBe(`I ${level}`);
+    expect(endOf(result)).toMatchObject({ status: code * 256, leftovers: 0 });
+  });
+
+  it.each(["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGPIPE", "SIGPWR"] as const)(
+    "reports and mirrors a death by %s",
+    async (signal) => {
+      const result = await run(implementation, { options, command: shell(`kill -${constants.signals[signal]} $$`) });
+      expect(result).toMatchObject({ code: null, signal, stderr: "" });
+      // 0x80 says that a core was dumped, which is the host's choice
+      expect(endOf(result).status & ~0x80).toBe(constants.signals[signal]);
+    },
+  );
+
+  it("reports a death by a realtime signal, which Node itself cannot", async () => {
+    const result = await run(implementation, { options, command: shell("kill -40 $$") });
+    expect(endOf(result).status & ~0x80).toBe(40);
+  });
+
+  it("reports what everything that was started has used", async () => {
+    const busy = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)";
+    const { userUs, systemUs, maxRssKb } = endOf(await run(implementation, { options, command: shell(busy) }));
+    expect(userUs + systemUs).toBeGreaterThan(20_000);
+    expect(maxRssKb).toBeGreaterThan(200);
+    // the launcher's share must not come from Drover's own size
+    expect(maxRssKb).toBeLessThan(20_000);
+  });
+
+  it.each([
+    ["missing file", "/nonexistent/program", constants.errno.ENOENT, 127],
+    ["directory", "/", constants.errno.EACCES, 126],
+    ["file that is not executable", "/etc/passwd", constants.errno.EACCES, 126],
+  ])("says why a %s was not started", async (_, path, errno, code) => {
+    const result = await run(implementation, { options, command: [path, "program"] });
+    expect(result).toMatchObject({ code, lines: [`I ${level}`, `E exec ${errno}`], stderr: "" });
+  });
+
+  it("runs a script without an interpreter line by the shell, and refuses what is not text", async () => {
+    const script = executable("plain-script", `echo "$0 $1 $#"; exit 3\n`);
+    const result = await run(implementation, { options, command: [script, "name", "a b", "c"] });
+    expect(result).toMatchObject({ code: 3, stderr: "" });
+    expect(result.stdout.toString()).toBe(`${script} a b 2\n`);
+    const foreign = executable("foreign-program", "\x7fELF\0\0\0\0");
+    expect((await run(implementation, { options, command: [foreign, "x"] })).lines).toContain(
+      `E exec ${constants.errno.ENOEXEC}`,
+    );
+  });
+
+  it("hands over arguments, name and environment unchanged", async () => {
+    const environment = { PATH: "/usr/bin:/bin", ODD: "a\nb=c", EMPTY: "" };
+    const seen = await run(implementation, { options, command: ["/usr/bin/env", "env", "-0"], environment });
+    expect(seen.stdout.toString().split("\0").filter(Boolean).sort()).toEqual([
+      "EMPTY=",
+      "ODD=a\nb=c",
+      "PATH=/usr/bin:/bin",
+    ]);
+    const named = await run(implementation, {
+      options,
+      command: ["/bin/sh", "my name", "-c", 'tr "\\0" "|" < /proc/$$/cmdline', "-x", "--", ""],
+    });
+    expect(named.stdout.toString()).toMatch(/^my name\|-c\|.*\|-x\|--\|\|$/);
+  });
+
+  it("passes 4 MB through stdin and stdout", async () => {
+    const bytes = Buffer.alloc(4 << 20, "0123456789abcdef\n");
+    const { child, finished } = stage.launch(implementation, { options, command: ["/bin/cat", "cat"], stdin: "pipe" });
+    child.stdin?.end(bytes);
+    const result = await finished;
+    expect(result.stdout.equals(bytes)).toBe(true);
+    expect(result.code).toBe(0);
+  });
+
+  it("leaves the command's descriptors and signals as they were given", async () => {
+    const descriptors = shell("cd /proc/self/fd && echo *");
+    const listed = await run(implementation, { options, command: descriptors });
+    // this process may itself have been given some by whoever started the tests
+    const plainly = spawnSync("/bin/sh", descriptors.slice(2), { encoding: "utf8" });
+    expect(listed.stdout.toString()).toBe(plainly.stdout);
+    const signals = await run(implementation, {
+      options,
+      command: ["/bin/grep", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"],
+    });
+    expect(signals.stdout.toString()).toMatch(/^SigBlk:\s0{16}\nSigIgn:\s0{16}\n$/);
+  });
+
+  it("holds none of the command's pipes", async () => {
+    const launched = stage.launch(implementation, {
+      options,
+      command: shell("exec >&- 2>&-; read line; exit 5"),
+      stdin: "pipe",
+    });
+    let ended = false;
+    launched.child.stdout?.on("end", () => (ended = true));
+    await until("stdout ends while the command still runs", () => ended);
+    launched.child.stdin?.end("go on\n");
+    expect((await launched.finished).code).toBe(5);
+  });
+
+  it("joins stderr to stdout in the order written with -m", async () => {
+    const script = "i=0; while [ $i -lt 300 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done";
+    const result = await run(implementation, { options: [...options, "-m"], command: shell(script) });
+    const expected = Array.from({ length: 300 }, (_, i) => `o${i}\ne${i}\n`).join("");
+    expect(result.stdout.toString()).toBe(expected);
+    expect(result.stderr).toBe("");
+  });
+
+  it("limits CPU time, file size and open files of the command", async () => {
+    const limits = ["-l", "cpu=100", "-l", "fsize=1048576", "-l", "nofile=64"];
+    const result = await run(implementation, {
+      options: [...options, ...limits],
+      command: shell("ulimit -t; ulimit -H -t; ulimit -f; ulimit -n; ulimit -H -n"),
+    });
+    // a second between SIGXCPU and SIGKILL; file sizes are told in blocks of 512
+    expect(result.stdout.toString()).toBe("100\n101\n2048\n64\n64\n");
+    const writer = await run(implementation, {
+      options: [...options, "-l", "fsize=0"],
+      command: shell(`echo x > ${join(stage.directory, `too-large-${level}`)}`),
+    });
+    expect(writer.lines.some((line) => line.startsWith("S "))).toBe(true);
+    expect(writer.code).not.toBe(0);
+  });
+
+  it("puts the command into cgroups by their files, and says where it cannot", async () => {
+    const file = join(stage.directory, `cgroup.procs-${implementation.name}-${level}`);
+    writeFileSync(file, "");
+    expect((await run(implementation, { options: [...options, "-c", file], command: shell("exit 0") })).code).toBe(0);
+    expect(readFileSync(file, "utf8")).toBe("0");
+    const refused = await run(implementation, {
+      options: [...options, "-c", "/nonexistent/cgroup.procs"],
+      command: shell("exit 0"),
+    });
+    expect(refused).toMatchObject({ code: 125, lines: [`I ${level}`, `E cgroup ${constants.errno.ENOENT}`] });
+  });
+
+  it("gives the command a process group of its own, or with -t leaves it in ours", async () => {
+    const command = shell(`cut -d" " -f5 /proc/$$/stat; echo $$`);
+    const [own, pid] = (await run(implementation, { options, command })).stdout.toString().split("\n");
+    expect(own).toBe(pid);
+    const [shared, other] = (await run(implementation, { options: [...options, "-t"], command })).stdout
+      .toString()
+      .split("\n");
+    expect(shared).not.toBe(other);
+  });
+
+  it("does not start for a parent that is gone", async () => {
+    const result = await run(implementation, { options: ["-p", "1", "-i", level], command: shell("echo started") });
+    expect(result).toMatchObject({ code: 125, lines: [] });
+    expect(result.stdout.toString()).toBe("");
+  });
+});
+
+describe.each([...stage.implementations, ...stage.foreign])("$name, none and usage", (implementation) => {
+  it("becomes the command in place at none", async () => {
+    const launched = stage.launch(implementation, {
+      options: ["-i", "none", "-m", "-l", "nofile=77"],
+      command: shell("echo $$; ulimit -n; echo e >&2; exit 8"),
+    });
+    const result = await launched.finished;
+    expect(result).toMatchObject({ code: 8, lines: [], stderr: "" });
+    expect(result.stdout.toString()).toBe(`${launched.child.pid}\n77\ne\n`);
+  });
+
+  it("says at none why it could not start", async () => {
+    const missing = await run(implementation, { options: ["-i", "none"], command: ["/nonexistent/program", "x"] });
+    expect(missing).toMatchObject({ code: 127, lines: [`E exec ${constants.errno.ENOENT}`] });
+    const cgroup = await run(implementation, {
+      options: ["-i", "none", "-c", "/nonexistent/file"],
+      command: shell("exit 0"),
+    });
+    expect(cgroup).toMatchObject({ code: 125, lines: [`E cgroup ${constants.errno.ENOENT}`] });
+  });
+
+  it.each([
+    ["an unknown option", ["-z"], ["/bin/true", "true"]],
+    ["an unknown level", ["-i", "strong"], ["/bin/true", "true"]],
+    ["a limit that is no number", ["-l", "cpu=1s"], ["/bin/true", "true"]],
+    ["an unknown limit", ["-l", "nproc=1"], ["/bin/true", "true"]],
+    ["a parent that is no number", ["-p", "self"], ["/bin/true", "true"]],
+    ["keeping what a PID namespace cannot", ["-i", "pid", "-k"], ["/bin/true", "true"]],
+    ["no name for the command", [], ["/bin/true"]],
+  ])("refuses %s", async (_, options, command) => {
+    const result = await run(implementation, { options, command });
+    expect(result).toMatchObject({ code: 125, lines: [`E usage ${constants.errno.EINVAL}`] });
+  });
+});
+
+describe.each(stage.implementations.filter(({ name }) => name === "perl"))("$name alone", (implementation) => {
+  it("takes perl's variables for the command only, under the names Drover keeps them by", async () => {
+    const environment = {
+      PATH: "/usr/bin:/bin",
+      LC_ALL: "xx_XX.UTF-8",
+      PERL_BADLANG: "0",
+      DROVER_KEEP_PERL5OPT: "-Mnonexistent",
+      DROVER_KEEP_PERL_BADLANG: "1",
+    };
+    const result = await run(implementation, {
+      options: ["-i", "none"],
+      command: ["/usr/bin/env", "env"],
+      environment,
+    });
+    expect(result.stderr).toBe("");
+    expect(result.stdout.toString().split("\n").filter(Boolean).sort()).toEqual([
+      "LC_ALL=xx_XX.UTF-8",
+      "PATH=/usr/bin:/bin",
+      "PERL5OPT=-Mnonexistent",
+      "PERL_BADLANG=1",
+    ]);
+  });
+});
+
+function executable(name: string, content: string): string {
+  const directory = join(stage.directory, "programs");
+  mkdirSync(directory, { recursive: true });
+  const path = join(directory, name);
+  writeFileSync(path, content);
+  chmodSync(path, 0o755);
+  return path;
+}

@@ -1,0 +1,77 @@
+import type { Isolation, Limits, StartCommand } from "../model/process.ts";
+import { findNativeDirectory } from "./native-directory.ts";
+import { findBwrap } from "./sandbox.ts";
+import { createStart } from "./start.ts";
+
+/** What this host can do, found out by doing it. */
+export interface HostReport {
+  platform: string;
+  launchers: Record<"static" | "perl" | "bwrap", Finding>;
+  isolation: Record<Isolation, Finding>;
+  /** What `auto` comes to. */
+  auto: Isolation | null;
+  limits: Record<keyof Limits, Finding>;
+}
+
+export type Finding = { works: true } | { works: false; why: string; next: string };
+
+export async function probeHost(): Promise<HostReport> {
+  const start = createStart();
+  const [fixed, perl, auto, ...levels] = await Promise.all([
+    hasLauncher(createStart({ rungs: ["static"] })),
+    hasLauncher(createStart({ rungs: ["perl"] })),
+    tryIt(start, "auto"),
+    ...(["none", "group", "pid", "sandbox"] as const).map((level) => tryIt(start, level)),
+  ]);
+  const [none, group, pid, sandbox] = levels.map(({ error }) => finding(error, isolationNext));
+  const limits = await Promise.all(Object.entries(smallLimits).map(async ([name, value]) => [name, await tryLimit(start, name, value)]));
+  return {
+    platform: `${process.platform}-${process.arch}`,
+    launchers: {
+      static: fixed ? { works: true } : { works: false, why: launcherWhy(), next: "Reinstall Drover on a file system that allows programs; without it perl is used." },
+      perl: perl ? { works: true } : { works: false, why: "perl is not on PATH", next: "Install perl; it is needed only where the static launcher does not run." },
+      bwrap: findBwrap() === null ? { works: false, why: "bwrap is not on PATH", next: "Install the package bubblewrap for isolation sandbox." } : { works: true },
+    },
+    isolation: { none: none!, group: group!, pid: pid!, sandbox: sandbox! },
+    auto: auto.isolation,
+    // made of smallLimits, which names every limit once
+    limits: Object.fromEntries(limits) as Record<keyof Limits, Finding>,
+  };
+}
+
+const isolationNext =
+  "For PID namespaces run as root, or allow them: sysctl kernel.unprivileged_userns_clone=1, in a container --security-opt seccomp=unconfined; for sandbox install bubblewrap too.";
+const limitNext = "Run as root, or under systemd with Delegate=yes; memory and processes need a cgroup with these controllers.";
+
+/** More than a shell that does nothing needs. */
+const smallLimits: Required<Limits> = { cpuSeconds: 60, fileSizeBytes: 1 << 20, openFiles: 32, memoryBytes: 64 << 20, processes: 32 };
+
+interface Trial {
+  isolation: Isolation | null;
+  error: string | null;
+}
+
+async function tryIt(start: StartCommand, isolation: Isolation | "auto", limits: Limits = {}): Promise<Trial> {
+  const command = { executable: "/bin/sh", arguments: ["-c", ":"], limits, timeoutMs: 10_000 };
+  const ended = await start(command, { isolation, output: "none" }, new AbortController().signal).result;
+  return { isolation: ended.isolation, error: ended.error?.message ?? null };
+}
+
+async function tryLimit(start: StartCommand, name: string, value: number): Promise<Finding> {
+  return finding((await tryIt(start, "auto", { [name]: value })).error, limitNext);
+}
+
+function finding(error: string | null, next: string): Finding {
+  return error === null ? { works: true } : { works: false, why: error, next };
+}
+
+/** Only a launcher of ours can tell what a command used. */
+async function hasLauncher(start: StartCommand): Promise<boolean> {
+  const ended = await start({ executable: "/bin/sh", arguments: ["-c", ":"], timeoutMs: 10_000 }, { isolation: "group", output: "none" }, new AbortController().signal).result;
+  return ended.resources !== null;
+}
+
+function launcherWhy(): string {
+  if (process.platform !== "linux") return "it is for Linux only";
+  return findNativeDirectory() === null ? "this installation lacks its native folder" : `there is none for ${process.arch} that runs here`;
+}

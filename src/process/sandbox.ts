@@ -1,0 +1,62 @@
+import { findExecutable } from "./lookup.ts";
+import type { Invocation, LaunchRequest } from "./invocation.ts";
+import { launcherOptions } from "./invocation.ts";
+import type { Rung } from "./launcher.ts";
+
+/** The second descriptor of the status file, for the launcher inside. */
+export const innerStatusDescriptor = 4;
+
+export interface SandboxPlaces {
+  workingDirectory: string;
+  /** Where the command is told to put temporary files. */
+  tmp: string;
+  writable: readonly string[];
+}
+
+export function findBwrap(): string | null {
+  const found = findExecutable("bwrap", process.env["PATH"], "/");
+  return "found" in found ? found.found : null;
+}
+
+/**
+ * Our launcher makes the PID namespace, so that killing is ours; bwrap in it makes the file system
+ * read-only; our launcher again, inside, starts the command and reports exactly how it ended, which
+ * bwrap only gives as 128 + n. Where the inner one reports nothing, bwrap failed.
+ */
+export function sandboxInvocation(rung: Extract<Rung, { words: readonly string[] }>, bwrap: string, request: LaunchRequest, places: SandboxPlaces): Invocation {
+  const outer = [...rung.words, ...launcherOptions(request, "pid"), "--", bwrap, "bwrap"];
+  const terminal = request.onTerminal ? ["-t"] : [];
+  const inner = [...rung.words, "-f", String(innerStatusDescriptor), "-i", "group", ...terminal, "--", request.path, request.command.executable];
+  return { words: [...outer, ...bwrapOptions(places, request.onTerminal), "--", ...deafToStop, ...inner, ...(request.command.arguments ?? [])], through: "launcher", reports: true };
+}
+
+/**
+ * bwrap dies at the SIGTERM that asks the command to stop, and a launcher dies with its parent: this shell
+ * stands between them, so that the command has its grace. Nor is there --die-with-parent, for the same
+ * reason; whatever happens, the namespace ends everything.
+ */
+const deafToStop = ["/bin/sh", "-c", 'trap : TERM INT HUP QUIT; "$@"; exit $?', "sh"];
+
+function bwrapOptions({ workingDirectory, tmp, writable }: SandboxPlaces, onTerminal: boolean): string[] {
+  const words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
+  for (const directory of [tmp, ...writable, workingDirectory]) words.push("--bind-try", directory, directory);
+  words.push("--chdir", workingDirectory);
+  // away from Drover's terminal, lest the command types into it
+  if (!onTerminal) words.push("--new-session");
+  if (process.getuid?.() === 0) words.push("--cap-drop", "ALL", ...rootMayStill.flatMap((capability) => ["--cap-add", capability]));
+  return words;
+}
+
+/** What root needs for files and users; nothing that could mount, load, trace or reboot. */
+const rootMayStill = [
+  "CAP_CHOWN",
+  "CAP_DAC_OVERRIDE",
+  "CAP_FOWNER",
+  "CAP_FSETID",
+  "CAP_KILL",
+  "CAP_SETGID",
+  "CAP_SETUID",
+  "CAP_SETPCAP",
+  "CAP_NET_BIND_SERVICE",
+  "CAP_SYS_CHROOT",
+];

@@ -1,0 +1,42 @@
+import { closeSync, openSync, write } from "node:fs";
+import type { Redactor } from "../model/process.ts";
+
+/** A file that takes a whole stream, redacted, while it comes. */
+export interface Spill {
+  /** Resolves once there is room for more. Rejects where the file cannot be written. */
+  push(chunk: Uint8Array): Promise<void>;
+  end(): Promise<void>;
+  readonly path: string;
+}
+
+/** Creates the file, for its owner alone. Throws where it exists or cannot be made. */
+export function openSpill(path: string, redactor: Redactor | undefined): Spill {
+  const file = openSync(path, "wx", 0o600);
+  const redacting = redactor?.stream();
+  let before = Promise.resolve();
+  return {
+    path,
+    push(chunk) {
+      const clean = redacting === undefined ? chunk : redacting.push(chunk);
+      if (clean.length > 0) before = before.then(() => writeWhole(file, clean));
+      return before;
+    },
+    async end() {
+      try {
+        await before;
+        const rest = redacting?.end();
+        if (rest !== undefined && rest.length > 0) await writeWhole(file, rest);
+      } finally {
+        closeSync(file);
+      }
+    },
+  };
+}
+
+async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    at += await new Promise<number>((resolve, reject) => {
+      write(file, bytes, at, bytes.length - at, null, (error, written) => (error ? reject(error) : resolve(written)));
+    });
+  }
+}

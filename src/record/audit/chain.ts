@@ -1,0 +1,76 @@
+import type { Connection } from "../sqlite/connection.ts";
+import { toColumn } from "../text.ts";
+import type { ChainHead } from "./head.ts";
+import type { Mac } from "./hmac.ts";
+import { genesis, sealBatch, sealRow, type AuditKind, type AuditRow } from "./seal.ts";
+
+/** Before it has its place in the chain. */
+export interface AuditEntry {
+  kind: AuditKind;
+  execution_id: string | null;
+  run_id: string | null;
+  attempt: number | null;
+  at: string;
+  body: string;
+}
+
+interface ChainEnd {
+  batch_no: number;
+  last_no: number;
+  mac: Uint8Array;
+}
+
+const lastBatch = `
+  select batch_no, first_no + count - 1 as last_no, mac from audit_batches order by batch_no desc limit 1`;
+const lastAnchor = `
+  select batch_no, last_no, mac from audit_anchors order by batch_no desc limit 1`;
+const insertRow = `
+  insert into audit_rows (no, batch_no, kind, execution_id, run_id, attempt, at, body, mac)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const insertBatch = `
+  insert into audit_batches (batch_no, first_no, count, at, mac) values (?, ?, ?, ?, ?)`;
+const openExecution = `
+  insert or ignore into open_executions (start_no, execution_id) values (?, ?)`;
+const closeExecution = `
+  delete from open_executions where execution_id = ?`;
+
+/** Appends one batch inside the current transaction, which must hold the write lock. */
+export function appendToChain(connection: Connection, mac: Mac, entries: readonly AuditEntry[], at: string): ChainHead {
+  const end = chainEnd(connection);
+  const batch = { batch_no: end.batch_no + 1, first_no: end.last_no + 1, count: entries.length, at };
+  const macs = entries.map((entry, index) => {
+    const row = place(entry, batch.batch_no, batch.first_no + index);
+    const seal = sealRow(mac, row);
+    connection
+      .sql(insertRow)
+      .run(row.no, row.batch_no, row.kind, row.execution_id, row.run_id, row.attempt, row.at, row.body, seal);
+    if (row.kind === "start") connection.sql(openExecution).run(row.no, row.execution_id);
+    if (row.kind === "end") connection.sql(closeExecution).run(row.execution_id);
+    return seal;
+  });
+  const seal = sealBatch(mac, end.mac, batch, macs);
+  connection.sql(insertBatch).run(batch.batch_no, batch.first_no, batch.count, batch.at, seal);
+  return { count: batch.first_no + batch.count - 1, mac: Buffer.from(seal).toString("hex") };
+}
+
+/** Where the next batch goes on: the last batch, or what pruning left in its place. */
+export function chainEnd(connection: Connection): ChainEnd {
+  const row = connection.sql(lastBatch).get() ?? connection.sql(lastAnchor).get();
+  if (row === undefined) return { batch_no: 0, last_no: 0, mac: genesis };
+  // Both statements select exactly these columns, not null in the schema.
+  return row as unknown as ChainEnd;
+}
+
+/** As it will be stored: what is sealed is the text of the columns, not what it stands for. */
+function place(entry: AuditEntry, batch_no: number, no: number): AuditRow {
+  return {
+    no,
+    batch_no,
+    kind: entry.kind,
+    execution_id: toColumn(entry.execution_id),
+    run_id: toColumn(entry.run_id),
+    attempt: entry.attempt,
+    at: toColumn(entry.at),
+    body: entry.body,
+  };
+}

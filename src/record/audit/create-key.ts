@@ -1,0 +1,48 @@
+import { randomBytes } from "node:crypto";
+import { closeSync, constants, fsyncSync, linkSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { hostFault } from "../sqlite/faults.ts";
+import { createHead } from "./head.ts";
+import { keyFile, missingKey, readKey } from "./key.ts";
+
+/** The key of this directory, made once: of processes that race here, one wins and the others take its key. */
+export function createKey(directory: string): Uint8Array {
+  const draft = `${keyFile(directory)}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  try {
+    const fd = openSync(draft, "wx", 0o600);
+    try {
+      writeSync(fd, `${randomBytes(32).toString("hex")}\n`);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    createHead(directory);
+    publish(draft, keyFile(directory));
+    syncDirectory(directory);
+  } catch (fault) {
+    throw hostFault(fault, keyFile(directory));
+  }
+  const key = readKey(directory);
+  if (key === null) throw missingKey(directory);
+  return key;
+}
+
+/** By link, which fails where the name is taken: nobody ever sees half a key. */
+function publish(draft: string, file: string): void {
+  try {
+    linkSync(draft, file);
+  } catch (fault) {
+    if (!(fault instanceof Error && Reflect.get(fault, "code") === "EEXIST")) throw fault;
+  } finally {
+    unlinkSync(draft);
+  }
+}
+
+/** A chain whose key did not survive a power cut could never be verified. */
+function syncDirectory(directory: string): void {
+  const fd = openSync(directory, constants.O_RDONLY);
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,59 @@
+import { RequestError } from "../../model/errors.ts";
+import { parseHead, readHead } from "./head.ts";
+import type { BadPlace, CheckedPlace } from "./walk.ts";
+
+/** A head noted earlier must be met on the way through the chain. */
+export interface HeadCheck {
+  at(place: CheckedPlace): BadPlace | null;
+  /** `last`: null where there is no place at all, not even an anchor. */
+  atEnd(last: CheckedPlace | null): BadPlace | null;
+}
+
+/** Of audit.head, and of a head that was given. */
+export function headChecks(directory: string, given: string | undefined): HeadCheck[] {
+  const kept = readHead(directory);
+  const checks = [kept === null ? missingFile : expected("audit.head", kept.count, kept.mac, true)];
+  if (given === undefined) return checks;
+  const parsed = parseHead(given);
+  if (parsed === null) {
+    throw new RequestError({
+      code: "DROVER-USE-001",
+      message: `Not a head of the audit chain: ${given}`,
+      field: "head",
+      next: "Give what an earlier audit verify printed: COUNT:MAC, or the 64 hexadecimal digits of MAC alone.",
+    });
+  }
+  return [...checks, expected("the given head", parsed.count, parsed.mac, false)];
+}
+
+/** It is made before the first row, so someone took it away. */
+const missingFile: HeadCheck = {
+  at: () => null,
+  atEnd: (last) => (last === null || last.last_no === 0 ? null : { batch_no: last.batch_no, what: "audit.head is missing or not readable as one" }),
+};
+
+function expected(name: string, count: number | null, mac: string, mayBePruned: boolean): HeadCheck {
+  let met = count === 0;
+  return {
+    at(place) {
+      const here = Buffer.from(place.mac).toString("hex") === mac && place.batch_no > 0;
+      if (count === null) {
+        met ||= here;
+        return null;
+      }
+      if (place.pruned_before !== null && count < place.last_no) {
+        met = mayBePruned;
+        return met ? null : { batch_no: place.batch_no, what: `${name} lies before row ${place.last_no + 1}, the first that retention kept` };
+      }
+      if (met || place.last_no < count) return null;
+      met = here && place.last_no === count;
+      return met ? null : { batch_no: place.batch_no, row_no: place.last_no, what: `the chain was rewritten: ${name} is not in it` };
+    },
+    atEnd(last) {
+      if (met) return null;
+      const rows = last?.last_no ?? 0;
+      const lost = count === null ? "is not in the chain" : `says ${count} rows were written, and there are ${rows}: the end was cut off`;
+      return { batch_no: last?.batch_no ?? null, row_no: rows + 1, what: `${name} ${lost}` };
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import type { Execution } from "../../model/store.ts";
+import type { SqliteStore } from "../open.ts";
+import { ownerIsAlive } from "./owner.ts";
+
+/** Executions that began and whose Drover died before it could write their end. One small query where there are none. */
+export async function interruptedExecutions(store: Pick<SqliteStore, "read">): Promise<Execution[]> {
+  const found: Execution[] = [];
+  let before: string | undefined;
+  for (;;) {
+    const page = await store.read.executions({ open: true }, { limit: pageSize, ...(before === undefined ? {} : { before }) });
+    found.push(...page.filter((execution) => !ownerIsAlive(execution.start.owner)));
+    before = page.at(-1)?.start.execution_id;
+    if (before === undefined || page.length < pageSize) return found;
+  }
+}
+
+const pageSize = 500;

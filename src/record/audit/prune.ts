@@ -1,0 +1,97 @@
+import type { SqliteStore } from "../open.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { patiently } from "../sqlite/patience.ts";
+import { underWriteLock } from "../write-lock.ts";
+import { appendToChain } from "./chain.ts";
+import { openHead, type ChainHead } from "./head.ts";
+import { hmacWith, type Mac } from "./hmac.ts";
+import { missingKey, readKey } from "./key.ts";
+import { sealAnchor } from "./seal.ts";
+
+interface Batch {
+  batch_no: number;
+  last_no: number;
+  mac: Uint8Array;
+}
+
+/** Rows deleted in one transaction: others wait for a few milliseconds only. */
+const rowsAtOnce = 1000;
+
+const selectBoundary = `
+  select batch_no, first_no + count - 1 as last_no, mac from audit_batches
+  where batch_no < coalesce((select min(batch_no) from audit_batches where at >= ?), 9007199254740991)
+    and first_no + count - 1 < coalesce((select min(start_no) from open_executions), 9007199254740991)
+  order by batch_no desc limit 1`;
+const selectChunk = `
+  select batch_no, first_no + count - 1 as last_no, mac from audit_batches
+  where batch_no <= ? and (first_no <= (select min(first_no) from audit_batches) + ?)
+  order by batch_no desc limit 1`;
+const selectPruned = `select coalesce(max(last_no), 0) as last_no from audit_anchors`;
+const deleteRows = `delete from audit_rows where no <= ?`;
+const deleteBatches = `delete from audit_batches where batch_no <= ?`;
+const deleteAnchors = `delete from audit_anchors`;
+const insertAnchor = `
+  insert into audit_anchors (batch_no, last_no, pruned_before, at, mac, seal) values (?, ?, ?, ?, ?, ?)`;
+
+/**
+ * Takes away whole batches from before a time and leaves a sealed anchor in their place, so that the
+ * rest still verifies. The chain tells of it first. An execution that has no end yet stays, and so
+ * does everything after it.
+ */
+export async function pruneAudit(store: SqliteStore, before: Date): Promise<{ rows: number }> {
+  const { connection, lockWaitMs, directory } = store;
+  const key = readKey(directory);
+  if (key === null) throw missingKey(directory);
+  const mac = hmacWith(key);
+  // Found before the lock is taken, as it reads every batch; what it finds stays true, as rows are only appended.
+  const boundary = rowToBatch(
+    await patiently(() => connection.sql(selectBoundary).get(before.toISOString()), connection.file, lockWaitMs),
+  );
+  if (boundary === null) return { rows: 0 };
+  const { head, rows } = await underWriteLock(connection, lockWaitMs, () => announce(connection, mac, boundary, before, store.now()));
+  advanceHead(directory, head);
+  for (;;) {
+    const done = await underWriteLock(connection, lockWaitMs, () => {
+      const chunk = rowToBatch(connection.sql(selectChunk).get(boundary.batch_no, rowsAtOnce));
+      return chunk === null || cut(connection, mac, chunk, before, store.now(), boundary.batch_no);
+    });
+    if (done) return { rows };
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+function announce(connection: Connection, mac: Mac, { batch_no, last_no }: Batch, before: Date, now: Date): { head: ChainHead; rows: number } {
+  const rows = last_no - Number(connection.sql(selectPruned).get()?.["last_no"]);
+  const at = now.toISOString();
+  const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });
+  const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
+  return { head: appendToChain(connection, mac, [entry], at), rows };
+}
+
+/** True once nothing is left to cut. Rows and anchor change together, so that every moment verifies. */
+function cut(connection: Connection, mac: Mac, chunk: Batch, before: Date, now: Date, until: number): boolean {
+  const anchor = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
+  connection.sql(deleteRows).run(chunk.last_no);
+  connection.sql(deleteBatches).run(chunk.batch_no);
+  connection.sql(deleteAnchors).run();
+  connection
+    .sql(insertAnchor)
+    .run(anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at, anchor.mac, sealAnchor(mac, anchor));
+  return chunk.batch_no >= until;
+}
+
+function advanceHead(directory: string, reached: ChainHead): void {
+  const head = openHead(directory);
+  try {
+    head.advance(reached);
+  } finally {
+    head.close();
+  }
+}
+
+function rowToBatch(row: object | undefined): Batch | null {
+  // The statements above select exactly these columns, not null in the schema.
+  return row === undefined ? null : (row as Batch);
+}

@@ -1,0 +1,155 @@
+import type { Connection } from "../sqlite/connection.ts";
+import type { Row } from "../sqlite/driver.ts";
+import type { Mac } from "./hmac.ts";
+import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
+
+/** The first place where the chain is not what was written. */
+export interface BadPlace {
+  batch_no: number | null;
+  row_no?: number;
+  what: string;
+}
+
+/** A place that was checked: everything up to it is as it was written. */
+export interface CheckedPlace {
+  batch_no: number;
+  last_no: number;
+  mac: Uint8Array;
+  pruned_before: string | null;
+}
+
+// Bytes rather than text, as damaged text would be mended on its way out; and no other type either.
+const selectAnchors = `
+  select batch_no, last_no, cast(pruned_before as blob) as pruned_before, cast(at as blob) as at, mac, seal,
+    typeof(pruned_before) = 'text' and typeof(at) = 'text' and typeof(mac) = 'blob' as typed
+  from audit_anchors order by batch_no`;
+const selectBatches = `
+  select batch_no, first_no, count, cast(at as blob) as at, mac, typeof(at) = 'text' and typeof(mac) = 'blob' as typed
+  from audit_batches order by batch_no`;
+const selectRows = `
+  select no, batch_no, cast(kind as blob) as kind, cast(execution_id as blob) as execution_id,
+    cast(run_id as blob) as run_id, attempt, cast(at as blob) as at, cast(body as blob) as body, mac,
+    typeof(kind) = 'text' and typeof(execution_id) in ('text', 'null') and typeof(run_id) in ('text', 'null')
+    and typeof(at) = 'text' and typeof(body) = 'text' and typeof(mac) = 'blob' as typed
+  from audit_rows order by no`;
+
+/**
+ * Yields what pruning left, then every batch once it was checked, and returns the first bad place.
+ * Reads one row at a time: the memory it takes does not depend on the length of the chain.
+ */
+export function* walkChain(connection: Connection, mac: Mac): Generator<CheckedPlace, BadPlace | null> {
+  let place: CheckedPlace = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null };
+  for (const stored of connection.sql(selectAnchors).iterate()) {
+    const anchor = anchorFrom(stored);
+    if (anchor === null) return { batch_no: Number(stored["batch_no"]), what: "the anchor of pruned rows was changed" };
+    const { seal, ...sealed } = anchor;
+    if (!equal(sealAnchor(mac, sealed), seal)) return { batch_no: anchor.batch_no, what: "the anchor of pruned rows was changed" };
+    place = anchor;
+  }
+  yield place;
+
+  const rows = connection.sql(selectRows).iterate();
+  for (const stored of connection.sql(selectBatches).iterate()) {
+    const batch = batchFrom(stored);
+    const bad = misplaced(batch, Number(stored["batch_no"]), place);
+    if (bad !== null || batch === null) return bad;
+    const macs: Uint8Array[] = [];
+    for (let no = batch.first_no; no < batch.first_no + batch.count; no += 1) {
+      const next = rows.next();
+      const row = next.done ? null : next.value;
+      const fault = rowFault(mac, row, no, batch.batch_no);
+      if (fault !== null) return fault;
+      macs.push(bytes(row?.["mac"]) ?? genesis);
+    }
+    if (!equal(sealBatch(mac, place.mac, batch, macs), batch.mac)) {
+      return { batch_no: batch.batch_no, what: "the batch was changed, or made with another key" };
+    }
+    place = { batch_no: batch.batch_no, last_no: batch.first_no + batch.count - 1, mac: batch.mac, pruned_before: null };
+    yield place;
+  }
+  const extra = rows.next();
+  if (extra.done) return null;
+  return { batch_no: Number(extra.value["batch_no"]), row_no: Number(extra.value["no"]), what: "the row belongs to no batch" };
+}
+
+function misplaced(batch: StoredBatch | null, batch_no: number, before: CheckedPlace): BadPlace | null {
+  const expected = before.batch_no + 1;
+  if (batch_no > expected) return { batch_no: expected, row_no: before.last_no + 1, what: "the batch is missing" };
+  if (batch_no < expected) return { batch_no, what: "the batch was inserted" };
+  if (batch === null || batch.first_no !== before.last_no + 1 || batch.count < 1) return { batch_no, what: "the batch was changed" };
+  return null;
+}
+
+function rowFault(mac: Mac, stored: Row | null, no: number, batch_no: number): BadPlace | null {
+  const found = stored === null ? Number.POSITIVE_INFINITY : Number(stored["no"]);
+  if (stored === null || found > no) return { batch_no, row_no: no, what: "the row is missing" };
+  if (found < no) return { batch_no, row_no: found, what: "the row was inserted" };
+  const row = rowFrom(stored);
+  const seal = bytes(stored["mac"]);
+  if (row === null || seal === null || row.batch_no !== batch_no || !equal(sealRow(mac, row), seal)) {
+    return { batch_no, row_no: no, what: "the row was changed, or made with another key" };
+  }
+  return null;
+}
+
+interface StoredBatch extends AuditBatch {
+  mac: Uint8Array;
+}
+
+/** null: not even of the right types. */
+function batchFrom(row: Row): StoredBatch | null {
+  const at = text(row["at"]);
+  const mac = bytes(row["mac"]);
+  if (row["typed"] !== 1 || at === null || mac === null) return null;
+  return { batch_no: Number(row["batch_no"]), first_no: Number(row["first_no"]), count: Number(row["count"]), at, mac };
+}
+
+function rowFrom(row: Row): AuditRow | null {
+  const kind = text(row["kind"]);
+  const at = text(row["at"]);
+  const body = text(row["body"]);
+  const execution_id = row["execution_id"] === null ? null : text(row["execution_id"]);
+  const run_id = row["run_id"] === null ? null : text(row["run_id"]);
+  if (row["typed"] !== 1 || kind === null || at === null || body === null) return null;
+  return {
+    no: Number(row["no"]),
+    batch_no: Number(row["batch_no"]),
+    // Any other word would not have the mac that is checked next.
+    kind: kind as AuditRow["kind"],
+    execution_id,
+    run_id,
+    attempt: row["attempt"] === null ? null : Number(row["attempt"]),
+    at,
+    body,
+  };
+}
+
+function anchorFrom(row: Row): (AuditAnchor & { seal: Uint8Array }) | null {
+  const pruned_before = text(row["pruned_before"]);
+  const at = text(row["at"]);
+  const mac = bytes(row["mac"]);
+  const seal = bytes(row["seal"]);
+  if (row["typed"] !== 1 || pruned_before === null || at === null || mac === null || seal === null) return null;
+  return { batch_no: Number(row["batch_no"]), last_no: Number(row["last_no"]), pruned_before, at, mac, seal };
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function text(value: Row[string] | undefined): string | null {
+  const raw = bytes(value);
+  if (raw === null) return null;
+  try {
+    return strict.decode(raw);
+  } catch {
+    // Not UTF-8: nothing that we ever wrote. The caller reports the row.
+    return null;
+  }
+}
+
+function bytes(value: Row[string] | undefined): Uint8Array | null {
+  return value instanceof Uint8Array ? value : null;
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

@@ -1,0 +1,140 @@
+import { HostError } from "../model/errors.ts";
+import type { Op, OpResult } from "../model/store.ts";
+import type { AuditEntry } from "./audit/chain.ts";
+import type { ChainHead } from "./audit/head.ts";
+import { applyOp } from "./ops/apply-op.ts";
+import type { Connection } from "./sqlite/connection.ts";
+import { hostFault, isBusy, stillLocked } from "./sqlite/faults.ts";
+import { randomDelayMs } from "./sqlite/patience.ts";
+import { rollBack } from "./write-lock.ts";
+
+export interface GroupCommit {
+  apply(ops: readonly Op[]): Promise<OpResult[]>;
+  /** Resolves once nothing waits any more. */
+  idle(): Promise<void>;
+}
+
+interface Options {
+  connection: Connection;
+  waitMs: number;
+  /** Seals the entries into the chain, inside the transaction. */
+  audit(entries: readonly AuditEntry[]): ChainHead;
+  /** After the commit, in the order of commits. */
+  committed(head: ChainHead): void;
+}
+
+interface Caller {
+  ops: readonly Op[];
+  resolve(results: OpResult[]): void;
+  reject(fault: unknown): void;
+}
+
+/** Transactions one turn of the event loop may hold before callers are gathered until its end. */
+const promptPerTurn = 2;
+
+/**
+ * One transaction for all callers that wait at the same moment. A lone caller waits for a microtask
+ * only; but callers woken by I/O come one by one within a turn of the event loop, so once a turn has
+ * brought several of them, they are gathered until its end. Gathering also lets timers and I/O
+ * through when one caller writes without a pause.
+ */
+export function groupCommit(options: Options): GroupCommit {
+  const { connection, waitMs } = options;
+  let waiting: Caller[] = [];
+  let idlers: (() => void)[] = [];
+  let scheduled = false;
+  let gathers = false;
+  let promptThisTurn = 0;
+
+  return {
+    apply(ops) {
+      return new Promise((resolve, reject) => {
+        waiting.push({ ops, resolve, reject });
+        if (!scheduled) schedule();
+      });
+    },
+    idle() {
+      return scheduled ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve();
+    },
+  };
+
+  function schedule(): void {
+    scheduled = true;
+    if (gathers || promptThisTurn >= promptPerTurn) {
+      setImmediate(() => {
+        gathers = waiting.length > 1;
+        flush();
+      });
+      return;
+    }
+    if (promptThisTurn === 0) {
+      setImmediate(() => {
+        promptThisTurn = 0;
+      });
+    }
+    promptThisTurn += 1;
+    queueMicrotask(flush);
+  }
+
+  function flush(deadline = performance.now() + waitMs): void {
+    try {
+      connection.sql("begin immediate").run();
+    } catch (fault) {
+      if (isBusy(fault) && performance.now() < deadline) {
+        // Whoever comes meanwhile joins this transaction.
+        setTimeout(() => flush(deadline), randomDelayMs());
+        return;
+      }
+      rejectAll(takeWaiting(), isBusy(fault) ? stillLocked(connection.file, waitMs, fault) : fault);
+      return;
+    }
+    commit(takeWaiting());
+  }
+
+  function takeWaiting(): Caller[] {
+    const callers = waiting;
+    waiting = [];
+    scheduled = false;
+    for (const idler of idlers.splice(0)) idler();
+    return callers;
+  }
+
+  /** Inside a transaction that has begun. */
+  function commit(callers: Caller[]): void {
+    try {
+      const entries: AuditEntry[] = [];
+      const tx = { sql: connection.sql, audit: entries };
+      const results = callers.map((caller) => caller.ops.map((op) => applyOp(tx, op)));
+      const head = entries.length === 0 ? null : options.audit(entries);
+      connection.sql("commit").run();
+      if (head !== null) options.committed(head);
+      callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
+    } catch (fault) {
+      rollBack(connection);
+      failOf(callers, fault);
+    }
+  }
+
+  /** What the host cannot do fails for all; anything else is the fault of one caller, found by asking each alone. */
+  function failOf(callers: Caller[], fault: unknown): void {
+    const known = hostFault(fault, connection.file);
+    if (callers.length === 1 || known instanceof HostError) {
+      rejectAll(callers, known);
+      return;
+    }
+    for (const caller of callers) {
+      try {
+        connection.sql("begin immediate").run();
+      } catch (again) {
+        rejectAll([caller], again);
+        continue;
+      }
+      commit([caller]);
+    }
+  }
+
+  function rejectAll(callers: Caller[], fault: unknown): void {
+    const known = hostFault(fault, connection.file);
+    for (const caller of callers) caller.reject(known);
+  }
+}

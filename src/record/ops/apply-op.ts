@@ -1,0 +1,19 @@
+import type { Op, OpResult } from "../../model/store.ts";
+import type { Transaction } from "../transaction.ts";
+import { appendEvents } from "./append-events.ts";
+import { createRun } from "./create-run.ts";
+import { finishRun } from "./finish-run.ts";
+
+/** Checks everything before it writes anything, so that a conflict leaves nothing behind. */
+export function applyOp(tx: Transaction, op: Op): OpResult {
+  switch (op.op) {
+    case "create_run":
+      return createRun(tx, op);
+    case "append_events":
+      return appendEvents(tx, op);
+    case "finish_run":
+      return finishRun(tx, op);
+    default:
+      return op satisfies never;
+  }
+}

@@ -1,0 +1,53 @@
+import type { Run } from "../../model/run.ts";
+import type { RunRow } from "../../model/store.ts";
+import type { Row, SqlValue } from "../sqlite/driver.ts";
+import { fromColumn, toColumn } from "../text.ts";
+
+/** Columns that hold a Run's field of the same name as text that comes from outside. */
+const texts = [
+  "run_id", "agent_name", "created_by", "waiting_for", "runner_id", "created_at", "claimed_at", "started_at",
+  "finished_at", "session_id", "parent_run_id", "task_id", "step_id", "tool_call_id", "worktree_id", "repo_sha",
+  "forked_from", "retry_of", "schedule", "project_dir", "error", "summary",
+] as const;
+
+/** Words of closed lists, and numbers: stored as they are. */
+const plain = [
+  "mode", "status", "reason", "trigger_type", "priority", "attempt", "failures", "progress", "exit_code", "isolation",
+] as const;
+
+export const insertRun = `
+  insert into runs (${[...texts, ...plain].join(", ")}, attended, usage, demand_id, last_n, last_seq)
+  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?)`;
+
+/** What a list needs, demands included; the bodies are read apart. */
+export const selectRuns = `
+  select ${[...texts, ...plain].map((name) => `runs.${name}`).join(", ")},
+    runs.attended, runs.usage, demands.body as demands
+  from runs join demands using (demand_id)`;
+
+export function runValues(run: Run, demandId: number, last: { n: number; seq: number }): SqlValue[] {
+  return [
+    ...texts.map((name) => toColumn(run[name])),
+    ...plain.map((name) => run[name]),
+    run.attended ? 1 : 0,
+    run.usage === null ? null : JSON.stringify(run.usage),
+    demandId,
+    last.n,
+    last.seq,
+  ];
+}
+
+export function runFromRow(row: Row): RunRow {
+  const run: Record<string, unknown> = {};
+  for (const name of texts) run[name] = textOrNull(row[name]);
+  for (const name of plain) run[name] = row[name];
+  run["attended"] = row["attended"] === 1;
+  run["usage"] = typeof row["usage"] === "string" ? JSON.parse(row["usage"]) : null;
+  run["demands"] = JSON.parse(String(row["demands"]));
+  // Every field was written from a Run by runValues, under the same names.
+  return run as unknown as RunRow;
+}
+
+function textOrNull(value: SqlValue | undefined): string | null {
+  return typeof value === "string" ? fromColumn(value) : null;
+}

@@ -1,0 +1,51 @@
+import { BugError } from "../../model/errors.ts";
+import type { NumberedEvent, RunEvent } from "../../model/event.ts";
+import type { AuditEntry } from "../audit/chain.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+
+/** What the operations need to know of a stored run; written back by them. */
+export interface RunPosition {
+  run_no: number;
+  run_id: string;
+  attempt: number;
+  last_n: number;
+  last_seq: number;
+}
+
+const insertEvent = `
+  insert into events (run_no, seq, attempt, n, at, body) values (?, ?, ?, ?, ?, ?)`;
+
+/** Events that are not stored yet, or null where one is missing between what is stored and what came. */
+export function newEvents(events: readonly NumberedEvent[], last_n: number): readonly NumberedEvent[] | null {
+  const fresh = events.filter((event) => event.n > last_n);
+  return fresh.every((event, index) => event.n === last_n + 1 + index) ? fresh : null;
+}
+
+/** Stores events of the current attempt and moves the position on. */
+export function storeEvents(tx: Transaction, run: RunPosition, events: readonly NumberedEvent[]): void {
+  for (const { n, at, event } of events) {
+    if (event.type === "result") throw new BugError("a result event is stored by finish_run alone");
+    storeEvent(tx, run, n, at, event);
+    run.last_n = n;
+  }
+}
+
+export function storeEvent(tx: Transaction, run: RunPosition, n: number | null, at: string, event: RunEvent): void {
+  run.last_seq += 1;
+  tx.sql(insertEvent).run(run.run_no, run.last_seq, run.attempt, n, toColumn(at), JSON.stringify(event));
+  const entry = auditEntry(run, at, event);
+  if (entry !== null) tx.audit.push(entry);
+}
+
+function auditEntry(run: RunPosition, at: string, event: RunEvent): AuditEntry | null {
+  if (event.type !== "execution_started" && event.type !== "execution_ended") return null;
+  return {
+    kind: event.type === "execution_started" ? "start" : "end",
+    execution_id: event.execution.execution_id,
+    run_id: run.run_id,
+    attempt: run.attempt,
+    at,
+    body: JSON.stringify(event.execution),
+  };
+}

@@ -1,0 +1,33 @@
+import type { StoredEvent } from "../../model/event.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import type { Row } from "../sqlite/driver.ts";
+import { fromColumn, toColumn } from "../text.ts";
+
+const columns = "runs.run_id, events.seq, events.attempt, events.n, events.at, events.cursor, events.body";
+const ofRun = `
+  select ${columns} from runs join events using (run_no)
+  where runs.run_id = ? and events.seq > ? order by events.seq limit ?`;
+const ofAll = `
+  select ${columns} from events join runs using (run_no)
+  where events.cursor > ? order by events.cursor limit ?`;
+
+export function readEvents(connection: Connection, run_id: string, after: number, limit: number): StoredEvent[] {
+  return connection.sql(ofRun).all(toColumn(run_id), after, limit).map(eventFromRow);
+}
+
+export function readFeed(connection: Connection, after: number, limit: number): StoredEvent[] {
+  return connection.sql(ofAll).all(after, limit).map(eventFromRow);
+}
+
+function eventFromRow(row: Row): StoredEvent {
+  return {
+    run_id: fromColumn(String(row["run_id"])),
+    seq: Number(row["seq"]),
+    attempt: Number(row["attempt"]),
+    n: row["n"] === null ? null : Number(row["n"]),
+    at: fromColumn(String(row["at"])),
+    cursor: Number(row["cursor"]),
+    // Written from a RunEvent by storeEvent.
+    event: JSON.parse(String(row["body"])) as StoredEvent["event"],
+  };
+}

@@ -1,0 +1,68 @@
+import type { Run } from "../../model/run.ts";
+import type { Page, RunFilter, RunRow } from "../../model/store.ts";
+import { runFromRow, selectRuns } from "../ops/run-columns.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import type { SqlValue } from "../sqlite/driver.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import { uuidTimeBounds } from "./uuid-time.ts";
+
+const oneRun = `${selectRuns} where run_id = ?`;
+const oneBody = `
+  select parameters, prompt, result_text, result_data from run_bodies join runs using (run_no) where run_id = ?`;
+
+export function readRun(connection: Connection, run_id: string): Run | null {
+  const row = connection.sql(oneRun).get(toColumn(run_id));
+  if (row === undefined) return null;
+  const body = connection.sql(oneBody).get(toColumn(run_id));
+  return {
+    ...runFromRow(row),
+    // Written from a Run's parameters by create_run.
+    parameters: JSON.parse(String(body?.["parameters"] ?? "{}")) as Run["parameters"],
+    prompt: textOrNull(body?.["prompt"]),
+    result_text: textOrNull(body?.["result_text"]),
+    result_data: typeof body?.["result_data"] === "string" ? JSON.parse(body["result_data"]) : null,
+  };
+}
+
+export function readRuns(connection: Connection, filter: RunFilter, page: Page): RunRow[] {
+  const { conditions, values } = whereRuns(filter, page);
+  const where = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
+  return connection
+    .sql(`${selectRuns} ${where} order by run_id desc limit ?`)
+    .all(...values, page.limit)
+    .map(runFromRow);
+}
+
+const equals = [
+  "agent_name", "parent_run_id", "session_id", "task_id", "step_id", "tool_call_id", "worktree_id", "repo_sha",
+] as const;
+
+function whereRuns(filter: RunFilter, page: Page): { conditions: string[]; values: SqlValue[] } {
+  const conditions: string[] = [];
+  const values: SqlValue[] = [];
+  for (const name of equals) {
+    const wanted = filter[name];
+    if (wanted !== undefined) add(`${name} = ?`, toColumn(wanted));
+  }
+  if (filter.status !== undefined) {
+    add(`status in (${filter.status.map(() => "?").join(", ")})`, ...filter.status);
+    // Word for word the condition of the partial index, which is how SQLite knows that it may use it.
+    if (!filter.status.includes("completed")) conditions.push("status <> 'completed'");
+  }
+  if (filter.since !== undefined) add("created_at >= ?", toColumn(filter.since));
+  if (filter.until !== undefined) add("created_at < ?", toColumn(filter.until));
+  const { least, most } = uuidTimeBounds(filter.since, filter.until);
+  if (least !== null) add("run_id >= ?", least);
+  if (most !== null) add("run_id <= ?", most);
+  if (page.before !== undefined) add("run_id < ?", toColumn(page.before));
+  return { conditions, values };
+
+  function add(condition: string, ...given: SqlValue[]): void {
+    conditions.push(condition);
+    values.push(...given);
+  }
+}
+
+function textOrNull(value: SqlValue | undefined): string | null {
+  return typeof value === "string" ? fromColumn(value) : null;
+}

@@ -1,0 +1,18 @@
+/** How far the time in a run_id may be from its created_at. */
+const slackMs = 24 * 60 * 60 * 1000;
+
+/**
+ * A uuidv7 begins with its time, so a range of times is a range of ids and needs no index of its
+ * own. Wide by a day on either side; the exact filter is on created_at.
+ */
+export function uuidTimeBounds(since: string | undefined, until: string | undefined): { least: string | null; most: string | null } {
+  return {
+    least: since === undefined ? null : prefix(Date.parse(since) - slackMs),
+    most: until === undefined ? null : `${prefix(Date.parse(until) + slackMs)}~`,
+  };
+}
+
+function prefix(time: number): string {
+  const hex = Math.max(0, Math.min(time, 0xffffffffffff)).toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+}

@@ -1,0 +1,34 @@
+import type { Connection } from "./sqlite/connection.ts";
+import { hostFault } from "./sqlite/faults.ts";
+import { patiently } from "./sqlite/patience.ts";
+
+/** One transaction under the write lock, for work that is not an operation. All of it is stored, or nothing. */
+export async function underWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {
+  try {
+    return await patiently(() => transact(connection, work), connection.file, waitMs);
+  } catch (fault) {
+    throw hostFault(fault, connection.file);
+  }
+}
+
+/** In one go, without a pause in which another transaction could begin on the same connection. */
+function transact<T>(connection: Connection, work: () => T): T {
+  connection.sql("begin immediate").run();
+  try {
+    const result = work();
+    connection.sql("commit").run();
+    return result;
+  } catch (fault) {
+    rollBack(connection);
+    throw fault;
+  }
+}
+
+/** A failed commit leaves the transaction open, except where SQLite has already rolled it back itself. */
+export function rollBack(connection: Connection): void {
+  try {
+    connection.sql("rollback").run();
+  } catch (fault) {
+    if (!(fault instanceof Error && fault.message.includes("no transaction is active"))) throw fault;
+  }
+}

@@ -1,0 +1,34 @@
+import type { ByteClass, View } from "./matcher.ts";
+
+/**
+ * May a token begin at `at`? Not in the middle of a word, but a letter before it can also end an escape:
+ * `\n`, `%3D`, or the `m` of a terminal's colour. What follows another secret directly begins anew.
+ */
+export function beforeAllows(text: View, at: number, notAfter: ByteClass): boolean {
+  const { bytes } = text;
+  if (at === 0 || at <= text.coveredEnd) return true;
+  const before = bytes[at - 1]!;
+  if (notAfter[before] === 0) return true;
+  const second = bytes[at - 2] ?? 0;
+  if (second === backslash) return isEscapeLetter(before);
+  if (before === letterM) return isDigit(second) || second === semicolon || second === openingBracket;
+  return bytes[at - 3] === percentSign && isHexDigit(before) && isHexDigit(second);
+}
+
+function isEscapeLetter(byte: number): boolean {
+  return byte === 0x6e || byte === 0x72 || byte === 0x74 || byte === 0x62 || byte === 0x66;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+function isHexDigit(byte: number): boolean {
+  return isDigit(byte) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
+}
+
+const backslash = 0x5c;
+const percentSign = 0x25;
+const letterM = 0x6d;
+const semicolon = 0x3b;
+const openingBracket = 0x5b;

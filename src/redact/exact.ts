@@ -1,0 +1,103 @@
+import { base64Value, needlesOf, type Needle } from "./encodings.ts";
+import { failed, markOf, more, readLiteral, type Matcher, type View } from "./matcher.ts";
+
+/** Finds one value in every encoding. */
+export function exactMatchers(name: string, value: string): Matcher[] {
+  const mark = markOf(name);
+  const matchers: Matcher[] = [];
+  for (const needle of needlesOf(value)) {
+    matchers.push(needleMatcher(needle, mark));
+    if (needle.wraps && needle.length >= longEnoughToWrap) matchers.push(needleMatcher(withoutFirst(needle), mark));
+  }
+  return matchers;
+}
+
+/** A line end within the first four digits hides them from the search, not the rest. */
+function withoutFirst(needle: Needle): Needle {
+  return { ...needle, length: needle.length - 4, unit: (at) => needle.unit(at + 4) };
+}
+
+const longEnoughToWrap = 16;
+
+function needleMatcher(needle: Needle, mark: string): Matcher {
+  return {
+    anchors: () => beginningsOf(needle),
+    startsAtAnchor: true,
+    match(text, at) {
+      const end = readNeedle(text, at, needle);
+      if (end === more) return { undecidedFrom: at };
+      return end === failed ? undefined : { start: at, end, mark, rank: 0 };
+    },
+  };
+}
+
+/** How the first four bytes are written: letters and digits as they are, or everything escaped. */
+function beginningsOf(needle: Needle): string[] {
+  const found: string[] = [];
+  addBeginnings(found, needle, "", 0, false);
+  if (needle.unit(0).some((written) => written.length > 1)) addBeginnings(found, needle, "", 0, true);
+  return found;
+}
+
+function addBeginnings(found: string[], needle: Needle, written: string, at: number, escaped: boolean): void {
+  if (written.length >= 4) {
+    found.push(written.slice(0, 4));
+    return;
+  }
+  if (at === needle.length) return;
+  const unit = needle.unit(at);
+  const plain = unit.at(-1)!;
+  if (!escaped && isLetterOrDigit(plain)) {
+    addBeginnings(found, needle, written + plain, at + 1, escaped);
+    if (needle.wraps && unit.length > 1) addBeginnings(found, needle, written + unit[0]!, at + 1, escaped);
+    return;
+  }
+  for (const way of unit) {
+    if (!escaped || way.length > 1 || unit.length === 1) addBeginnings(found, needle, written + way, at + 1, escaped);
+  }
+}
+
+function isLetterOrDigit(written: string): boolean {
+  return written.length === 1 && /[A-Za-z0-9]/.test(written);
+}
+
+/** Also as JSON writes them. */
+const lineEnds = ["\n", "\r\n", "\\n", "\\r\\n"];
+
+function readNeedle(text: View, at: number, needle: Needle): number {
+  let end = readOneOf(text, at, needle.unit(0));
+  for (let i = 1; i < needle.length && end >= 0; i++) {
+    const unit = needle.unit(i);
+    const next = readOneOf(text, end, unit);
+    end = next === failed && needle.wraps ? readWrapped(text, end, unit) : next;
+  }
+  return end >= 0 && needle.spill !== undefined ? readSpill(text, end, needle.spill) : end;
+}
+
+function readWrapped(text: View, at: number, unit: readonly string[]): number {
+  const behindLineEnd = readOneOf(text, at, lineEnds);
+  return behindLineEnd < 0 ? behindLineEnd : readOneOf(text, behindLineEnd, unit);
+}
+
+function readOneOf(text: View, at: number, literals: readonly string[]): number {
+  let undecided = false;
+  for (const literal of literals) {
+    const end = readLiteral(text, at, literal);
+    if (end >= 0) return end;
+    if (end === more) undecided = true;
+  }
+  return undecided ? more : failed;
+}
+
+/** Takes the character the last byte reaches into, and padding, so that no bit of the value stays. */
+function readSpill(text: View, at: number, spill: { bits: number; value: number }): number {
+  const { bytes } = text;
+  if (at === bytes.length) return text.open ? more : at;
+  const value = base64Value(bytes[at]!);
+  if (value < 0 || value >> (6 - spill.bits) !== spill.value) return at;
+  let end = at + 1;
+  while (end < bytes.length && end < at + 3 && bytes[end] === equalsSign) end++;
+  return end === bytes.length && end < at + 3 && text.open ? more : end;
+}
+
+const equalsSign = 0x3d;

@@ -1,0 +1,16 @@
+import { byteClass, failed, markStart, more, readLiteral, readRun, type Matcher } from "./matcher.ts";
+
+const nameBytes = byteClass("A-Za-z0-9_.-");
+
+/** Earlier marks stay whole, whatever a name or a value spells: redacting twice is redacting once. */
+export const markMatcher: Matcher = {
+  anchors: () => [markStart.slice(0, 4)],
+  startsAtAnchor: true,
+  match(text, at) {
+    const name = readLiteral(text, at, markStart);
+    const close = name < 0 ? name : readRun(text, name, nameBytes, 1, 128);
+    const end = close < 0 ? close : readLiteral(text, close, "]");
+    if (end === more) return { undecidedFrom: at };
+    return end === failed ? undefined : { start: at, end, mark: undefined, rank: 0 };
+  },
+};

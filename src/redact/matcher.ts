@@ -1,0 +1,107 @@
+/**
+ * How something secret is recognised. A matcher names the four bytes its text begins with (the scan finds
+ * those), and then decides from there. It may look at most `leftContext` bytes behind where its secret
+ * starts; where the text ends too early to decide, it says so, which is all a stream needs to be exact.
+ */
+export interface Matcher {
+  /** Latin-1 strings of exactly four characters. */
+  anchors(): Iterable<string>;
+  /** The secret starts at the anchor itself, not behind it. */
+  startsAtAnchor: boolean;
+  match(text: View, at: number): Verdict;
+}
+
+export interface View {
+  bytes: Uint8Array;
+  /** More bytes may follow. */
+  open: boolean;
+  /** How far the secrets reach that start before the place being looked at. */
+  coveredEnd: number;
+}
+
+/** Found, undecided (whatever may become secret starts there or later), or nothing. */
+export type Verdict = Span | Undecided | undefined;
+
+export interface Span {
+  start: number;
+  end: number;
+  /** `undefined`: a mark of an earlier redaction, left alone as a whole. */
+  mark: string | undefined;
+  /** Which name wins where two start together: exact values before shapes before assignments. */
+  rank: number;
+}
+
+export interface Undecided {
+  undecidedFrom: number;
+}
+
+export const leftContext = 256;
+
+export const failed = -1;
+export const more = -2;
+
+/** The offset behind `literal` if it stands at `at`, else `failed`, or `more` where the text ends within it. */
+export function readLiteral(text: View, at: number, literal: string): number {
+  const { bytes } = text;
+  const available = Math.min(literal.length, bytes.length - at);
+  for (let i = 0; i < available; i++) {
+    if (bytes[at + i] !== literal.charCodeAt(i)) return failed;
+  }
+  if (available === literal.length) return at + available;
+  return text.open ? more : failed;
+}
+
+/** Reads as many bytes of a class as there are, never giving one back; stops before an earlier mark. */
+export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: number, max: number): number {
+  const { bytes } = text;
+  const limit = Math.min(bytes.length, at + max);
+  let end = at;
+  while (end < limit && bytesAllowed[bytes[end]!] === 1) {
+    if (bytes[end] === openingBracket) {
+      const mark = readLiteral(text, end, markStart);
+      if (mark === more) return more;
+      if (mark !== failed) break;
+    }
+    end++;
+  }
+  if (end === bytes.length && end < at + max && text.open) return more;
+  return end - at < min ? failed : end;
+}
+
+/** Nothing of a value was seen yet, so nothing has to be held back. */
+export function undecidedAtEnd(text: View, read: number): Verdict {
+  return read === more ? { undecidedFrom: text.bytes.length } : undefined;
+}
+
+export type ByteClass = Uint8Array;
+
+/** A class from ranges such as `a-z0-9_`; a dash stands last to mean itself. */
+export function byteClass(ranges: string): ByteClass {
+  const table = new Uint8Array(256);
+  for (let i = 0; i < ranges.length; i++) {
+    const first = ranges.charCodeAt(i);
+    const isRange = ranges[i + 1] === "-" && i + 2 < ranges.length;
+    table.fill(1, first, (isRange ? ranges.charCodeAt(i + 2) : first) + 1);
+    if (isRange) i += 2;
+  }
+  return table;
+}
+
+/** Every byte but blanks, control characters and the given ones. */
+export function visibleExcept(excluded: string): ByteClass {
+  const table = new Uint8Array(256).fill(1, 0x21);
+  table[0x7f] = 0;
+  for (let i = 0; i < excluded.length; i++) table[excluded.charCodeAt(i)] = 0;
+  return table;
+}
+
+export function latin1(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
+}
+
+export const markStart = "[redacted:";
+const openingBracket = 0x5b;
+
+export function markOf(name: string): string {
+  return `${markStart}${name.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 128)}]`;
+}

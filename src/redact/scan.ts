@@ -1,0 +1,154 @@
+import { compileFastSearch, hashCount, hashOf, placesAtOnce, type FastSearch } from "./fast-search.ts";
+import type { Matcher, Span, View } from "./matcher.ts";
+
+/** What `scan` searches with, built once from all matchers. */
+export interface Index {
+  /** One byte per hash of an anchor: ordinary text does not get past it. */
+  hashes: Uint8Array;
+  byAnchor: Map<number, Matcher[]>;
+  /** First one, two and three bytes of anchors whose secret starts with them. */
+  beginnings: Set<number>;
+  /** For long texts; compiled when the first one comes. */
+  fastSearch: FastSearch | undefined;
+}
+
+export interface Scanned {
+  /** Sorted by start. They may overlap. */
+  spans: Span[];
+  /** Nothing that starts before this can become a secret any more. */
+  decided: number;
+}
+
+export function buildIndex(matchers: readonly Matcher[]): Index {
+  const index: Index = {
+    hashes: new Uint8Array(hashCount),
+    byAnchor: new Map(),
+    beginnings: new Set(),
+    fastSearch: undefined,
+  };
+  for (const matcher of matchers) {
+    for (const anchor of matcher.anchors()) addAnchor(index, anchor, matcher);
+  }
+  return index;
+}
+
+function addAnchor(index: Index, anchor: string, matcher: Matcher): void {
+  const a = anchor.charCodeAt(0);
+  const b = anchor.charCodeAt(1);
+  const c = anchor.charCodeAt(2);
+  const d = anchor.charCodeAt(3);
+  const key = a | (b << 8) | (c << 16) | (d << 24);
+  if (matcher.startsAtAnchor) {
+    index.beginnings
+      .add(a + oneByte)
+      .add((a | (b << 8)) + twoBytes)
+      .add((a | (b << 8) | (c << 16)) + threeBytes);
+  }
+  const known = index.byAnchor.get(key);
+  if (known !== undefined) {
+    if (!known.includes(matcher)) known.push(matcher);
+    return;
+  }
+  index.byAnchor.set(key, [matcher]);
+  index.hashes[hashOf(key)] = 1;
+}
+
+/** Finds every secret that starts at `from` or later; what stands before is context. */
+export function scan(index: Index, text: View, from: number): Scanned {
+  const search: Search = { index, text, from, spans: [], ahead: [], decided: text.bytes.length, markEnd: 0 };
+  if (text.bytes.length < longText) scanShort(search);
+  else scanLong(search);
+  if (text.open) holdBeginning(search);
+  search.spans.sort(bySpanStart);
+  return search;
+}
+
+function scanShort(search: Search): void {
+  const { bytes } = search.text;
+  const { hashes } = search.index;
+  const last = bytes.length - 4;
+  for (let at = 0; at <= last && at < search.decided; at++) {
+    const key = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+    if (hashes[hashOf(key)] !== 0) tryAnchor(search, at, key);
+  }
+}
+
+function scanLong(search: Search): void {
+  const { bytes } = search.text;
+  const { hashes } = search.index;
+  const fast = (search.index.fastSearch ??= compileFastSearch(hashes));
+  const last = bytes.length - 4;
+  fast(bytes, (at) => {
+    const end = Math.min(at + placesAtOnce - 1, last);
+    for (let place = at; place <= end; place++) {
+      const key = bytes[place]! | (bytes[place + 1]! << 8) | (bytes[place + 2]! << 16) | (bytes[place + 3]! << 24);
+      if (hashes[hashOf(key)] !== 0) tryAnchor(search, place, key);
+    }
+    return end < search.decided;
+  });
+}
+
+const longText = 16_384;
+
+interface Search extends Scanned {
+  index: Index;
+  text: View;
+  from: number;
+  /** Found, but starting behind where the search is. */
+  ahead: Span[];
+  /** End of the last earlier mark. */
+  markEnd: number;
+}
+
+function tryAnchor(search: Search, at: number, key: number): void {
+  if (at >= search.decided || at < search.markEnd) return;
+  const matchers = search.index.byAnchor.get(key);
+  if (matchers === undefined) return;
+  cover(search, at);
+  for (const matcher of matchers) apply(search, matcher, at);
+}
+
+function apply(search: Search, matcher: Matcher, at: number): void {
+  if (matcher.startsAtAnchor && at < search.from) return;
+  const verdict = matcher.match(search.text, at);
+  if (verdict === undefined) return;
+  if ("undecidedFrom" in verdict) {
+    if (verdict.undecidedFrom >= search.from) search.decided = Math.min(search.decided, verdict.undecidedFrom);
+  } else if (verdict.mark === undefined) {
+    search.markEnd = verdict.end;
+  } else if (verdict.start >= search.from) {
+    search.spans.push(verdict);
+    search.ahead.push(verdict);
+  }
+}
+
+/** Secrets that start before `at` cover what they reach. */
+function cover(search: Search, at: number): void {
+  if (search.ahead.length === 0) return;
+  search.ahead = search.ahead.filter((span) => {
+    if (span.start < at) search.text.coveredEnd = Math.max(search.text.coveredEnd, span.end);
+    return span.start >= at;
+  });
+}
+
+/** The last bytes may be the beginning of an anchor. */
+function holdBeginning(search: Search): void {
+  const { bytes } = search.text;
+  const first = Math.max(bytes.length - 3, search.from, search.markEnd, 0);
+  for (let at = first; at < bytes.length && at < search.decided; at++) {
+    const [a, b, c] = [bytes[at]!, bytes[at + 1] ?? 0, bytes[at + 2] ?? 0];
+    const size = bytes.length - at;
+    const key =
+      size === 1 ? a + oneByte : size === 2 ? (a | (b << 8)) + twoBytes : (a | (b << 8) | (c << 16)) + threeBytes;
+    if (search.index.beginnings.has(key)) search.decided = at;
+  }
+}
+
+function bySpanStart(left: Span, right: Span): number {
+  return left.start - right.start || left.rank - right.rank || right.end - left.end;
+}
+
+// Tells beginnings of different lengths apart within one set of small integers.
+const oneByte = 0x1_000_000;
+const twoBytes = 0x2_000_000;
+const threeBytes = 0x3_000_000;

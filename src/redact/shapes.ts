@@ -1,0 +1,123 @@
+import { beforeAllows } from "./boundary.ts";
+import {
+  byteClass,
+  failed,
+  latin1,
+  markOf,
+  more,
+  readLiteral,
+  readRun,
+  type ByteClass,
+  type Matcher,
+} from "./matcher.ts";
+
+/** A token that tells itself by its prefix. */
+interface Shape {
+  name: string;
+  prefixes: readonly string[];
+  /** What follows the prefix: literals, and runs of bytes. */
+  rest: readonly (string | Run)[];
+  /** Bytes that must not stand right before it. */
+  notAfter?: ByteClass;
+  /** Must still hold for a longer text if it holds for a shorter one. */
+  accepts?: (token: string) => boolean;
+}
+
+interface Run {
+  bytes: ByteClass;
+  min: number;
+  max: number;
+}
+
+const alphanumeric = byteClass("A-Za-z0-9");
+const word = byteClass("A-Za-z0-9_");
+const wordOrDash = byteClass("A-Za-z0-9_-");
+const wordDashOrDot = byteClass("A-Za-z0-9_.-");
+const capitalOrDigit = byteClass("A-Z0-9");
+
+const run = (bytes: ByteClass, min: number, max = 4096): Run => ({ bytes, min, max });
+
+const shapes: readonly Shape[] = [
+  { name: "drover-token", prefixes: ["drv_"], rest: [run(alphanumeric, 32)] },
+  { name: "github-token", prefixes: ["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], rest: [run(word, 36)] },
+  { name: "github-token", prefixes: ["github_pat_"], rest: [run(word, 22)] },
+  {
+    name: "gitlab-token",
+    prefixes: ["glpat-", "gldt-", "glrt-", "glptt-", "glcbt-"],
+    rest: [run(wordDashOrDot, 20)],
+    accepts: hasDigit,
+  },
+  { name: "anthropic-key", prefixes: ["sk-ant-"], rest: [run(wordOrDash, 20)], accepts: hasDigit },
+  { name: "openai-key", prefixes: ["sk-"], rest: [run(wordOrDash, 20)], notAfter: wordOrDash, accepts: isMixed },
+  { name: "google-key", prefixes: ["AIza"], rest: [run(wordOrDash, 35)] },
+  { name: "google-token", prefixes: ["ya29."], rest: [run(wordDashOrDot, 20)] },
+  { name: "aws-key-id", prefixes: ["AKIA", "ASIA"], rest: [run(capitalOrDigit, 16)] },
+  { name: "slack-token", prefixes: slackPrefixes(), rest: [run(wordOrDash, 10)], accepts: hasDigit },
+  { name: "npm-token", prefixes: ["npm_"], rest: [run(alphanumeric, 36)] },
+  { name: "pypi-token", prefixes: ["pypi-"], rest: [run(wordOrDash, 50)], accepts: isMixed },
+  {
+    name: "stripe-key",
+    prefixes: ["sk_live_", "rk_live_", "sk_test_", "rk_test_"],
+    rest: [run(alphanumeric, 16)],
+    accepts: hasDigit,
+  },
+  { name: "huggingface-token", prefixes: ["hf_"], rest: [run(alphanumeric, 30)], notAfter: word, accepts: isMixed },
+  { name: "groq-key", prefixes: ["gsk_"], rest: [run(alphanumeric, 40)] },
+  { name: "docker-token", prefixes: ["dckr_pat_"], rest: [run(wordOrDash, 20)] },
+  { name: "vault-token", prefixes: ["hvs."], rest: [run(wordOrDash, 24)], accepts: hasDigit },
+  {
+    name: "jwt",
+    prefixes: ["eyJ"],
+    rest: [run(wordOrDash, 10), ".", "ey", run(wordOrDash, 10, 8192), ".", run(wordOrDash, 0)],
+    notAfter: wordOrDash,
+  },
+];
+
+export function shapeMatchers(): Matcher[] {
+  return shapes.map(shapeMatcher);
+}
+
+function shapeMatcher(shape: Shape): Matcher {
+  const mark = markOf(shape.name);
+  return {
+    anchors: () => shape.prefixes.flatMap(anchorsOf),
+    startsAtAnchor: true,
+    match(text, at) {
+      if (!beforeAllows(text, at, shape.notAfter ?? alphanumeric)) return undefined;
+      let end: number = failed;
+      for (const prefix of shape.prefixes) {
+        end = readLiteral(text, at, prefix);
+        if (end !== failed) break;
+      }
+      for (const part of shape.rest) {
+        if (end < 0) break;
+        end =
+          typeof part === "string" ? readLiteral(text, end, part) : readRun(text, end, part.bytes, part.min, part.max);
+      }
+      if (end === more) return { undecidedFrom: at };
+      if (end === failed || shape.accepts?.(latin1(text.bytes, at, end)) === false) return undefined;
+      return { start: at, end, mark, rank: 1 };
+    },
+  };
+}
+
+/** Anchors have four bytes: a prefix of three is followed by a letter, a digit, `_` or `-`. */
+function anchorsOf(prefix: string): string[] {
+  if (prefix.length >= 4) return [prefix.slice(0, 4)];
+  return Array.from(followers, (follower) => prefix + follower);
+}
+
+const followers = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+function slackPrefixes(): string[] {
+  return [...Array.from("abcdeoprs", (kind) => `xox${kind}-`), "xapp-", "xoxe."];
+}
+
+function hasDigit(token: string): boolean {
+  return /\d/.test(token);
+}
+
+/** Digits and capitals: `sk-spinner-container-large` is a style, not a key. */
+function isMixed(token: string): boolean {
+  return /\d/.test(token) && /[A-Z]/.test(token) && /[a-z]/.test(token.slice(3));
+}

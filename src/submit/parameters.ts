@@ -1,0 +1,38 @@
+import type { Agent } from "../model/agent.ts";
+import { checkArguments } from "../model/argument-rules.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import type { Checked, SchemaChecker } from "../define/json-schema/checker.ts";
+import { measureValue, type SchemaFault, type ValueLimits } from "../define/json-schema/limits.ts";
+
+/** One thing wrong with what was asked, at a JSON pointer into it. */
+export interface ParameterFault extends SchemaFault {
+  code: ErrorCode;
+}
+
+const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
+/** As much as `result_data` is ever parsed from. */
+const outputLimits: ValueLimits = { maxBytes: 16 * 1024 * 1024, maxDepth: 500, refuseKeys: false };
+
+/** Everything wrong with the parameters of a run; an empty list lets it pass. */
+export async function checkParameters(agent: Agent, parameters: Readonly<Record<string, unknown>>, schemas: SchemaChecker): Promise<ParameterFault[]> {
+  const measured = measureValue(parameters, parameterLimits);
+  if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault }];
+  const faults: ParameterFault[] = [];
+  if (agent.parameters_schema && agent.parameters_validation === "strict") {
+    faults.push(...toFaults(await schemas.check(agent.parameters_schema, parameters, parameterLimits)));
+  }
+  if (agent.type === "procedural") {
+    for (const fault of checkArguments(parameters, agent.list_style)) faults.push({ code: "DROVER-PAR-002", ...fault });
+  }
+  return faults;
+}
+
+/** What a run printed against the agent's output_schema. */
+export async function checkOutput(schema: object, value: unknown, schemas: SchemaChecker): Promise<ParameterFault[]> {
+  return toFaults(await schemas.check(schema, value, outputLimits));
+}
+
+function toFaults({ faults, why }: Checked): ParameterFault[] {
+  const code = why === "late" ? "DROVER-PAR-004" : why === "refused" ? "DROVER-PAR-003" : "DROVER-PAR-001";
+  return faults.map((fault) => ({ code, ...fault }));
+}

@@ -1,0 +1,14 @@
+import { describe, it } from "vitest";
+
+/** One promise of a seam, checked on a fresh subject. */
+export interface Case<Subject> {
+  title: string;
+  check(make: () => Promise<Subject>): Promise<void>;
+}
+
+/** Every implementation of a seam passes the same cases. */
+export function describeContract<Subject>(name: string, cases: readonly Case<Subject>[], make: () => Promise<Subject>): void {
+  describe(name, () => {
+    for (const { title, check } of cases) it(title, () => check(make));
+  });
+}

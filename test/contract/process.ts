@@ -1,0 +1,257 @@
+import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Command, Ended, Isolation, Running, StartCommand, StartOptions } from "../../src/model/process.ts";
+import { eventually, newMark, survivors } from "../fixtures/process/survivors.ts";
+
+export interface ProcessSubject {
+  start: StartCommand;
+  isolation: Isolation | "auto";
+  /** What a result says was applied. */
+  applied: Isolation;
+  /** Who is ended with the command: all it started, those in its process group, or it alone. */
+  reach: "everything" | "group" | "command";
+}
+
+const fixtures = join(import.meta.dirname, "..", "fixtures");
+
+/** Seam 1: what everything that starts processes promises. */
+export function processContract(name: string, { start, isolation, applied, reach }: ProcessSubject): void {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), "drover-process-")));
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  const begin = (command: Command, options: StartOptions = {}, signal = new AbortController().signal): Running =>
+    start({ workingDirectory: directory, ...command }, { isolation, graceMs: 300, environment: { mode: "merge" }, ...options }, signal);
+  const sh = (script: string, options?: StartOptions, more?: Partial<Command>): Running => begin({ executable: "sh", arguments: ["-c", script], ...more }, options);
+  const finish = async (running: Running): Promise<Ended & { out: string; err: string }> => {
+    const [out, err, ended] = await Promise.all([textOf(running.stdout), textOf(running.stderr), running.result]);
+    return { ...ended, out, err };
+  };
+  const escape = (script: string, mark: string, how: "stay" | "leave", options?: StartOptions, more?: Partial<Command>): Running =>
+    begin({ executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, how], ...more }, options);
+
+  describe(`process contract: ${name}`, () => {
+    test("a command that succeeds has code 0, no error, its times and the level that was applied", async () => {
+      const ended = await finish(sh("echo out; echo err >&2"));
+      expect(ended).toMatchObject({ exitCode: 0, signal: null, stopped: null, error: null, isolation: applied, leftovers: 0, out: "out\n", err: "err\n" });
+      expect(ended.durationMs).toBeGreaterThan(0);
+      expect(ended.endTime.getTime()).toBeGreaterThanOrEqual(ended.startTime.getTime());
+    });
+
+    test.each([1, 42, 125, 126, 127, 128, 137, 255])("exit code %i comes back unchanged", async (code) => {
+      expect(await finish(sh(`exit ${code}`))).toMatchObject({ exitCode: code, signal: null, error: { code: "DROVER-EXE-003" } });
+    });
+
+    test.each(["HUP", "INT", "ABRT", "KILL", "SEGV", "PIPE", "TERM", "USR1"])("death by SIG%s is named, with no exit code", async (signal) => {
+      expect(await finish(sh(`kill -${signal} $$`))).toMatchObject({ exitCode: null, signal: `SIG${signal}`, stopped: null, error: { code: "DROVER-EXE-003" } });
+    });
+
+    test("arguments arrive as they are", async () => {
+      const hostile = ["", " ", "a b", "$(id)", "`id`", "--", "-x", "'\"", "*", "\n", "\\", "%s", "ü€😀", "a".repeat(100_000)];
+      const { out } = await finish(begin({ executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs"), ...hostile] }));
+      expect(JSON.parse(out).arguments).toEqual(hostile);
+    });
+
+    test("under replace the child has the given variables and the ids, nothing else", async () => {
+      const running = begin(
+        { executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs")], environment: { GIVEN: "1=2\n" } },
+        { environment: { mode: "replace" }, ids: { DROVER_RUN_ID: "r" } },
+      );
+      const { environment } = JSON.parse((await finish(running)).out);
+      delete environment.PWD; // bwrap sets it with the directory
+      expect(environment).toEqual({ GIVEN: "1=2\n", DROVER_RUN_ID: "r" });
+    });
+
+    test("it runs in the working directory, and a relative path starts there", async () => {
+      writeFileSync(join(directory, "here.sh"), "#!/bin/sh\npwd\n");
+      chmodSync(join(directory, "here.sh"), 0o755);
+      expect((await finish(begin({ executable: "./here.sh" }))).out).toBe(`${directory}\n`);
+    });
+
+    test("a text file that may be executed and has no #! line is run by sh, as from a shell", async () => {
+      writeFileSync(join(directory, "bare"), "echo bare $1\n");
+      chmodSync(join(directory, "bare"), 0o755);
+      expect((await finish(begin({ executable: "./bare", arguments: ["one"] }))).out).toBe("bare one\n");
+    });
+
+    test("stdin takes text of any size, bytes, a stream, or is empty", async () => {
+      const text = "0123456789abcdef".repeat(250_000);
+      expect((await finish(begin({ executable: "cat" }, { stdin: text }))).out === text).toBe(true);
+      expect((await finish(begin({ executable: "cat" }, { stdin: Buffer.from("bytes") }))).out).toBe("bytes");
+      expect((await finish(begin({ executable: "cat" }))).out).toBe("");
+      const running = begin({ executable: "cat" }, { stdin: "pipe" });
+      running.stdin!.write("first ");
+      running.stdin!.end("last");
+      expect((await finish(running)).out).toBe("first last");
+    });
+
+    test("a command that does not read its stdin is no fault", async () => {
+      expect(await finish(begin({ executable: "true" }, { stdin: "x".repeat(1_000_000) }))).toMatchObject({ exitCode: 0, error: null });
+    });
+
+    test("merged output keeps the order of the two streams", async () => {
+      const ended = await finish(sh("for i in 1 2 3 4; do echo o$i; echo e$i >&2; done", { output: "merged" }));
+      expect(ended).toMatchObject({ out: "o1\ne1\no2\ne2\no3\ne3\no4\ne4\n", err: "", exitCode: 0, isolation: applied });
+    });
+
+    test("output none leaves no streams", async () => {
+      const running = sh("echo x; echo y >&2", { output: "none" });
+      expect([running.stdout, running.stderr]).toEqual([null, null]);
+      expect(await running.result).toMatchObject({ exitCode: 0 });
+    });
+
+    test("output of any size is complete, also what was written just before the exit", async () => {
+      const { out } = await finish(sh("head -c 3000000 /dev/zero | tr '\\0' x; echo end"));
+      expect(out.length).toBe(3_000_004);
+      expect(out.endsWith("xend\n")).toBe(true);
+    });
+
+    test("a consumer that is slower than the drain loses nothing", async () => {
+      const running = sh("head -c 400000 /dev/zero", { drainMs: 20 });
+      let bytes = 0;
+      for await (const chunk of running.stdout!) {
+        bytes += chunk.length;
+        await new Promise((resolve) => setTimeout(resolve, 30));
+      }
+      expect(bytes).toBe(400_000);
+      expect((await running.result).exitCode).toBe(0);
+    });
+
+    test("output that nobody reads does not keep it from ending", async () => {
+      expect(await sh("head -c 50000 /dev/zero").result).toMatchObject({ exitCode: 0, error: null });
+    });
+
+    test("a timeout ends what ignores SIGTERM by SIGKILL, after the grace", async () => {
+      const ended = await finish(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", {}, { timeoutMs: 300 }));
+      expect(ended).toMatchObject({ exitCode: null, signal: "SIGKILL", stopped: "timeout", error: { code: "DROVER-EXE-002" }, out: "ready\n" });
+      expect(ended.durationMs).toBeGreaterThanOrEqual(600);
+    });
+
+    test("on SIGTERM a command may clean up within the grace, and its own exit is told", async () => {
+      const running = sh("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done", { graceMs: 20_000 });
+      await firstChunk(running.stdout!);
+      const [ended] = await Promise.all([finish(running), running.kill("user")]);
+      expect(ended).toMatchObject({ exitCode: 7, signal: null, stopped: "user", error: { code: "DROVER-EXE-011" } });
+      expect(ended.out).toContain("bye");
+    });
+
+    test("kill may be called often: the first reason stays, all resolve at the end, and none starts the grace anew", async () => {
+      const running = sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", { graceMs: 200 });
+      await firstChunk(running.stdout!);
+      const began = performance.now();
+      const first = running.kill("idle");
+      await new Promise((resolve) => setTimeout(resolve, 120));
+      await Promise.all([first, running.kill("user"), running.kill("timeout")]);
+      expect(performance.now() - began).toBeLessThan(5_000);
+      expect(await running.result).toMatchObject({ stopped: "idle", signal: "SIGKILL" });
+      await running.kill("shutdown");
+      expect((await running.result).stopped).toBe("idle");
+    });
+
+    test("a command right after its start can be killed", async () => {
+      const mark = newMark();
+      const running = begin({ executable: "sleep", arguments: [mark] });
+      await running.kill("user");
+      expect(await running.result).toMatchObject({ stopped: "user", error: { code: "DROVER-EXE-011" } });
+      expect(survivors(mark)).toEqual([]);
+    });
+
+    test("an abort stops it, and its reason is told; any other reason counts as the user's", async () => {
+      const shutdown = new AbortController();
+      const other = new AbortController();
+      const two = [begin({ executable: "sleep", arguments: [newMark()] }, {}, shutdown.signal), begin({ executable: "sleep", arguments: [newMark()] }, {}, other.signal)];
+      shutdown.abort("shutdown");
+      other.abort(new Error("whatever"));
+      expect((await Promise.all(two.map((running) => running.result))).map((ended) => ended.stopped)).toEqual(["shutdown", "user"]);
+    });
+
+    test("with a signal that is aborted already nothing is started", async () => {
+      const running = begin({ executable: "touch", arguments: ["started"] }, {}, AbortSignal.abort("lease_lost"));
+      expect(running.pid).toBeUndefined();
+      expect(await running.result).toMatchObject({ stopped: "lease_lost", isolation: null, exitCode: null, error: { code: "DROVER-EXE-011" } });
+    });
+
+    test("what cannot be executed is told apart: not found, no right, a folder, a missing interpreter, too long", async () => {
+      writeFileSync(join(directory, "plain.txt"), "no program\n");
+      writeFileSync(join(directory, "orphan.sh"), "#!/no/such/interpreter\n");
+      chmodSync(join(directory, "orphan.sh"), 0o755);
+      const codeOf = async (command: Command): Promise<unknown> => {
+        const ended = await begin(command).result;
+        expect(ended).toMatchObject({ exitCode: null, signal: null, isolation: null });
+        return ended.error?.code;
+      };
+      expect(await codeOf({ executable: "no-such-command-anywhere" })).toBe("DROVER-EXE-001");
+      expect(await codeOf({ executable: "./no-such-file" })).toBe("DROVER-EXE-001");
+      expect(await codeOf({ executable: "./plain.txt" })).toBe("DROVER-EXE-005");
+      expect(await codeOf({ executable: "/" })).toBe("DROVER-EXE-005");
+      expect(await codeOf({ executable: "./orphan.sh" })).toBe("DROVER-EXE-005");
+      expect(await codeOf({ executable: "true", arguments: ["x".repeat(200_000)] })).toBe("DROVER-EXE-006");
+    });
+
+    test("a bad request is thrown before anything starts", () => {
+      expect(() => begin({ executable: " " })).toThrow(expect.objectContaining({ code: "DROVER-USE-002" }));
+      expect(() => begin({ executable: "true", workingDirectory: join(directory, "none") })).toThrow(expect.objectContaining({ code: "DROVER-USE-003" }));
+    });
+
+    test("a pipe that someone else holds open does not keep the result waiting", async () => {
+      const mark = newMark();
+      const began = performance.now();
+      const ended = await finish(escape("held-stdout", mark, "leave", { drainMs: 100 }));
+      expect(ended).toMatchObject({ exitCode: 0, out: "ready\n", error: null });
+      expect(performance.now() - began).toBeLessThan(10_000);
+      endAll(survivors(mark));
+    });
+
+    test("someone else who never stops writing does not keep the result waiting", async () => {
+      const mark = newMark();
+      const ended = await finish(sh(`(while :; do echo more; sleep 0.01; done) & exec sh -c 'exit 3' ${mark}`, { drainMs: 50, leftovers: reach === "command" ? "kill" : "keep" }, { environment: { MARK: mark } }));
+      expect(ended.exitCode).toBe(3);
+    });
+
+    if (reach !== "command") {
+      test("what is left after a normal exit is killed and counted", async () => {
+        const mark = newMark();
+        const ended = await finish(escape("background", mark, "leave"));
+        expect(ended).toMatchObject({ exitCode: 0, error: null, leftovers: 1, out: "ready\n" });
+        expect(survivors(mark)).toEqual([]);
+      });
+
+      test("kept leftovers live on, at level group", async () => {
+        const mark = newMark();
+        const ended = await finish(escape("background", mark, "leave", { leftovers: "keep" }));
+        expect(ended).toMatchObject({ exitCode: 0, leftovers: 0, isolation: "group" });
+        expect(survivors(mark)).toHaveLength(1);
+        endAll(survivors(mark));
+        expect(await eventually(() => survivors(mark).length === 0, 5_000)).toBe(true);
+      });
+    }
+
+    const escapes = { command: [], group: ["background", "nohup", "ignored-term"], everything: allEscapes }[reach];
+    test.each(escapes)("nothing is alive when the result of a stopped %s is there", async (script) => {
+      const [cancelled, timedOut] = [newMark(), newMark()];
+      const running = escape(script, cancelled, "stay", { graceMs: 100 });
+      await firstChunk(running.stdout!);
+      const [, other] = await Promise.all([running.kill("user").then(() => expect(survivors(cancelled)).toEqual([])), escape(script, timedOut, "stay", { graceMs: 100 }, { timeoutMs: 200 }).result]);
+      expect(survivors(timedOut)).toEqual([]);
+      expect(other.stopped).toBe("timeout");
+    });
+  });
+}
+
+export const allEscapes = ["background", "setsid", "double-fork", "pid-hopping", "nohup", "ignored-term", "held-stdout", "cleared-env"];
+
+async function textOf(stream: Readable | null): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream ?? []) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+function firstChunk(stream: Readable): Promise<unknown> {
+  return new Promise((resolve) => stream.once("readable", resolve));
+}
+
+function endAll(pids: readonly number[]): void {
+  for (const pid of pids) process.kill(pid, "SIGKILL");
+}

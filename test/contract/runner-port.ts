@@ -1,0 +1,126 @@
+import { expect } from "vitest";
+import type { Registered, RunnerPort } from "../../src/model/runner-port.ts";
+import type { Run } from "../../src/model/run.ts";
+import type { Case } from "./contract.ts";
+
+/** A port, a way to ask for runs behind it, and to look at what became of them. */
+export interface RunnerPortSubject {
+  port: RunnerPort;
+  register(runner_key: string): Promise<Registered>;
+  submit(): Promise<string>;
+  stop(run_id: string): Promise<void>;
+  run(run_id: string): Promise<Run>;
+  /** The log's own numbers, oldest first. */
+  seqs(run_id: string): Promise<number[]>;
+}
+
+const never = new AbortController().signal;
+const at = "2026-01-01T00:00:00.000Z";
+const line = (n: number) => ({ n, at, event: { type: "output", stream: "stdout", text: `${n}\n` } as const });
+const done = { status: "completed", exit_code: 0, text: "ok" } as const;
+
+/** A registered runner that holds one claimed run. */
+async function claimOne(subject: RunnerPortSubject) {
+  const { runner_id, epoch } = await subject.register("key-a");
+  const run_id = await subject.submit();
+  const { claims } = await subject.port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
+  expect(claims.map((claim) => claim.run_id)).toEqual([run_id]);
+  const held: [string, number][] = [[run_id, claims[0]!.attempt]];
+  const base = { runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] };
+  return { run_id, attempt: claims[0]!.attempt, runner_id, epoch, base };
+}
+
+export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
+  {
+    title: "a registration with the same key is the same runner in a newer epoch",
+    async check(make) {
+      const { register } = await make();
+      const first = await register("key-a");
+      const second = await register("key-a");
+      expect(second.runner_id).toBe(first.runner_id);
+      expect(second.epoch).toBeGreaterThan(first.epoch);
+    },
+  },
+  {
+    title: "an older epoch is refused",
+    async check(make) {
+      const { port, register } = await make();
+      const { runner_id, epoch } = await register("key-a");
+      await register("key-a");
+      await expect(port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, never)).rejects.toThrow();
+    },
+  },
+  {
+    title: "the same claim_id is answered with the same claims",
+    async check(make) {
+      const subject = await make();
+      const { run_id, runner_id, epoch } = await claimOne(subject);
+      const again = await subject.port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
+      expect(again.claims.map((claim) => claim.run_id)).toEqual([run_id]);
+    },
+  },
+  {
+    title: "a claim that never arrived is handed out again and costs no retry",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch, base } = await claimOne(subject);
+      await subject.port.poll({ runner_id, epoch, claim_id: "c2", want: 0, ack_order: 0 }, AbortSignal.timeout(50)).catch(() => null);
+      await subject.port.report({ ...base, held: [], as_of_claim: "c2" });
+      const { claims } = await subject.port.poll({ runner_id, epoch, claim_id: "c3", want: 1, ack_order: 0 }, never);
+      expect(claims[0]).toMatchObject({ run_id });
+      expect(claims[0]!.attempt).toBeGreaterThan(attempt);
+      expect((await subject.run(run_id)).failures).toBe(0);
+    },
+  },
+  {
+    title: "events sent twice are stored once, and a gap is not passed over",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, base } = await claimOne(subject);
+      const send = (...ns: number[]) => subject.port.report({ ...base, events: [{ run_id, attempt, events: ns.map(line) }] });
+      await send(1, 2);
+      await send(1, 2);
+      const { acked } = await send(4);
+      expect(acked).toContainEqual({ run_id, attempt, n: 2 });
+      const seqs = await subject.seqs(run_id);
+      expect(seqs).toEqual(seqs.map((_, index) => index + 1));
+    },
+  },
+  {
+    title: "a stale attempt is fenced and leaves no trace in the log",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, base } = await claimOne(subject);
+      const before = await subject.seqs(run_id);
+      const { fenced } = await subject.port.report({ ...base, held: [], events: [{ run_id, attempt: attempt + 1, events: [line(1)] }] });
+      expect(fenced).toContainEqual({ run_id, attempt: attempt + 1 });
+      expect(await subject.seqs(run_id)).toEqual(before);
+    },
+  },
+  {
+    title: "a finish sent twice is one finish",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, base } = await claimOne(subject);
+      const finish = { ...base, finishes: [{ run_id, attempt, last_n: 0, outcome: done }] };
+      await subject.port.report(finish);
+      const seqs = await subject.seqs(run_id);
+      await subject.port.report(finish);
+      expect(await subject.run(run_id)).toMatchObject({ status: "completed", exit_code: 0 });
+      expect(await subject.seqs(run_id)).toEqual(seqs);
+    },
+  },
+  {
+    title: "a stop is ordered again until it is acknowledged",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
+      await subject.stop(run_id);
+      const poll = (claim_id: string, ack_order: number) =>
+        subject.port.poll({ runner_id, epoch, claim_id, want: 0, ack_order }, AbortSignal.timeout(5000));
+      const first = await poll("c2", 0);
+      expect(first.orders).toMatchObject([{ run_id, attempt, stop: "user" }]);
+      expect((await poll("c3", 0)).orders).toEqual(first.orders);
+    },
+  },
+];

@@ -1,0 +1,158 @@
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
+
+/** A place of its own, with its state directory inside. */
+function place(uid?: number) {
+  const cwd = folder(uid);
+  const state = join(cwd, "state");
+  const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state }, ...(uid === undefined ? {} : { uid }) });
+  return { cwd, state, run };
+}
+
+describe("bad input on the command line", () => {
+  const cases: [what: string, args: string[], code: number, stable: string, says: string][] = [
+    ["an empty command", ["exec", ""], 2, "DROVER-USE-002", "empty"],
+    ["a blank command", ["exec", "   "], 2, "DROVER-USE-002", "empty"],
+    ["no command", ["exec"], 2, "DROVER-USE-002", "empty"],
+    ["nothing after --", ["exec", "--"], 2, "DROVER-USE-002", "empty"],
+    ["several words without --", ["exec", "npm", "test"], 2, "DROVER-USE-001", '"npm test"'],
+    ["a missing directory", ["exec", "true", "--cwd", "nowhere"], 2, "DROVER-USE-003", "nowhere"],
+    ["a directory that is a file", ["exec", "true", "--cwd", "/etc/passwd"], 2, "DROVER-USE-004", "/etc/passwd"],
+    ["a negative timeout", ["exec", "true", "--timeout", "-1"], 2, "DROVER-USE-005", "-1"],
+    ["a timeout that is no number", ["exec", "true", "--timeout", "soon"], 2, "DROVER-USE-005", "soon"],
+    ["a timeout of NaN", ["exec", "true", "--timeout", "NaN"], 2, "DROVER-USE-005", "NaN"],
+    ["a timeout of 0", ["exec", "true", "--timeout", "0"], 2, "DROVER-USE-005", "0"],
+    ["an endless timeout", ["exec", "true", "--timeout", "Infinity"], 2, "DROVER-USE-005", "Infinity"],
+    ["an unknown option", ["exec", "true", "--timout", "1"], 2, "DROVER-USE-007", "--timeout"],
+    ["an option without its value", ["exec", "true", "--timeout"], 2, "DROVER-USE-001", "--timeout"],
+    ["an option given twice", ["exec", "true", "--timeout", "1", "--timeout", "2"], 2, "DROVER-USE-001", "twice"],
+    ["a variable without a value", ["exec", "true", "--env", "FOO"], 2, "DROVER-USE-009", "FOO"],
+    ["a variable with a bad name", ["exec", "true", "--env", "1 A=x"], 2, "DROVER-USE-009", "1 A"],
+    ["an unknown limit", ["exec", "true", "--limit", "luck=1"], 2, "DROVER-USE-010", "luck"],
+    ["an unknown isolation level", ["exec", "true", "--isolation", "total"], 2, "DROVER-USE-001", "total"],
+    ["an unknown command", ["exce", "true"], 2, "DROVER-USE-007", "exec"],
+    ["an unknown run", ["runs", "show", "00000000"], 2, "DROVER-USE-008", "00000000"],
+    ["a status that does not exist", ["runs", "list", "--status", "done"], 2, "DROVER-USE-001", "completed"],
+  ];
+
+  it.each(cases)("%s", async (_what, args, code, stable, says) => {
+    const { state, run } = place();
+    if (args[0] === "runs") await run("exec", "true");
+    const ran = await run(...args);
+    expect(ran.code).toBe(code);
+    expect(ran.stderr).toContain(stable);
+    expect(ran.stderr).toContain(says);
+    expect(ran.stderr).not.toMatch(/\n\s+at /);
+    expect(ran.stdout).toBe("");
+    // refused before anything was written: no run, not even a state directory
+    if (args[0] !== "runs") expect(exists(state)).toBe(false);
+  });
+
+  it("says the same as JSON where asked", async () => {
+    const { run } = place();
+    const { code, stdout } = await run("exec", "", "--json");
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "DROVER-USE-002", message: expect.any(String), next: expect.any(String) } });
+  });
+
+  it("a file that is not executable is 126", async () => {
+    const { cwd, run } = place();
+    writeFileSync(join(cwd, "script"), "echo hi\n");
+    const { code, stderr } = await run("exec", "./script");
+    expect(code).toBe(126);
+    expect(stderr).toContain("DROVER-EXE-005");
+    expect(stderr).toContain("script");
+  });
+
+  it("an argument list that is too long is 126", async () => {
+    const { cwd, run } = place();
+    writeFileSync(join(cwd, "many.mjs"), manyArguments);
+    const { code, stdout } = await run("exec", "--", process.execPath, "many.mjs");
+    expect(code).toBe(0);
+    expect(stdout).toContain("DROVER-EXE-006");
+  });
+});
+
+/** No shell can hand us more than the kernel allows, so the call is made from inside, through the package. */
+const manyArguments = `
+import { execute } from ${JSON.stringify(new URL("../../dist/index.mjs", import.meta.url).href)};
+const result = await execute({ executable: "true", arguments: ["x".repeat(200_000)] }, { capture: { mode: "both", maxBytes: 1024, onLimit: "truncate" } });
+console.log(result.error.code);
+`;
+
+describe("bad configuration", () => {
+  const cases: [what: string, text: string, stable: string, says: string[]][] = [
+    ["an unknown key", "execution:\n  default_timout_seconds: 5\n", "DROVER-CFG-003", ["drover.yaml:2", "default_timeout_seconds"]],
+    ["an unknown block", "exekution: {}\n", "DROVER-CFG-003", ["drover.yaml:1", "execution"]],
+    ["a wrong type", "execution:\n  max_output_kb: lots\n", "DROVER-CFG-004", ["drover.yaml:2", "execution.max_output_kb"]],
+    ["a wrong choice", "isolation: total\n", "DROVER-CFG-004", ["drover.yaml:1", "isolation"]],
+    ["not YAML", "execution: [\n", "DROVER-CFG-002", ["drover.yaml:"]],
+    ["a list instead of a map", "- a\n- b\n", "DROVER-CFG-004", ["drover.yaml:1"]],
+  ];
+
+  it.each(cases)("%s", async (_what, text, stable, says) => {
+    const { cwd, state, run } = place();
+    writeFileSync(join(cwd, "drover.yaml"), text);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    for (const word of [stable, ...says]) expect(stderr).toContain(word);
+    expect(exists(join(cwd, "made"))).toBe(false);
+    expect(exists(state)).toBe(false);
+  });
+
+  it("a file that cannot be read", async () => {
+    // root reads everything: an ordinary user shows it
+    const { cwd, run } = place(isRoot ? nobody : undefined);
+    writeFileSync(join(cwd, "drover.yaml"), "execution: {}\n");
+    chmodSync(join(cwd, "drover.yaml"), 0o000);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-CFG-001");
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+});
+
+describe("a state directory that cannot be used", () => {
+  it("is read-only", async () => {
+    const { cwd, state, run } = place(isRoot ? nobody : undefined);
+    mkdirSync(state);
+    chmodSync(state, 0o555);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-STA-001");
+    expect(stderr).toContain(state);
+    expect(exists(join(cwd, "made"))).toBe(false);
+    expect(readdirSync(state)).toEqual([]);
+  });
+
+  it("is a file", async () => {
+    const { cwd, state, run } = place();
+    writeFileSync(state, "");
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toMatch(/DROVER-STA-00[16]/);
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+
+  it("has a damaged database", async () => {
+    const { cwd, state, run } = place();
+    await run("exec", "true");
+    writeFileSync(join(state, "drover.db"), "not a database at all, but long enough to be looked at".repeat(100));
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-STA-004");
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+
+  it("has lost its audit key", async () => {
+    const { cwd, state, run } = place();
+    await run("exec", "true");
+    chmodSync(join(state, "audit.key"), 0o644);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-AUD-001");
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+});

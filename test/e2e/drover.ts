@@ -1,0 +1,82 @@
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach } from "vitest";
+
+export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+export const bin = join(root, "bin", "drover.js");
+
+/** An ordinary user, for tests that are run by root. */
+export const nobody = 65534;
+export const isRoot = process.getuid?.() === 0;
+
+export interface Ran {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunOptions {
+  cwd?: string;
+  env?: Record<string, string>;
+  input?: string;
+  uid?: number;
+  /** Words before the command, e.g. to run it on a host that lacks something. */
+  through?: string[];
+  signal?: AbortSignal;
+  onSpawn?: (pid: number) => void;
+}
+
+/** The real command line in a process of its own, with an environment of its own. */
+export function drover(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const [file, ...words] = [...(options.through ?? []), process.execPath, bin, ...args];
+  const child = spawn(file!, words, {
+    cwd: options.cwd ?? tmpdir(),
+    env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...options.env },
+    stdio: ["pipe", "pipe", "pipe"],
+    ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
+  });
+  if (child.pid !== undefined) options.onSpawn?.(child.pid);
+  child.stdin.end(options.input ?? "");
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      resolve({ code, signal, stdout: Buffer.concat(out).toString("utf8"), stderr: Buffer.concat(err).toString("utf8") });
+    });
+  });
+}
+
+const made: string[] = [];
+afterEach(() => {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A fresh folder, gone after the test; `uid` may write it. */
+export function folder(uid?: number): string {
+  const path = mkdtempSync(join(tmpdir(), "drover-test-"));
+  made.push(path);
+  if (uid !== undefined) {
+    chownSync(path, uid, uid);
+    chmodSync(path, 0o755);
+  }
+  return path;
+}
+
+/** The words that make a host without namespaces, or null where this one cannot be made into such. */
+export function withoutNamespaces(): string[] | null {
+  const forbid = "echo 0 >/proc/sys/user/max_pid_namespaces && echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
+  const words = ["unshare", "-Ur", "sh", "-c", forbid, "sh"];
+  const probe = spawnSync(words[0]!, [...words.slice(1), "sh", "-c", "! unshare -p -f true 2>/dev/null"]);
+  return probe.status === 0 ? words : null;
+}
+
+export function exists(path: string): boolean {
+  return existsSync(path);
+}

@@ -1,0 +1,197 @@
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { drover, folder, isRoot, nobody, withoutNamespaces, type RunOptions } from "./drover.ts";
+
+const noNamespaces = withoutNamespaces();
+const hosts: [string, RunOptions, string[]][] = [
+  ["as this user", {}, ["pid", "group"]],
+  ...(isRoot ? [["as an ordinary user", { uid: nobody }, ["pid", "group"]] satisfies [string, RunOptions, string[]]] : []),
+  ...(noNamespaces ? [["where namespaces are not allowed", { through: noNamespaces }, ["group"]] satisfies [string, RunOptions, string[]]] : []),
+];
+
+describe.each(hosts)("exec %s", (_name, how, levels) => {
+  const place = () => {
+    const state = folder(how.uid);
+    const run = (...args: string[]) => drover(args, { ...how, cwd: state, env: { DROVER_STATE_DIR: join(state, "state") } });
+    return { state, run };
+  };
+
+  it("shows what the command writes and ends with its code", async () => {
+    const { run } = place();
+    expect(await run("exec", "echo hello")).toMatchObject({ code: 0, stdout: "hello\n", stderr: "" });
+    expect(await run("exec", "exit 42")).toMatchObject({ code: 42, stdout: "" });
+  });
+
+  it("ends a command when its time is over, with 124", async () => {
+    const { run } = place();
+    const began = Date.now();
+    const { code, stderr } = await run("exec", "sleep 60", "--timeout", "2");
+    expect(code).toBe(124);
+    expect(stderr).toContain("DROVER-EXE-002");
+    expect(Date.now() - began).toBeGreaterThanOrEqual(2000);
+    expect(Date.now() - began).toBeLessThan(30_000);
+  });
+
+  it("says that there is no such command, with 127", async () => {
+    const { run } = place();
+    const { code, stderr } = await run("exec", "nosuchcmd");
+    expect(code).toBe(127);
+    expect(stderr).toContain("DROVER-EXE-001");
+    expect(stderr).toContain("nosuchcmd");
+  });
+
+  it("names the signal that ended a command, with 128 and its number", async () => {
+    const { run } = place();
+    const { code, stderr } = await run("exec", "--", "sh", "-c", "kill -9 $$");
+    expect(code).toBe(137);
+    expect(stderr).toContain("SIGKILL");
+  });
+
+  it("has every one of them on the record", async () => {
+    const { run } = place();
+    await run("exec", "echo hello");
+    await run("exec", "exit 42");
+    await run("exec", "nosuchcmd");
+    await run("exec", "--", "sh", "-c", "kill -9 $$");
+    const listed = await run("runs", "list");
+    expect(listed.code).toBe(0);
+    const rows = listed.stdout.trim().split("\n").map((line) => line.split("\t"));
+    expect(rows.map(([, status, exit]) => [status, exit])).toEqual([
+      ["failed: signalled", "-"],
+      ["failed: command_not_found", "-"],
+      ["failed: exit_nonzero", "42"],
+      ["completed", "0"],
+    ]);
+    const shown = await run("runs", "show", rows[3]![0]!);
+    expect(shown.stdout).toContain("hello");
+    const killed = JSON.parse((await run("runs", "show", rows[0]![0]!, "--json")).stdout);
+    expect(killed).toMatchObject({ status: "failed", reason: "signalled", executions: [{ end: { signal: "SIGKILL", exit_code: null } }] });
+    expect(levels).toContain(killed.isolation);
+    expect((await run("audit", "verify")).code).toBe(0);
+  });
+});
+
+describe("exec", () => {
+  const place = () => {
+    const cwd = folder();
+    const run = (args: string[], more: RunOptions = {}) => drover(args, { cwd, ...more, env: { DROVER_STATE_DIR: join(cwd, "state"), ...more.env } });
+    return { cwd, run };
+  };
+
+  it("gives the whole result as JSON under the documented names", async () => {
+    const { cwd, run } = place();
+    const ids = ["--run-id", "r", "--session-id", "s", "--task-id", "t", "--step-id", "st", "--tool-call-id", "tc", "--worktree-id", "w", "--repo-sha", "abc"];
+    const { code, stdout } = await run(["exec", "echo out; echo err >&2; exit 3", "--json", ...ids]);
+    expect(code).toBe(3);
+    expect(JSON.parse(stdout)).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+      command: "echo out; echo err >&2; exit 3",
+      workingDirectory: cwd,
+      exitCode: 3,
+      signal: null,
+      success: false,
+      timedOut: false,
+      startTime: expect.stringMatching(/Z$/),
+      endTime: expect.stringMatching(/Z$/),
+      durationMs: expect.any(Number),
+      stdout: "out\n",
+      stderr: "err\n",
+      truncated: false,
+      isolation: expect.stringMatching(/^(pid|group)$/),
+      leftovers: 0,
+      error: { code: "DROVER-EXE-003", message: expect.stringContaining("3") },
+      resources: { userMs: expect.any(Number), systemMs: expect.any(Number), maxRssKb: expect.any(Number) },
+      correlationIds: { runId: "r", sessionId: "s", taskId: "t", stepId: "st", toolCallId: "tc", worktreeId: "w", repoSha: "abc" },
+    });
+  });
+
+  it("passes stdin on, and bytes that are not UTF-8 survive", async () => {
+    const { run } = place();
+    expect((await run(["exec", "cat"], { input: "from stdin" })).stdout).toBe("from stdin");
+    const { stdout } = await run(["exec", "--json", "--", "printf", "\\377\\000a"]);
+    expect(Buffer.from(JSON.parse(stdout).stdoutBase64, "base64")).toEqual(Buffer.from([0xff, 0, 0x61]));
+  });
+
+  it("gives a nested exec its parent and its ids", async () => {
+    const { run } = place();
+    const nested = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec "echo inner"`;
+    const outer = JSON.parse((await run(["exec", nested, "--json", "--task-id", "T1"])).stdout);
+    expect(outer.stdout).toBe("inner\n");
+    const [inner] = (await run(["runs", "list", "--parent-run-id", outer.id, "--json"])).stdout.trim().split("\n").map((line) => JSON.parse(line));
+    expect(inner).toMatchObject({ task_id: "T1", parent_run_id: outer.id, status: "completed" });
+  });
+
+  it("does not mistake a running exec that a nested one can see for an interrupted one", async () => {
+    const { run } = place();
+    const inner = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}'`;
+    const outer = JSON.parse((await run(["exec", `${inner} runs list && ${inner} exec "echo x"`, "--json"])).stdout);
+    expect(outer).toMatchObject({ success: true, exitCode: 0 });
+    const shown = JSON.parse((await run(["runs", "show", outer.id, "--json"])).stdout);
+    expect(shown).toMatchObject({ status: "completed", reason: null });
+  });
+
+  it("fills the commit in from git", async () => {
+    const { cwd, run } = place();
+    const git = (...args: string[]) => spawnSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...args], { cwd, encoding: "utf8" });
+    git("init", "-q");
+    git("commit", "-q", "--allow-empty", "-m", "first");
+    const sha = git("rev-parse", "HEAD").stdout.trim();
+    expect(sha).toMatch(/^[0-9a-f]{40}$/);
+    expect(JSON.parse((await run(["exec", "true", "--json"])).stdout).correlationIds.repoSha).toBe(sha);
+    git("pack-refs", "--all");
+    expect(JSON.parse((await run(["exec", "true", "--json"])).stdout).correlationIds.repoSha).toBe(sha);
+  });
+
+  it("withholds secrets and loader hooks from the command, and says so", async () => {
+    const { run } = place();
+    const env = { GITHUB_TOKEN: "ghp_0123456789abcdefghij0123456789abcdef", LD_PRELOAD: "", PLAIN: "kept" };
+    const { stdout, stderr } = await run(["exec", "env"], { env });
+    expect(stdout).toContain("PLAIN=kept");
+    expect(stdout).not.toContain("GITHUB_TOKEN");
+    expect(stderr).toContain("GITHUB_TOKEN");
+  });
+
+  it("reads drover.yaml beside the work", async () => {
+    const { cwd, run } = place();
+    writeFileSync(join(cwd, "drover.yaml"), "execution:\n  default_timeout_seconds: 0.3\n  environment:\n    allow: [MY_TOKEN]\n");
+    expect((await run(["exec", "sleep 60"])).code).toBe(124);
+    expect((await run(["exec", "echo $MY_TOKEN"], { env: { MY_TOKEN: "given-to-the-command" } })).stdout).toBe("given-to-the-command\n");
+  });
+
+  it("stops the command when its reader goes away", async () => {
+    const { cwd } = place();
+    const line = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec yes | head -n 1`;
+    const { stdout, status } = spawnSync("sh", ["-c", line], { cwd, encoding: "utf8", env: { ...process.env, DROVER_STATE_DIR: join(cwd, "state") }, timeout: 30_000 });
+    expect(stdout).toBe("y\n");
+    expect(status).toBe(0);
+  });
+
+  it("ends the command and answers 130 when it is interrupted", async () => {
+    const { run } = place();
+    let pid = 0;
+    const ran = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
+    // the record says when it runs
+    await expect.poll(async () => (await run(["runs", "list", "--status", "running"])).stdout, { timeout: 20_000 }).toContain("sleep 60");
+    process.kill(pid, "SIGINT");
+    expect(await ran).toMatchObject({ code: 130 });
+    expect((await run(["runs", "list", "--status", "cancelled"])).stdout).toContain("sleep 60");
+  });
+
+  it("keeps the whole output in a file where asked, and head and tail otherwise", async () => {
+    const { cwd, run } = place();
+    const result = JSON.parse((await run(["exec", "seq 1 200000", "--json", "--spill", "--max-output-kb", "4"])).stdout);
+    expect(result.truncated).toBe(true);
+    expect(result.stdout).toMatch(/^1\n2\n[^]*bytes not kept[^]*\n200000\n$/);
+    const spilled = spawnSync("wc", ["-l", join(cwd, "state", "logs", `${result.id}.stdout`)], { encoding: "utf8" }).stdout;
+    expect(spilled.trim().split(" ")[0]).toBe("200000");
+  });
+
+  it("fails a command that writes too much where asked to", async () => {
+    const { run } = place();
+    const ran = await run(["exec", "yes", "--output-limit", "fail", "--max-output-kb", "4", "--json"]);
+    expect(ran.code).toBe(124);
+    expect(JSON.parse(ran.stdout).error.code).toBe("DROVER-EXE-004");
+  });
+});

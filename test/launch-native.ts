@@ -1,0 +1,202 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import {
+  chmodSync,
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Runs the launchers of native/ by themselves, without anything of src/process. */
+export interface Implementation {
+  name: string;
+  words: readonly string[];
+}
+
+export const hostHasNamespaces = runs("unshare", ["--user", "--map-root-user", "--pid", "--fork", "true"]);
+const levels = hostHasNamespaces ? (["pid", "group"] as const) : (["group"] as const);
+
+export interface Launch {
+  /** Of the launcher: -i, -m and so on; -f is added. */
+  options: readonly string[];
+  /** PATH ARGV0 ARGS... */
+  command: readonly string[];
+  stdin?: "pipe" | "ignore";
+  user?: number;
+  environment?: Record<string, string>;
+  /** What the launcher is started by, if not by us: `sh -c '... "$@"' sh`, for instance. */
+  within?: readonly string[];
+}
+
+export interface Finished {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: Buffer;
+  stderr: string;
+  /** The status lines. */
+  lines: string[];
+}
+
+export interface Launched {
+  child: ChildProcess;
+  /** The process and its pipes have come to their end. */
+  finished: Promise<Finished>;
+}
+
+/** The S line, in numbers. */
+export function endOf({ lines }: Finished): {
+  status: number;
+  leftovers: number;
+  userUs: number;
+  systemUs: number;
+  maxRssKb: number;
+} {
+  const words = lines
+    .find((line) => line.startsWith("S "))
+    ?.split(" ")
+    .slice(1)
+    .map(Number);
+  if (words === undefined) throw new Error(`no S line in ${JSON.stringify(lines)}`);
+  const [status = NaN, leftovers = NaN, userUs = NaN, systemUs = NaN, maxRssKb = NaN] = words;
+  return { status, leftovers, userUs, systemUs, maxRssKb };
+}
+
+/** A command for `Launch`: this script. */
+export function shell(script: string): string[] {
+  return ["/bin/sh", "sh", "-c", script, "sh"];
+}
+
+const root = join(import.meta.dirname, "..");
+const nativeDirectory = join(root, "native");
+
+/** A directory that every user may read, with the launchers and the escapes in it. */
+export function prepareStage() {
+  const directory = mkdtempSync(join(tmpdir(), "drover-native-"));
+  chmodSync(directory, 0o755);
+  cpSync(join(nativeDirectory, "bin"), join(directory, "bin"), { recursive: true });
+  cpSync(join(nativeDirectory, "init.pl"), join(directory, "init.pl"));
+  cpSync(join(root, "test/fixtures/escape"), join(directory, "escape"), { recursive: true });
+  let launches = 0;
+
+  function launch(
+    implementation: Implementation,
+    { options, command, stdin = "ignore", user, environment, within = [] }: Launch,
+  ): Launched {
+    const statusFile = join(directory, `status-${launches++}`);
+    const status = openSync(statusFile, "wx+", 0o600);
+    const [program = "", ...args] = [...within, ...implementation.words, "-f", "3", ...options, "--", ...command];
+    const child = spawn(program, args, {
+      stdio: [stdin, "pipe", "pipe", status],
+      cwd: "/",
+      ...(user === undefined ? {} : { uid: user, gid: user }),
+      ...(environment === undefined ? {} : { env: environment }),
+    });
+    closeSync(status);
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
+    child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
+    const finished = new Promise<Finished>((resolve, reject) => {
+      child.on("error", reject);
+      child.on("close", (code, signal) => {
+        const lines = readFileSync(statusFile, "utf8").split("\n").filter(Boolean);
+        resolve({ code, signal, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString(), lines });
+      });
+    });
+    return { child, finished };
+  }
+
+  const implementations = implementationsIn(directory);
+  return {
+    directory,
+    launch,
+    run: (implementation: Implementation, how: Launch) => launch(implementation, how).finished,
+    implementations,
+    combinations: implementations.flatMap((implementation) =>
+      levels.map((level) => ({ implementation, level, name: `${implementation.name}, ${level}` })),
+    ),
+    foreign: foreignIn(directory),
+    escape: (name: string, mark: string, how: "stay" | "leave" = "stay") => [
+      "/bin/sh",
+      "sh",
+      join(directory, "escape", `${name}.sh`),
+      mark,
+      how,
+    ],
+    remove: () => rmSync(directory, { recursive: true }),
+  };
+}
+
+export const escapes = [
+  "background",
+  "setsid",
+  "double-fork",
+  "pid-hopping",
+  "nohup",
+  "ignored-term",
+  "held-stdout",
+  "cleared-env",
+] as const;
+
+/** Those that this machine can run. */
+function implementationsIn(directory: string): Implementation[] {
+  const found: Implementation[] = [];
+  if (process.platform !== "linux") return found;
+  const binary = join(directory, "bin", `drover-init-linux-${process.arch}`);
+  if (existsSync(binary)) found.push({ name: "static", words: [binary] });
+  if (runs("perl", ["-e", "1"])) found.push({ name: "perl", words: ["perl", join(directory, "init.pl")] });
+  return found;
+}
+
+/** The other architecture's binary, under emulation; it knows neither namespaces nor reapers. */
+function foreignIn(directory: string): Implementation[] {
+  if (process.arch !== "x64" || !runs("qemu-aarch64-static", ["--version"])) return [];
+  return [{ name: "arm64, emulated", words: ["qemu-aarch64-static", join(directory, "bin/drover-init-linux-arm64")] }];
+}
+
+function runs(program: string, args: readonly string[]): boolean {
+  return spawnSync(program, args, { stdio: "ignore" }).status === 0;
+}
+
+/** A number of seconds that no other process sleeps: how survivors are known. */
+export function newMark(): string {
+  return `3600.${String(Math.floor(Math.random() * 1e12)).padStart(12, "0")}`;
+}
+
+/** The pids of the living processes with this mark among their arguments. */
+export function marked(mark: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(mark))
+    .map(Number);
+}
+
+function argumentsOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  } catch (error) {
+    // It ended between the two reads.
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH")) return [];
+    throw error;
+  }
+}
+
+export async function until(what: string, condition: () => boolean, milliseconds = 20_000): Promise<void> {
+  const deadline = Date.now() + milliseconds;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`waited ${milliseconds} ms in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Resolves once stdout has said this. */
+export async function says({ child }: Launched, word: string): Promise<void> {
+  let text = "";
+  child.stdout?.on("data", (chunk: Buffer) => (text += chunk.toString()));
+  await until(`the command says ${word}`, () => text.includes(word));
+}
