@@ -1,7 +1,7 @@
 // Bundles src/ into dist/. Every dynamic import of our own becomes a bundle of its own, so that a command
 // loads only what it uses: start-up time is a feature.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 
 /** @param {string} root */
@@ -17,8 +17,10 @@ export async function ensureBuilt(root) {
 export async function build(root) {
   const { build: esbuild } = await import("esbuild");
   const dist = join(root, "dist");
-  rmSync(dist, { recursive: true, force: true });
-  mkdirSync(dist);
+  // made aside and moved file by file: a Drover that runs from dist/ never sees half a build
+  const aside = join(root, `dist.${process.pid}.tmp`);
+  rmSync(aside, { recursive: true, force: true });
+  mkdirSync(aside);
   const version = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
   const common = {
     absWorkingDir: root,
@@ -40,8 +42,10 @@ export async function build(root) {
     await esbuild({
       ...common,
       entryPoints: [entry],
-      outfile: join(dist, chunkName(entry)),
+      outfile: join(aside, chunkName(entry)),
       format: "cjs",
+      // sources look for their folder with __dirname first, and with import.meta only where that is missing
+      logOverride: { "empty-import-meta": "silent" },
       minifySyntax: true,
       minifyWhitespace: true,
       plugins: [lazyChunks(root, (file) => pending.push(file))],
@@ -50,10 +54,15 @@ export async function build(root) {
   await esbuild({
     ...common,
     entryPoints: ["src/index.ts"],
-    outfile: join(dist, "index.mjs"),
+    outfile: join(aside, "index.mjs"),
     format: "esm",
     banner: { js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);' },
   });
+  mkdirSync(dist, { recursive: true });
+  const built = readdirSync(aside);
+  for (const file of built) renameSync(join(aside, file), join(dist, file));
+  for (const file of readdirSync(dist)) if (/\.[cm]js$/.test(file) && !built.includes(file)) rmSync(join(dist, file));
+  rmSync(aside, { recursive: true });
 }
 
 /** src/cli/runs-list.ts -> cli-runs-list.cjs */

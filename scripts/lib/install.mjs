@@ -11,7 +11,8 @@ export function ensureInstalled(root, want) {
   const have = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
   if (have === `${lock} tools` || (want === "product" && have === `${lock} product`)) return;
   process.stderr.write(`Installing ${want === "product" ? "Drover's packages" : "packages and test tools"}...\n`);
-  const args = ["ci", "--no-audit", "--no-fund", ...(want === "product" ? ["--omit=dev"] : [])];
+  // not `npm ci`: it refuses a lockfile that lacks another platform's optional binaries
+  const args = ["install", "--no-save", "--no-audit", "--no-fund", ...(want === "product" ? ["--omit=dev"] : [])];
   run("npm", args, root);
   writeFileSync(stampFile, `${lock} ${want}`);
 }

@@ -10,13 +10,15 @@ export async function withSignals<T>(
   work: (signal: AbortSignal, stop: () => void) => Promise<T>,
 ): Promise<T> {
   const abort = new AbortController();
+  const hurry = new AbortController();
+  request.options.hurry = hurry.signal;
   const stop = (reason: StopReason): void => abort.abort(reason);
   // on a terminal the command has had the Ctrl-C itself, and decides; a second one is meant for us
   let presses = request.options.stdin === "inherit" && isTerminal(0) ? -1 : 0;
   process.on("SIGINT", () => {
     presses++;
     if (presses > 0) stop("user");
-    if (presses > 1) request.options.graceMs = 0;
+    if (presses > 1) hurry.abort();
   });
   process.on("SIGTERM", () => stop("shutdown"));
   process.on("SIGHUP", () => stop("shutdown"));
@@ -28,6 +30,9 @@ export function exitCodeOf(
   { runId, result }: ExecRecord,
   show: { json: boolean; quiet: boolean; recorded: boolean },
 ): number {
+  if (result.withheld.length > 0 && !show.quiet) {
+    write(2, `drover: not handed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`);
+  }
   if (result.error && !show.json && !show.quiet) {
     const hint = show.recorded ? `  drover runs show ${runId}\n` : "";
     write(2, `drover: ${result.error.message} [${result.error.code}]\n${hint}`);

@@ -3,6 +3,7 @@ import { readRepoSha } from "../define/repo-sha.ts";
 import { type ExecRecord, type ExecRequest, execOnRecord } from "../execute/exec.ts";
 import { findLocal, type Local, localUser, newLocalIds, openLocalStore } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
+import { checkCommand } from "../process/check.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/lookup.ts";
 import { interruptedExecutions } from "../record/audit/interrupted.ts";
@@ -38,6 +39,8 @@ async function runExec(input: CommandInput): Promise<number> {
   const json = options["json"] === true;
   const local = await findLocal(input.env, input.cwd);
   const request = readRequest(input, local);
+  // before the state directory is touched: a bad request leaves nothing behind
+  checkCommand(request.command);
   const store = local.config.execution.audit.enabled ? await openLocalStore(local) : null;
   const newId = newLocalIds();
 

@@ -4,7 +4,7 @@ import { write } from "./io.ts";
 export function showHelp(spec: CommandSpec): number {
   const options = Object.entries({ ...spec.options, ...commonOptions });
   const rows = options.map(([name, option]): [string, string] => [
-    `--${name}${option.value === undefined ? "" : ` ${option.value}`}`,
+    `${option.short ? `-${option.short}, ` : ""}--${name}${option.value === undefined ? "" : ` ${option.value}`}`,
     option.about,
   ]);
   write(

@@ -10,6 +10,8 @@ export interface CommandSpec {
   takes: string;
   examples: readonly (readonly [command: string, what: string])[];
   options: Record<string, OptionSpec>;
+  /** Options it does not know are not errors but someone else's: they come as `others`. */
+  takesOthers?: true;
   run(input: CommandInput): Promise<number>;
 }
 
@@ -17,6 +19,8 @@ export interface OptionSpec {
   /** The placeholder of its value; none for a switch. */
   value?: string;
   repeat?: boolean;
+  /** One letter, e.g. "x" for -x. */
+  short?: string;
   about: string;
 }
 
@@ -25,6 +29,8 @@ export interface CommandInput {
   positionals: string[];
   /** What stood after `--`, or null without one. */
   rest: string[] | null;
+  /** Unknown options in their order, of a command that takes them. */
+  others: readonly (readonly [name: string, value: string | true])[];
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
 }
@@ -33,24 +39,32 @@ export type ParsedOptions = Record<string, string | true | string[]>;
 
 export const commonOptions: Record<string, OptionSpec> = {
   json: { about: "print JSON" },
-  quiet: { about: "no progress and no hints on stderr" },
-  help: { about: "show this help" },
+  quiet: { short: "q", about: "no progress and no hints on stderr" },
+  help: { short: "h", about: "show this help" },
 };
 
 /** Options may stand before or after the positionals; after `--` nothing is an option. */
-export function parseOptions(argv: readonly string[], spec: Pick<CommandSpec, "name" | "options">) {
+export function parseOptions(argv: readonly string[], spec: Pick<CommandSpec, "name" | "options" | "takesOthers">) {
   const known = { ...spec.options, ...commonOptions };
   const options: ParsedOptions = {};
   const positionals: string[] = [];
+  const others: [string, string | true][] = [];
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at]!;
-    if (word === "--") return { options, positionals, rest: argv.slice(at + 1) };
+    if (word === "--") return { options, positionals, others, rest: argv.slice(at + 1) };
     if (!word.startsWith("-") || word === "-") {
       positionals.push(word);
       continue;
     }
-    const [name, attached] = splitOption(word);
+    const [name, attached] = splitOption(word, known);
     const option = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!option && spec.takesOthers && word.startsWith("--") && name !== "") {
+      const next = argv[at + 1];
+      const separate = attached === undefined && next !== undefined && !next.startsWith("--");
+      others.push([name, attached ?? (separate ? next : true)]);
+      if (separate) at++;
+      continue;
+    }
     if (!option) throw unknownOption(word, name, spec.name, Object.keys(known));
     if (option.value === undefined) {
       if (attached !== undefined) throw usage(`--${name} takes no value.`, spec.name, `--${name}`);
@@ -64,7 +78,7 @@ export function parseOptions(argv: readonly string[], spec: Pick<CommandSpec, "n
     else if (before !== undefined) throw usage(`--${name} is given twice.`, spec.name, `--${name}`);
     else options[name] = value;
   }
-  return { options, positionals, rest: null };
+  return { options, positionals, others, rest: null };
 }
 
 /** The value of an option that takes one and stands once. */
@@ -87,9 +101,9 @@ export function usage(message: string, command: string, field?: string): Request
   });
 }
 
-function splitOption(word: string): [name: string, attached: string | undefined] {
-  const short: Record<string, string> = { "-h": "help", "-q": "quiet" };
-  if (short[word]) return [short[word], undefined];
+function splitOption(word: string, known: Record<string, OptionSpec>): [name: string, attached: string | undefined] {
+  const short = /^-([a-z])$/.exec(word)?.[1];
+  if (short) return [Object.entries(known).find(([, option]) => option.short === short)?.[0] ?? "", undefined];
   const equals = word.indexOf("=");
   return equals < 0 ? [word.slice(2), undefined] : [word.slice(2, equals), word.slice(equals + 1)];
 }

@@ -9,12 +9,12 @@ export async function runCommand(spec: CommandSpec, argv: readonly string[]): Pr
 
 async function exitCodeOf(spec: CommandSpec, argv: readonly string[]): Promise<number> {
   try {
-    const { options, positionals, rest } = parseOptions(argv, spec);
-    if (options["help"]) {
+    const parsed = parseOptions(argv, spec);
+    if (parsed.options["help"]) {
       const { showHelp } = await import("./help.ts");
       return showHelp(spec);
     }
-    const input: CommandInput = { options, positionals, rest, env: process.env, cwd: process.cwd() };
+    const input: CommandInput = { ...parsed, env: process.env, cwd: process.cwd() };
     return await spec.run(input);
   } catch (error) {
     // the reader went away, as in `drover runs list | head -1`: nobody is left to tell

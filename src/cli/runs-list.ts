@@ -2,7 +2,7 @@ import { runStatuses } from "../model/states.ts";
 import type { RunFilter, RunRow } from "../model/store.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
-import { withRecord } from "./read-record.ts";
+import { withHistory } from "./history.ts";
 import { age, duration, writeTable } from "./table.ts";
 
 const idFilters = ["session-id", "task-id", "step-id", "tool-call-id", "worktree-id", "repo-sha"] as const;
@@ -24,7 +24,7 @@ export const runsList: CommandSpec = {
     since: { value: "TIME", about: "created at or after, e.g. 2026-01-31 or 2026-01-31T12:00:00Z" },
     until: { value: "TIME", about: "created before" },
     limit: { value: "N", about: "how many (default 50, at most 1000)" },
-    before: { value: "ID", about: "the page after this run" },
+    cursor: { value: "C", about: "the next page, as the last one said" },
   },
   run: listRuns,
 };
@@ -32,18 +32,15 @@ export const runsList: CommandSpec = {
 async function listRuns(input: CommandInput): Promise<number> {
   const filter = readFilter(input.options);
   const limit = readLimit(input.options);
-  const before = text(input.options, "before");
-  const rows = await withRecord(input, (store) => store.read.runs(filter, { limit, ...(before ? { before } : {}) }));
-  if (!rows) return 0;
+  const page = await withHistory(input, (history) => history.runs(filter, limit, text(input.options, "cursor")));
+  if (!page) return 0;
   if (input.options["json"]) {
-    for (const row of rows) write(1, `${JSON.stringify(row)}\n`);
-    return 0;
+    for (const row of page.items) write(1, `${JSON.stringify(row)}\n`);
+  } else {
+    const now = new Date();
+    writeTable(["ID", "STATUS", "EXIT", "AGENT", "DURATION", "AGE", "SUMMARY"], page.items.map((row) => cells(row, now)));
   }
-  const now = new Date();
-  writeTable(["ID", "STATUS", "EXIT", "AGENT", "DURATION", "AGE", "SUMMARY"], rows.map((row) => cells(row, now)));
-  if (rows.length === limit && !input.options["quiet"]) {
-    write(2, `More: drover runs list --before ${rows.at(-1)!.run_id}\n`);
-  }
+  if (page.next_cursor && !input.options["quiet"]) write(2, `More: drover runs list --cursor ${page.next_cursor}\n`);
   return 0;
 }
 

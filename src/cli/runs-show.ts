@@ -2,11 +2,10 @@ import { textOf } from "../execute/output-log.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
-import type { SqliteStore } from "../record/open.ts";
 import { columns } from "./help.ts";
+import { allEvents, findRun, withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
-import { findRun, withRecord } from "./read-record.ts";
 import { duration, printable } from "./table.ts";
 
 export const runsShow: CommandSpec = {
@@ -24,10 +23,12 @@ export const runsShow: CommandSpec = {
 async function showRun(input: CommandInput): Promise<number> {
   const [id, ...more] = input.positionals;
   if (!id || more.length > 0) throw usage("runs show takes one run id.", "runs show", "RUN");
-  const found = await withRecord(input, async (store) => {
-    const run = await findRun(store, id);
-    const executions = await store.read.executions({ run_id: run.run_id }, { limit: 1000 });
-    return { run, executions, events: await allEvents(store, run.run_id) };
+  const found = await withHistory(input, async (history) => {
+    const run = await findRun(history, id);
+    const executions = await history.executions(run.run_id);
+    const events: StoredEvent[] = [];
+    for await (const event of allEvents(history, run.run_id)) events.push(event);
+    return { run, executions, events };
   });
   if (!found) return 1;
   if (input.options["json"]) {
@@ -38,15 +39,6 @@ async function showRun(input: CommandInput): Promise<number> {
     showOutput(found.events);
   }
   return 0;
-}
-
-async function allEvents(store: SqliteStore, run_id: string): Promise<StoredEvent[]> {
-  const events: StoredEvent[] = [];
-  for (;;) {
-    const page = await store.read.events(run_id, events.at(-1)?.seq ?? 0, 1000);
-    events.push(...page);
-    if (page.length < 1000) return events;
-  }
 }
 
 function showHead(run: Run, executions: Execution[]): void {

@@ -16,7 +16,11 @@ export function parseAgentFile(file: string, text: string): ParsedAgent {
   const ending = extname(file).toLowerCase();
   if (ending === ".md") return parseMarkdownAgent(file, text);
   const read = ending === ".json" ? readJson(text.replace(/^\uFEFF/, "")) : readYaml(text);
-  if (!read.ok) return { ok: false, faults: [notReadable(file, read.line, `is not valid ${ending === ".json" ? "JSON" : "YAML"}: ${read.problem}`)] };
+  if (!read.ok)
+    return {
+      ok: false,
+      faults: [notReadable(file, read.line, `is not valid ${ending === ".json" ? "JSON" : "YAML"}: ${read.problem}`)],
+    };
   return checkAgent(read.value, { file, lineOf: read.lineOf });
 }
 
@@ -24,7 +28,10 @@ export function parseAgentFile(file: string, text: string): ParsedAgent {
 export function checkAgent(value: unknown, origin: Origin = { file: null, lineOf: null }): ParsedAgent {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const next = "Write an object with at least name, and command or system_prompt.";
-    return { ok: false, faults: [fault("DROVER-AGT-004", origin, [], "an agent is an object of keys and values", next)] };
+    return {
+      ok: false,
+      faults: [fault("DROVER-AGT-004", origin, [], "an agent is an object of keys and values", next)],
+    };
   }
   const hasCommand = "command" in value && value.command !== null && value.command !== undefined;
   const checked = checkShape({ type: hasCommand ? "procedural" : "autonomous", ...value }, shape, origin);
@@ -42,11 +49,23 @@ const shape = {
 
 function parseMarkdownAgent(file: string, text: string): ParsedAgent {
   const parts = splitMarkdown(text);
-  if (!parts.ok) return { ok: false, faults: [{ ...notReadable(file, parts.line, `is not a markdown agent: ${parts.problem}`), ...(parts.next && { next: parts.next }) }] };
+  if (!parts.ok)
+    return {
+      ok: false,
+      faults: [
+        {
+          ...notReadable(file, parts.line, `is not a markdown agent: ${parts.problem}`),
+          ...(parts.next && { next: parts.next }),
+        },
+      ],
+    };
   const { fields, title, titleLine, systemPrompt, sections } = parts;
   const origin: Origin = {
     file,
-    lineOf: ([key, ...rest]) => (typeof fields === "object" && fields !== null && String(key) in fields ? parts.lineOf([key!, ...rest]) : titleLine),
+    lineOf: ([key, ...rest]) =>
+      typeof fields === "object" && fields !== null && String(key) in fields
+        ? parts.lineOf([key!, ...rest])
+        : titleLine,
   };
   if (typeof fields !== "object" || fields === null || Array.isArray(fields)) return checkAgent(fields, origin);
   const fromBody = {
@@ -54,9 +73,13 @@ function parseMarkdownAgent(file: string, text: string): ParsedAgent {
     ...(systemPrompt !== "" && { system_prompt: systemPrompt }),
     ...(sections !== "" && { first_message: sections }),
   };
-  const twice = (["title", "system_prompt", "first_message"] as const).filter((key) => key in fromBody && key in fields);
+  const twice = (["title", "system_prompt", "first_message"] as const).filter(
+    (key) => key in fromBody && key in fields,
+  );
   if (twice.length > 0) {
-    const faults = twice.map((key) => fault("DROVER-AGT-004", origin, [key], `${key} stands in the front matter and in the text`, "Keep one of them."));
+    const faults = twice.map((key) =>
+      fault("DROVER-AGT-004", origin, [key], `${key} stands in the front matter and in the text`, "Keep one of them."),
+    );
     return { ok: false, faults };
   }
   return checkAgent({ ...fromBody, ...fields }, origin);
@@ -64,10 +87,26 @@ function parseMarkdownAgent(file: string, text: string): ParsedAgent {
 
 function typeFaults(agent: Agent, origin: Origin): DefinitionFault[] {
   if (agent.type === "procedural" && agent.command === null) {
-    return [fault("DROVER-AGT-004", origin, ["command"], "a procedural agent needs a command", "Add command, or make the type autonomous.")];
+    return [
+      fault(
+        "DROVER-AGT-004",
+        origin,
+        ["command"],
+        "a procedural agent needs a command",
+        "Add command, or make the type autonomous.",
+      ),
+    ];
   }
   if (agent.type === "autonomous" && agent.command !== null) {
-    return [fault("DROVER-AGT-004", origin, ["command"], "an autonomous agent has no command", "Remove command, or make the type procedural.")];
+    return [
+      fault(
+        "DROVER-AGT-004",
+        origin,
+        ["command"],
+        "an autonomous agent has no command",
+        "Remove command, or make the type procedural.",
+      ),
+    ];
   }
   return [];
 }
@@ -84,15 +123,31 @@ export function schemaFault(
   { path, message }: { path: string; message: string },
   origin: Origin,
 ): DefinitionFault {
-  const steps = path.split("/").slice(1).map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const steps = path
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   const next = "Mend the schema; JSON Schema 2020-12 and draft-07 are understood.";
   return fault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
 }
 
-function fault(code: ErrorCode, { file, lineOf }: Origin, path: string[], message: string, next: string): DefinitionFault {
+function fault(
+  code: ErrorCode,
+  { file, lineOf }: Origin,
+  path: string[],
+  message: string,
+  next: string,
+): DefinitionFault {
   return { code, file, line: lineOf?.(path) ?? null, path: path.join("."), message, next };
 }
 
 function notReadable(file: string, line: number, message: string): DefinitionFault {
-  return { code: "DROVER-AGT-002", file, line, path: "", message: `the file ${message}`, next: "Mend that line; `drover agents check` reads the file again." };
+  return {
+    code: "DROVER-AGT-002",
+    file,
+    line,
+    path: "",
+    message: `the file ${message}`,
+    next: "Mend that line; `drover agents check` reads the file again.",
+  };
 }

@@ -25,8 +25,8 @@ export function checkShape<T>(
 ): { ok: true; value: T } | { ok: false; faults: DefinitionFault[] } {
   const parsed = shape.schema.safeParse(value);
   if (parsed.success) return { ok: true, value: parsed.data };
+  const lineAt = (path: readonly PropertyKey[]): number | null => lineOf?.(path) ?? null;
   const faults = parsed.error.issues.flatMap((issue): DefinitionFault[] => {
-    const lineAt = (path: readonly PropertyKey[]) => lineOf?.(path) ?? null;
     if (issue.code !== "unrecognized_keys") {
       const key = issue.path.map(String).join(".");
       const missing = issue.code === "invalid_type" && valueAt(value, issue.path) === undefined;
@@ -82,6 +82,7 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[]
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) return unwrap(schema.unwrap());
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)
+    return unwrap(schema.unwrap());
   return schema;
 }

@@ -23,7 +23,8 @@ export function loadConfig(file: string): Config {
   const issue = parsed.error.issues[0]!;
   const lineOf = (path: readonly PropertyKey[]): string => {
     const node = document.getIn(path, true);
-    const start = typeof node === "object" && node && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
+    const start =
+      typeof node === "object" && node && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
     return `${file}:${document.toString() ? lineAt(file, start) : 1}`;
   };
   if (issue.code === "unrecognized_keys") throw unknownKey(issue, lineOf);
@@ -32,7 +33,7 @@ export function loadConfig(file: string): Config {
     code: "DROVER-CFG-004",
     field: key,
     message: `${lineOf(issue.path)}: ${key} has a wrong value: ${issue.message}`,
-    next: "See docs/commands.md, \"Configuration\", for what each key takes.",
+    next: 'See docs/commands.md, "Configuration", for what each key takes.',
   });
 }
 

@@ -17,7 +17,8 @@ export function findJsonFault(text: string): JsonFault {
     offset = skipBlanks(text, offset);
     if (offset >= text.length) return { offset: text.length, problem: atEnd(open, expected) };
     const character = text[offset]!;
-    if (expected === "comma or end" && open.length === 0) return { offset, problem: "there is more after the end of the value" };
+    if (expected === "comma or end" && open.length === 0)
+      return { offset, problem: "there is more after the end of the value" };
     if (character === "/" || character === "#") return { offset, problem: "JSON has no comments" };
     const closes = closing(character, open.at(-1), expected);
     if (closes === "yes") {
@@ -43,7 +44,9 @@ export function findJsonFault(text: string): JsonFault {
       expected = character === "{" ? "key or }" : "value or ]";
       offset++;
     } else {
-      const word = /^(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/.exec(text.slice(offset, offset + 400));
+      const word = /^(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/.exec(
+        text.slice(offset, offset + 400),
+      );
       if (!word) return { offset, problem: `a value is expected, not ${show(text, offset)}` };
       offset += word[0].length;
       expected = "comma or end";
@@ -56,7 +59,11 @@ function skipBlanks(text: string, offset: number): number {
   return offset;
 }
 
-function closing(character: string, innermost: "{" | "[" | undefined, expected: Expected): "yes" | "comma before it" | "no" {
+function closing(
+  character: string,
+  innermost: "{" | "[" | undefined,
+  expected: Expected,
+): "yes" | "comma before it" | "no" {
   const closes = (character === "}" && innermost === "{") || (character === "]" && innermost === "[");
   if (!closes || expected === "colon") return "no";
   if (expected === "comma or end" || expected === "key or }" || expected === "value or ]") return "yes";

@@ -23,7 +23,10 @@ export function splitMarkdown(text: string): MarkdownParts {
   if (!front.ok) return front;
   const { title, section } = findHeadings(lines, front.bodyStart);
   const beforeTitle = lines.slice(front.bodyStart, title ?? front.bodyStart);
-  const stray = beforeTitle.join("\n").replaceAll(/<!--[\s\S]*?-->/g, "").trim();
+  const stray = beforeTitle
+    .join("\n")
+    .replaceAll(/<!--[\s\S]*?-->/g, "")
+    .trim();
   if (stray !== "") {
     return { ok: false, line: front.bodyStart + 1, problem: "there is text before the # title, which would be lost" };
   }
@@ -34,7 +37,10 @@ export function splitMarkdown(text: string): MarkdownParts {
     lineOf: front.lineOf,
     title: title === null ? null : headingText(lines[title]!),
     titleLine: (title ?? front.bodyStart) + 1,
-    systemPrompt: lines.slice(promptStart, section ?? lines.length).join("\n").trim(),
+    systemPrompt: lines
+      .slice(promptStart, section ?? lines.length)
+      .join("\n")
+      .trim(),
     sections: section === null ? "" : lines.slice(section).join("\n").trim(),
   };
 }
@@ -55,7 +61,8 @@ function readFrontMatter(lines: readonly string[]): FrontMatter {
     };
   }
   const end = lines.findIndex((line, at) => at > 0 && line.trimEnd() === "---");
-  if (end < 0) return { ok: false, line: 1, problem: "the front matter is never closed", next: "Close it with a line of ---." };
+  if (end < 0)
+    return { ok: false, line: 1, problem: "the front matter is never closed", next: "Close it with a line of ---." };
   const parsed = readYaml(lines.slice(1, end).join("\n"), 2);
   if (!parsed.ok) return parsed;
   return { ok: true, fields: parsed.value ?? {}, lineOf: parsed.lineOf, bodyStart: end + 1 };
@@ -83,5 +90,9 @@ function findHeadings(lines: readonly string[], from: number): { title: number |
 
 /** Without its marks: a heading may be closed by more of them. */
 function headingText(line: string): string {
-  return line.trim().replace(/^#+\s+/, "").replace(/\s+#+$/, "").trim();
+  return line
+    .trim()
+    .replace(/^#+\s+/, "")
+    .replace(/\s+#+$/, "")
+    .trim();
 }

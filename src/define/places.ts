@@ -1,4 +1,4 @@
-import { lstatSync, statSync } from "node:fs";
+import { lstatSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** Where a command's configuration, state and repository are, seen from the directory it is given in. */
@@ -17,7 +17,7 @@ export function findPlaces(env: Readonly<Record<string, string | undefined>>, cw
   for (let folder = cwd; ; folder = dirname(folder)) {
     if (!state && isOurs(join(folder, ".drover"), "directory")) state = join(folder, ".drover");
     if (!configFile && isOurs(join(folder, "drover.yaml"), "file")) configFile = join(folder, "drover.yaml");
-    if (!repository && statSync(join(folder, ".git"), { throwIfNoEntry: false })) repository = folder;
+    if (!repository && look(join(folder, ".git"), statSync)) repository = folder;
     if (dirname(folder) === folder) break;
   }
   const beside = configFile ? dirname(configFile) : repository;
@@ -36,10 +36,23 @@ function userStateDirectory(env: Readonly<Record<string, string | undefined>>): 
 
 /** Someone else's folder in /tmp, say, must not decide how our commands run or where their record goes. */
 function isOurs(path: string, kind: "file" | "directory"): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (!found) return false;
-  const target = found.isSymbolicLink() ? statSync(path, { throwIfNoEntry: false }) : found;
-  if (!target || !(kind === "file" ? target.isFile() : target.isDirectory())) return false;
+  const found = look(path, lstatSync);
+  const target = found?.isSymbolicLink() ? look(path, statSync) : found;
+  if (!found || !target || !(kind === "file" ? target.isFile() : target.isDirectory())) return false;
   const uid = process.getuid?.() ?? 0;
   return uid === 0 || (found.uid === uid && target.uid === uid) || target.uid === 0;
+}
+
+/** undefined where there is nothing, or nothing that we may see. */
+function look(
+  path: string,
+  stat: (path: string, options: { throwIfNoEntry: false }) => Stats | undefined,
+): Stats | undefined {
+  try {
+    return stat(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (error instanceof Error && "code" in error && (error.code === "EACCES" || error.code === "ELOOP"))
+      return undefined;
+    throw error;
+  }
 }

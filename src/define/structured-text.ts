@@ -1,9 +1,7 @@
 import { type Document, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import { findJsonFault } from "./json-fault.ts";
 
-export type Structured =
-  | { ok: true; value: unknown; lineOf: LineOf }
-  | { ok: false; line: number; problem: string };
+export type Structured = { ok: true; value: unknown; lineOf: LineOf } | { ok: false; line: number; problem: string };
 
 /** The line of a key, or of the nearest thing around it that is there. */
 export type LineOf = (path: readonly PropertyKey[]) => number;
@@ -17,6 +15,7 @@ export function readJson(text: string): Structured {
     const { offset, problem } = findJsonFault(text);
     return { ok: false, line: text.slice(0, offset).split("\n").length, problem };
   }
+  if (isDeep(value)) return { ok: false, line: 1, problem: tooDeep };
   const lines = new LineCounter();
   // every JSON text is YAML too, and a YAML document remembers where each key stands
   const document = tryParse(text, lines);
@@ -39,7 +38,9 @@ export function readYaml(text: string, firstLine = 1): Structured {
     return { ok: false, line, problem: fault.message.split("\n")[0]!.replace(/ at line .*$/, "") };
   }
   try {
-    return { ok: true, value: document.toJS({ maxAliasCount: 100 }), lineOf: lineFinder(document, lines, firstLine) };
+    const value: unknown = document.toJS({ maxAliasCount: 100 });
+    if (isDeep(value)) return { ok: false, line: firstLine, problem: tooDeep };
+    return { ok: true, value, lineOf: lineFinder(document, lines, firstLine) };
   } catch (error) {
     // aliases that multiply into something huge
     if (error instanceof ReferenceError) return { ok: false, line: firstLine, problem: error.message };
@@ -52,9 +53,22 @@ function tryParse(text: string, lineCounter: LineCounter): { document: Document.
     return { document: parseDocument(text, { lineCounter, prettyErrors: true, logLevel: "silent" }) };
   } catch (error) {
     // the parser calls itself for each level
-    if (error instanceof RangeError) return { problem: "it is nested too deeply" };
+    if (error instanceof RangeError) return { problem: tooDeep };
     throw error;
   }
+}
+
+const maxDepth = 100;
+const tooDeep = `it is nested more than ${maxDepth} levels deep`;
+
+/** Level by level, with no recursion that a hostile text could exhaust. */
+function isDeep(value: unknown): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > maxDepth) return true;
+    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
+  }
+  return false;
 }
 
 function lineFinder(document: Document.Parsed, lines: LineCounter, firstLine: number): LineOf {
@@ -73,7 +87,9 @@ function lineFinder(document: Document.Parsed, lines: LineCounter, firstLine: nu
 
 function step(node: unknown, key: PropertyKey): { offset: number | undefined; value: unknown } | undefined {
   if (isMap(node)) {
-    const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(key));
+    const pair = node.items.find(
+      (item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(key),
+    );
     return pair && { offset: startOf(pair.key), value: pair.value };
   }
   if (!isSeq(node)) return undefined;

@@ -121,7 +121,7 @@ function openJournal(runId: string, request: ExecRequest, deps: ExecDeps) {
       await saving;
       if (!store) return;
       const { events: output, stdout } = log.finish();
-      unsaved.push(...output.map(number), number({ type: "execution_ended", execution: endOf(runId, result) }));
+      unsaved.push(...output.map(number), number({ type: "execution_ended", execution: endOf(runId, result, redactor) }));
       const finish = finishOf(runId, result, stdout, unsaved, redactor);
       const [finished] = await store.apply([finish]);
       if (!finished.ok) throw new BugError(`The end of run ${runId} could not be recorded: ${finished.conflict}.`);
@@ -144,7 +144,7 @@ function startOf(runId: string, request: ExecRequest, deps: ExecDeps): Execution
   };
 }
 
-function endOf(runId: string, result: CommandResult): ExecutionEnd {
+function endOf(runId: string, result: CommandResult, redactor: Redactor): ExecutionEnd {
   const { resources, error } = result;
   return {
     execution_id: runId,
@@ -159,7 +159,7 @@ function endOf(runId: string, result: CommandResult): ExecutionEnd {
     isolation: result.isolation,
     leftovers: result.leftovers,
     resources: resources && { user_ms: resources.userMs, system_ms: resources.systemMs, max_rss_kb: resources.maxRssKb },
-    error: error && { code: error.code, message: error.message },
+    error: error && { code: error.code, message: redactor.text(error.message) },
     stdout_bytes: result.stdout.totalBytes,
     stderr_bytes: result.stderr.totalBytes,
     truncated: result.stdout.truncated || result.stderr.truncated,

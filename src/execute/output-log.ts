@@ -100,7 +100,8 @@ function openStream(stream: OutputStream, redactor: Redactor, half: number, piec
       const context = Math.max(0, kept.length - half);
       const fresh = redactor.stream();
       fresh.push(kept.subarray(0, context));
-      const after = Buffer.concat([fresh.push(kept.subarray(context)), fresh.end()]);
+      // what it held back of the context comes out here too, and goes
+      const after = Buffer.concat([fresh.push(kept.subarray(context)), fresh.end()]).subarray(-half);
       keep(after.subarray(firstCharacter(after)), true, total - head - (kept.length - context));
     },
   };

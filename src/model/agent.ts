@@ -6,7 +6,10 @@ const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 /** A named definition. Unknown keys are errors, so that a misspelt one never passes in silence. */
 export const agentSchema = z.strictObject({
   /** How it is addressed: in URLs, on the command line, and as `name@runner`. */
-  name: z.string().max(200).regex(agentNamePattern, "a name is letters, digits, '.', '_' and '-', and begins with a letter or digit"),
+  name: z
+    .string()
+    .max(200)
+    .regex(agentNamePattern, "a name is letters, digits, '.', '_' and '-', and begins with a letter or digit"),
   /** What people read; the `# Title` of a markdown agent. */
   title: z.string().min(1).max(200).optional(),
   description: z.string().nullable().default(null),

@@ -7,7 +7,7 @@ export interface ArgumentFault {
 }
 
 /** Linux takes no single argument of this size or more, its closing NUL included. */
-export const maxArgumentBytes = 128 * 1024;
+const maxArgumentBytes = 128 * 1024;
 /** Half of what Linux gives arguments and environment together by default. */
 const maxTotalBytes = 1024 * 1024;
 
@@ -29,7 +29,11 @@ export function toArguments(
   for (const [name, value] of Object.entries(parameters)) {
     const path = `/${escapePointer(name)}`;
     if (!namePattern.test(name)) {
-      faults.push({ path, message: "cannot be the name of an option: use letters, digits, '.', '_' and '-', not beginning with '.' or '-'" });
+      faults.push({
+        path,
+        message:
+          "cannot be the name of an option: use letters, digits, '.', '_' and '-', not beginning with '.' or '-'",
+      });
       continue;
     }
     for (const { text, at } of textsOf(value, path, listStyle, faults)) {
@@ -59,11 +63,23 @@ function textsOf(
   if (!Array.isArray(value)) return [{ text: textOf(value), at: path }];
   if (value.length === 0) return [];
   if (listStyle === "json") return [{ text: JSON.stringify(value), at: path }];
-  const items = value.map((item: unknown, index) => ({ text: textOf(item), at: `${path}/${index}`, isNull: item === null }));
+  const items = value.map((item: unknown, index) => ({
+    text: textOf(item),
+    at: `${path}/${index}`,
+    isNull: item === null,
+  }));
   for (const { at, isNull, text } of items) {
-    if (isNull) faults.push({ path: at, message: 'null cannot stand in a list that is not handed over as JSON (list_style: "json")' });
+    if (isNull)
+      faults.push({
+        path: at,
+        message: 'null cannot stand in a list that is not handed over as JSON (list_style: "json")',
+      });
     else if (listStyle === "comma" && text.includes(",")) {
-      faults.push({ path: at, message: 'has a comma, which separates the items of this list; the agent can take such items with list_style "repeat" or "json"' });
+      faults.push({
+        path: at,
+        message:
+          'has a comma, which separates the items of this list; the agent can take such items with list_style "repeat" or "json"',
+      });
     }
   }
   return listStyle === "repeat" ? items : [{ text: items.map(({ text }) => text).join(","), at: path }];
@@ -75,7 +91,8 @@ function textOf(value: unknown): string {
 
 function judge(word: string, path: string): ArgumentFault[] {
   if (word.includes("\0")) return [{ path, message: "has a NUL character, which no command line can carry" }];
-  if (/\p{Surrogate}/u.test(word)) return [{ path, message: "has half of a surrogate pair, which no command line can carry" }];
+  if (/\p{Surrogate}/u.test(word))
+    return [{ path, message: "has half of a surrogate pair, which no command line can carry" }];
   const bytes = utf8Length(word);
   if (bytes < maxArgumentBytes) return [];
   return [{ path, message: `is ${bytes} bytes long; one argument carries less than ${maxArgumentBytes}` }];

@@ -10,6 +10,14 @@ import type { StopReason } from "./states.ts";
  */
 export type DispatchOp = RegisterRunner | ClaimRuns | Heartbeat | LeaveRunner | DrainRunner | StopRuns | Rescue | ForgiveOutage;
 
+/** A runner as it speaks for itself. */
+export interface Speaker {
+  runner_id: string;
+  epoch: number;
+  /** Where it is given, another owner's runner is as good as unknown. */
+  owner?: string;
+}
+
 /** Replaces the runner's agents. A live runner of the same id with another key is a conflict. */
 export interface RegisterRunner {
   op: "register_runner";
@@ -27,36 +35,33 @@ export interface RegisterRunner {
  * The same claim_id is answered with the same claims. Orders after `ack_order` come along.
  * Renews the lease.
  */
-export interface ClaimRuns {
+export interface ClaimRuns extends Speaker {
   op: "claim_runs";
-  runner_id: string;
-  epoch: number;
   claim_id: string;
   want: number;
   ack_order: number;
   lease_ms: number;
   /** Set while the disk is low: nothing is handed out, and `why` says so. */
   hold?: string;
+  /** Asked again for a poll that is held open: proves nothing about a busy runner, so renews the lease of an idle one only. */
+  again?: true;
 }
 
 /**
  * Renews the lease. `held` is complete as of the answer to `as_of_claim`: what was handed to this
- * runner up to that claim and is not in it goes back to pending at no cost.
+ * runner up to that claim and is not in it goes back to pending at no cost. null: as of its registration.
+ * One that had already begun was not lost on the way but by the runner: that counts as a loss does.
  */
-export interface Heartbeat {
+export interface Heartbeat extends Speaker {
   op: "heartbeat";
-  runner_id: string;
-  epoch: number;
   held: [run_id: string, attempt: number][];
   as_of_claim: string | null;
   lease_ms: number;
 }
 
 /** A runner says goodbye: its agents go, what it still held goes back to pending at no cost. */
-export interface LeaveRunner {
+export interface LeaveRunner extends Speaker {
   op: "leave_runner";
-  runner_id: string;
-  epoch: number;
 }
 
 /** No further claims for it; what it runs goes on. */
@@ -134,6 +139,8 @@ export interface ListedAgent {
   agent: Agent;
   source: "file" | "api" | "runner";
   runner_id: string | null;
+  /** Who put it, or whose runner it is; null for files. */
+  owner: string | null;
 }
 
 /** Why a run waits, in the order they were found. */

@@ -43,15 +43,22 @@ function expandValue(value: unknown, path: string, variables: Variables, faults:
   );
 }
 
-export function expandText(text: string, path: string, { allowed, env }: Variables): { text: string; faults: VariableFault[] } {
+export function expandText(
+  text: string,
+  path: string,
+  { allowed, env }: Variables,
+): { text: string; faults: VariableFault[] } {
   const faults: VariableFault[] = [];
-  const expanded = text.replaceAll(/(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, escape: string, variable: string) => {
-    if (escape !== "") return whole.slice(1);
-    const value = allowed.includes(variable) ? env[variable] : undefined;
-    if (value !== undefined) return value;
-    faults.push({ variable, path, why: allowed.includes(variable) ? "not_set" : "not_allowed" });
-    return whole;
-  });
+  const expanded = text.replaceAll(
+    /(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g,
+    (whole, escape: string, variable: string) => {
+      if (escape !== "") return whole.slice(1);
+      const value = allowed.includes(variable) ? env[variable] : undefined;
+      if (value !== undefined) return value;
+      faults.push({ variable, path, why: allowed.includes(variable) ? "not_set" : "not_allowed" });
+      return whole;
+    },
+  );
   return { text: expanded, faults };
 }
 

@@ -54,6 +54,8 @@ export interface StartOptions {
   output?: "both" | "merged" | "none";
   /** Between SIGTERM and SIGKILL. */
   graceMs?: number;
+  /** Once aborted, a kill waits no longer: the second Ctrl-C. */
+  hurry?: AbortSignal;
   /** How long a pipe held open by someone else may stay silent after the exit. */
   drainMs?: number;
   /** `keep` lets what is left after a normal exit live on; it implies isolation `group`. */
@@ -119,6 +121,8 @@ export type OutputStream = "stdout" | "stderr";
 export interface CommandResult extends Ended {
   success: boolean;
   timedOut: boolean;
+  /** Variable names that were not handed to the command. */
+  withheld: readonly string[];
   stdout: Captured;
   stderr: Captured;
 }

@@ -11,7 +11,10 @@ export const profileSchema = z.strictObject({
   /** A program that speaks the executor protocol; its path resolves against the runner's directory, then PATH. */
   command: z.string().regex(/\S/, "a command names a program").optional(),
   /** A file that exports an executor, resolved against the runner's directory. */
-  module: z.string().regex(/\.(?:js|mjs|ts)$/, "a module is a .js, .mjs or .ts file").optional(),
+  module: z
+    .string()
+    .regex(/\.(?:js|mjs|ts)$/, "a module is a .js, .mjs or .ts file")
+    .optional(),
   config: z.record(z.string(), z.unknown()).default({}),
   agents_dir: z.string().min(1).optional(),
   tags: z.array(z.string().min(1)).default([]),

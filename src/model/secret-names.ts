@@ -34,12 +34,42 @@ function carriesLogin(words: readonly string[]): boolean {
 }
 
 const worthALook = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
-const secretAnywhere = /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
+const secretAnywhere =
+  /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
 const secretLast = new Set(["KEY", "KEYS", "PASS", "AUTH", "PAT", "COOKIE", "COOKIES", "JWT", "BEARER", "PASSCODE"]);
 const keyKinds = new Set(["API", "ACCESS", "PRIVATE", "SIGNING", "ENCRYPTION", "MASTER"]);
-const loginUrls = new Set(["DATABASE", "DB", "POSTGRES", "POSTGRESQL", "PG", "MYSQL", "MARIADB", "MONGO", "MONGODB", "REDIS", "AMQP", "RABBITMQ", "WEBHOOK"]);
+const loginUrls = new Set([
+  "DATABASE",
+  "DB",
+  "POSTGRES",
+  "POSTGRESQL",
+  "PG",
+  "MYSQL",
+  "MARIADB",
+  "MONGO",
+  "MONGODB",
+  "REDIS",
+  "AMQP",
+  "RABBITMQ",
+  "WEBHOOK",
+]);
 /** Endings that say how a value is written, not what it is. */
 const encodings = new Set(["BASE64", "B64", "HEX", "PEM", "JSON", "VALUE", "DATA", "1", "2", "3"]);
 /** Endings of names that speak about a secret without holding it. */
-const aboutSecrets = new Set(["FILE", "PATH", "DIR", "SOCK", "TTL", "TIMEOUT", "EXPIRY", "EXPIRES", "URL", "ENDPOINT", "NAME", "TYPE", "LENGTH", "ENABLED"]);
+const aboutSecrets = new Set([
+  "FILE",
+  "PATH",
+  "DIR",
+  "SOCK",
+  "TTL",
+  "TIMEOUT",
+  "EXPIRY",
+  "EXPIRES",
+  "URL",
+  "ENDPOINT",
+  "NAME",
+  "TYPE",
+  "LENGTH",
+  "ENABLED",
+]);
 const amounts = new Set(["MAX", "MIN", "LIMIT", "COUNT", "BUDGET", "NUM"]);

@@ -1,7 +1,13 @@
+import type { AgentOp, AgentResult } from "./agent-ops.ts";
+import type { Agent } from "./agent.ts";
+import type { DispatchOp, DispatchResult, Speaker } from "./dispatch-ops.ts";
+import type { DispatchReads } from "./dispatch-reads.ts";
 import type { NumberedEvent, RunEvent, StoredEvent } from "./event.ts";
 import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
-import type { Run } from "./run.ts";
+import type { Demands, Run } from "./run.ts";
+import type { BindSession, SessionReads, SessionResult } from "./session.ts";
 import type { RunStatus } from "./states.ts";
+import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
 
 /**
  * Seam 4, store. An operation is plain data and stands or falls as a whole; all operations of one
@@ -12,18 +18,61 @@ import type { RunStatus } from "./states.ts";
  * audit chain in the same transaction, whichever operation brought it.
  */
 export interface Store {
-  apply<const T extends readonly Op[]>(ops: T): Promise<{ [K in keyof T]: OpResult }>;
+  apply<const T extends readonly Op[]>(ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }>;
   readonly read: Reads;
+  /** Calls back after each commit of this store, in the order of commits, until the returned function is called. */
+  changes(listener: (change: Change) => void): () => void;
   close(): Promise<void>;
 }
 
-export type Op = CreateRun | AppendEvents | FinishRun;
+export type Op = RunOp | DispatchOp | TokenOp | BindSession | AgentOp;
+export type RunOp = CreateRun | AppendEvents | FinishRun;
+
+/** What an operation is answered with. */
+export type ResultOf<O> = O extends RunOp
+  ? OpResult
+  : O extends { op: infer Name }
+    ? Extract<AnyResult, { op: Name }> | ConflictOf<O>
+    : never;
+/** Of any operation at all. */
+export type StoreResult = OpResult | AnyResult;
+type AnyResult = DispatchResult | TokenResult | SessionResult | AgentResult;
+type ConflictOf<O> = O extends DispatchOp
+  ? Extract<DispatchResult, { ok: false }>
+  : O extends TokenOp
+    ? Extract<TokenResult, { ok: false }>
+    : O extends BindSession
+      ? Extract<SessionResult, { ok: false }>
+      : Extract<AgentResult, { ok: false }>;
+
+/** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
+export interface Change {
+  /** Runs whose log has grown. */
+  runs: ReadonlySet<string>;
+  /** What became free to claim, one entry for each run. */
+  claimable: readonly Demands[];
+  /** Runners that have a new order. */
+  ordered: ReadonlySet<string>;
+  /** Another process wrote: what it was is not known. */
+  foreign: boolean;
+}
 
 /** A new run, in the state its first events leave it in. */
 export interface CreateRun {
   op: "create_run";
   run: Run;
   events: NumberedEvent[];
+  /**
+   * The agent as it is now, kept with the run: makes it one that runners claim. Its session is made
+   * with it, and its log begins with `status: pending`.
+   */
+  agent?: Agent;
+  /** Where the agent is a runner's own. */
+  agent_runner_id?: string;
+  /** Goes before the agent's. */
+  timeout_seconds?: number;
+  /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
+  idempotency?: { subject: string; key: string; fingerprint: string };
 }
 
 /** Already stored `n` are skipped; a gap is refused and reports the last one stored. */
@@ -32,6 +81,8 @@ export interface AppendEvents {
   run_id: string;
   attempt: number;
   events: NumberedEvent[];
+  /** Who writes: refused where the attempt is not this runner's in this epoch. */
+  runner?: Speaker;
 }
 
 /** The last events of an attempt, then the result event, and the run's final columns. */
@@ -44,16 +95,26 @@ export interface FinishRun {
   result: Extract<RunEvent, { type: "result" }>;
   /** Left as it is where not given. */
   summary?: string;
+  /** Where a runner writes, what its execution_ended events said stands instead. */
   isolation: Run["isolation"];
+  runner?: Speaker;
+  /** Everything up to it must be stored by then; a gap otherwise. */
+  last_n?: number;
+  /**
+   * What its runner could not bring to an end goes back to pending instead: `at_no_cost` after a drain,
+   * `as_failure` after a crash, which counts and leaves `result` standing where no attempt is left.
+   * `parked` waits until it is put back. A run that was being stopped is cancelled in any case.
+   */
+  give_back?: "at_no_cost" | "as_failure" | "parked";
 }
 
 export type OpResult =
   | { ok: true; last_n: number }
   /** The same thing was stored before: nothing was changed. */
-  | { ok: true; last_n: number; repeated: true }
-  | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap"; last_n: number };
+  | { ok: true; last_n: number; repeated: true; run_id?: string }
+  | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
 
-export interface Reads {
+export interface Reads extends DispatchReads, SessionReads, TokenReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   events(run_id: string, after: number, limit: number): Promise<StoredEvent[]>;
@@ -64,6 +125,7 @@ export interface Reads {
 }
 
 export interface RunFilter {
+  created_by?: string;
   agent_name?: string;
   status?: RunStatus[];
   parent_run_id?: string;

@@ -6,10 +6,10 @@ import { openSpill, type Spill } from "./spill.ts";
 
 /** What is done with one stream of a command. */
 export interface Capture {
-  readonly name: OutputStream;
-  readonly spill: Spill | null;
-  /** Reads the stream to its end; `onFault` is told at once what the command has to be ended for. */
+  /** Reads the stream to its end; `onFault` is told at once what the command has to be ended for. Rejects where onOutput does. */
   read(stream: Readable | null, onFault: (fault: CommandFault) => void): Promise<Captured>;
+  /** From now on nobody waits for onOutput: a command that was stopped has to end. */
+  hurry(): void;
 }
 
 export type OpenedCaptures = { ok: true; stdout: Capture; stderr: Capture } | { ok: false; fault: CommandFault };
@@ -19,7 +19,8 @@ export function openCaptures(options: CaptureOptions): OpenedCaptures {
   const opened: Spill[] = [];
   const open = (name: OutputStream): Capture => {
     // merged output all comes on stdout
-    const path = options.mode === "none" || (options.mode === "merged" && name === "stderr") ? undefined : options.spill?.[name];
+    const path =
+      options.mode === "none" || (options.mode === "merged" && name === "stderr") ? undefined : options.spill?.[name];
     const spill = path === undefined ? null : openSpill(path, options.redactor);
     if (spill !== null) opened.push(spill);
     return captureTo(name, spill, options);
@@ -27,34 +28,51 @@ export function openCaptures(options: CaptureOptions): OpenedCaptures {
   try {
     return { ok: true, stdout: open("stdout"), stderr: open("stderr") };
   } catch (error) {
-    for (const spill of opened) void spill.end();
-    return { ok: false, fault: cannotStart(`its output cannot be written to a file (${String(error)}); choose a path that does not exist yet`) };
+    for (const spill of opened) spill.discard();
+    return {
+      ok: false,
+      fault: cannotStart(
+        `its output cannot be written to a file (${String(error)}); choose a path that does not exist yet, in a folder that does`,
+      ),
+    };
   }
 }
 
 function captureTo(name: OutputStream, spill: Spill | null, options: CaptureOptions): Capture {
-  const keep = keepEnds(options.mode === "file" || options.mode === "none" ? 0 : options.maxBytes);
+  const { mode, maxBytes, onOutput } = options;
+  const keep = keepEnds(mode === "file" || mode === "none" ? 0 : maxBytes);
+  const fails = options.onLimit === "fail" && mode !== "none";
+  let hurried = false;
+  let stopWaiting: (() => void) | undefined;
+
+  const shown = (chunk: Uint8Array): Promise<void> | undefined => {
+    const waits = hurried ? undefined : onOutput?.(name, chunk);
+    if (waits === undefined) return undefined;
+    return new Promise((resolve, reject) => {
+      stopWaiting = resolve;
+      waits.then(resolve, reject);
+    });
+  };
   return {
-    name,
-    spill,
+    hurry() {
+      hurried = true;
+      stopWaiting?.();
+    },
     async read(stream, onFault) {
-      if (stream !== null) await readAll(stream, (chunk) => take(chunk, onFault));
-      if (spill !== null) await spill.end().catch((error: unknown) => onFault(spillFault(spill, error)));
+      const take = (chunk: Uint8Array): Promise<unknown> | undefined => {
+        keep.push(chunk);
+        if (fails && keep.totalBytes > maxBytes) onFault(outputTooLarge(maxBytes));
+        const spilled = spill?.push(chunk).catch((error: unknown) => onFault(spillFault(spill, error)));
+        const wait = shown(chunk);
+        return spilled === undefined || wait === undefined ? (spilled ?? wait) : Promise.all([spilled, wait]);
+      };
+      if (stream !== null) await readAll(stream, take);
+      await spill?.end().catch((error: unknown) => onFault(spillFault(spill, error)));
       const captured = keep.take();
       // in a file nothing is missing
-      return options.mode === "file" ? { ...captured, truncated: false } : captured;
+      return mode === "file" ? { ...captured, truncated: false } : captured;
     },
   };
-
-  function take(chunk: Uint8Array, onFault: (fault: CommandFault) => void): Promise<unknown> | undefined {
-    keep.push(chunk);
-    if (options.onLimit === "fail" && options.mode !== "none" && keep.totalBytes > options.maxBytes) onFault(outputTooLarge(options.maxBytes));
-    const waits: Promise<unknown>[] = [];
-    if (spill !== null) waits.push(spill.push(chunk).catch((error: unknown) => onFault(spillFault(spill, error))));
-    const shown = options.onOutput?.(name, chunk);
-    if (shown !== undefined) waits.push(shown);
-    return waits.length === 0 ? undefined : Promise.all(waits);
-  }
 }
 
 function spillFault(spill: Spill, error: unknown): CommandFault {
@@ -75,12 +93,14 @@ function readAll(stream: Readable, take: (chunk: Uint8Array) => Promise<unknown>
       if (wait === undefined) return;
       busy = true;
       stream.pause();
-      wait.then(goOn, reject);
+      wait.then(goOn).catch(reject);
     };
     const goOn = (): void => {
       busy = false;
-      while (!busy && queue.length > 0) next(queue.shift()!);
+      const waiting = queue.shift();
+      if (waiting !== undefined) next(waiting);
       if (busy) return;
+      if (queue.length > 0) return goOn();
       if (ended) resolve();
       else stream.resume();
     };
@@ -89,9 +109,16 @@ function readAll(stream: Readable, take: (chunk: Uint8Array) => Promise<unknown>
       if (!busy) resolve();
     };
     stream.on("data", (chunk: Uint8Array) => {
-      if (!busy) return next(chunk);
-      queue.push(chunk);
-      stream.pause();
+      if (busy) {
+        queue.push(chunk);
+        stream.pause();
+        return;
+      }
+      try {
+        next(chunk);
+      } catch (error) {
+        reject(error);
+      }
     });
     stream.once("end", finish);
     stream.once("close", finish);

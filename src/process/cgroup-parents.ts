@@ -14,7 +14,8 @@ export interface CgroupPlace {
   version: 1 | 2;
 }
 
-const noController = "no cgroup with the controllers memory and pids is open to this user; run as root, or under systemd with Delegate=yes";
+const noController =
+  "no cgroup with the controllers memory and pids is open to this user; run as root, or under systemd with Delegate=yes";
 
 /**
  * Below the cgroup this process is in, so that a limit set on Drover holds for its commands too. Version 2
@@ -34,7 +35,8 @@ function place(controller: string, membership: string, mounts: string): CgroupPl
   const unified = ownDirectory("", membership, mounts);
   if (unified === null) return null;
   for (const parent of [unified, dirname(unified)]) {
-    if (isWritable(parent) && readOr(join(parent, "cgroup.subtree_control")).split(/\s/).includes(controller)) return { parent, version: 2 };
+    if (isWritable(parent) && readOr(join(parent, "cgroup.subtree_control")).split(/\s/).includes(controller))
+      return { parent, version: 2 };
   }
   return null;
 }
@@ -44,15 +46,19 @@ function ownDirectory(controller: string, membership: string, mounts: string): s
   const path = membership
     .split("\n")
     .map((line) => /^\d+:([^:]*):(.*)$/.exec(line))
-    .find((match) => match !== null && (controller === "" ? match[1] === "" : match[1]!.split(",").includes(controller)))?.[2];
+    .find(
+      (match) => match !== null && (controller === "" ? match[1] === "" : match[1]!.split(",").includes(controller)),
+    )?.[2];
   if (path === undefined) return null;
   for (const line of mounts.split("\n")) {
     const [left = "", right = ""] = line.split(" - ");
     const [type, , superOptions = ""] = right.split(" ");
     const [, , , root = "", point = ""] = left.split(" ");
-    const isIt = controller === "" ? type === "cgroup2" : type === "cgroup" && superOptions.split(",").includes(controller);
+    const isIt =
+      controller === "" ? type === "cgroup2" : type === "cgroup" && superOptions.split(",").includes(controller);
     // in a container only a part of the tree is mounted
-    if (isIt && (root === "/" || path === root || path.startsWith(`${root}/`))) return join(point, root === "/" ? path : path.slice(root.length));
+    if (isIt && (root === "/" || path === root || path.startsWith(`${root}/`)))
+      return join(point, root === "/" ? path : path.slice(root.length));
   }
   return null;
 }

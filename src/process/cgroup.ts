@@ -19,7 +19,10 @@ export interface Cgroup {
 export type CgroupResult = { ok: true; cgroup: Cgroup | null } | { ok: false; limit: CgroupLimit; why: string };
 
 /** Makes a cgroup with these limits, or says why this host has none. Nothing is left behind where it fails. */
-export function createCgroup(limits: Limits | undefined, parents: () => CgroupParents = findCgroupParents): CgroupResult {
+export function createCgroup(
+  limits: Limits | undefined,
+  parents: () => CgroupParents = findCgroupParents,
+): CgroupResult {
   const wanted = limitsOf(limits);
   if (wanted.length === 0) return { ok: true, cgroup: null };
   const places = parents();
@@ -38,7 +41,9 @@ export function createCgroup(limits: Limits | undefined, parents: () => CgroupPa
       if (!existsSync(directory)) mkdirSync(directory);
       setLimit(directory, place.version, limit, value);
     } catch (error) {
-      return fail(`${place.parent} does not let this user set it (${messageOf(error)}); it takes root, or a delegated cgroup`);
+      return fail(
+        `${place.parent} does not let this user set it (${messageOf(error)}); it takes root, or a delegated cgroup`,
+      );
     }
   }
   const unique = [...new Set(directories.values())];
@@ -61,7 +66,8 @@ export function sweepCgroups(parents: CgroupParents = findCgroupParents()): stri
     if (parent === undefined) continue;
     for (const name of readdirSync(parent)) {
       const owner = /^drover-(\d+)-\d+$/.exec(name)?.[1];
-      if (owner !== undefined && !existsSync(`/proc/${owner}`) && removeNow(join(parent, name))) removed.push(join(parent, name));
+      if (owner !== undefined && !existsSync(`/proc/${owner}`) && removeNow(join(parent, name)))
+        removed.push(join(parent, name));
     }
   }
   return removed;
@@ -93,25 +99,32 @@ function writeIfThere(file: string, value: string): void {
 
 function ranInto(directory: string, limit: CgroupLimit): boolean {
   if (limit === "processes") return counter(join(directory, "pids.events"), "max") > 0;
-  return counter(join(directory, "memory.events"), "oom_kill") + counter(join(directory, "memory.oom_control"), "oom_kill") > 0;
+  return (
+    counter(join(directory, "memory.events"), "oom_kill") + counter(join(directory, "memory.oom_control"), "oom_kill") >
+    0
+  );
 }
 
 function counter(file: string, name: string): number {
   if (!existsSync(file)) return 0; // of the other version
-  const line = readFileSync(file, "latin1").split("\n").find((text) => text.startsWith(`${name} `));
+  const line = readFileSync(file, "latin1")
+    .split("\n")
+    .find((text) => text.startsWith(`${name} `));
   return line === undefined ? 0 : Number(line.slice(name.length + 1));
 }
 
 /** The kernel frees a cgroup some moments after its last process. One that stays is left to the sweep. */
 async function removeSoon(directory: string): Promise<void> {
-  for (let tries = 0; !removeNow(directory) && tries < 50; tries += 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let tries = 0; !removeNow(directory) && tries < 50; tries += 1)
+    await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 /** False while there is someone in it. */
 function removeNow(directory: string): boolean {
   try {
     // the command may have made cgroups of its own
-    for (const entry of readdirSync(directory, { withFileTypes: true })) if (entry.isDirectory()) removeNow(join(directory, entry.name));
+    for (const entry of readdirSync(directory, { withFileTypes: true }))
+      if (entry.isDirectory()) removeNow(join(directory, entry.name));
     rmdirSync(directory);
     return true;
   } catch (error) {

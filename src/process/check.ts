@@ -66,14 +66,22 @@ function checkLimits(limits: Limits | undefined): void {
     if (known && (value === undefined || (Number.isSafeInteger(value) && (value as number) > 0))) continue;
     throw new RequestError({
       code: "DROVER-USE-010",
-      message: known ? `The limit ${name} must be a whole number above zero, not ${String(value)}.` : `There is no limit ${name}.`,
+      message: known
+        ? `The limit ${name} must be a whole number above zero, not ${String(value)}.`
+        : `There is no limit ${name}.`,
       field: `limits.${name}`,
       next: `Use whole numbers for any of ${[...limitNames].join(", ")}.`,
     });
   }
 }
 
-const limitNames: ReadonlySet<string> = new Set<keyof Limits>(["cpuSeconds", "fileSizeBytes", "openFiles", "memoryBytes", "processes"]);
+const limitNames: ReadonlySet<string> = new Set<keyof Limits>([
+  "cpuSeconds",
+  "fileSizeBytes",
+  "openFiles",
+  "memoryBytes",
+  "processes",
+]);
 
 function checkDirectory(directory: string | undefined): void {
   if (directory === undefined) return;

@@ -8,7 +8,13 @@ type Pipe = Readable & { bytesRead?: number };
  * silence, and silence counts only while its consumer waits for more, so that a slow one loses nothing.
  * Someone who keeps writing is given up after ten times that. Returns how to stop watching.
  */
-export function endHeldPipes(pipes: readonly Pipe[], drainMs: number, isStopped: () => boolean, onGivenUp: () => void): () => void {
+export function endHeldPipes(
+  pipes: readonly Pipe[],
+  drainMs: number,
+  isStopped: () => boolean,
+  onGivenUp: () => void,
+): () => void {
+  if (pipes.every((pipe) => pipe.readableEnded || pipe.destroyed)) return () => undefined;
   const tick = Math.max(1, Math.ceil(drainMs / 4));
   let seen = countRead(pipes);
   let silentMs = 0;

@@ -41,7 +41,11 @@ function put(environment: Record<string, string>, name: string, value: string | 
   else Object.defineProperty(environment, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-function passes(name: string, mode: Exclude<EnvironmentMode, "replace">, options: EnvironmentOptions | undefined): boolean {
+function passes(
+  name: string,
+  mode: Exclude<EnvironmentMode, "replace">,
+  options: EnvironmentOptions | undefined,
+): boolean {
   if (matches(options?.deny, name)) return false;
   if (matches(options?.allow, name)) return true;
   if (mode === "merge") return inBase(name);
@@ -56,7 +60,13 @@ function inBase(name: string): boolean {
 /** Variables by which the parent's environment would run code inside the child, or redirect what it loads. */
 export function isLoaderHook(name: string): boolean {
   // bash takes functions from names like BASH_FUNC_x%%
-  return loaderHooks.has(name) || name.startsWith("LD_") || name.startsWith("DYLD_") || name.startsWith("BASH_FUNC_") || name.startsWith("GIT_CONFIG_");
+  return (
+    loaderHooks.has(name) ||
+    name.startsWith("LD_") ||
+    name.startsWith("DYLD_") ||
+    name.startsWith("BASH_FUNC_") ||
+    name.startsWith("GIT_CONFIG_")
+  );
 }
 
 /** A trailing `*` matches any rest. */

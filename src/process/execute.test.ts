@@ -1,7 +1,9 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { keepAll, textOf } from "../../test/fixtures/process/capture.ts";
 import type { CaptureOptions, Command, CommandResult, Redactor } from "../model/process.ts";
 import { execute, type ExecuteOptions } from "./execute.ts";
@@ -12,9 +14,20 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const run = (script: string, capture: Partial<CaptureOptions> = {}, options: Partial<ExecuteOptions> = {}, more: Partial<Command> = {}): Promise<CommandResult> =>
-  execute({ executable: "sh", arguments: ["-c", script], ...more }, { ...options, capture: { ...keepAll, ...capture } });
-const spillFiles = (): { stdout: string; stderr: string } => ({ stdout: join(directory, "out"), stderr: join(directory, "err") });
+const run = (
+  script: string,
+  capture: Partial<CaptureOptions> = {},
+  options: Partial<ExecuteOptions> = {},
+  more: Partial<Command> = {},
+): Promise<CommandResult> =>
+  execute(
+    { executable: "sh", arguments: ["-c", script], ...more },
+    { ...options, capture: { ...keepAll, ...capture } },
+  );
+const spillFiles = (): { stdout: string; stderr: string } => ({
+  stdout: join(directory, "out"),
+  stderr: join(directory, "err"),
+});
 
 test("a result has the output, and says whether it succeeded and whether it timed out", async () => {
   const result = await run("echo out; echo err >&2");
@@ -22,7 +35,11 @@ test("a result has the output, and says whether it succeeded and whether it time
   expect([textOf(result.stdout), textOf(result.stderr)]).toEqual(["out\n", "err\n"]);
   expect(result.stdout).toMatchObject({ totalBytes: 4, truncated: false });
   expect(await run("exit 3")).toMatchObject({ success: false, timedOut: false, exitCode: 3 });
-  expect(await run("sleep 60", {}, {}, { timeoutMs: 100 })).toMatchObject({ success: false, timedOut: true, error: { code: "DROVER-EXE-002" } });
+  expect(await run("sleep 60", {}, {}, { timeoutMs: 100 })).toMatchObject({
+    success: false,
+    timedOut: true,
+    error: { code: "DROVER-EXE-002" },
+  });
 });
 
 test("merged output is all in stdout", async () => {
@@ -44,7 +61,11 @@ test("past the limit the beginning and the end are kept and the rest is counted"
 
 test("with onLimit fail the command is ended and the result says why", async () => {
   const result = await run("yes", { maxBytes: 10_000, onLimit: "fail" });
-  expect(result).toMatchObject({ success: false, stopped: "output_limit", error: { code: "DROVER-EXE-004", limit: "output" } });
+  expect(result).toMatchObject({
+    success: false,
+    stopped: "output_limit",
+    error: { code: "DROVER-EXE-004", limit: "output" },
+  });
   expect(result.stdout.truncated).toBe(true);
 });
 
@@ -88,7 +109,12 @@ test("onOutput gets every byte in order, and its promise holds the command back"
 
 test("an onOutput that never returns does not outlast a timeout", async () => {
   const began = performance.now();
-  const result = await run("yes", { onOutput: () => new Promise<void>(() => undefined) }, { graceMs: 200 }, { timeoutMs: 200 });
+  const result = await run(
+    "yes",
+    { onOutput: () => new Promise<void>(() => undefined) },
+    { graceMs: 200 },
+    { timeoutMs: 200 },
+  );
   expect(result).toMatchObject({ timedOut: true });
   expect(performance.now() - began).toBeLessThan(10_000);
 });
@@ -115,7 +141,12 @@ test("mode file keeps nothing in memory and calls nothing truncated", async () =
 });
 
 test("spill files are redacted, the result is not", async () => {
-  const redactor = { stream: () => ({ push: (chunk: Uint8Array) => Buffer.from(Buffer.from(chunk).toString().toUpperCase()), end: () => Buffer.from("!") }) };
+  const redactor = {
+    stream: () => ({
+      push: (chunk: Uint8Array) => Buffer.from(Buffer.from(chunk).toString().toUpperCase()),
+      end: () => Buffer.from("!"),
+    }),
+  };
   // only the stream is used here
   const result = await run("echo secret", { spill: spillFiles(), redactor: redactor as unknown as Redactor });
   expect(textOf(result.stdout)).toBe("secret\n");
@@ -133,17 +164,30 @@ test("where a spill file exists already nothing is started, and no file is left"
 });
 
 test("a bad request leaves no spill file", async () => {
-  await expect(execute({ executable: "" }, { capture: { ...keepAll, spill: spillFiles() } })).rejects.toMatchObject({ code: "DROVER-USE-002" });
+  await expect(execute({ executable: "" }, { capture: { ...keepAll, spill: spillFiles() } })).rejects.toMatchObject({
+    code: "DROVER-USE-002",
+  });
   expect(existsSync(spillFiles().stdout)).toBe(false);
 });
 
-test("a full disk under a spill file ends the command with a fault that names the file", async () => {
-  // everything written to /dev/full answers ENOSPC; it exists, so it cannot be created exclusively
-  const result = await run("yes", { mode: "both", spill: { stdout: "/dev/full", stderr: spillFiles().stderr } });
+test("a spill file that cannot be written on ends the command, with a fault that names the file", async () => {
+  // a file system with little room: a limit on the size of the files that the process itself may write
+  const fixture = bundle("spill-full.ts", directory);
+  const ended = spawnSync("sh", ["-c", 'ulimit -f 64; exec "$@"', "sh", process.execPath, fixture, directory], {
+    encoding: "utf8",
+  });
+  expect(ended.stderr).toBe("");
+  const result = JSON.parse(ended.stdout);
   expect(result).toMatchObject({ success: false, error: { code: "DROVER-EXE-010" } });
-  expect(result.error?.message).toContain("/dev/full");
+  expect(result.error.message).toContain(join(directory, "spilled"));
+  expect(result.error.message).toContain("EFBIG");
 });
 
 test("an unknown command is a result, not a throw", async () => {
-  expect(await execute({ executable: "no-such-command-anywhere" }, { capture: keepAll })).toMatchObject({ success: false, exitCode: null, error: { code: "DROVER-EXE-001" }, stdout: { totalBytes: 0 } });
+  expect(await execute({ executable: "no-such-command-anywhere" }, { capture: keepAll })).toMatchObject({
+    success: false,
+    exitCode: null,
+    error: { code: "DROVER-EXE-001" },
+    stdout: { totalBytes: 0 },
+  });
 });

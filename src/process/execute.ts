@@ -1,37 +1,72 @@
-import type { CaptureOptions, Command, CommandFault, CommandResult, Ended, StartCommand, StartOptions } from "../model/process.ts";
-import { openCaptures, type OpenedCaptures } from "./capture.ts";
-import { start } from "./start.ts";
+import type {
+  CaptureOptions,
+  Command,
+  CommandFault,
+  CommandResult,
+  Ended,
+  StartCommand,
+  StartOptions,
+} from "../model/process.ts";
+import { openCaptures } from "./capture.ts";
+import { checkCommand } from "./check.ts";
+import { endedBeforeStart, start } from "./start.ts";
 
 export type ExecuteOptions = Omit<StartOptions, "output"> & { capture: CaptureOptions };
-export type ExecuteCommand = (command: Command, options: ExecuteOptions, signal?: AbortSignal) => Promise<CommandResult>;
+export type ExecuteCommand = (
+  command: Command,
+  options: ExecuteOptions,
+  signal?: AbortSignal,
+) => Promise<CommandResult>;
 
 export const execute: ExecuteCommand = createExecute(start);
 
 /** start, and what it wrote. Rejects for a bad request only; every other end is a result. */
 export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
+    checkCommand(command); // before files are made for its output
     const captures = openCaptures(capture);
-    const output = capture.mode === "none" || capture.mode === "merged" ? capture.mode : "both";
-    // where the output has no place to go, nothing is started: an aborted signal says so in the same way
-    const running = startCommand(command, { ...options, output }, captures.ok ? signal : AbortSignal.abort("output_limit"));
-    if (!captures.ok) return withOutput({ ...(await running.result), stopped: null, error: captures.fault }, nothing, nothing);
+    if (!captures.ok) return withOutput(endedBeforeStart(captures.fault), [], nothing, nothing);
+    const running = startCommand(command, { ...options, output: outputOf(capture) }, signal);
     let fault: CommandFault | null = null;
     const onFault = (found: CommandFault): void => {
-      if (fault !== null) return;
-      fault = found;
+      fault ??= found;
       void running.kill("output_limit");
     };
-    const [ended, stdout, stderr] = await Promise.all([
-      running.result,
-      captures.stdout.read(running.stdout, onFault),
-      captures.stderr.read(running.stderr, onFault),
-    ]);
-    return withOutput(fault === null ? ended : { ...ended, error: fault }, stdout, stderr);
+    const ending = running.result.then((ended) => {
+      if (ended.stopped !== null) for (const each of [captures.stdout, captures.stderr]) each.hurry();
+      return ended;
+    });
+    try {
+      const [ended, stdout, stderr] = await Promise.all([
+        ending,
+        captures.stdout.read(running.stdout, onFault),
+        captures.stderr.read(running.stderr, onFault),
+      ]);
+      return withOutput(fault === null ? ended : { ...ended, error: fault }, running.withheld, stdout, stderr);
+    } catch (error) {
+      // onOutput is the caller's and threw: nothing may go on behind its back
+      await running.kill("user");
+      throw error;
+    }
   };
 }
 
-const nothing: CommandResult["stdout"] = { head: new Uint8Array(0), tail: new Uint8Array(0), totalBytes: 0, truncated: false };
+function outputOf({ mode }: CaptureOptions): NonNullable<StartOptions["output"]> {
+  return mode === "none" || mode === "merged" ? mode : "both";
+}
 
-function withOutput(ended: Ended, stdout: CommandResult["stdout"], stderr: CommandResult["stderr"]): CommandResult {
-  return { ...ended, success: ended.error === null, timedOut: ended.stopped === "timeout", stdout, stderr };
+const nothing: CommandResult["stdout"] = {
+  head: new Uint8Array(0),
+  tail: new Uint8Array(0),
+  totalBytes: 0,
+  truncated: false,
+};
+
+function withOutput(
+  ended: Ended,
+  withheld: readonly string[],
+  stdout: CommandResult["stdout"],
+  stderr: CommandResult["stderr"],
+): CommandResult {
+  return { ...ended, success: ended.error === null, timedOut: ended.stopped === "timeout", withheld, stdout, stderr };
 }

@@ -5,7 +5,10 @@ import { findExecutable } from "./lookup.ts";
 /** Every fault of a command in words: the cause, then what to do about it. */
 export function notFound(name: string): CommandFault {
   const where = name.includes("/") ? "There is no such file" : "It is in no directory of PATH";
-  return { code: "DROVER-EXE-001", message: `Command not found: ${name}. ${where}: check its spelling, or install it.` };
+  return {
+    code: "DROVER-EXE-001",
+    message: `Command not found: ${name}. ${where}: check its spelling, or install it.`,
+  };
 }
 
 export function notExecutable(name: string, why = "It is a directory or lacks the right to be executed"): CommandFault {
@@ -50,12 +53,23 @@ export function cannotStart(why: string): CommandFault {
 export function stoppedBy(reason: StopReason, { timeoutMs }: Command): CommandFault {
   if (reason === "timeout") {
     const after = timeoutMs === undefined ? "" : ` after ${timeoutMs / 1000} s`;
-    return { code: "DROVER-EXE-002", message: `Timed out${after}; the command and all it started were ended. Give it more time, or look at why it hangs.` };
+    return {
+      code: "DROVER-EXE-002",
+      message: `Timed out${after}; the command and all it started were ended. Give it more time, or look at why it hangs.`,
+    };
   }
   if (reason === "output_limit") {
-    return { code: "DROVER-EXE-004", message: "The command wrote more than it may and was ended. Raise the output limit, or let the output be truncated.", limit: "output" };
+    return {
+      code: "DROVER-EXE-004",
+      message:
+        "The command wrote more than it may and was ended. Raise the output limit, or let the output be truncated.",
+      limit: "output",
+    };
   }
-  return { code: "DROVER-EXE-011", message: `Stopped before it ended (${reason}). Run it again if that was not meant.` };
+  return {
+    code: "DROVER-EXE-011",
+    message: `Stopped before it ended (${reason}). Run it again if that was not meant.`,
+  };
 }
 
 export function processFailed({ exitCode, signal }: Pick<Ended, "exitCode" | "signal">): CommandFault {
@@ -70,7 +84,11 @@ export function execRefused(errno: string, command: Command, path: string | unde
     case "ENOENT":
     case "ENOTDIR": {
       const seen = findExecutable(name, path, command.workingDirectory ?? process.cwd());
-      if ("found" in seen) return notExecutable(name, `${seen.found} is there, but its interpreter (the #! line, or the loader) is missing`);
+      if ("found" in seen)
+        return notExecutable(
+          name,
+          `${seen.found} is there, but its interpreter (the #! line, or the loader) is missing`,
+        );
       return seen.missing === "nowhere" ? notFound(name) : notExecutable(name);
     }
     case "EACCES":
@@ -81,13 +99,16 @@ export function execRefused(errno: string, command: Command, path: string | unde
     case "E2BIG":
       return {
         code: "DROVER-EXE-006",
-        message: "The arguments and variables are longer than this system allows. Hand large values over in a file or on stdin.",
+        message:
+          "The arguments and variables are longer than this system allows. Hand large values over in a file or on stdin.",
       };
     case "EAGAIN":
     case "ENOMEM":
     case "EMFILE":
     case "ENFILE":
-      return cannotStart(`the system is short of processes, memory or descriptors (${errno}); try again when there is less load`);
+      return cannotStart(
+        `the system is short of processes, memory or descriptors (${errno}); try again when there is less load`,
+      );
     default:
       return cannotStart(`the system answered ${errno} to executing ${name}`);
   }

@@ -23,9 +23,45 @@ export interface Invocation {
   reports: boolean;
 }
 
+const kept = "DROVER_KEEP_";
+
+/**
+ * Variables that steer perl are for the command's perl and not for our launcher in perl: it is given them
+ * under other names, and gives them back. Nor shall it complain about a locale on the command's stderr.
+ */
+export function environmentFor(
+  rung: Rung,
+  environment: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  if (rung.kind !== "perl") return environment;
+  const renamed = Object.entries(environment).map(([name, value]) => [steersPerl(name) ? kept + name : name, value]);
+  return Object.fromEntries([...renamed, ["PERL_BADLANG", "0"]]);
+}
+
+/** The same by bwrap, for the launcher inside it. */
+export function bwrapEnvironmentFor(rung: Rung, environment: Readonly<Record<string, string>>): string[] {
+  if (rung.kind !== "perl") return [];
+  const steering = Object.entries(environment).filter(([name]) => steersPerl(name));
+  return [
+    ...steering.flatMap(([name, value]) => ["--unsetenv", name, "--setenv", kept + name, value]),
+    "--setenv",
+    "PERL_BADLANG",
+    "0",
+  ];
+}
+
+function steersPerl(name: string): boolean {
+  return name.startsWith("PERL");
+}
+
 /** Does this need more than Node's own spawn? */
 export function isRaw(request: LaunchRequest): boolean {
-  return request.level === "none" && !request.merged && request.cgroupFiles.length === 0 && rlimits(request.command.limits).length === 0;
+  return (
+    request.level === "none" &&
+    !request.merged &&
+    request.cgroupFiles.length === 0 &&
+    rlimits(request.command.limits).length === 0
+  );
 }
 
 export function invocationFor(rung: Rung, request: LaunchRequest): Invocation {
@@ -34,9 +70,26 @@ export function invocationFor(rung: Rung, request: LaunchRequest): Invocation {
     const through = request.level === "none" || request.onTerminal ? "nothing" : "group";
     const script = shellScript(request);
     if (script === null) return { ...directly(request), through, reports: false };
-    return { words: ["/bin/sh", "-c", script, "sh", ...request.cgroupFiles, request.path, ...(request.command.arguments ?? [])], through, reports: true };
+    return {
+      words: [
+        "/bin/sh",
+        "-c",
+        script,
+        "sh",
+        ...request.cgroupFiles,
+        request.path,
+        ...(request.command.arguments ?? []),
+      ],
+      through,
+      reports: true,
+    };
   }
-  const words = [...rung.words, ...launcherOptions(request, request.level === "sandbox" ? "pid" : request.level), "--", request.path];
+  const words = [
+    ...rung.words,
+    ...launcherOptions(request, request.level === "sandbox" ? "pid" : request.level),
+    "--",
+    request.path,
+  ];
   return {
     words: [...words, request.command.executable, ...(request.command.arguments ?? [])],
     // at level none the launcher becomes the command
@@ -78,7 +131,9 @@ function shellScript(request: LaunchRequest): string | null {
   const orReport = (step: string): string => `|| { echo "E ${step} 1" >&${statusDescriptor}; exit 125; }`;
   const before = [
     ...request.cgroupFiles.map((_, at) => `echo 0 > "$${at + 1}" ${orReport("cgroup")}`),
-    ...rlimits(request.command.limits).map(([name, value]) => `ulimit ${shellLimits[name](value)} ${orReport("rlimit")}`),
+    ...rlimits(request.command.limits).map(
+      ([name, value]) => `ulimit ${shellLimits[name](value)} ${orReport("rlimit")}`,
+    ),
   ];
   if (before.length === 0 && !request.merged) return null;
   if (request.cgroupFiles.length > 0) before.push(`shift ${request.cgroupFiles.length}`);
@@ -87,7 +142,7 @@ function shellScript(request: LaunchRequest): string | null {
 
 const shellLimits: Record<Rlimit[0], (value: number) => string> = {
   // the hard limit a second later, so that SIGXCPU tells what happened before SIGKILL
-  cpu: (value) => `-H -t ${value + 1} && ulimit -S -t ${value}`,
+  cpu: (value) => `-S -t ${value} && ulimit -H -t ${value + 1}`,
   fsize: (value) => `-f ${Math.ceil(value / 512)}`,
   nofile: (value) => `-n ${value}`,
 };

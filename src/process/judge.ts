@@ -1,6 +1,14 @@
 import type { Command, CommandFault, Ended, Isolation, Limits } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
-import { cannotStart, execRefused, isolationMissing, limitExceeded, limitMissing, processFailed, stoppedBy } from "./faults.ts";
+import {
+  cannotStart,
+  execRefused,
+  isolationMissing,
+  limitExceeded,
+  limitMissing,
+  processFailed,
+  stoppedBy,
+} from "./faults.ts";
 import { errnoName, signalName, signalNumber } from "./signals.ts";
 import type { Launched } from "./launch.ts";
 import { takeStatus, type LauncherStatus } from "./status.ts";
@@ -26,15 +34,19 @@ export function judgeEnd(evidence: Evidence): Ended {
   const refusal = refusalIn(evidence, status);
   const how = refusal === null ? howItEnded(evidence, status) : { exitCode: null, signal: null };
   return {
-    ...how,
+    exitCode: how.exitCode,
+    signal: how.signal,
     stopped,
     startTime,
     endTime,
     durationMs,
     isolation: refusal === null ? appliedLevel(launched, status) : null,
     leftovers: status.end?.leftovers ?? evidence.leftovers,
-    resources: status.end === null ? null : { userMs: status.end.userMs, systemMs: status.end.systemMs, maxRssKb: status.end.maxRssKb },
-    error: refusal ?? faultOf(how, stopped, launched, command),
+    resources:
+      status.end === null
+        ? null
+        : { userMs: status.end.userMs, systemMs: status.end.systemMs, maxRssKb: status.end.maxRssKb },
+    error: refusal ?? withUnkillable(faultOf(how, stopped, launched, command), status.unkillable),
   };
 }
 
@@ -43,11 +55,16 @@ function howItEnded({ exit, launched }: Evidence, { end, ends }: LauncherStatus)
   if (launched.level === "sandbox" && ends < 2) return { exitCode: null, signal: "SIGKILL" };
   if (end === null) return { exitCode: exit.code, signal: exit.signal };
   const number = end.wstatus & 0x7f;
-  return number === 0 ? { exitCode: (end.wstatus >> 8) & 0xff, signal: null } : { exitCode: null, signal: signalName(number) };
+  return number === 0
+    ? { exitCode: (end.wstatus >> 8) & 0xff, signal: null }
+    : { exitCode: null, signal: signalName(number) };
 }
 
 /** Not null where the command itself never ran. */
-function refusalIn({ launched, command, path, spawnError, stopped }: Evidence, status: LauncherStatus): CommandFault | null {
+function refusalIn(
+  { launched, command, path, spawnError, stopped }: Evidence,
+  status: LauncherStatus,
+): CommandFault | null {
   if (spawnError !== null) return execRefused(spawnError, command, path);
   if (status.failure !== null) {
     // killed while it was being set up, which is no fault of the host
@@ -60,15 +77,26 @@ function refusalIn({ launched, command, path, spawnError, stopped }: Evidence, s
   return null;
 }
 
-function launcherFailure({ step, errno }: { step: string; errno: number }, { level }: Launched, command: Command, path: string | undefined): CommandFault {
+function launcherFailure(
+  { step, errno }: { step: string; errno: number },
+  { level }: Launched,
+  command: Command,
+  path: string | undefined,
+): CommandFault {
   const name = errnoName(errno);
   switch (step) {
     case "exec":
       return execRefused(name, command, path);
     case "rlimit":
-      return limitMissing(firstRlimit(command.limits), `the system answered ${name}; a hard limit that Drover itself has cannot be raised`);
+      return limitMissing(
+        firstRlimit(command.limits),
+        `the system answered ${name}; a hard limit that Drover itself has cannot be raised`,
+      );
     case "cgroup":
-      return limitMissing(command.limits?.memoryBytes === undefined ? "processes" : "memoryBytes", `the command could not be moved into its cgroup (${name})`);
+      return limitMissing(
+        command.limits?.memoryBytes === undefined ? "processes" : "memoryBytes",
+        `the command could not be moved into its cgroup (${name})`,
+      );
     case "unshare":
     case "map":
     case "init":
@@ -83,15 +111,20 @@ function firstRlimit(limits: Limits | undefined): keyof Limits {
   return limits?.cpuSeconds !== undefined ? "cpuSeconds" : "fileSizeBytes";
 }
 
-function appliedLevel({ level, through }: Launched, status: LauncherStatus): Isolation {
+function appliedLevel({ level, through }: Launched, status: LauncherStatus): Isolation | null {
   if (level === "sandbox" || level === "none") return level;
   if (through !== "launcher") return through === "group" ? "group" : "none";
   const said = status.levels[0];
-  if (said === undefined) return level === "auto" ? "group" : level; // killed before it could say
-  return said.startsWith("pid") ? "pid" : "group";
+  if (said === undefined && status.end === null) return null; // killed before it started anything
+  return said?.startsWith("pid") ? "pid" : "group";
 }
 
-function faultOf(how: Pick<Ended, "exitCode" | "signal">, stopped: StopReason | null, { cgroup }: Launched, command: Command): CommandFault | null {
+function faultOf(
+  how: Pick<Ended, "exitCode" | "signal">,
+  stopped: StopReason | null,
+  { cgroup }: Launched,
+  command: Command,
+): CommandFault | null {
   // a limit explains a timeout (a fork bomb that was held), but not a stop that someone asked for
   if (stopped === null || stopped === "timeout") {
     const limit = cgroup?.exceeded() ?? rlimitBehind(how, command.limits);
@@ -101,8 +134,20 @@ function faultOf(how: Pick<Ended, "exitCode" | "signal">, stopped: StopReason | 
   return how.exitCode === 0 ? null : processFailed(how);
 }
 
+/** The fault says that all was ended, so it has to say where that is not so. */
+function withUnkillable(fault: CommandFault | null, count: number): CommandFault | null {
+  if (fault === null || count === 0) return fault;
+  return {
+    ...fault,
+    message: `${fault.message} ${count} of its processes run as another user and could not be ended.`,
+  };
+}
+
 /** By the signal that the kernel sends for it, which a shell passes on as 128 + n. */
-function rlimitBehind({ exitCode, signal }: Pick<Ended, "exitCode" | "signal">, limits: Limits | undefined): keyof Limits | null {
+function rlimitBehind(
+  { exitCode, signal }: Pick<Ended, "exitCode" | "signal">,
+  limits: Limits | undefined,
+): keyof Limits | null {
   const endedBy = (name: NodeJS.Signals): boolean => signal === name || exitCode === 128 + signalNumber(name);
   if (limits?.cpuSeconds !== undefined && endedBy("SIGXCPU")) return "cpuSeconds";
   if (limits?.fileSizeBytes !== undefined && endedBy("SIGXFSZ")) return "fileSizeBytes";

@@ -4,72 +4,107 @@ import type { Captured } from "../model/process.ts";
 export interface Keep {
   push(chunk: Uint8Array): void;
   readonly totalBytes: number;
-  readonly truncated: boolean;
   take(): Captured;
 }
 
-/**
- * One buffer, grown up to `maxBytes` while everything fits. Once it is full its first half stays as it is
- * and its second half becomes a ring, so that what is dropped costs one copy and no memory.
- */
+/** Everything up to `maxBytes`; past it the first half of that, and the last half. */
 export function keepEnds(maxBytes: number): Keep {
   const headBytes = Math.ceil(maxBytes / 2);
-  const ringBytes = maxBytes - headBytes;
-  let buffer: Buffer = Buffer.alloc(0);
-  let used = 0; // up to maxBytes
-  let ringAt = 0; // where the oldest byte of the ring is
+  const start = keepStart(maxBytes);
+  const end = keepEnd(maxBytes - headBytes);
   let totalBytes = 0;
-
-  const fill = (chunk: Uint8Array): void => {
-    const needed = used + chunk.length;
-    if (used === 0 && chunk.length <= maxBytes) {
-      // most commands write once: no copy
-      buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
-    } else {
-      if (needed > buffer.length || used === buffer.length) buffer = grown(buffer, used, Math.min(maxBytes, Math.max(needed, buffer.length * 2, 4096)));
-      buffer.set(chunk, used);
-    }
-    used = needed;
-  };
-  const turn = (chunk: Uint8Array): void => {
-    if (ringBytes === 0) return;
-    const kept = chunk.length > ringBytes ? chunk.subarray(chunk.length - ringBytes) : chunk;
-    const upToEnd = Math.min(kept.length, ringBytes - ringAt);
-    buffer.set(kept.subarray(0, upToEnd), headBytes + ringAt);
-    if (upToEnd < kept.length) buffer.set(kept.subarray(upToEnd), headBytes);
-    ringAt = (ringAt + kept.length) % ringBytes;
-  };
-
   return {
     get totalBytes() {
       return totalBytes;
     },
-    get truncated() {
-      return totalBytes > maxBytes;
-    },
     push(chunk) {
+      const room = maxBytes - totalBytes;
       totalBytes += chunk.length;
-      const room = maxBytes - used;
-      if (chunk.length <= room) return fill(chunk);
-      if (room > 0) fill(chunk.subarray(0, room));
-      turn(chunk.subarray(room));
+      if (chunk.length <= room) return start.push(chunk);
+      if (room >= 0) {
+        // from here on there are two ends
+        start.push(chunk.subarray(0, room));
+        end.push(start.bytes().subarray(headBytes));
+        end.push(chunk.subarray(room));
+      } else end.push(chunk);
     },
     take() {
-      const truncated = totalBytes > maxBytes;
-      if (!truncated) return { head: buffer.subarray(0, used), tail: new Uint8Array(0), totalBytes, truncated };
-      const tail = Buffer.allocUnsafe(ringBytes);
-      buffer.copy(tail, 0, headBytes + ringAt, maxBytes);
-      buffer.copy(tail, ringBytes - ringAt, headBytes, headBytes + ringAt);
-      const head = Buffer.from(buffer.subarray(0, headBytes));
-      return { head: head.subarray(0, wholeEnd(head)), tail: tail.subarray(wholeStart(tail)), totalBytes, truncated };
+      if (totalBytes <= maxBytes) return { head: start.bytes(), tail: new Uint8Array(0), totalBytes, truncated: false };
+      const head = start.bytes().subarray(0, headBytes);
+      const tail = end.bytes();
+      return {
+        head: head.subarray(0, wholeEnd(head)),
+        tail: tail.subarray(wholeStart(tail)),
+        totalBytes,
+        truncated: true,
+      };
     },
   };
 }
 
-function grown(buffer: Buffer, used: number, size: number): Buffer {
-  const larger = Buffer.allocUnsafeSlow(size);
-  buffer.copy(larger, 0, 0, used);
-  return larger;
+/** One buffer that grows. Most commands write once: then it is that chunk itself, which is not written to. */
+function keepStart(maxBytes: number): { push(chunk: Uint8Array): void; bytes(): Uint8Array } {
+  let buffer = new Uint8Array(0);
+  let used = 0;
+  return {
+    push(chunk) {
+      const needed = used + chunk.length;
+      if (used === 0) buffer = chunk as Uint8Array<ArrayBuffer>; // pipes never give shared memory
+      else {
+        if (needed > buffer.length) {
+          const larger = new Uint8Array(Math.min(maxBytes, Math.max(needed, buffer.length * 2, 4096)));
+          larger.set(buffer.subarray(0, used));
+          buffer = larger;
+        }
+        buffer.set(chunk, used);
+      }
+      used = needed;
+    },
+    bytes: () => buffer.subarray(0, used),
+  };
+}
+
+const blockBytes = 65_536;
+/** Chunks from this size on are kept as they are; smaller ones are copied together, as each costs memory of its own. */
+const largeBytes = 8_192;
+
+/** The last bytes, as a queue of blocks: what is dropped was never copied. */
+function keepEnd(maxBytes: number): { push(chunk: Uint8Array): void; bytes(): Uint8Array } {
+  const blocks: Uint8Array[] = [];
+  let length = 0;
+  let open: Uint8Array | undefined; // where small chunks go; the last block is a part of it
+  let filled = 0;
+  const add = (chunk: Uint8Array): void => {
+    if (chunk.length >= largeBytes) {
+      open = undefined;
+      blocks.push(chunk);
+      return;
+    }
+    if (open === undefined || filled + chunk.length > open.length) {
+      open = new Uint8Array(blockBytes);
+      filled = 0;
+    } else blocks.pop();
+    open.set(chunk, filled);
+    filled += chunk.length;
+    blocks.push(open.subarray(0, filled));
+  };
+  return {
+    push(chunk) {
+      if (maxBytes === 0 || chunk.length === 0) return;
+      add(chunk);
+      length += chunk.length;
+      while (length - blocks[0]!.length >= maxBytes) length -= blocks.shift()!.length;
+    },
+    bytes() {
+      const bytes = new Uint8Array(length);
+      let at = 0;
+      for (const block of blocks) {
+        bytes.set(block, at);
+        at += block.length;
+      }
+      return bytes.subarray(length - Math.min(length, maxBytes));
+    },
+  };
 }
 
 /** Where the last whole character ends: a lead byte whose continuation was cut off is left out. */

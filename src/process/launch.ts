@@ -4,7 +4,7 @@ import { isatty } from "node:tty";
 import type { Command, CommandFault, Isolation, StartOptions } from "../model/process.ts";
 import { createCgroup, type Cgroup } from "./cgroup.ts";
 import { execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
-import { invocationFor, isRaw, type Invocation, type LaunchRequest } from "./invocation.ts";
+import { environmentFor, invocationFor, isRaw, type Invocation, type LaunchRequest } from "./invocation.ts";
 import { isExecutable, type Launcher, type Rung } from "./launcher.ts";
 import { findExecutable } from "./lookup.ts";
 import { findBwrap, sandboxInvocation } from "./sandbox.ts";
@@ -22,11 +22,17 @@ export interface Launched {
 export type LaunchResult = Launched | { fault: CommandFault };
 
 /** Down the rungs until one starts the command. Synchronous: a spawn that fails is seen at once. */
-export function launch(launcher: Launcher, command: Command, options: StartOptions, environment: Record<string, string>): LaunchResult {
+export function launch(
+  launcher: Launcher,
+  command: Command,
+  options: StartOptions,
+  environment: Record<string, string>,
+): LaunchResult {
   let request = requestFor(command, options);
   if (!isRaw(request)) {
     const seen = findExecutable(command.executable, environment["PATH"], command.workingDirectory ?? process.cwd());
-    if ("missing" in seen) return { fault: seen.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
+    if ("missing" in seen)
+      return { fault: seen.missing === "nowhere" ? notFound(command.executable) : notExecutable(command.executable) };
     request = { ...request, path: seen.found };
   }
   const made = createCgroup(command.limits);
@@ -54,14 +60,27 @@ function requestFor(command: Command, options: StartOptions): LaunchRequest {
 
 type Spawned = Pick<Launched, "child" | "through" | "statusFile">;
 
-function climbDown(launcher: Launcher, request: LaunchRequest, options: StartOptions, environment: Record<string, string>): Spawned | { fault: CommandFault } {
+function climbDown(
+  launcher: Launcher,
+  request: LaunchRequest,
+  options: StartOptions,
+  environment: Record<string, string>,
+): Spawned | { fault: CommandFault } {
   for (;;) {
     const rung: Rung = isRaw(request) ? { kind: "plain" } : launcher.best();
     const invocation = invoke(rung, request, options, environment);
     if ("fault" in invocation) return invocation;
     const statusFile = invocation.reports ? openStatusFile() : null;
-    const outcome = trySpawn(invocation, request.command, environment, stdioFor(options, statusFile, request.level));
-    if ("child" in outcome && (outcome.child.pid !== undefined || rung.kind === "plain" || isExecutable(rung.words[0]!))) {
+    const outcome = trySpawn(
+      invocation,
+      request.command,
+      environmentFor(rung, environment),
+      stdioFor(options, statusFile, request.level),
+    );
+    if (
+      "child" in outcome &&
+      (outcome.child.pid !== undefined || rung.kind === "plain" || isExecutable(rung.words[0]!))
+    ) {
       return { child: outcome.child, through: invocation.through, statusFile };
     }
     if (statusFile !== null) closeSync(statusFile);
@@ -75,10 +94,17 @@ function climbDown(launcher: Launcher, request: LaunchRequest, options: StartOpt
 /** Built for another machine, or not allowed here: the launcher's fault and not the command's. */
 const launcherFaults = new Set(["ENOEXEC", "EACCES", "EPERM", "ENOENT", "EINVAL"]);
 
-function invoke(rung: Rung, request: LaunchRequest, options: StartOptions, environment: Record<string, string>): Invocation | { fault: CommandFault } {
+function invoke(
+  rung: Rung,
+  request: LaunchRequest,
+  options: StartOptions,
+  environment: Record<string, string>,
+): Invocation | { fault: CommandFault } {
   if (rung.kind === "plain") {
     if (request.level !== "pid" && request.level !== "sandbox") return invocationFor(rung, request);
-    return { fault: isolationMissing(request.level, "it needs Linux and Drover's launcher, or perl to run its substitute") };
+    return {
+      fault: isolationMissing(request.level, "it needs Linux and Drover's launcher, or perl to run its substitute"),
+    };
   }
   if (request.level !== "sandbox") return invocationFor(rung, request);
   const bwrap = findBwrap();
@@ -87,25 +113,32 @@ function invoke(rung: Rung, request: LaunchRequest, options: StartOptions, envir
     workingDirectory: request.command.workingDirectory ?? process.cwd(),
     tmp: environment["TMPDIR"] ?? "/tmp",
     writable: options.writable ?? [],
+    environment,
   });
 }
 
 /** Node throws for some refusals and emits an error for others; those thrown come back as their errno. */
-function trySpawn(invocation: Invocation, command: Command, environment: Record<string, string>, stdio: StdioOptions): { child: ChildProcess } | { errno: string } {
+function trySpawn(
+  invocation: Invocation,
+  command: Command,
+  environment: Readonly<Record<string, string>>,
+  stdio: StdioOptions,
+): { child: ChildProcess } | { errno: string } {
   const [file, ...words] = invocation.words;
   try {
     const child = spawn(file!, words, {
       env: environment,
       stdio,
       detached: invocation.through === "group",
-      ...(command.workingDirectory === undefined ? {} : { cwd: command.workingDirectory }),
-      ...(invocation.argv0 === undefined ? {} : { argv0: invocation.argv0 }),
+      cwd: command.workingDirectory,
+      argv0: invocation.argv0,
     });
     // the error event comes later, and also for a child that is given up here for the next rung
     if (child.pid === undefined) child.on("error", () => undefined);
     return { child };
   } catch (error) {
-    if (error instanceof Error && "code" in error && typeof error.code === "string" && "syscall" in error) return { errno: error.code };
+    if (error instanceof Error && "code" in error && typeof error.code === "string" && "syscall" in error)
+      return { errno: error.code };
     throw error;
   }
 }

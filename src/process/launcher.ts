@@ -1,4 +1,4 @@
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
 import { findExecutable } from "./lookup.ts";
 import { findNativeDirectory } from "./native-directory.ts";
@@ -31,6 +31,8 @@ export function createLauncher({ nativeDirectory, rungs = rungKinds }: LauncherO
   return {
     best() {
       left ??= findRungs(nativeDirectory === undefined ? findNativeDirectory() : nativeDirectory, rungs);
+      // perl itself would start without its script, and say so in the command's place
+      left = left.filter((rung) => rung.kind !== "perl" || existsSync(rung.words[1]!));
       return left[0] ?? { kind: "plain" };
     },
     drop(rung) {
@@ -39,16 +41,16 @@ export function createLauncher({ nativeDirectory, rungs = rungKinds }: LauncherO
   };
 }
 
-/** The first that can be used is enough to know: the others are looked at when it fails. */
 function findRungs(native: string | null, wanted: readonly RungKind[]): Rung[] {
   const rungs: Rung[] = [];
   if (process.platform !== "linux" || native === null) return rungs;
   const binary = join(native, "bin", `drover-init-linux-${process.arch}`);
   // also false for a file on a noexec mount
   if (wanted.includes("static") && isExecutable(binary)) rungs.push({ kind: "static", words: [binary] });
+  const script = join(native, "init.pl");
   if (wanted.includes("perl")) {
     const perl = findExecutable("perl", process.env["PATH"], "/");
-    if ("found" in perl) rungs.push({ kind: "perl", words: [perl.found, join(native, "init.pl")] });
+    if ("found" in perl) rungs.push({ kind: "perl", words: [perl.found, script] });
   }
   return rungs;
 }

@@ -20,14 +20,25 @@ export function findExecutable(name: string, path: string | undefined, workingDi
 }
 
 function judge(file: string): Lookup {
+  const mode = modeOf(file);
+  if (mode === null) return { missing: "nowhere" };
+  if (mode === "not a file" || (mode & 0o111) === 0) return { missing: "not_executable", where: file };
   try {
-    const stat = statSync(file, { throwIfNoEntry: false });
-    if (stat === undefined) return { missing: "nowhere" };
-    if (!stat.isFile() || (stat.mode & 0o111) === 0) return { missing: "not_executable", where: file };
     accessSync(file, constants.X_OK);
     return { found: file };
   } catch {
-    // a directory that may not be searched, a file of someone else: exec would be refused the same way
+    // someone else's: exec would be refused the same way
     return { missing: "not_executable", where: file };
+  }
+}
+
+/** null where there is nothing, or nothing we may see: a directory on PATH that may not be searched is passed over, as shells do. */
+function modeOf(file: string): number | "not a file" | null {
+  try {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat === undefined) return null;
+    return stat.isFile() ? stat.mode : "not a file";
+  } catch {
+    return null;
   }
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync, readFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as later } from "node:timers/promises";
@@ -76,15 +76,15 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   });
 
   it("ends the grace on SIGPWR and still says how the command itself ended", async () => {
-    const mark = newMark();
-    const launched = stage.launch(implementation, {
-      options,
-      command: shell(`(trap "" TERM; echo ready; exec sleep ${mark}) & exec sleep 3600`),
-    });
-    await says(launched, "ready");
+    const [mark, own] = [newMark(), newMark()];
+    const command = shell(`(trap "" TERM; exec sleep ${mark}) & exec sleep ${own}`);
+    const launched = stage.launch(implementation, { options, command });
+    await until("both run", () => marked(mark).length === 1 && marked(own).length === 1);
+    const [[deaf = 0], [first = 0]] = [marked(mark), marked(own)];
     launched.child.kill("SIGTERM");
-    await until("the deaf one is alone", () => marked(mark).length === 1);
-    await later(100);
+    // its parent is then the one who reaps, and who sleeps again once it has taken note
+    await until("the deaf one is alone", () => !existsSync(`/proc/${first}`));
+    await until("that is known", () => statusOf(Number(statusOf(deaf, "PPid")), "State").startsWith("S"));
     launched.child.kill("SIGPWR");
     const result = await launched.finished;
     expect(marked(mark)).toEqual([]);
@@ -172,7 +172,7 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
       stdin: "pipe",
       user: nobody,
     });
-    await until("it runs as root", () => marked(mark).some((pid) => ownerOf(pid) === 0));
+    await until("it runs as root", () => marked(mark).some((pid) => statusOf(pid, "Uid").startsWith("0\t")));
     launched.child.stdin?.end("go on\n");
     const result = await launched.finished;
     expect(result.lines).toEqual(["I group", "U 1", expect.stringMatching(/^S 0 0 /)]);
@@ -230,8 +230,8 @@ function setUid(program: string): string {
   return copy;
 }
 
-function ownerOf(pid: number): number {
-  return Number(/^Uid:\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+function statusOf(pid: number, field: string): string {
+  return new RegExp(`^${field}:\\t(.*)`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "";
 }
 
 function setUidWorks(): boolean {

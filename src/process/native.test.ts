@@ -84,6 +84,14 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(named.stdout.toString()).toMatch(/^my name\|-c\|.*\|-x\|--\|\|$/);
   });
 
+  it("leaves the command the user and group it was started as", async () => {
+    // not 65534, which is also what a user without a name in a namespace is shown as
+    const user = process.getuid?.() === 0 ? 54321 : undefined;
+    const asUser = user === undefined ? {} : { user };
+    const result = await run(implementation, { options, command: shell("id -u; id -g"), ...asUser });
+    expect(result.stdout.toString()).toBe(`${user ?? process.getuid?.()}\n${user ?? process.getgid?.()}\n`);
+  });
+
   it("passes 4 MB through stdin and stdout", async () => {
     const bytes = Buffer.alloc(4 << 20, "0123456789abcdef\n");
     const { child, finished } = stage.launch(implementation, { options, command: ["/bin/cat", "cat"], stdin: "pipe" });

@@ -19,7 +19,8 @@ export function findOrphans(executionIds: Iterable<string>): Orphan[] {
   for (const name of processNames()) {
     const executionId = executionOf(name);
     // not ourselves, where this Drover was started by a command that is now an orphan
-    if (executionId !== undefined && wanted.has(executionId) && Number(name) !== process.pid) orphans.push({ pid: Number(name), executionId });
+    if (executionId !== undefined && wanted.has(executionId) && Number(name) !== process.pid)
+      orphans.push({ pid: Number(name), executionId });
   }
   return orphans;
 }

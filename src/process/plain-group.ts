@@ -16,7 +16,8 @@ export async function killLeftoverGroup(leader: number): Promise<number> {
   const count = countGroup(leader);
   signalGroup(leader, "SIGKILL");
   // they die at once, but are seen until their new parent has reaped them, which some containers' pid 1 never does
-  for (let waited = 0; waited < 100 && isAlive(leader); waited += 1) await new Promise((resolve) => setTimeout(resolve, 2));
+  for (let waited = 0; waited < 100 && isAlive(leader); waited += 1)
+    await new Promise((resolve) => setTimeout(resolve, 2));
   return count;
 }
 

@@ -24,13 +24,30 @@ export async function probeHost(): Promise<HostReport> {
     ...(["none", "group", "pid", "sandbox"] as const).map((level) => tryIt(start, level)),
   ]);
   const [none, group, pid, sandbox] = levels.map(({ error }) => finding(error, isolationNext));
-  const limits = await Promise.all(Object.entries(smallLimits).map(async ([name, value]) => [name, await tryLimit(start, name, value)]));
+  const limits = await Promise.all(
+    Object.entries(smallLimits).map(async ([name, value]) => [name, await tryLimit(start, name, value)]),
+  );
   return {
     platform: `${process.platform}-${process.arch}`,
     launchers: {
-      static: fixed ? { works: true } : { works: false, why: launcherWhy(), next: "Reinstall Drover on a file system that allows programs; without it perl is used." },
-      perl: perl ? { works: true } : { works: false, why: "perl is not on PATH", next: "Install perl; it is needed only where the static launcher does not run." },
-      bwrap: findBwrap() === null ? { works: false, why: "bwrap is not on PATH", next: "Install the package bubblewrap for isolation sandbox." } : { works: true },
+      static: fixed
+        ? { works: true }
+        : {
+            works: false,
+            why: launcherWhy(),
+            next: "Reinstall Drover on a file system that allows programs; without it perl is used.",
+          },
+      perl: perl
+        ? { works: true }
+        : {
+            works: false,
+            why: "perl is not on PATH",
+            next: "Install perl; it is needed only where the static launcher does not run.",
+          },
+      bwrap:
+        findBwrap() === null
+          ? { works: false, why: "bwrap is not on PATH", next: "Install the package bubblewrap for isolation sandbox." }
+          : { works: true },
     },
     isolation: { none: none!, group: group!, pid: pid!, sandbox: sandbox! },
     auto: auto.isolation,
@@ -41,10 +58,17 @@ export async function probeHost(): Promise<HostReport> {
 
 const isolationNext =
   "For PID namespaces run as root, or allow them: sysctl kernel.unprivileged_userns_clone=1, in a container --security-opt seccomp=unconfined; for sandbox install bubblewrap too.";
-const limitNext = "Run as root, or under systemd with Delegate=yes; memory and processes need a cgroup with these controllers.";
+const limitNext =
+  "Run as root, or under systemd with Delegate=yes; memory and processes need a cgroup with these controllers.";
 
 /** More than a shell that does nothing needs. */
-const smallLimits: Required<Limits> = { cpuSeconds: 60, fileSizeBytes: 1 << 20, openFiles: 32, memoryBytes: 64 << 20, processes: 32 };
+const smallLimits: Required<Limits> = {
+  cpuSeconds: 60,
+  fileSizeBytes: 1 << 20,
+  openFiles: 32,
+  memoryBytes: 64 << 20,
+  processes: 32,
+};
 
 interface Trial {
   isolation: Isolation | null;
@@ -67,11 +91,17 @@ function finding(error: string | null, next: string): Finding {
 
 /** Only a launcher of ours can tell what a command used. */
 async function hasLauncher(start: StartCommand): Promise<boolean> {
-  const ended = await start({ executable: "/bin/sh", arguments: ["-c", ":"], timeoutMs: 10_000 }, { isolation: "group", output: "none" }, new AbortController().signal).result;
+  const ended = await start(
+    { executable: "/bin/sh", arguments: ["-c", ":"], timeoutMs: 10_000 },
+    { isolation: "group", output: "none" },
+    new AbortController().signal,
+  ).result;
   return ended.resources !== null;
 }
 
 function launcherWhy(): string {
   if (process.platform !== "linux") return "it is for Linux only";
-  return findNativeDirectory() === null ? "this installation lacks its native folder" : `there is none for ${process.arch} that runs here`;
+  return findNativeDirectory() === null
+    ? "this installation lacks its native folder"
+    : `there is none for ${process.arch} that runs here`;
 }

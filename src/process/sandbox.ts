@@ -1,6 +1,6 @@
 import { findExecutable } from "./lookup.ts";
 import type { Invocation, LaunchRequest } from "./invocation.ts";
-import { launcherOptions } from "./invocation.ts";
+import { bwrapEnvironmentFor, launcherOptions } from "./invocation.ts";
 import type { Rung } from "./launcher.ts";
 
 /** The second descriptor of the status file, for the launcher inside. */
@@ -11,6 +11,7 @@ export interface SandboxPlaces {
   /** Where the command is told to put temporary files. */
   tmp: string;
   writable: readonly string[];
+  environment: Readonly<Record<string, string>>;
 }
 
 export function findBwrap(): string | null {
@@ -23,11 +24,38 @@ export function findBwrap(): string | null {
  * read-only; our launcher again, inside, starts the command and reports exactly how it ended, which
  * bwrap only gives as 128 + n. Where the inner one reports nothing, bwrap failed.
  */
-export function sandboxInvocation(rung: Extract<Rung, { words: readonly string[] }>, bwrap: string, request: LaunchRequest, places: SandboxPlaces): Invocation {
+export function sandboxInvocation(
+  rung: Extract<Rung, { words: readonly string[] }>,
+  bwrap: string,
+  request: LaunchRequest,
+  places: SandboxPlaces,
+): Invocation {
   const outer = [...rung.words, ...launcherOptions(request, "pid"), "--", bwrap, "bwrap"];
   const terminal = request.onTerminal ? ["-t"] : [];
-  const inner = [...rung.words, "-f", String(innerStatusDescriptor), "-i", "group", ...terminal, "--", request.path, request.command.executable];
-  return { words: [...outer, ...bwrapOptions(places, request.onTerminal), "--", ...deafToStop, ...inner, ...(request.command.arguments ?? [])], through: "launcher", reports: true };
+  const inner = [
+    ...rung.words,
+    "-f",
+    String(innerStatusDescriptor),
+    "-i",
+    "group",
+    ...terminal,
+    "--",
+    request.path,
+    request.command.executable,
+  ];
+  return {
+    words: [
+      ...outer,
+      ...bwrapOptions(places, request.onTerminal),
+      ...bwrapEnvironmentFor(rung, places.environment),
+      "--",
+      ...deafToStop,
+      ...inner,
+      ...(request.command.arguments ?? []),
+    ],
+    through: "launcher",
+    reports: true,
+  };
 }
 
 /**
@@ -43,7 +71,8 @@ function bwrapOptions({ workingDirectory, tmp, writable }: SandboxPlaces, onTerm
   words.push("--chdir", workingDirectory);
   // away from Drover's terminal, lest the command types into it
   if (!onTerminal) words.push("--new-session");
-  if (process.getuid?.() === 0) words.push("--cap-drop", "ALL", ...rootMayStill.flatMap((capability) => ["--cap-add", capability]));
+  if (process.getuid?.() === 0)
+    words.push("--cap-drop", "ALL", ...rootMayStill.flatMap((capability) => ["--cap-add", capability]));
   return words;
 }
 

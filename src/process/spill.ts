@@ -1,4 +1,4 @@
-import { closeSync, openSync, write } from "node:fs";
+import { closeSync, openSync, rmSync, write } from "node:fs";
 import type { Redactor } from "../model/process.ts";
 
 /** A file that takes a whole stream, redacted, while it comes. */
@@ -6,6 +6,8 @@ export interface Spill {
   /** Resolves once there is room for more. Rejects where the file cannot be written. */
   push(chunk: Uint8Array): Promise<void>;
   end(): Promise<void>;
+  /** Instead of `end`, before anything was pushed: as if it had never been opened. */
+  discard(): void;
   readonly path: string;
 }
 
@@ -30,11 +32,15 @@ export function openSpill(path: string, redactor: Redactor | undefined): Spill {
         closeSync(file);
       }
     },
+    discard() {
+      closeSync(file);
+      rmSync(path);
+    },
   };
 }
 
 async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     at += await new Promise<number>((resolve, reject) => {
       write(file, bytes, at, bytes.length - at, null, (error, written) => (error ? reject(error) : resolve(written)));
     });

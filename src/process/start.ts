@@ -1,15 +1,11 @@
-import type { ChildProcess } from "node:child_process";
-import type { Command, CommandFault, Ended, Running, StartCommand, StartOptions } from "../model/process.ts";
-import { stopReasons, type StopReason } from "../model/states.ts";
+import type { CommandFault, Ended, Running, StartCommand } from "../model/process.ts";
+import type { StopReason } from "../model/states.ts";
 import { checkCommand, checkVariables } from "./check.ts";
-import { endHeldPipes } from "./drain.ts";
 import { buildEnvironment } from "./environment.ts";
 import { stoppedBy } from "./faults.ts";
-import { judgeEnd } from "./judge.ts";
+import { launch } from "./launch.ts";
 import { createLauncher, type LauncherOptions } from "./launcher.ts";
-import { launch, type Launched } from "./launch.ts";
-import { killLeftoverGroup, signalGroup } from "./plain-group.ts";
-import { afterMs } from "./timer.ts";
+import { reasonOf, supervise } from "./supervise.ts";
 
 /** Remembers which launcher runs on this host, and nothing else. */
 export function createStart(launcherOptions: LauncherOptions = {}): StartCommand {
@@ -38,127 +34,24 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
 let shared: StartCommand | undefined;
 export const start: StartCommand = (command, options, signal) => (shared ??= createStart())(command, options, signal);
 
-interface Context {
-  command: Command;
-  options: StartOptions;
-  signal: AbortSignal;
-  startTime: Date;
-  withheld: readonly string[];
-  path: string | undefined;
+function neverStarted(fault: CommandFault, withheld: readonly string[], stopped: StopReason | null): Running {
+  const result = Promise.resolve({ ...endedBeforeStart(fault), stopped });
+  return { pid: undefined, withheld, stdin: null, stdout: null, stderr: null, kill: () => Promise.resolve(), result };
 }
 
-/** From the spawn to the one result: exit, timeout and cancel race here and nowhere else. */
-function supervise(launched: Launched, { command, options, signal, startTime, withheld, path }: Context): Running {
-  const { child, through } = launched;
-  const startedAt = performance.now();
-  const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
-  let stopped: StopReason | null = null;
-  let exited = false;
-  let cancelTimeout: (() => void) | undefined;
-  let cancelGrace: (() => void) | undefined;
-  let stopDraining: (() => void) | undefined;
-
-  const result = new Promise<Ended>((resolve) => {
-    let settling = false;
-    let leftovers: Promise<number> | number = 0;
-    let endTime = startTime;
-    let durationMs = 0;
-    let exit: { code: number | null; signal: NodeJS.Signals | null } = { code: null, signal: null };
-    const settle = async (spawnError: string | null): Promise<void> => {
-      if (settling) return;
-      settling = true;
-      cancelAll();
-      resolve(judgeEnd({ launched, command, path, exit, spawnError, stopped, startTime, endTime, durationMs, leftovers: await leftovers }));
-      await launched.cgroup?.remove();
-    };
-    const noteEnd = (): void => {
-      endTime = new Date();
-      durationMs = performance.now() - startedAt;
-    };
-    child.once("error", (error: NodeJS.ErrnoException) => {
-      // errors of a child that runs (a signal it could not be sent) are not about its end
-      if (child.pid !== undefined) return;
-      noteEnd();
-      void settle(error.code ?? "EIO");
-    });
-    child.once("exit", (code, exitSignal) => {
-      exited = true;
-      exit = { code, signal: exitSignal };
-      noteEnd();
-      cancelTimeout?.();
-      cancelGrace?.();
-      if (through === "group" && options.leftovers !== "keep") leftovers = killLeftoverGroup(child.pid!);
-      stopDraining = endHeldPipes(pipes, options.drainMs ?? 200, () => stopped !== null, () => void settle(null));
-    });
-    child.once("close", () => void settle(null));
-  });
-
-  const kill = async (reason: StopReason): Promise<void> => {
-    if (stopped === null && !exited && child.pid !== undefined) {
-      stopped = reason;
-      sendStop(child, through);
-      cancelGrace = afterMs(options.graceMs ?? 2000, () => sendKill(child, through));
-    }
-    await result;
-  };
-  const onAbort = (): void => void kill(reasonOf(signal));
-  const cancelAll = (): void => {
-    signal.removeEventListener("abort", onAbort);
-    cancelTimeout?.();
-    cancelGrace?.();
-    stopDraining?.();
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (command.timeoutMs !== undefined) {
-    // an exit that waits in the event loop behind this timer goes first
-    cancelTimeout = afterMs(command.timeoutMs, () => setImmediate(() => void kill("timeout")));
-  }
-  feedStdin(child, options.stdin);
-  return { pid: child.pid, withheld, stdin: options.stdin === "pipe" ? child.stdin : null, stdout: child.stdout, stderr: child.stderr, kill, result };
-}
-
-function sendStop(child: ChildProcess, through: Launched["through"]): void {
-  send(child, through, "SIGTERM");
-}
-
-/** The launcher is not killed itself: at SIGPWR it kills everything below it, and ends when nothing is left. */
-function sendKill(child: ChildProcess, through: Launched["through"]): void {
-  send(child, through, through === "launcher" ? "SIGPWR" : "SIGKILL");
-}
-
-/** With SIGCONT, as one that was stopped sees its signals only when it goes on. */
-function send(child: ChildProcess, through: Launched["through"], signal: NodeJS.Signals): void {
-  for (const each of [signal, "SIGCONT"] as const) {
-    if (through === "group") signalGroup(child.pid!, each);
-    else child.kill(each);
-  }
-}
-
-function feedStdin(child: ChildProcess, stdin: StartOptions["stdin"]): void {
-  if (child.stdin === null) return;
-  // a command may end or close its stdin without reading all of it; how it ended tells whether that was a fault
-  child.stdin.on("error", () => undefined);
-  if (stdin !== "pipe") child.stdin.end(stdin);
-}
-
-/** Anything but a StopReason was an abort by the caller's own means. */
-function reasonOf(signal: AbortSignal): StopReason {
-  return stopReasons.find((reason) => reason === signal.reason) ?? "user";
-}
-
-function neverStarted(error: CommandFault, withheld: readonly string[], stopped: StopReason | null): Running {
+/** The end of what never was. */
+export function endedBeforeStart(fault: CommandFault): Ended {
   const now = new Date();
-  const ended: Ended = {
+  return {
     exitCode: null,
     signal: null,
-    stopped,
+    stopped: null,
     startTime: now,
     endTime: now,
     durationMs: 0,
     isolation: null,
     leftovers: 0,
     resources: null,
-    error,
+    error: fault,
   };
-  return { pid: undefined, withheld, stdin: null, stdout: null, stderr: null, kill: () => Promise.resolve(), result: Promise.resolve(ended) };
 }

@@ -10,6 +10,8 @@ export interface LauncherStatus {
   failure: { step: string; errno: number } | null;
   /** How many launchers told of an end. */
   ends: number;
+  /** How many processes refused to be killed: set-uid programs, at level group. */
+  unkillable: number;
 }
 
 // Linux: O_TMPFILE is its own bit together with O_DIRECTORY, whose value differs between architectures.
@@ -41,7 +43,7 @@ export function openStatusFile(): number | null {
 
 /** Reads what is there and closes the file. */
 export function takeStatus(file: number | null): LauncherStatus {
-  if (file === null) return parseStatus("");
+  if (file === null) return { levels: [], end: null, failure: null, ends: 0, unkillable: 0 };
   const buffer = Buffer.allocUnsafe(1024);
   const length = readSync(file, buffer, 0, buffer.length, 0);
   closeSync(file);
@@ -50,11 +52,12 @@ export function takeStatus(file: number | null): LauncherStatus {
 
 /** In a sandbox an inner launcher, nearer to the command, reports into the same file before the outer one: the first end counts. */
 export function parseStatus(text: string): LauncherStatus {
-  const status: LauncherStatus = { levels: [], end: null, failure: null, ends: 0 };
+  const status: LauncherStatus = { levels: [], end: null, failure: null, ends: 0, unkillable: 0 };
   for (const line of text.split("\n")) {
     const [kind, first = "", ...rest] = line.split(" ");
     if (kind === "I") status.levels.push(first);
     if (kind === "E") status.failure ??= { step: first, errno: Number(rest[0]) };
+    if (kind === "U") status.unkillable += Number(first);
     if (kind === "S") {
       const [leftovers = 0, user = 0, system = 0, maxRssKb = 0] = rest.map(Number);
       status.ends += 1;

@@ -1,15 +1,15 @@
 import { HostError } from "../model/errors.ts";
-import type { Op, OpResult } from "../model/store.ts";
+import type { Op, StoreResult } from "../model/store.ts";
 import type { AuditEntry } from "./audit/chain.ts";
 import type { ChainHead } from "./audit/head.ts";
-import { applyOp } from "./ops/apply-op.ts";
+import type { Changed, Transaction } from "./transaction.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { hostFault, isBusy, stillLocked } from "./sqlite/faults.ts";
 import { randomDelayMs } from "./sqlite/patience.ts";
 import { rollBack } from "./write-lock.ts";
 
 export interface GroupCommit {
-  apply(ops: readonly Op[]): Promise<OpResult[]>;
+  apply(ops: readonly Op[]): Promise<StoreResult[]>;
   /** Resolves once nothing waits any more. */
   idle(): Promise<void>;
 }
@@ -17,17 +17,24 @@ export interface GroupCommit {
 interface Options {
   connection: Connection;
   waitMs: number;
+  now(): Date;
+  applyOp(tx: Transaction, op: Op): StoreResult;
   /** Seals the entries into the chain, inside the transaction. */
   audit(entries: readonly AuditEntry[]): ChainHead;
   /** After the commit, in the order of commits. */
   committed(head: ChainHead): void;
+  /** After the commit too. */
+  changed(changed: Changed): void;
 }
 
 interface Caller {
   ops: readonly Op[];
-  resolve(results: OpResult[]): void;
+  resolve(results: StoreResult[]): void;
   reject(fault: unknown): void;
 }
+
+/** Commits after which a process is taken to stay, and its WAL may grow: see sqlite/open-connection.ts. */
+const commitsOfOneThatStays = 50;
 
 /** Transactions one turn of the event loop may hold before callers are gathered until its end. */
 const promptPerTurn = 2;
@@ -45,6 +52,7 @@ export function groupCommit(options: Options): GroupCommit {
   let scheduled = false;
   let gathers = false;
   let promptThisTurn = 0;
+  let commits = 0;
 
   return {
     apply(ops) {
@@ -101,18 +109,23 @@ export function groupCommit(options: Options): GroupCommit {
 
   /** Inside a transaction that has begun. */
   function commit(callers: Caller[]): void {
+    const changed = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
     try {
       const entries: AuditEntry[] = [];
-      const tx = { sql: connection.sql, audit: entries };
-      const results = callers.map((caller) => caller.ops.map((op) => applyOp(tx, op)));
+      const tx = { sql: connection.sql, now: options.now(), audit: entries, changed };
+      const results = callers.map((caller) => caller.ops.map((op) => options.applyOp(tx, op)));
       const head = entries.length === 0 ? null : options.audit(entries);
       connection.sql("commit").run();
+      commits += 1;
+      if (commits === commitsOfOneThatStays) connection.exec("pragma wal_autocheckpoint = 1000");
       if (head !== null) options.committed(head);
       callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
     } catch (fault) {
       rollBack(connection);
       failOf(callers, fault);
+      return;
     }
+    options.changed(changed);
   }
 
   /** What the host cannot do fails for all; anything else is the fault of one caller, found by asking each alone. */

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { BugError } from "../model/errors.ts";
 import type { Redactor } from "../model/process.ts";
-import type { Op, OpResult, Reads, Store } from "../model/store.ts";
+import type { Op, Reads, ResultOf, Store } from "../model/store.ts";
+import { openChanges, type Changes } from "./changes.ts";
 import { readEvents, readFeed } from "./reads/events.ts";
 import { readExecution, readExecutions } from "./reads/executions.ts";
 import { readRun, readRuns } from "./reads/runs.ts";
@@ -30,6 +31,8 @@ export interface SqliteStore extends Store {
   readonly connection: Connection;
   readonly lockWaitMs: number;
   readonly now: () => Date;
+  /** Looks whether another process has written, and tells the listeners of `changes` if so. */
+  lookForForeign(): void;
 }
 
 export const defaultLockWaitMs = 5000;
@@ -40,7 +43,9 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   if (options.createIfMissing && !existsSync(file)) createStateDirectory(directory);
   const connection = await openConnection(file, mode, lockWaitMs);
   try {
-    const writer = mode === "read" ? null : await openWriter({ directory, connection, waitMs: lockWaitMs, now });
+    const { listen, publish, lookForForeign }: Changes = openChanges(connection);
+    const writer =
+      mode === "read" ? null : await openWriter({ directory, connection, waitMs: lockWaitMs, now, changed: publish });
     return {
       directory,
       connection,
@@ -48,6 +53,8 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       now,
       apply: (ops) => apply(writer, redactor === undefined ? ops : redactor.value(ops)),
       read: readsOf(connection, lockWaitMs),
+      changes: listen,
+      lookForForeign,
       async close() {
         await writer?.close();
         connection.close();
@@ -59,14 +66,16 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   }
 }
 
-async function apply<const T extends readonly Op[]>(writer: Writer | null, ops: T): Promise<{ [K in keyof T]: OpResult }> {
+async function apply<const T extends readonly Op[]>(writer: Writer | null, ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }> {
   if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
   // One result per operation, in their order: the array has the shape of T.
-  return (await writer.apply(ops)) as { [K in keyof T]: OpResult };
+  return (await writer.apply(ops)) as { [K in keyof T]: ResultOf<T[K]> };
 }
 
 /** A reader is refused while another process repairs the WAL of one that died, and asks again. */
 function readsOf(connection: Connection, waitMs: number): Reads {
+  // A cold `exec` never needs these, and does not load them.
+  const other = () => import("./reads/other.ts");
   return {
     run: (run_id) => reading(() => readRun(connection, run_id)),
     runs: (filter, page) => reading(() => readRuns(connection, filter, page)),
@@ -74,7 +83,23 @@ function readsOf(connection: Connection, waitMs: number): Reads {
     feed: (after, limit) => reading(() => readFeed(connection, after, limit)),
     execution: (execution_id) => reading(() => readExecution(connection, execution_id)),
     executions: (filter, page) => reading(() => readExecutions(connection, filter, page)),
+    runner: (runner_id) => later(({ readRunner }) => readRunner(connection, runner_id)),
+    runners: () => later(({ readRunners }) => readRunners(connection)),
+    agents: (name) => later(({ readAgents }) => readAgents(connection, name)),
+    open_runs: () => later(({ readOpenRuns }) => readOpenRuns(connection)),
+    has_work: (runner_id) => later(({ readHasWork }) => readHasWork(connection, runner_id)),
+    why: (run_id) => later(({ readWhy }) => readWhy(connection, run_id)),
+    agent_of: (run_id) => later(({ readAgentOf }) => readAgentOf(connection, run_id)),
+    session: (session_id) => later(({ readSession }) => readSession(connection, session_id)),
+    sessions: (filter, page) => later(({ readSessions }) => readSessions(connection, filter, page)),
+    token: (hash) => later(({ readToken }) => readToken(connection, hash)),
+    tokens: (page) => later(({ readTokens }) => readTokens(connection, page)),
   };
+
+  async function later<T>(read: (reads: Awaited<ReturnType<typeof other>>) => T): Promise<T> {
+    const reads = await other();
+    return reading(() => read(reads));
+  }
 
   async function reading<T>(read: () => T): Promise<T> {
     try {

@@ -29,7 +29,7 @@ const deleteRun = `delete from runs where run_no = ?`;
 export async function pruneRuns(store: SqliteStore, before: Date): Promise<{ runs: number }> {
   const { connection, lockWaitMs } = store;
   let runs = 0;
-  for (let after = ""; ; ) {
+  for (let after = ""; ;) {
     const old = await patiently(() => oldRuns(connection, before, after), connection.file, lockWaitMs);
     after = old.at(-1)?.run_id ?? after;
     if (old.length === 0) return { runs };

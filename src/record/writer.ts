@@ -1,9 +1,13 @@
+import type { Op } from "../model/store.ts";
 import { appendToChain, chainEnd } from "./audit/chain.ts";
 import { openHead, type ChainHead, type HeadFile } from "./audit/head.ts";
 import { hmacWith } from "./audit/hmac.ts";
 import { missingKey, readKey } from "./audit/key.ts";
 import { groupCommit, type GroupCommit } from "./group-commit.ts";
+import { applyOp } from "./ops/apply-op.ts";
+import type { ApplyOther } from "./ops/apply-other.ts";
 import type { Connection } from "./sqlite/connection.ts";
+import type { Changed } from "./transaction.ts";
 
 export interface Writer extends GroupCommit {
   close(): Promise<void>;
@@ -14,25 +18,39 @@ interface WriterOptions {
   connection: Connection;
   waitMs: number;
   now: () => Date;
+  changed(changed: Changed): void;
 }
 
 /** Everything that writes goes through here, so that nothing is stored without its place in the chain. */
-export async function openWriter({ directory, connection, waitMs, now }: WriterOptions): Promise<Writer> {
+export async function openWriter({ directory, connection, waitMs, now, changed }: WriterOptions): Promise<Writer> {
   const mac = hmacWith(readKey(directory) ?? (await firstKey(directory, connection)));
   const head = openHead(directory);
+  let other: ApplyOther | null = null;
   const commits = groupCommit({
     connection,
     waitMs,
+    now,
+    applyOp: (tx, op) => applyOp(tx, op, other),
+    changed,
     audit: (entries) => appendToChain(connection, mac, entries, now().toISOString()),
     committed: (reached) => advance(head, reached),
   });
   return {
-    ...commits,
+    idle: commits.idle,
+    async apply(ops) {
+      // A cold `exec` never needs these, and does not load them.
+      if (other === null && ops.some((op) => !isRunOp(op))) other = (await import("./ops/apply-other.ts")).applyOther;
+      return commits.apply(ops);
+    },
     async close() {
       await commits.idle();
       head.close();
     },
   };
+}
+
+function isRunOp({ op }: Op): boolean {
+  return op === "create_run" || op === "append_events" || op === "finish_run";
 }
 
 async function firstKey(directory: string, connection: Connection): Promise<Uint8Array> {

@@ -1,6 +1,6 @@
 import { byteClass, failed, latin1, markOf, more, readRun, undecidedAtEnd, visibleExcept } from "./matcher.ts";
 import type { Matcher, Verdict, View } from "./matcher.ts";
-import { isStrong, isTelling } from "./strong.ts";
+import { isStrong, tellingWord } from "./strong.ts";
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 const nameEnd = byteClass("A-Za-z0-9_-");
@@ -13,21 +13,20 @@ const longestName = 64;
 /** `password=…`, `"api_key": "…"`, `--token …`, `Authorization: Scheme …`: what follows a telling name. */
 export const assignmentMatcher: Matcher = {
   anchors: () => anchors,
-  startsAtAnchor: false,
+  startsInAnchor: false,
   match(text, at) {
-    const nameStart = startOfName(text, at);
     const behindName = readRun(text, at, nameEnd, 1, longestName);
     if (behindName < 0) return undecidedAtEnd(text, behindName);
-    const name = latin1(text.bytes, nameStart, behindName);
-    const header = /authorization$/i.test(name);
-    if (!header && !isTelling(name)) return undefined;
-    const behindSign = readSign(text, behindName, name.startsWith("-"));
+    const name = latin1(text.bytes, startOfName(text, at), behindName);
+    const behindSign = readSign(text, behindName, name.includes("--"));
     if (behindSign < 0) return undecidedAtEnd(text, behindSign);
+    const word = tellingWord(name);
+    if (word === undefined) return undefined;
     const behindQuote = readQuote(text, behindSign);
     if (behindQuote < 0) return undecidedAtEnd(text, behindQuote);
-    const start = header ? readScheme(text, behindQuote) : behindQuote;
+    const start = word === "authorization" ? readScheme(text, behindQuote) : behindQuote;
     if (start < 0) return start === more ? { undecidedFrom: behindQuote } : undefined;
-    return readValue(text, start, behindQuote > behindSign, name);
+    return readValue(text, start, behindQuote > behindSign, word);
   },
 };
 
@@ -75,9 +74,9 @@ function readScheme(text: View, at: number): number {
   return blank === failed ? at : blank;
 }
 
-function readValue(text: View, start: number, quoted: boolean, name: string): Verdict {
+function readValue(text: View, start: number, quoted: boolean, word: string): Verdict {
   const end = readRun(text, start, quoted ? quotedValue : bareValue, 6, 4096);
   if (end === more) return { undecidedFrom: start };
   if (end === failed || !isStrong(latin1(text.bytes, start, end))) return undefined;
-  return { start, end, mark: markOf(name.replace(/^[-_.]+/, "")), rank: 2 };
+  return { start, end, mark: markOf(word), rank: 2 };
 }

@@ -8,16 +8,33 @@ export interface Needle {
   unit(at: number): readonly string[];
   /** Line ends may stand between units: `base64` and `xxd` break lines. */
   wraps: boolean;
+  /** The first four bytes in every way they are written, where that is easily said. */
+  beginnings?: string[];
   /** Bits of the last byte that spill into one more base64 character: its value must start with them. */
   spill?: { bits: number; value: number };
 }
 
+/** Nothing is written out before it is compared: most needles are never looked at beyond their beginning. */
 export function needlesOf(value: string): Needle[] {
-  const points = Array.from(value);
   const bytes = Buffer.from(value, "utf8");
-  const needles = [rawNeedle(bytes), listNeedle(points, jsonUnit), urlNeedle(bytes), hexNeedle(bytes)];
-  if (/["\\\p{Cc}]/u.test(value)) needles.push(listNeedle(points, nestedJsonUnit));
-  for (const skipped of [0, 1, 2]) {
+  const points = Array.from(value);
+  const needles: Needle[] = [
+    { length: bytes.length, unit: (at) => [String.fromCharCode(bytes[at]!)], wraps: false },
+    { length: points.length, unit: (at) => jsonUnit(points[at]!), wraps: false },
+    { length: bytes.length, unit: (at) => urlUnit(bytes[at]!), wraps: false },
+    { length: bytes.length * 2, unit: (at) => hexUnit(bytes, at), wraps: true },
+  ];
+  if (/^[A-Za-z0-9]{4}/.test(value)) {
+    const start = value.slice(0, 4);
+    needles[0]!.beginnings = [start];
+    needles[1]!.beginnings = [start, "\\u00"];
+    const [lower, upper] = urlUnit(bytes[0]!);
+    needles[2]!.beginnings = [start, `${lower}%`, `${upper}%`];
+  }
+  if (points.some(mustEscape)) {
+    needles.push({ length: points.length, unit: (at) => nestedJsonUnit(points[at]!), wraps: false });
+  }
+  for (let skipped = 0; skipped < 3; skipped++) {
     const needle = base64Needle(bytes, skipped);
     if (needle.length >= shortestBase64) needles.push(needle);
   }
@@ -27,20 +44,11 @@ export function needlesOf(value: string): Needle[] {
 /** Below this, base64 of something else would be taken for it. */
 const shortestBase64 = 6;
 
-function rawNeedle(bytes: Buffer): Needle {
-  return { length: bytes.length, unit: (at) => [String.fromCharCode(bytes[at]!)], wraps: false };
-}
-
-function listNeedle(points: readonly string[], unit: (point: string) => string[]): Needle {
-  return { length: points.length, unit: (at) => unit(points[at]!), wraps: false };
-}
-
 function jsonUnit(point: string): string[] {
-  const lower = unicodeEscape(point);
-  const escaped = [lower, lower.replace(/[a-f]/g, upperCase)];
+  const escaped = [unicodeEscape(point), unicodeEscape(point, true)];
   const short = shortEscapes[point];
   if (short !== undefined) escaped.push(short);
-  if (!mustEscape.test(point)) escaped.push(Buffer.from(point, "utf8").toString("latin1"));
+  if (!mustEscape(point)) escaped.push(point < "\x80" ? point : Buffer.from(point, "utf8").toString("latin1"));
   return escaped;
 }
 
@@ -49,7 +57,10 @@ function nestedJsonUnit(point: string): string[] {
   return jsonUnit(point).map((written) => written.replace(/["\\]/g, "\\$&"));
 }
 
-const mustEscape = /["\\\p{Cc}]/u;
+function mustEscape(point: string): boolean {
+  return point < " " || point === '"' || point === "\\";
+}
+
 const shortEscapes: Record<string, string> = {
   '"': '\\"',
   "\\": "\\\\",
@@ -61,14 +72,13 @@ const shortEscapes: Record<string, string> = {
   "\f": "\\f",
 };
 
-function unicodeEscape(point: string): string {
+function unicodeEscape(point: string, capitals = false): string {
   let written = "";
-  for (let i = 0; i < point.length; i++) written += `\\u${point.charCodeAt(i).toString(16).padStart(4, "0")}`;
+  for (let i = 0; i < point.length; i++) {
+    const digits = point.charCodeAt(i).toString(16).padStart(4, "0");
+    written += `\\u${capitals ? digits.toUpperCase() : digits}`;
+  }
   return written;
-}
-
-function urlNeedle(bytes: Buffer): Needle {
-  return { length: bytes.length, unit: (at) => urlUnit(bytes[at]!), wraps: false };
 }
 
 function urlUnit(byte: number): string[] {
@@ -79,25 +89,24 @@ function urlUnit(byte: number): string[] {
   return written;
 }
 
-function hexNeedle(bytes: Buffer): Needle {
-  const digits = bytes.toString("hex");
-  return { length: digits.length, unit: (at) => bothCases(digits[at]!), wraps: true };
-}
-
-function bothCases(digit: string): string[] {
-  return digit >= "a" ? [digit, digit.toUpperCase()] : [digit];
+function hexUnit(bytes: Buffer, at: number): string[] {
+  const digit = at % 2 === 0 ? bytes[at >> 1]! >> 4 : bytes[at >> 1]! & 15;
+  const written = digit.toString(16);
+  return digit > 9 ? [written, written.toUpperCase()] : [written];
 }
 
 /** Base64 of the bytes behind `skipped` others, as far as these bytes alone decide it. */
 function base64Needle(bytes: Buffer, skipped: number): Needle {
-  const padded = Buffer.concat([Buffer.alloc(skipped), bytes]);
   const first = Math.ceil((skipped * 8) / 6);
-  const whole = Math.floor((padded.length * 8) / 6);
-  const written = padded.toString("base64");
-  const digits = written.slice(first, whole);
-  const needle: Needle = { length: digits.length, unit: (at) => base64Unit(digits[at]!), wraps: true };
-  const bits = (padded.length * 8) % 6;
-  if (bits > 0) needle.spill = { bits, value: base64Value(written.charCodeAt(whole)) >> (6 - bits) };
+  const bits = (skipped + bytes.length) * 8;
+  const digit = (at: number): number => {
+    const bit = (first + at) * 6 - skipped * 8;
+    const twoBytes = (bytes[bit >> 3]! << 8) | (bytes[(bit >> 3) + 1] ?? 0);
+    return (twoBytes >> (10 - (bit & 7))) & 63;
+  };
+  const length = Math.floor(bits / 6) - first;
+  const needle: Needle = { length, unit: (at) => base64Unit(base64Digits[digit(at)]!), wraps: true };
+  if (bits % 6 > 0) needle.spill = { bits: bits % 6, value: digit(length) >> (6 - (bits % 6)) };
   return needle;
 }
 
@@ -114,7 +123,3 @@ export function base64Value(code: number): number {
 }
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
-
-function upperCase(letters: string): string {
-  return letters.toUpperCase();
-}

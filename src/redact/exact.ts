@@ -5,11 +5,17 @@ import { failed, markOf, more, readLiteral, type Matcher, type View } from "./ma
 export function exactMatchers(name: string, value: string): Matcher[] {
   const mark = markOf(name);
   const matchers: Matcher[] = [];
-  for (const needle of needlesOf(value)) {
+  for (const needle of needlesOf(value).map(remembering)) {
     matchers.push(needleMatcher(needle, mark));
     if (needle.wraps && needle.length >= longEnoughToWrap) matchers.push(needleMatcher(withoutFirst(needle), mark));
   }
   return matchers;
+}
+
+/** Units are written out once, when they are first compared. */
+function remembering(needle: Needle): Needle {
+  const units: (readonly string[])[] = [];
+  return { ...needle, unit: (at) => (units[at] ??= needle.unit(at)) };
 }
 
 /** A line end within the first four digits hides them from the search, not the rest. */
@@ -22,7 +28,7 @@ const longEnoughToWrap = 16;
 function needleMatcher(needle: Needle, mark: string): Matcher {
   return {
     anchors: () => beginningsOf(needle),
-    startsAtAnchor: true,
+    startsInAnchor: true,
     match(text, at) {
       const end = readNeedle(text, at, needle);
       if (end === more) return { undecidedFrom: at };
@@ -33,6 +39,7 @@ function needleMatcher(needle: Needle, mark: string): Matcher {
 
 /** How the first four bytes are written: letters and digits as they are, or everything escaped. */
 function beginningsOf(needle: Needle): string[] {
+  if (needle.beginnings !== undefined) return needle.beginnings;
   const found: string[] = [];
   addBeginnings(found, needle, "", 0, false);
   if (needle.unit(0).some((written) => written.length > 1)) addBeginnings(found, needle, "", 0, true);
@@ -58,7 +65,9 @@ function addBeginnings(found: string[], needle: Needle, written: string, at: num
 }
 
 function isLetterOrDigit(written: string): boolean {
-  return written.length === 1 && /[A-Za-z0-9]/.test(written);
+  if (written.length !== 1) return false;
+  const code = written.charCodeAt(0) | 0x20;
+  return (code >= 0x61 && code <= 0x7a) || (written >= "0" && written <= "9");
 }
 
 /** Also as JSON writes them. */
@@ -81,7 +90,10 @@ function readWrapped(text: View, at: number, unit: readonly string[]): number {
 
 function readOneOf(text: View, at: number, literals: readonly string[]): number {
   let undecided = false;
+  const first = text.bytes[at];
   for (const literal of literals) {
+    if (first !== undefined && first !== literal.charCodeAt(0)) continue;
+    if (literal.length === 1 && first !== undefined) return at + 1;
     const end = readLiteral(text, at, literal);
     if (end >= 0) return end;
     if (end === more) undecided = true;

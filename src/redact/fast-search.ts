@@ -1,107 +1,120 @@
 /**
  * Where in a long text may an anchor stand? For each place, four bytes are hashed and looked up. In
- * JavaScript this costs about as much as reading the text from a pipe; as WebAssembly, half of that. The
+ * JavaScript this costs more than reading the text from a pipe; as WebAssembly, about half of that. The
  * function is a few instructions, so it is written out here instead of being compiled from another language.
  */
 export type FastSearch = (bytes: Uint8Array, found: (at: number) => boolean) => void;
 
-/** How many places are looked at together: an answer means one of that many. */
-export const placesAtOnce = 8;
-
 const hashBits = 17;
 export const hashCount = 1 << hashBits;
 const multiplier = 0x9e3779b1 | 0;
+const secondMultiplier = 0x85ebca6b | 0;
 
 export function hashOf(key: number): number {
   return Math.imul(key, multiplier) >>> (32 - hashBits);
 }
 
-/** `found` is asked with every place where one may stand, until it returns false. */
-export function compileFastSearch(hashes: Uint8Array): FastSearch {
-  const { memory, next } = instantiate();
-  memory.set(hashes, 0);
+function secondHashOf(key: number): number {
+  return Math.imul(key, secondMultiplier) >>> (32 - hashBits);
+}
+
+/** `found` is asked with every place where one of the keys may stand, in order, until it returns false. */
+export function compileFastSearch(keys: Iterable<number>): FastSearch {
+  const { memory, collect } = instantiate();
+  for (const key of keys) {
+    memory[hashOf(key)] = 1;
+    memory[hashCount + secondHashOf(key)] = 1;
+  }
+  const places = new Int32Array(memory.buffer, placesStart);
   return (bytes, found) => {
     // Pieces overlap by three bytes, so that every place is the first of four once.
     for (let from = 0; from + 4 <= bytes.length; from += pieceSize) {
       const piece = bytes.subarray(from, from + pieceSize + 3);
-      memory.set(piece, hashCount);
-      memory.fill(0, hashCount + piece.length, hashCount + piece.length + placesAtOnce + 3);
-      const places = piece.length - 3;
-      for (let at = next(0, places); at < places; at = next(at + placesAtOnce, places)) {
-        if (!found(from + at)) return;
+      memory.set(piece, textStart);
+      const end = piece.length - 3;
+      const count = collect(0, end, 0) / 4;
+      for (let i = 0; i < count; i++) {
+        // The last few may lie behind the piece, where an older one still stands.
+        if (places[i]! < end && !found(from + places[i]!)) return;
       }
     }
   };
 }
 
 const pieceSize = 65_536;
+/** How many places are looked at together. */
+const placesAtOnce = 8;
+// Memory: the hashes, the second hashes, the piece of text, the places found in it.
+const textStart = 2 * hashCount;
+const placesStart = textStart + pieceSize + 64;
+const pages = Math.ceil((placesStart + 4 * (pieceSize + placesAtOnce)) / 65_536);
 
 interface Instance {
   memory: Uint8Array;
-  /** The first place from `at` on, in steps of `placesAtOnce`, where a hash is known; `end` or more for none. */
-  next: (at: number, end: number) => number;
+  /** Writes the places from `at` to `end` where both hashes are known; `out` grows by four for each. */
+  collect: (at: number, end: number, out: number) => number;
 }
 
 function instantiate(): Instance {
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(moduleBytes()));
-  // The module below exports exactly these two.
-  const { memory, next } = exports as { memory: WebAssembly.Memory; next: Instance["next"] };
-  return { memory: new Uint8Array(memory.buffer), next };
+  // Node has it; the type definitions in use do not tell.
+  const { WebAssembly: engine } = globalThis as unknown as { WebAssembly: Engine };
+  const { memory, collect } = new engine.Instance(new engine.Module(moduleBytes())).exports;
+  return { memory: new Uint8Array(memory.buffer), collect };
 }
 
-/** Memory: first the hashes, then the piece of text. */
-function moduleBytes(): Uint8Array<ArrayBuffer> {
-  const pages = Math.ceil((hashCount + pieceSize + 64) / 65_536);
+/** What is used of WebAssembly, with what the module below exports. */
+interface Engine {
+  Module: new (bytes: Uint8Array) => object;
+  Instance: new (module: object) => { exports: { memory: { buffer: ArrayBuffer }; collect: Instance["collect"] } };
+}
+
+const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+
+function moduleBytes(): Uint8Array {
   const code = functionBody();
   return Uint8Array.from([
-    ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
-    ...section(1, [1, 0x60, 2, i32, i32, 1, i32]),
+    ...magic,
+    ...section(1, [1, 0x60, 3, i32, i32, i32, 1, i32]),
     ...section(3, [1, 0]),
     ...section(5, [1, 0, ...unsigned(pages)]),
-    ...section(7, [2, ...text("memory"), 2, 0, ...text("next"), 0, 0]),
+    ...section(7, [2, ...text("memory"), 2, 0, ...text("collect"), 0, 0]),
     ...section(10, [1, ...unsigned(code.length), ...code]),
   ]);
 }
 
 function functionBody(): number[] {
-  const lookups = hashLookup(0);
-  for (let place = 1; place < placesAtOnce; place++) lookups.push(...hashLookup(place), or);
-  const whileAtBelowEnd = [
-    getLocal,
-    at,
-    getLocal,
-    end,
-    greaterOrEqual,
-    ifBlock,
-    noValue,
-    getLocal,
-    end,
-    returns,
-    endBlock,
-  ];
-  const ifAnyReturnAt = [...lookups, ifBlock, noValue, getLocal, at, returns, endBlock];
+  const anyKnown = isKnown(0);
+  const collected: number[] = [];
+  for (let place = 0; place < placesAtOnce; place++) {
+    if (place > 0) anyKnown.push(...isKnown(place), or);
+    collected.push(...isKnown(place), ...isKnownTwice(place), and, ifBlock, noValue, ...write(place), endBlock);
+  }
+  const untilEnd = [getLocal, at, getLocal, end, greaterOrEqual, ifBlock, noValue, getLocal, out, returns, endBlock];
   const step = [getLocal, at, constant, ...signed(placesAtOnce), add, setLocal, at];
+  const look = [...anyKnown, ifBlock, noValue, ...collected, endBlock];
   const noLocals = 0;
-  return [
-    noLocals,
-    loop,
-    noValue,
-    ...whileAtBelowEnd,
-    ...ifAnyReturnAt,
-    ...step,
-    branch,
-    0,
-    endBlock,
-    unreachable,
-    endBlock,
-  ];
+  return [noLocals, loop, noValue, ...untilEnd, ...look, ...step, branch, 0, endBlock, unreachable, endBlock];
 }
 
-/** hashes[(fourBytesAt(at + place) * multiplier) >>> shift] */
-function hashLookup(place: number): number[] {
-  const fourBytes = [getLocal, at, load32, unaligned, ...unsigned(hashCount + place)];
-  const hash = [constant, ...signed(multiplier), multiply, constant, ...signed(32 - hashBits), shiftRight];
-  return [...fourBytes, ...hash, load8, unaligned, 0];
+function isKnown(place: number): number[] {
+  return hashLookup(place, multiplier, 0);
+}
+
+function isKnownTwice(place: number): number[] {
+  return hashLookup(place, secondMultiplier, hashCount);
+}
+
+/** memory[table + ((fourBytesAt(at + place) * factor) >>> shift)] */
+function hashLookup(place: number, factor: number, table: number): number[] {
+  const fourBytes = [getLocal, at, load32, unaligned, ...unsigned(textStart + place)];
+  const hash = [constant, ...signed(factor), multiply, constant, ...signed(32 - hashBits), shiftRight];
+  return [...fourBytes, ...hash, load8, unaligned, ...unsigned(table)];
+}
+
+/** places[out] = at + place; out += 4 */
+function write(place: number): number[] {
+  const value = [getLocal, at, constant, ...signed(place), add];
+  return [getLocal, out, ...value, store32, unaligned, ...unsigned(placesStart), ...advanceOut];
 }
 
 function section(id: number, content: readonly number[]): number[] {
@@ -121,7 +134,7 @@ function signed(value: number): number[] {
   return isLast ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signed(value >> 7)];
 }
 
-const [at, end] = [0, 1];
+const [at, end, out] = [0, 1, 2];
 const i32 = 0x7f;
 const noValue = 0x40;
 const unaligned = 0;
@@ -135,9 +148,12 @@ const getLocal = 0x20;
 const setLocal = 0x21;
 const load32 = 0x28;
 const load8 = 0x2d;
+const store32 = 0x36;
 const constant = 0x41;
 const greaterOrEqual = 0x4f;
 const add = 0x6a;
 const multiply = 0x6c;
+const and = 0x71;
 const or = 0x72;
 const shiftRight = 0x76;
+const advanceOut = [getLocal, out, constant, 4, add, setLocal, out];

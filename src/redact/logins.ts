@@ -20,7 +20,7 @@ export function loginMatchers(): Matcher[] {
 /** `scheme://user:password@`. */
 const userinfoMatcher: Matcher = {
   anchors: () => Array.from(schemeEnds, (letter) => `${letter}://`),
-  startsAtAnchor: false,
+  startsInAnchor: false,
   match(text, at) {
     const behindUser = readRun(text, at + 4, userBytes, 0, 128);
     if (behindUser < 0) return undecidedAtEnd(text, behindUser);
@@ -34,7 +34,8 @@ const userinfoMatcher: Matcher = {
   },
 };
 
-const schemeEnds = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+/** Last letters of schemes. */
+const schemeEnds = "abcdefghijklmnopqrstuvwxyz345SPLB";
 const userBytes = visibleExcept("/?#@:\"'`<>\\");
 const passwordBytes = visibleExcept("/?#@\"'`<>\\");
 
@@ -49,9 +50,10 @@ const basicMatcher = schemeMatcher({
   word: "basic",
   bytes: byteClass("A-Za-z0-9+/=_-"),
   mark: markOf("basic-login"),
-  accepts: (token) => /^[\x20-\x7e]*:[\x20-\x7e]*$/.test(Buffer.from(token, "base64").toString("latin1")),
+  accepts: (token) => /^[\x20-\x7e]*:/.test(Buffer.from(token, "base64").toString("latin1")),
 });
 
+/** `accepts` must still hold for a longer text if it holds for a shorter one: redacting twice adds nothing. */
 interface Scheme {
   word: string;
   bytes: ByteClass;
@@ -65,7 +67,7 @@ function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
   const large = small.toUpperCase();
   return {
     anchors: () => [small.slice(0, 4), large.slice(0, 4)],
-    startsAtAnchor: false,
+    startsInAnchor: false,
     match(text, at) {
       const behindSmall = readLiteral(text, at, small);
       const behindWord = behindSmall === failed ? readLiteral(text, at, large) : behindSmall;
@@ -83,13 +85,13 @@ const blanks = byteClass(" \t");
 
 /** A Telegram bot's `123456789:AA…`: the number stays, it is the bot's public id. */
 const botMatcher: Matcher = {
-  anchors: () => Array.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", (next) => `:AA${next}`),
-  startsAtAnchor: false,
+  anchors: () => [":AAE", ":AAF", ":AAG", ":AAH"],
+  startsInAnchor: true,
   match(text, at) {
     const digits = latin1(text.bytes, Math.max(0, at - 10), at);
     if (!/\d{8}$/.test(digits)) return undefined;
     const end = readRun(text, at + 1, botBytes, 33, 64);
-    if (end === more) return { undecidedFrom: at + 1 };
+    if (end === more) return { undecidedFrom: at };
     return end === failed ? undefined : { start: at + 1, end, mark: markOf("bot-token"), rank: 1 };
   },
 };

@@ -5,7 +5,7 @@ const nameBytes = byteClass("A-Za-z0-9_.-");
 /** Earlier marks stay whole, whatever a name or a value spells: redacting twice is redacting once. */
 export const markMatcher: Matcher = {
   anchors: () => [markStart.slice(0, 4)],
-  startsAtAnchor: true,
+  startsInAnchor: true,
   match(text, at) {
     const name = readLiteral(text, at, markStart);
     const close = name < 0 ? name : readRun(text, name, nameBytes, 1, 128);

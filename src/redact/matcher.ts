@@ -6,8 +6,8 @@
 export interface Matcher {
   /** Latin-1 strings of exactly four characters. */
   anchors(): Iterable<string>;
-  /** The secret starts at the anchor itself, not behind it. */
-  startsAtAnchor: boolean;
+  /** The secret starts within its anchor, not behind it: a stream holds back what may become one. */
+  startsInAnchor: boolean;
   match(text: View, at: number): Verdict;
 }
 

@@ -1,5 +1,5 @@
-import { markOf } from "./matcher.ts";
-import { isStrong, isTelling } from "./strong.ts";
+import { markOf, markStart } from "./matcher.ts";
+import { isStrong, tellingWord } from "./strong.ts";
 
 /**
  * Redacts the strings of plain data, keys included, and what stands under a telling key or behind a telling
@@ -68,7 +68,9 @@ function unusedKey(key: string, used: ReadonlyMap<string, unknown>): string {
 function walkNamed(name: string | undefined, item: unknown, context: Walk): unknown {
   const result = walk(item, context);
   if (name === undefined || typeof item !== "string" || result !== item) return result;
-  return isTelling(name) && isStrong(item) && !/\s/.test(item) && !item.startsWith("[redacted:") ? markOf(name) : item;
+  const word = tellingWord(name);
+  if (word === undefined || !isStrong(item) || /\s/.test(item) || item.startsWith(markStart)) return item;
+  return markOf(word);
 }
 
 function isPlain(value: object): boolean {

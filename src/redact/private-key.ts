@@ -7,7 +7,7 @@ import type { Matcher, View } from "./matcher.ts";
  */
 export const privateKeyMatcher: Matcher = {
   anchors: () => ["VATE"],
-  startsAtAnchor: false,
+  startsInAnchor: false,
   match(text, at) {
     if (!/-----BEGIN [A-Z0-9 ]{0,24}PRI$/.test(latin1(text.bytes, Math.max(0, at - 48), at))) return undefined;
     const behindKey = readLiteral(text, at, "VATE KEY");

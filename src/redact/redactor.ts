@@ -5,7 +5,7 @@ import { loginMatchers } from "./logins.ts";
 import { markMatcher } from "./mark.ts";
 import { redactValue } from "./plain-data.ts";
 import { privateKeyMatcher } from "./private-key.ts";
-import { buildIndex, type Index } from "./scan.ts";
+import { addMatchers, emptyIndex, type Index } from "./scan.ts";
 import { secretValues, type NamedValue } from "./secret-values.ts";
 import { shapeMatchers } from "./shapes.ts";
 import { openStream, redactBytes } from "./stream.ts";
@@ -17,39 +17,45 @@ export interface RedactorOptions {
   values?: readonly NamedValue[];
 }
 
-/** The variables are those of now; everything else is built on first use. */
+/** The variables are those of now; everything else is built when the first text needs it. */
 export function createRedactor({ variables, values = [] }: RedactorOptions): Redactor {
-  const given = { ...variables };
-  let built: Index | undefined;
-  const index = (): Index => (built ??= indexOf(secretValues(given, values)));
+  const indexFor = lazyIndex({ variables: { ...variables }, values });
 
   function text(plain: string): string {
     if (plain.length < shortestText) return plain;
     const bytes = Buffer.from(plain, "utf8");
-    const redacted = redactBytes(index(), bytes);
+    const redacted = redactBytes(indexFor(bytes.length), bytes);
     return redacted.length === bytes.length && bytes.equals(redacted) ? plain : Buffer.from(redacted).toString("utf8");
   }
 
   return {
     text,
-    bytes: (bytes) => redactBytes(index(), bytes),
+    bytes: (bytes) => redactBytes(indexFor(bytes.length), bytes),
     // Of the same shape as what came in: only strings are replaced, by strings.
     value: <T>(value: T): T => redactValue(value, text) as T,
-    stream: () => openStream(index),
+    stream: () => openStream(() => indexFor(Infinity)),
   };
 }
 
 /** The search works on four bytes, and no secret is shorter. */
 const shortestText = 4;
 
-function indexOf(secrets: readonly NamedValue[]): Index {
-  const exact = secrets.flatMap(({ name, value }) => exactMatchers(name, value));
-  return buildIndex([
-    markMatcher,
-    ...exact,
-    ...shapeMatchers(),
-    privateKeyMatcher,
-    ...loginMatchers(),
-    assignmentMatcher,
-  ]);
+/** A text shorter than every secret cannot hold one: a short command line costs no search for them. */
+function lazyIndex(options: Required<RedactorOptions>): (length: number) => Index {
+  const index = emptyIndex();
+  let secrets: NamedValue[] | undefined;
+  let shortest = 0;
+  let complete = false;
+  return (length) => {
+    if (secrets === undefined) {
+      secrets = secretValues(options.variables, options.values);
+      shortest = secrets.reduce((least, { value }) => Math.min(least, value.length), Infinity);
+      addMatchers(index, [markMatcher, ...shapeMatchers(), privateKeyMatcher, ...loginMatchers(), assignmentMatcher]);
+    }
+    if (!complete && length >= shortest) {
+      for (const { name, value } of secrets) addMatchers(index, exactMatchers(name, value));
+      complete = true;
+    }
+    return index;
+  };
 }

@@ -1,15 +1,21 @@
-import { compileFastSearch, hashCount, hashOf, placesAtOnce, type FastSearch } from "./fast-search.ts";
+import { compileFastSearch, hashCount, hashOf, type FastSearch } from "./fast-search.ts";
 import type { Matcher, Span, View } from "./matcher.ts";
 
 /** What `scan` searches with, built once from all matchers. */
 export interface Index {
   /** One byte per hash of an anchor: ordinary text does not get past it. */
   hashes: Uint8Array;
-  byAnchor: Map<number, Matcher[]>;
-  /** First one, two and three bytes of anchors whose secret starts with them. */
-  beginnings: Set<number>;
+  byHash: Map<number, Anchor[]>;
+  /** First one, two and three bytes of anchors whose secret starts with them; collected for the first stream. */
+  beginnings: Set<number> | undefined;
   /** For long texts; compiled when the first one comes. */
   fastSearch: FastSearch | undefined;
+}
+
+interface Anchor {
+  /** The four bytes, the first one lowest. */
+  key: number;
+  matcher: Matcher;
 }
 
 export interface Scanned {
@@ -19,38 +25,26 @@ export interface Scanned {
   decided: number;
 }
 
-export function buildIndex(matchers: readonly Matcher[]): Index {
-  const index: Index = {
-    hashes: new Uint8Array(hashCount),
-    byAnchor: new Map(),
-    beginnings: new Set(),
-    fastSearch: undefined,
-  };
+export function emptyIndex(): Index {
+  return { hashes: new Uint8Array(hashCount), byHash: new Map(), beginnings: undefined, fastSearch: undefined };
+}
+
+export function addMatchers(index: Index, matchers: readonly Matcher[]): void {
   for (const matcher of matchers) {
     for (const anchor of matcher.anchors()) addAnchor(index, anchor, matcher);
   }
-  return index;
+  index.beginnings = undefined;
+  index.fastSearch = undefined;
 }
 
-function addAnchor(index: Index, anchor: string, matcher: Matcher): void {
-  const a = anchor.charCodeAt(0);
-  const b = anchor.charCodeAt(1);
-  const c = anchor.charCodeAt(2);
-  const d = anchor.charCodeAt(3);
-  const key = a | (b << 8) | (c << 16) | (d << 24);
-  if (matcher.startsAtAnchor) {
-    index.beginnings
-      .add(a + oneByte)
-      .add((a | (b << 8)) + twoBytes)
-      .add((a | (b << 8) | (c << 16)) + threeBytes);
-  }
-  const known = index.byAnchor.get(key);
-  if (known !== undefined) {
-    if (!known.includes(matcher)) known.push(matcher);
-    return;
-  }
-  index.byAnchor.set(key, [matcher]);
-  index.hashes[hashOf(key)] = 1;
+function addAnchor({ hashes, byHash }: Index, anchor: string, matcher: Matcher): void {
+  const key =
+    anchor.charCodeAt(0) | (anchor.charCodeAt(1) << 8) | (anchor.charCodeAt(2) << 16) | (anchor.charCodeAt(3) << 24);
+  const hash = hashOf(key);
+  const known = byHash.get(hash);
+  if (known === undefined) byHash.set(hash, [{ key, matcher }]);
+  else if (!known.some((other) => other.key === key && other.matcher === matcher)) known.push({ key, matcher });
+  hashes[hash] = 1;
 }
 
 /** Finds every secret that starts at `from` or later; what stands before is context. */
@@ -75,17 +69,15 @@ function scanShort(search: Search): void {
 
 function scanLong(search: Search): void {
   const { bytes } = search.text;
-  const { hashes } = search.index;
-  const fast = (search.index.fastSearch ??= compileFastSearch(hashes));
-  const last = bytes.length - 4;
-  fast(bytes, (at) => {
-    const end = Math.min(at + placesAtOnce - 1, last);
-    for (let place = at; place <= end; place++) {
-      const key = bytes[place]! | (bytes[place + 1]! << 8) | (bytes[place + 2]! << 16) | (bytes[place + 3]! << 24);
-      if (hashes[hashOf(key)] !== 0) tryAnchor(search, place, key);
-    }
-    return end < search.decided;
+  search.index.fastSearch ??= compileFastSearch(keysOf(search.index));
+  search.index.fastSearch(bytes, (at) => {
+    tryAnchor(search, at, bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
+    return at < search.decided;
   });
+}
+
+function keysOf({ byHash }: Index): number[] {
+  return Array.from(byHash.values(), (anchors) => anchors.map(({ key }) => key)).flat();
 }
 
 const longText = 16_384;
@@ -102,14 +94,14 @@ interface Search extends Scanned {
 
 function tryAnchor(search: Search, at: number, key: number): void {
   if (at >= search.decided || at < search.markEnd) return;
-  const matchers = search.index.byAnchor.get(key);
-  if (matchers === undefined) return;
+  const anchors = search.index.byHash.get(hashOf(key));
+  if (anchors === undefined) return;
   cover(search, at);
-  for (const matcher of matchers) apply(search, matcher, at);
+  for (const anchor of anchors) if (anchor.key === key) apply(search, anchor.matcher, at);
 }
 
 function apply(search: Search, matcher: Matcher, at: number): void {
-  if (matcher.startsAtAnchor && at < search.from) return;
+  if (matcher.startsInAnchor && at < search.from) return;
   const verdict = matcher.match(search.text, at);
   if (verdict === undefined) return;
   if ("undecidedFrom" in verdict) {
@@ -134,14 +126,29 @@ function cover(search: Search, at: number): void {
 /** The last bytes may be the beginning of an anchor. */
 function holdBeginning(search: Search): void {
   const { bytes } = search.text;
+  const beginnings = (search.index.beginnings ??= beginningsOf(search.index));
   const first = Math.max(bytes.length - 3, search.from, search.markEnd, 0);
   for (let at = first; at < bytes.length && at < search.decided; at++) {
     const [a, b, c] = [bytes[at]!, bytes[at + 1] ?? 0, bytes[at + 2] ?? 0];
     const size = bytes.length - at;
     const key =
       size === 1 ? a + oneByte : size === 2 ? (a | (b << 8)) + twoBytes : (a | (b << 8) | (c << 16)) + threeBytes;
-    if (search.index.beginnings.has(key)) search.decided = at;
+    if (beginnings.has(key)) search.decided = at;
   }
+}
+
+function beginningsOf({ byHash }: Index): Set<number> {
+  const beginnings = new Set<number>();
+  for (const anchors of byHash.values()) {
+    for (const { key, matcher } of anchors) {
+      if (!matcher.startsInAnchor) continue;
+      beginnings
+        .add((key & 0xff) + oneByte)
+        .add((key & 0xffff) + twoBytes)
+        .add((key & 0xffffff) + threeBytes);
+    }
+  }
+  return beginnings;
 }
 
 function bySpanStart(left: Span, right: Span): number {

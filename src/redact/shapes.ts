@@ -61,7 +61,6 @@ const shapes: readonly Shape[] = [
     rest: [run(alphanumeric, 16)],
     accepts: hasDigit,
   },
-  { name: "huggingface-token", prefixes: ["hf_"], rest: [run(alphanumeric, 30)], notAfter: word, accepts: isMixed },
   { name: "groq-key", prefixes: ["gsk_"], rest: [run(alphanumeric, 40)] },
   { name: "docker-token", prefixes: ["dckr_pat_"], rest: [run(wordOrDash, 20)] },
   { name: "vault-token", prefixes: ["hvs."], rest: [run(wordOrDash, 24)], accepts: hasDigit },
@@ -81,7 +80,7 @@ function shapeMatcher(shape: Shape): Matcher {
   const mark = markOf(shape.name);
   return {
     anchors: () => shape.prefixes.flatMap(anchorsOf),
-    startsAtAnchor: true,
+    startsInAnchor: true,
     match(text, at) {
       if (!beforeAllows(text, at, shape.notAfter ?? alphanumeric)) return undefined;
       let end: number = failed;
@@ -101,13 +100,15 @@ function shapeMatcher(shape: Shape): Matcher {
   };
 }
 
-/** Anchors have four bytes: a prefix of three is followed by a letter, a digit, `_` or `-`. */
+/** Anchors have four bytes; a prefix of three is followed by what its shape allows first. */
 function anchorsOf(prefix: string): string[] {
   if (prefix.length >= 4) return [prefix.slice(0, 4)];
-  return Array.from(followers, (follower) => prefix + follower);
+  return Array.from(prefix === "eyJ" ? jsonKeyStarts : lettersAndDigits, (next) => prefix + next);
 }
 
-const followers = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+const lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+/** Base64 of a JSON object whose first key starts with a small letter. */
+const jsonKeyStarts = "hijklmnopqrstuvwxyz0123456";
 
 function slackPrefixes(): string[] {
   return [...Array.from("abcdeoprs", (kind) => `xox${kind}-`), "xapp-", "xoxe."];

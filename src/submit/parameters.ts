@@ -14,7 +14,11 @@ const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, refu
 const outputLimits: ValueLimits = { maxBytes: 16 * 1024 * 1024, maxDepth: 500, refuseKeys: false };
 
 /** Everything wrong with the parameters of a run; an empty list lets it pass. */
-export async function checkParameters(agent: Agent, parameters: Readonly<Record<string, unknown>>, schemas: SchemaChecker): Promise<ParameterFault[]> {
+export async function checkParameters(
+  agent: Agent,
+  parameters: Readonly<Record<string, unknown>>,
+  schemas: SchemaChecker,
+): Promise<ParameterFault[]> {
   const measured = measureValue(parameters, parameterLimits);
   if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault }];
   const faults: ParameterFault[] = [];

@@ -23,45 +23,100 @@ export function processContract(name: string, { start, isolation, applied, reach
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   const begin = (command: Command, options: StartOptions = {}, signal = new AbortController().signal): Running =>
-    start({ workingDirectory: directory, ...command }, { isolation, graceMs: 300, environment: { mode: "merge" }, ...options }, signal);
-  const sh = (script: string, options?: StartOptions, more?: Partial<Command>): Running => begin({ executable: "sh", arguments: ["-c", script], ...more }, options);
-  const finish = async (running: Running): Promise<Ended & { out: string; err: string }> => {
-    const [out, err, ended] = await Promise.all([textOf(running.stdout), textOf(running.stderr), running.result]);
-    return { ...ended, out, err };
-  };
-  const escape = (script: string, mark: string, how: "stay" | "leave", options?: StartOptions, more?: Partial<Command>): Running =>
+    start(
+      { workingDirectory: directory, ...command },
+      { isolation, graceMs: 300, environment: { mode: "merge" }, ...options },
+      signal,
+    );
+  const sh = (script: string, options?: StartOptions, more?: Partial<Command>): Running =>
+    begin({ executable: "sh", arguments: ["-c", script], ...more }, options);
+  const escape = (
+    script: string,
+    mark: string,
+    how: "stay" | "leave",
+    options?: StartOptions,
+    more?: Partial<Command>,
+  ): Running =>
     begin({ executable: "sh", arguments: [join(fixtures, "escape", `${script}.sh`), mark, how], ...more }, options);
 
-  describe(`process contract: ${name}`, () => {
+  const codeOf = async (command: Command): Promise<unknown> => {
+    const ended = await begin(command).result;
+    expect(ended).toMatchObject({ exitCode: null, signal: null, isolation: null });
+    return ended.error?.code;
+  };
+
+  // they wait more than they work
+  describe.concurrent(`process contract: ${name}`, () => {
     test("a command that succeeds has code 0, no error, its times and the level that was applied", async () => {
       const ended = await finish(sh("echo out; echo err >&2"));
-      expect(ended).toMatchObject({ exitCode: 0, signal: null, stopped: null, error: null, isolation: applied, leftovers: 0, out: "out\n", err: "err\n" });
+      expect(ended).toMatchObject({
+        exitCode: 0,
+        signal: null,
+        stopped: null,
+        error: null,
+        isolation: applied,
+        leftovers: 0,
+        out: "out\n",
+        err: "err\n",
+      });
       expect(ended.durationMs).toBeGreaterThan(0);
       expect(ended.endTime.getTime()).toBeGreaterThanOrEqual(ended.startTime.getTime());
     });
 
     test.each([1, 42, 125, 126, 127, 128, 137, 255])("exit code %i comes back unchanged", async (code) => {
-      expect(await finish(sh(`exit ${code}`))).toMatchObject({ exitCode: code, signal: null, error: { code: "DROVER-EXE-003" } });
+      expect(await finish(sh(`exit ${code}`))).toMatchObject({
+        exitCode: code,
+        signal: null,
+        error: { code: "DROVER-EXE-003" },
+      });
     });
 
-    test.each(["HUP", "INT", "ABRT", "KILL", "SEGV", "PIPE", "TERM", "USR1"])("death by SIG%s is named, with no exit code", async (signal) => {
-      expect(await finish(sh(`kill -${signal} $$`))).toMatchObject({ exitCode: null, signal: `SIG${signal}`, stopped: null, error: { code: "DROVER-EXE-003" } });
-    });
+    test.each(["HUP", "INT", "ABRT", "KILL", "SEGV", "PIPE", "TERM", "USR1"])(
+      "death by SIG%s is named, with no exit code",
+      async (signal) => {
+        expect(await finish(sh(`kill -${signal} $$`))).toMatchObject({
+          exitCode: null,
+          signal: `SIG${signal}`,
+          stopped: null,
+          error: { code: "DROVER-EXE-003" },
+        });
+      },
+    );
 
     test("arguments arrive as they are", async () => {
-      const hostile = ["", " ", "a b", "$(id)", "`id`", "--", "-x", "'\"", "*", "\n", "\\", "%s", "ü€😀", "a".repeat(100_000)];
-      const { out } = await finish(begin({ executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs"), ...hostile] }));
+      const hostile = [
+        "",
+        " ",
+        "a b",
+        "$(id)",
+        "`id`",
+        "--",
+        "-x",
+        "'\"",
+        "*",
+        "\n",
+        "\\",
+        "%s",
+        "ü€😀",
+        "a".repeat(100_000),
+      ];
+      const { out } = await finish(
+        begin({ executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs"), ...hostile] }),
+      );
       expect(JSON.parse(out).arguments).toEqual(hostile);
     });
 
     test("under replace the child has the given variables and the ids, nothing else", async () => {
+      // what steers perl or names an unknown locale is for the command alone
+      const given = { GIVEN: "1=2\n", PERL5OPT: "-Mno_such_module", PERL_BADLANG: "1", LC_ALL: "xx_YY.UTF-8" };
       const running = begin(
-        { executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs")], environment: { GIVEN: "1=2\n" } },
+        { executable: process.execPath, arguments: [join(fixtures, "process", "argv.mjs")], environment: given },
         { environment: { mode: "replace" }, ids: { DROVER_RUN_ID: "r" } },
       );
-      const { environment } = JSON.parse((await finish(running)).out);
-      delete environment.PWD; // bwrap sets it with the directory
-      expect(environment).toEqual({ GIVEN: "1=2\n", DROVER_RUN_ID: "r" });
+      const { out, err } = await finish(running);
+      const { environment } = JSON.parse(out);
+      for (const set of ["PWD", "OLDPWD", "SHLVL", "_"]) delete environment[set]; // a sandbox and a shell set these
+      expect({ environment, err }).toEqual({ environment: { ...given, DROVER_RUN_ID: "r" }, err: "" });
     });
 
     test("it runs in the working directory, and a relative path starts there", async () => {
@@ -88,12 +143,20 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test("a command that does not read its stdin is no fault", async () => {
-      expect(await finish(begin({ executable: "true" }, { stdin: "x".repeat(1_000_000) }))).toMatchObject({ exitCode: 0, error: null });
+      expect(await finish(begin({ executable: "true" }, { stdin: "x".repeat(1_000_000) }))).toMatchObject({
+        exitCode: 0,
+        error: null,
+      });
     });
 
     test("merged output keeps the order of the two streams", async () => {
       const ended = await finish(sh("for i in 1 2 3 4; do echo o$i; echo e$i >&2; done", { output: "merged" }));
-      expect(ended).toMatchObject({ out: "o1\ne1\no2\ne2\no3\ne3\no4\ne4\n", err: "", exitCode: 0, isolation: applied });
+      expect(ended).toMatchObject({
+        out: "o1\ne1\no2\ne2\no3\ne3\no4\ne4\n",
+        err: "",
+        exitCode: 0,
+        isolation: applied,
+      });
     });
 
     test("output none leaves no streams", async () => {
@@ -125,7 +188,13 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     test("a timeout ends what ignores SIGTERM by SIGKILL, after the grace", async () => {
       const ended = await finish(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", {}, { timeoutMs: 300 }));
-      expect(ended).toMatchObject({ exitCode: null, signal: "SIGKILL", stopped: "timeout", error: { code: "DROVER-EXE-002" }, out: "ready\n" });
+      expect(ended).toMatchObject({
+        exitCode: null,
+        signal: "SIGKILL",
+        stopped: "timeout",
+        error: { code: "DROVER-EXE-002" },
+        out: "ready\n",
+      });
       expect(ended.durationMs).toBeGreaterThanOrEqual(600);
     });
 
@@ -150,6 +219,24 @@ export function processContract(name: string, { start, isolation, applied, reach
       expect((await running.result).stopped).toBe("idle");
     });
 
+    test("a hurried kill does not wait for the grace, whichever comes first", async () => {
+      const hurry = new AbortController();
+      const options = { graceMs: 60_000, hurry: hurry.signal };
+      const deaf = (): Running => sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", options);
+      const running = deaf();
+      await firstChunk(running.stdout!);
+      const killed = running.kill("user");
+      hurry.abort();
+      await killed;
+      const later = deaf();
+      await firstChunk(later.stdout!);
+      await later.kill("user");
+      expect([await running.result, await later.result]).toMatchObject([
+        { stopped: "user", signal: "SIGKILL" },
+        { stopped: "user", signal: "SIGKILL" },
+      ]);
+    });
+
     test("a command right after its start can be killed", async () => {
       const mark = newMark();
       const running = begin({ executable: "sleep", arguments: [mark] });
@@ -161,27 +248,33 @@ export function processContract(name: string, { start, isolation, applied, reach
     test("an abort stops it, and its reason is told; any other reason counts as the user's", async () => {
       const shutdown = new AbortController();
       const other = new AbortController();
-      const two = [begin({ executable: "sleep", arguments: [newMark()] }, {}, shutdown.signal), begin({ executable: "sleep", arguments: [newMark()] }, {}, other.signal)];
+      const two = [
+        begin({ executable: "sleep", arguments: [newMark()] }, {}, shutdown.signal),
+        begin({ executable: "sleep", arguments: [newMark()] }, {}, other.signal),
+      ];
       shutdown.abort("shutdown");
       other.abort(new Error("whatever"));
-      expect((await Promise.all(two.map((running) => running.result))).map((ended) => ended.stopped)).toEqual(["shutdown", "user"]);
+      expect((await Promise.all(two.map((running) => running.result))).map((ended) => ended.stopped)).toEqual([
+        "shutdown",
+        "user",
+      ]);
     });
 
     test("with a signal that is aborted already nothing is started", async () => {
       const running = begin({ executable: "touch", arguments: ["started"] }, {}, AbortSignal.abort("lease_lost"));
       expect(running.pid).toBeUndefined();
-      expect(await running.result).toMatchObject({ stopped: "lease_lost", isolation: null, exitCode: null, error: { code: "DROVER-EXE-011" } });
+      expect(await running.result).toMatchObject({
+        stopped: "lease_lost",
+        isolation: null,
+        exitCode: null,
+        error: { code: "DROVER-EXE-011" },
+      });
     });
 
     test("what cannot be executed is told apart: not found, no right, a folder, a missing interpreter, too long", async () => {
       writeFileSync(join(directory, "plain.txt"), "no program\n");
       writeFileSync(join(directory, "orphan.sh"), "#!/no/such/interpreter\n");
       chmodSync(join(directory, "orphan.sh"), 0o755);
-      const codeOf = async (command: Command): Promise<unknown> => {
-        const ended = await begin(command).result;
-        expect(ended).toMatchObject({ exitCode: null, signal: null, isolation: null });
-        return ended.error?.code;
-      };
       expect(await codeOf({ executable: "no-such-command-anywhere" })).toBe("DROVER-EXE-001");
       expect(await codeOf({ executable: "./no-such-file" })).toBe("DROVER-EXE-001");
       expect(await codeOf({ executable: "./plain.txt" })).toBe("DROVER-EXE-005");
@@ -192,7 +285,9 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     test("a bad request is thrown before anything starts", () => {
       expect(() => begin({ executable: " " })).toThrow(expect.objectContaining({ code: "DROVER-USE-002" }));
-      expect(() => begin({ executable: "true", workingDirectory: join(directory, "none") })).toThrow(expect.objectContaining({ code: "DROVER-USE-003" }));
+      expect(() => begin({ executable: "true", workingDirectory: join(directory, "none") })).toThrow(
+        expect.objectContaining({ code: "DROVER-USE-003" }),
+      );
     });
 
     test("a pipe that someone else holds open does not keep the result waiting", async () => {
@@ -206,7 +301,13 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     test("someone else who never stops writing does not keep the result waiting", async () => {
       const mark = newMark();
-      const ended = await finish(sh(`(while :; do echo more; sleep 0.01; done) & exec sh -c 'exit 3' ${mark}`, { drainMs: 50, leftovers: reach === "command" ? "kill" : "keep" }, { environment: { MARK: mark } }));
+      const ended = await finish(
+        sh(
+          `(while :; do echo more; sleep 0.01; done) & exec sh -c 'exit 3' ${mark}`,
+          { drainMs: 50, leftovers: reach === "command" ? "kill" : "keep" },
+          { environment: { MARK: mark } },
+        ),
+      );
       expect(ended.exitCode).toBe(3);
     });
 
@@ -233,14 +334,31 @@ export function processContract(name: string, { start, isolation, applied, reach
       const [cancelled, timedOut] = [newMark(), newMark()];
       const running = escape(script, cancelled, "stay", { graceMs: 100 });
       await firstChunk(running.stdout!);
-      const [, other] = await Promise.all([running.kill("user").then(() => expect(survivors(cancelled)).toEqual([])), escape(script, timedOut, "stay", { graceMs: 100 }, { timeoutMs: 200 }).result]);
+      const [, other] = await Promise.all([
+        running.kill("user").then(() => expect(survivors(cancelled)).toEqual([])),
+        escape(script, timedOut, "stay", { graceMs: 100 }, { timeoutMs: 200 }).result,
+      ]);
       expect(survivors(timedOut)).toEqual([]);
       expect(other.stopped).toBe("timeout");
     });
   });
 }
 
-export const allEscapes = ["background", "setsid", "double-fork", "pid-hopping", "nohup", "ignored-term", "held-stdout", "cleared-env"];
+export const allEscapes = [
+  "background",
+  "setsid",
+  "double-fork",
+  "pid-hopping",
+  "nohup",
+  "ignored-term",
+  "held-stdout",
+  "cleared-env",
+];
+
+async function finish(running: Running): Promise<Ended & { out: string; err: string }> {
+  const [out, err, ended] = await Promise.all([textOf(running.stdout), textOf(running.stderr), running.result]);
+  return { ...ended, out, err };
+}
 
 async function textOf(stream: Readable | null): Promise<string> {
   const chunks: Buffer[] = [];

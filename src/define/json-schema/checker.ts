@@ -1,6 +1,7 @@
 import type { Worker } from "node:worker_threads";
-import type { Engine, Job, Report } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import { measureSchema, measureValue, type SchemaFault, type SchemaMeasure, type ValueLimits } from "./limits.ts";
+import type { Job, Report } from "./protocol.ts";
 import { startWorker } from "./start-worker.ts";
 
 /** Checks values against users' JSON Schemas without ever holding up the event loop. */
@@ -36,7 +37,12 @@ interface Waiting {
   answer: (checked: Checked) => void;
 }
 
-export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 10_000, idleMs = 5000 }: CheckerOptions = {}): SchemaChecker {
+export function openSchemaChecker({
+  checkMs = 500,
+  compileMs = 2000,
+  startMs = 10_000,
+  idleMs = 5000,
+}: CheckerOptions = {}): SchemaChecker {
   const measured = new WeakMap<object, SchemaMeasure | { faults: SchemaFault[] }>();
   const queue: Waiting[] = [];
   let engine: Engine | undefined;
@@ -44,6 +50,7 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
   let current: Waiting | undefined;
   let timer: NodeJS.Timeout | undefined;
   let starting = false;
+  let launch: Promise<void> | undefined;
   let stopped = false;
 
   const measure = (schema: object): SchemaMeasure | { faults: SchemaFault[] } => {
@@ -57,7 +64,7 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
       if (stopped) return answer(late("the check was stopped"));
       if (queue.length >= maxWaiting) return answer(late("too many checks are waiting"));
       queue.push({ job, answer });
-      next();
+      advance();
     });
 
   const deadline = (ms: number, message: string): void => {
@@ -66,19 +73,20 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
   };
 
   /** One job at a time: only then is it clear whose time has run out. */
-  const next = (): void => {
+  const advance = (): void => {
     if (current || starting || stopped) return;
     if (queue.length === 0) return rest();
     if (!worker) return start();
     current = queue.shift()!;
     worker.ref();
     deadline(compileMs, "the schema took too long to compile");
-    worker.postMessage(current.job);
+    worker.postMessage(current.job, []);
   };
 
   const rest = (): void => {
-    worker?.unref();
     clearTimeout(timer);
+    if (!worker) return;
+    worker.unref();
     timer = setTimeout(() => discard("idle"), idleMs);
     timer.unref();
   };
@@ -86,7 +94,7 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
   const start = (): void => {
     starting = true;
     clearTimeout(timer);
-    startWorker().then(
+    launch = startWorker().then(
       (started) => {
         worker = started;
         deadline(startMs, "the checker did not start in time");
@@ -99,9 +107,9 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
         if (stopped) discard("the check was stopped");
       },
       (error: unknown) => {
-        starting = false;
         fail(`the checker cannot be started: ${String(error)}`);
-        next();
+        starting = false;
+        advance();
       },
     );
   };
@@ -121,7 +129,7 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
       default:
         report satisfies never;
     }
-    next();
+    advance();
   };
 
   /** Ends the worker whatever it is doing, a regular expression included; the next job gets a new one. */
@@ -131,7 +139,7 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
     worker = undefined;
     fail(message);
     starting = false;
-    ending?.then(next, next);
+    ending?.then(advance, advance);
   };
 
   /** Of a start that failed it is the first in the queue that hears of it, so that nothing is tried for ever. */
@@ -148,7 +156,7 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
       const parts = measureValue(value, limits);
       if ("fault" in parts) return { faults: [parts.fault], why: "refused" };
       if (size.costly || size.nodes > maxNodesInPlace || size.nodes * parts.nodes > maxInPlace) {
-        return inWorker({ kind: "check", schemaText: size.text, value });
+        return inWorker({ kind: "check", schemaText: size.text, valueText: parts.text });
       }
       engine ??= (await import("./engine.ts")).createEngine();
       return { faults: engine.check(size.text, value) };
@@ -161,11 +169,13 @@ export function openSchemaChecker({ checkMs = 250, compileMs = 2000, startMs = 1
     async stop() {
       stopped = true;
       clearTimeout(timer);
-      for (const { answer } of [...(current ? [current] : []), ...queue.splice(0)]) answer(late("the check was stopped"));
+      for (const { answer } of [...(current ? [current] : []), ...queue.splice(0)])
+        answer(late("the check was stopped"));
       current = undefined;
       const ending = worker;
       worker = undefined;
       await ending?.terminate();
+      await launch;
     },
   };
 }

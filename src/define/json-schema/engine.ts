@@ -5,6 +5,7 @@ import formats from "ajv-formats";
 import { escapePointer } from "../../model/argument-rules.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { SchemaFault } from "./limits.ts";
+import { type Job, type Report, workerMark } from "./protocol.ts";
 
 /** Users' JSON Schemas, compiled and applied, in the thread this is loaded in. */
 export interface Engine {
@@ -17,11 +18,10 @@ export interface Engine {
 
 const maxCompiled = 200;
 const maxFaults = 50;
-/** How the worker is told from any other thread that happens to load this file. */
-export const workerMark = "drover-json-schema";
 
 export function createEngine(): Engine {
   const compiled = new Map<string, ValidateFunction | SchemaFault[]>();
+  const metas = new Map<boolean, Ajv | Ajv2020>();
   const get = (schemaText: string): ValidateFunction | SchemaFault[] => {
     const known = compiled.get(schemaText) ?? compileText(schemaText);
     compiled.delete(schemaText);
@@ -40,7 +40,8 @@ export function createEngine(): Engine {
     },
     checkSchema(schemaText) {
       const { schema, draft07 } = readSchema(schemaText);
-      const meta = draft07 ? new Ajv(options) : new Ajv2020(options);
+      const meta = metas.get(draft07) ?? (draft07 ? new Ajv(options) : new Ajv2020(options));
+      metas.set(draft07, meta);
       if (!meta.validateSchema(schema)) return uniqueFaults(meta.errors ?? []);
       return this.compile(schemaText);
     },
@@ -63,7 +64,7 @@ function compileText(schemaText: string): ValidateFunction | SchemaFault[] {
   const bare = { ...options, meta: false, validateSchema: false } as const;
   const ajv = draft07 ? new Ajv(bare) : new Ajv2020(bare);
   // CommonJS: under some loaders the function is the module, under others its default
-  (typeof formats === "function" ? formats : (formats as { default: typeof formats }).default)(ajv as Ajv);
+  (typeof formats === "function" ? formats : (formats as { default: typeof formats }).default)(ajv);
   try {
     ajv.addVocabulary([...extensions]);
     return ajv.compile(schema);
@@ -74,7 +75,11 @@ function compileText(schemaText: string): ValidateFunction | SchemaFault[] {
   }
 }
 
-function readSchema(schemaText: string): { schema: Record<string, unknown>; draft07: boolean; extensions: Set<string> } {
+function readSchema(schemaText: string): {
+  schema: Record<string, unknown>;
+  draft07: boolean;
+  extensions: Set<string>;
+} {
   const extensions = new Set<string>();
   const parsed: unknown = JSON.parse(schemaText, (key, value: unknown) => {
     if (/^x-[\w:-]*$/.test(key)) extensions.add(key);
@@ -90,7 +95,8 @@ function apply(validate: ValidateFunction, value: unknown): SchemaFault[] {
     if (validate(value)) return [];
   } catch (error) {
     // a schema that refers to itself without an end
-    if (error instanceof RangeError) return [{ path: "", message: "cannot be checked: the schema calls itself without an end" }];
+    if (error instanceof RangeError)
+      return [{ path: "", message: "cannot be checked: the schema calls itself without an end" }];
     throw error;
   }
   return uniqueFaults(validate.errors ?? []);
@@ -108,11 +114,15 @@ function uniqueFaults(errors: readonly ErrorObject[]): SchemaFault[] {
 
 /** The values themselves are never shown: they may be secret. */
 function toFault({ keyword, instancePath, params, message, parentSchema }: ErrorObject): SchemaFault {
-  if (keyword === "required") return { path: `${instancePath}/${escapePointer(String(params["missingProperty"]))}`, message: "is required" };
+  if (keyword === "required")
+    return { path: `${instancePath}/${escapePointer(String(params["missingProperty"]))}`, message: "is required" };
   if (keyword === "additionalProperties" || keyword === "unevaluatedProperties") {
     const name = String(params["additionalProperty"] ?? params["unevaluatedProperty"]);
     const near = suggest(name.slice(0, 100), Object.keys(Object(parentSchema?.["properties"])));
-    return { path: `${instancePath}/${escapePointer(name)}`, message: `is not known here.${near ? ` Did you mean ${near}?` : ""}` };
+    return {
+      path: `${instancePath}/${escapePointer(name)}`,
+      message: `is not known here.${near ? ` Did you mean ${near}?` : ""}`,
+    };
   }
   if (keyword === "enum") {
     const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // ajv's own shape
@@ -125,9 +135,6 @@ function cut(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }
 
-export type Job = { kind: "check"; schemaText: string; value: unknown } | { kind: "schema"; schemaText: string };
-export type Report = { type: "ready" | "compiled" } | { type: "done"; faults: SchemaFault[] };
-
 function serve(port: NonNullable<typeof parentPort>): void {
   const engine = createEngine();
   const report = (message: Report): void => port.postMessage(message);
@@ -135,9 +142,8 @@ function serve(port: NonNullable<typeof parentPort>): void {
     if (job.kind === "schema") return report({ type: "done", faults: engine.checkSchema(job.schemaText) });
     const faults = engine.compile(job.schemaText);
     if (faults.length > 0) return report({ type: "done", faults });
-    // compiling and checking have a deadline each
     report({ type: "compiled" });
-    report({ type: "done", faults: engine.check(job.schemaText, job.value) });
+    report({ type: "done", faults: engine.check(job.schemaText, JSON.parse(job.valueText)) });
   });
   report({ type: "ready" });
 }

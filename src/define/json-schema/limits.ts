@@ -11,7 +11,15 @@ const maxDepth = 40;
 const maxNodes = 5000;
 
 /** Keywords that can cost more than their size suggests: regular expressions, comparisons of all pairs, references that multiply. */
-const costlyKeywords = new Set(["pattern", "patternProperties", "format", "uniqueItems", "$ref", "$dynamicRef", "$recursiveRef"]);
+const costlyKeywords = new Set([
+  "pattern",
+  "patternProperties",
+  "format",
+  "uniqueItems",
+  "$ref",
+  "$dynamicRef",
+  "$recursiveRef",
+]);
 const referenceKeywords = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
 /** Names that mean something else to the objects of the language than to the person who writes them. */
 const forbiddenKeys = new Set(["__proto__", "constructor"]);
@@ -39,7 +47,8 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
     nodes++;
     if (depth > maxDepth) return { faults: [{ path: "", message: `is nested more than ${maxDepth} levels deep` }] };
     if (nodes > maxNodes) return { faults: [{ path: "", message: `has more than ${maxNodes} parts` }] };
-    if (typeof value === "number" && !Number.isFinite(value)) faults.push({ path, message: "is no number that JSON has" });
+    if (typeof value === "number" && !Number.isFinite(value))
+      faults.push({ path, message: "is no number that JSON has" });
     if (typeof value !== "object" || value === null) continue;
     for (const [key, part] of Object.entries(value)) {
       const at = `${path}/${escapePointer(key)}`;
@@ -53,13 +62,19 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
   }
   if (faults.length > 0) return { faults };
   const text = JSON.stringify(schema) ?? "";
-  if (Buffer.byteLength(text) > maxBytes) return { faults: [{ path: "", message: `is larger than ${maxBytes / 1024} KB` }] };
+  if (Buffer.byteLength(text) > maxBytes)
+    return { faults: [{ path: "", message: `is larger than ${maxBytes / 1024} KB` }] };
   return { text, nodes, costly };
 }
 
 function referenceFaults(key: string, value: string, path: string, depth: number): SchemaFault[] {
   if (referenceKeywords.has(key) && !value.startsWith("#")) {
-    return [{ path, message: "refers to another document; only references inside the schema (beginning with #) are followed" }];
+    return [
+      {
+        path,
+        message: "refers to another document; only references inside the schema (beginning with #) are followed",
+      },
+    ];
   }
   if (key === "$id" && depth > 0) return [{ path, message: "may only stand at the top of a schema" }];
   return [];
@@ -71,21 +86,32 @@ export interface ValueLimits {
   refuseKeys: boolean;
 }
 
-/** The number of parts of a value, or the first thing about it we refuse. Sizes are of its JSON text. */
-export function measureValue(value: unknown, limits: ValueLimits): { nodes: number } | { fault: SchemaFault } {
-  let nodes = 0;
-  const pending = [{ value, path: "", depth: 0 }];
-  for (let item = pending.pop(); item !== undefined; item = pending.pop()) {
-    nodes++;
-    if (item.depth > limits.maxDepth) return { fault: { path: "", message: `is nested more than ${limits.maxDepth} levels deep` } };
-    if (typeof item.value !== "object" || item.value === null) continue;
-    for (const [key, part] of Object.entries(item.value)) {
-      const path = `${item.path}/${escapePointer(key)}`;
-      if (limits.refuseKeys && forbiddenKeys.has(key)) return { fault: { path, message: "is a key that is never allowed" } };
-      pending.push({ value: part, path, depth: item.depth + 1 });
-    }
+export type ValueMeasure = { nodes: number; text: string } | { fault: SchemaFault };
+
+/** The size of a value in parts, and its JSON text; or the first thing about it we refuse. */
+export function measureValue(value: unknown, limits: ValueLimits): ValueMeasure {
+  const counted = countParts(value, limits, 0);
+  if (typeof counted !== "number") return { fault: counted };
+  const text = JSON.stringify(value) ?? "null";
+  const bytes = Buffer.byteLength(text);
+  if (bytes > limits.maxBytes)
+    return { fault: { path: "", message: `is ${bytes} bytes of JSON; at most ${limits.maxBytes} are taken` } };
+  return { nodes: counted, text };
+}
+
+/** Recursion goes no deeper than the limit. A path is only put together on the way out of a fault. */
+function countParts(value: unknown, limits: ValueLimits, depth: number): number | SchemaFault {
+  // a long text costs like many short ones
+  if (typeof value === "string") return 1 + value.length / 256;
+  if (typeof value !== "object" || value === null) return 1;
+  if (depth >= limits.maxDepth) return { path: "", message: `is nested more than ${limits.maxDepth} levels deep` };
+  let nodes = 1;
+  for (const key of Object.keys(value)) {
+    if (limits.refuseKeys && forbiddenKeys.has(key))
+      return { path: `/${key}`, message: "is a key that is never allowed" };
+    const part = countParts(Reflect.get(value, key), limits, depth + 1);
+    if (typeof part !== "number") return { path: `/${escapePointer(key)}${part.path}`, message: part.message };
+    nodes += part;
   }
-  const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
-  if (bytes > limits.maxBytes) return { fault: { path: "", message: `is ${bytes} bytes of JSON; at most ${limits.maxBytes} are taken` } };
-  return { nodes };
+  return nodes;
 }

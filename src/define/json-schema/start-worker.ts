@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
+import { workerMark } from "./protocol.ts";
 
 const options = {
-  workerData: "drover-json-schema",
+  workerData: workerMark,
   // a hostile schema ends its worker, never the process
   resourceLimits: { maxOldGenerationSizeMb: 256, stackSizeMb: 2 },
   env: {},

@@ -29,7 +29,10 @@ export function headChecks(directory: string, given: string | undefined): HeadCh
 /** It is made before the first row, so someone took it away. */
 const missingFile: HeadCheck = {
   at: () => null,
-  atEnd: (last) => (last === null || last.last_no === 0 ? null : { batch_no: last.batch_no, what: "audit.head is missing or not readable as one" }),
+  atEnd: (last) =>
+    last === null || last.last_no === 0
+      ? null
+      : { batch_no: last.batch_no, what: "audit.head is missing or not readable as one" },
 };
 
 function expected(name: string, count: number | null, mac: string, mayBePruned: boolean): HeadCheck {
@@ -43,16 +46,26 @@ function expected(name: string, count: number | null, mac: string, mayBePruned: 
       }
       if (place.pruned_before !== null && count < place.last_no) {
         met = mayBePruned;
-        return met ? null : { batch_no: place.batch_no, what: `${name} lies before row ${place.last_no + 1}, the first that retention kept` };
+        return met
+          ? null
+          : {
+              batch_no: place.batch_no,
+              what: `${name} lies before row ${place.last_no + 1}, the first that retention kept`,
+            };
       }
       if (met || place.last_no < count) return null;
       met = here && place.last_no === count;
-      return met ? null : { batch_no: place.batch_no, row_no: place.last_no, what: `the chain was rewritten: ${name} is not in it` };
+      return met
+        ? null
+        : { batch_no: place.batch_no, row_no: place.last_no, what: `the chain was rewritten: ${name} is not in it` };
     },
     atEnd(last) {
       if (met) return null;
       const rows = last?.last_no ?? 0;
-      const lost = count === null ? "is not in the chain" : `says ${count} rows were written, and there are ${rows}: the end was cut off`;
+      const lost =
+        count === null
+          ? "is not in the chain"
+          : `says ${count} rows were written, and there are ${rows}: the end was cut off`;
       return { batch_no: last?.batch_no ?? null, row_no: rows + 1, what: `${name} ${lost}` };
     },
   };

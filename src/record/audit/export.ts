@@ -26,7 +26,7 @@ export async function exportAudit(
   const connection = await openConnection(file, "read", lockWaitMs);
   try {
     let executions = 0;
-    for (let after = 0; ; ) {
+    for (let after = 0; ;) {
       const page = await patiently(() => startsAfter(connection, after, since ?? "", until ?? "~"), file, lockWaitMs);
       for (const { no, execution, parent_run_id } of page) {
         await write(`${JSON.stringify(auditRecord(execution, parent_run_id))}\n`);

@@ -7,7 +7,10 @@ export async function interruptedExecutions(store: Pick<SqliteStore, "read">): P
   const found: Execution[] = [];
   let before: string | undefined;
   for (;;) {
-    const page = await store.read.executions({ open: true }, { limit: pageSize, ...(before === undefined ? {} : { before }) });
+    const page = await store.read.executions(
+      { open: true },
+      { limit: pageSize, ...(before === undefined ? {} : { before }) },
+    );
     found.push(...page.filter((execution) => !ownerIsAlive(execution.start.owner)));
     before = page.at(-1)?.start.execution_id;
     if (before === undefined || page.length < pageSize) return found;

@@ -22,7 +22,12 @@ export function readKey(directory: string): Uint8Array | null {
     text = readFileSync(file, "utf8");
   } catch (fault) {
     if (fault instanceof HostError) throw fault;
-    throw keyFault(file, "cannot be read", `Make it a file that this user can read: chown and chmod 600 ${file}.`, fault);
+    throw keyFault(
+      file,
+      "cannot be read",
+      `Make it a file that this user can read: chown and chmod 600 ${file}.`,
+      fault,
+    );
   }
   if (!keyShape.test(text)) throw keyFault(file, "is not 64 hexadecimal digits", "Restore it from a backup.");
   return Buffer.from(text, "hex");

@@ -1,41 +1,70 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import type { ExecutionStart } from "../../model/execution.ts";
 
 export type Owner = ExecutionStart["owner"];
 
 /**
- * This process, so that a later one can tell whether it still lives. Pids come back: `start` is the
- * boot and the moment of the process's start within it. Where there is no /proc it is empty, and the
- * pid alone must do.
+ * This process, so that a later one can tell whether it still lives. Pids come back, and mean something
+ * else in each process namespace: `start` is the boot, the namespace and the moment of the process's start.
+ * Where there is no /proc it is empty, and the pid alone must do.
  */
 export function currentOwner(): Owner {
-  return { pid: process.pid, start: startOf(process.pid) ?? "", host: hostname() };
+  return { pid: process.pid, start: startOf("self") ?? "", host: hostname() };
 }
 
-/** Another host cannot be looked at from here: its processes count as alive. */
+/**
+ * What cannot be looked at from here counts as alive: another host, and, from inside a namespace of our
+ * own making, whatever runs outside it.
+ */
 export function ownerIsAlive(owner: Owner): boolean {
   if (owner.host !== hostname()) return true;
   if (owner.start === "") return exists(owner.pid);
-  return startOf(owner.pid) === owner.start;
+  const own = startOf("self");
+  if (own === null) return true;
+  if (bootOf(own) !== bootOf(owner.start)) return false;
+  if (namespaceOf(own) === namespaceOf(owner.start)) return startOf(String(owner.pid)) === owner.start;
+  return isInsideLauncher() || lives(owner.start);
 }
 
-function startOf(pid: number): string | null {
+/** In a namespace below ours it has another pid here, but began at the same moment. */
+function lives(start: string): boolean {
+  return readdirSync("/proc").some((name) => /^\d+$/.test(name) && startOf(name) === start);
+}
+
+/** Pid 1 of a namespace that Drover made is its launcher, which is told so by its `-p`. */
+function isInsideLauncher(): boolean {
+  return /(?:^|\/)(?:drover-init-[^\0/]+|init\.pl)\0/.test(readOrNull("/proc/1/cmdline") ?? "");
+}
+
+function startOf(pid: string): string | null {
   const boot = readOrNull("/proc/sys/kernel/random/boot_id");
   const stat = readOrNull(`/proc/${pid}/stat`);
-  if (boot === null || stat === null) return null;
+  const namespace = readLinkOrNull(`/proc/${pid}/ns/pid`);
+  if (boot === null || stat === null || namespace === null) return null;
   // The name in parentheses may hold anything, spaces and parentheses too; field 22 is the start time.
   const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-  return `${boot.trim()}:${ticks}`;
+  return [boot.trim(), namespace, ticks].join(" ");
 }
 
+const bootOf = (start: string): string | undefined => start.split(" ")[0];
+const namespaceOf = (start: string): string | undefined => start.split(" ")[1];
+
 function readOrNull(file: string): string | null {
+  return orNull(() => readFileSync(file, "utf8"));
+}
+
+function readLinkOrNull(file: string): string | null {
+  return orNull(() => readlinkSync(file));
+}
+
+function orNull<T>(read: () => T): T | null {
   try {
-    return readFileSync(file, "utf8");
+    return read();
   } catch (fault) {
-    // ESRCH: it ended while we read. Anything else is worth knowing.
+    // ESRCH: it ended while we read. EACCES: another user's, so not one of ours. Anything else is worth knowing.
     const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
-    if (code === "ENOENT" || code === "ESRCH") return null;
+    if (code === "ENOENT" || code === "ESRCH" || code === "EACCES") return null;
     throw fault;
   }
 }

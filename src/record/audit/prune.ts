@@ -48,7 +48,9 @@ export async function pruneAudit(store: SqliteStore, before: Date): Promise<{ ro
     await patiently(() => connection.sql(selectBoundary).get(before.toISOString()), connection.file, lockWaitMs),
   );
   if (boundary === null) return { rows: 0 };
-  const { head, rows } = await underWriteLock(connection, lockWaitMs, () => announce(connection, mac, boundary, before, store.now()));
+  const { head, rows } = await underWriteLock(connection, lockWaitMs, () =>
+    announce(connection, mac, boundary, before, store.now()),
+  );
   advanceHead(directory, head);
   for (;;) {
     const done = await underWriteLock(connection, lockWaitMs, () => {
@@ -62,7 +64,13 @@ export async function pruneAudit(store: SqliteStore, before: Date): Promise<{ ro
   }
 }
 
-function announce(connection: Connection, mac: Mac, { batch_no, last_no }: Batch, before: Date, now: Date): { head: ChainHead; rows: number } {
+function announce(
+  connection: Connection,
+  mac: Mac,
+  { batch_no, last_no }: Batch,
+  before: Date,
+  now: Date,
+): { head: ChainHead; rows: number } {
   const rows = last_no - Number(connection.sql(selectPruned).get()?.["last_no"]);
   const at = now.toISOString();
   const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });

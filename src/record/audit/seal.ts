@@ -17,7 +17,8 @@ export interface AuditRow {
   body: string;
 }
 
-export type AuditKind = "start" | "end" | "prune";
+/** `fenced`: a runner wrote to a run that was not its own any more, and was refused. */
+export type AuditKind = "start" | "end" | "prune" | "fenced";
 
 export interface AuditBatch {
   batch_no: number;

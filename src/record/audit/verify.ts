@@ -48,6 +48,15 @@ export async function verifyAudit({ directory, head, lockWaitMs = 5000 }: Verify
 
 function walk(connection: Connection, mac: Mac, checks: HeadCheck[]): Verified {
   const steps = walkChain(connection, mac);
+  try {
+    return follow(steps, checks);
+  } finally {
+    steps.return(null);
+    connection.exec("rollback");
+  }
+}
+
+function follow(steps: ReturnType<typeof walkChain>, checks: HeadCheck[]): Verified {
   let place: CheckedPlace | null = null;
   let pruned: CheckedPlace | null = null;
   for (;;) {
@@ -68,8 +77,14 @@ function verified(place: CheckedPlace | null, pruned: CheckedPlace | null, bad: 
     ok: bad === null,
     rows: (place?.last_no ?? 0) - (pruned?.last_no ?? 0),
     batches: (place?.batch_no ?? 0) - (pruned?.batch_no ?? 0),
-    head: formatHead({ count: place?.last_no ?? 0, mac: Buffer.from(place?.mac ?? []).toString("hex").padEnd(64, "0") }),
-    pruned: pruned === null ? null : { rows: pruned.last_no, batches: pruned.batch_no, before: pruned.pruned_before ?? "" },
+    head: formatHead({
+      count: place?.last_no ?? 0,
+      mac: Buffer.from(place?.mac ?? [])
+        .toString("hex")
+        .padEnd(64, "0"),
+    }),
+    pruned:
+      pruned === null ? null : { rows: pruned.last_no, batches: pruned.batch_no, before: pruned.pruned_before ?? "" },
     ...(bad === null ? {} : { first_bad: bad }),
   };
 }
@@ -78,7 +93,10 @@ function verified(place: CheckedPlace | null, pruned: CheckedPlace | null, bad: 
 function verifierKey(directory: string, connection: Connection): Mac {
   const key = readKey(directory);
   if (key === null && chainEnd(connection).last_no > 0) throw missingKey(directory);
-  return (message) => createHmac("sha256", key ?? "").update(message).digest();
+  return (message) =>
+    createHmac("sha256", key ?? "")
+      .update(message)
+      .digest();
 }
 
 function firstOf(checks: HeadCheck[], look: (check: HeadCheck) => BadPlace | null): BadPlace | null {

@@ -43,12 +43,28 @@ export function* walkChain(connection: Connection, mac: Mac): Generator<CheckedP
     const anchor = anchorFrom(stored);
     if (anchor === null) return { batch_no: Number(stored["batch_no"]), what: "the anchor of pruned rows was changed" };
     const { seal, ...sealed } = anchor;
-    if (!equal(sealAnchor(mac, sealed), seal)) return { batch_no: anchor.batch_no, what: "the anchor of pruned rows was changed" };
+    if (!equal(sealAnchor(mac, sealed), seal))
+      return { batch_no: anchor.batch_no, what: "the anchor of pruned rows was changed" };
     place = anchor;
   }
   yield place;
 
   const rows = connection.sql(selectRows).iterate();
+  try {
+    return yield* walkBatches(connection, mac, place, rows);
+  } finally {
+    // An iterator left in the middle would keep the database from ever shortening its WAL.
+    rows.return?.();
+  }
+}
+
+function* walkBatches(
+  connection: Connection,
+  mac: Mac,
+  from: CheckedPlace,
+  rows: IterableIterator<Row>,
+): Generator<CheckedPlace, BadPlace | null> {
+  let place = from;
   for (const stored of connection.sql(selectBatches).iterate()) {
     const batch = batchFrom(stored);
     const bad = misplaced(batch, Number(stored["batch_no"]), place);
@@ -64,19 +80,29 @@ export function* walkChain(connection: Connection, mac: Mac): Generator<CheckedP
     if (!equal(sealBatch(mac, place.mac, batch, macs), batch.mac)) {
       return { batch_no: batch.batch_no, what: "the batch was changed, or made with another key" };
     }
-    place = { batch_no: batch.batch_no, last_no: batch.first_no + batch.count - 1, mac: batch.mac, pruned_before: null };
+    place = {
+      batch_no: batch.batch_no,
+      last_no: batch.first_no + batch.count - 1,
+      mac: batch.mac,
+      pruned_before: null,
+    };
     yield place;
   }
   const extra = rows.next();
   if (extra.done) return null;
-  return { batch_no: Number(extra.value["batch_no"]), row_no: Number(extra.value["no"]), what: "the row belongs to no batch" };
+  return {
+    batch_no: Number(extra.value["batch_no"]),
+    row_no: Number(extra.value["no"]),
+    what: "the row belongs to no batch",
+  };
 }
 
 function misplaced(batch: StoredBatch | null, batch_no: number, before: CheckedPlace): BadPlace | null {
   const expected = before.batch_no + 1;
   if (batch_no > expected) return { batch_no: expected, row_no: before.last_no + 1, what: "the batch is missing" };
   if (batch_no < expected) return { batch_no, what: "the batch was inserted" };
-  if (batch === null || batch.first_no !== before.last_no + 1 || batch.count < 1) return { batch_no, what: "the batch was changed" };
+  if (batch === null || batch.first_no !== before.last_no + 1 || batch.count < 1)
+    return { batch_no, what: "the batch was changed" };
   return null;
 }
 

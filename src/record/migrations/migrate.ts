@@ -3,10 +3,11 @@ import type { Connection } from "../sqlite/connection.ts";
 import { hostFault } from "../sqlite/faults.ts";
 import { patiently } from "../sqlite/patience.ts";
 import { first } from "./0001_first.ts";
+import { dispatch } from "./0002_dispatch.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first];
+const migrations = [first, dispatch];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {

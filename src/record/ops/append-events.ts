@@ -1,19 +1,34 @@
 import { isTerminal } from "../../model/states.ts";
 import type { AppendEvents, OpResult } from "../../model/store.ts";
 import type { Transaction } from "../transaction.ts";
-import { columnsAfter, findRun, updateRun } from "./run-state.ts";
+import { auditRefused, isFenced } from "./fence.ts";
+import { bindSession } from "./bind-session.ts";
+import { columnsAfter, findRun, updateRun, type StoredRun } from "./run-state.ts";
 import { newEvents, storeEvents } from "./store-events.ts";
 
 export function appendEvents(tx: Transaction, op: AppendEvents): OpResult {
   const run = findRun(tx, op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (run.attempt !== op.attempt) return { ok: false, conflict: "fenced", last_n: 0 };
+  if (isFenced(tx, run, op)) return refused(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
   if (fresh?.length === 0) return { ok: true, last_n: run.last_n, repeated: true };
-  if (isTerminal(run.status)) return { ok: false, conflict: "finished", last_n: run.last_n };
+  if (isTerminal(run.status)) {
+    auditRefused(tx, run, op);
+    return { ok: false, conflict: "finished", last_n: run.last_n };
+  }
   if (fresh === null) return { ok: false, conflict: "gap", last_n: run.last_n };
 
   storeEvents(tx, run, fresh);
+  bindSession(tx, run, fresh);
   updateRun(tx, run.run_no, columnsAfter(run, fresh));
   return { ok: true, last_n: run.last_n };
+}
+
+function refused(tx: Transaction, run: StoredRun, op: AppendEvents): OpResult {
+  // What its own runner gave back was stored whole: the same events again are no trespass.
+  if (run.status === "pending" && run.given_back === op.attempt && newEvents(op.events, run.last_n)?.length === 0) {
+    return { ok: true, last_n: run.last_n, repeated: true };
+  }
+  auditRefused(tx, run, op);
+  return { ok: false, conflict: "fenced", last_n: 0 };
 }

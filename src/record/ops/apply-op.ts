@@ -1,11 +1,13 @@
-import type { Op, OpResult } from "../../model/store.ts";
+import { BugError } from "../../model/errors.ts";
+import type { Op, StoreResult } from "../../model/store.ts";
 import type { Transaction } from "../transaction.ts";
 import { appendEvents } from "./append-events.ts";
+import type { ApplyOther } from "./apply-other.ts";
 import { createRun } from "./create-run.ts";
 import { finishRun } from "./finish-run.ts";
 
 /** Checks everything before it writes anything, so that a conflict leaves nothing behind. */
-export function applyOp(tx: Transaction, op: Op): OpResult {
+export function applyOp(tx: Transaction, op: Op, other: ApplyOther | null): StoreResult {
   switch (op.op) {
     case "create_run":
       return createRun(tx, op);
@@ -14,6 +16,7 @@ export function applyOp(tx: Transaction, op: Op): OpResult {
     case "finish_run":
       return finishRun(tx, op);
     default:
-      return op satisfies never;
+      if (other === null) throw new BugError(`${op.op} came before its code was loaded`);
+      return other(tx, op);
   }
 }

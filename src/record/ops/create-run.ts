@@ -5,36 +5,40 @@ import type { CreateRun, OpResult } from "../../model/store.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
+import { demandOf } from "./demands.ts";
 import { insertRun, runValues } from "./run-columns.ts";
 import { findRun, type StoredRun } from "./run-state.ts";
-import { newEvents, storeEvents } from "./store-events.ts";
+import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
+import { findEarlier, submit, type Submitted } from "./submit.ts";
 
 const insertBody = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, ?, ?, ?, ?)`;
 const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
-const selectDemand = `
-  select demand_id from demands where body = ?`;
-const insertDemand = `
-  insert into demands (body) values (?)`;
-
-/** The row that the first migration brings for runs that any runner may take. */
-const noDemand = 1;
-
-export function createRun(tx: Transaction, { run, events }: CreateRun): OpResult {
+export function createRun(tx: Transaction, op: CreateRun): OpResult {
+  const { run, events } = op;
   if (isTerminal(run.status)) throw new BugError("a run is never created in a state that only finish_run gives");
+  const earlier = op.idempotency === undefined ? null : findEarlier(tx, op.idempotency);
+  if (earlier !== null) return earlier;
   const stored = findRun(tx, run.run_id);
   if (stored !== null) return answerAgain(tx, stored, run);
   if (newEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
 
-  const last = { n: events.length, seq: events.length };
-  const inserted = tx.sql(insertRun).run(...runValues(run, demandOf(tx, run), last));
-  const run_no = Number(inserted.lastInsertRowid);
-  storeEvents(tx, { run_no, run_id: run.run_id, attempt: run.attempt, last_n: 0, last_seq: 0 }, events);
+  const submitted = op.agent === undefined ? unsubmitted(tx, run) : submit(tx, op, op.agent);
+  const last = { n: events.length, seq: events.length + submitted.before.length };
+  const inserted = tx.sql(insertRun).run(...runValues(run, { ...submitted, last }));
+  const position = { run_no: Number(inserted.lastInsertRowid), run_id: run.run_id, attempt: run.attempt, last_n: 0, last_seq: 0 };
+  for (const event of submitted.before) storeEvent(tx, position, null, run.created_at, event);
+  storeEvents(tx, position, events);
   const body = bodyOf(run);
-  if (body.some((value) => value !== null)) tx.sql(insertBody).run(run_no, body[0] ?? "{}", ...body.slice(1));
+  if (body.some((value) => value !== null)) tx.sql(insertBody).run(position.run_no, body[0] ?? "{}", ...body.slice(1));
   return { ok: true, last_n: last.n };
+}
+
+/** A run of whoever makes it: no runner will look for it. */
+function unsubmitted(tx: Transaction, run: Run): Submitted {
+  return { demandId: demandOf(tx, run.demands), agentRevId: null, timeoutSeconds: null, blockedBy: null, before: [] };
 }
 
 /** parameters, prompt, result_text, result_data; null for what need not be stored. */
@@ -59,12 +63,4 @@ function answerAgain(tx: Transaction, stored: StoredRun, run: Run): OpResult {
     canonical(JSON.parse(String(row["parameters"] ?? "{}"))) === canonical(run.parameters);
   if (same) return { ok: true, last_n: stored.last_n, repeated: true };
   return { ok: false, conflict: "exists", last_n: stored.last_n };
-}
-
-/** Runs with equal demands share one row, so that a claim looks at few heads instead of all runs. */
-function demandOf(tx: Transaction, run: Run): number {
-  const body = canonical(run.demands);
-  if (body === "{}") return noDemand;
-  const known = tx.sql(selectDemand).get(body)?.["demand_id"];
-  return Number(known ?? tx.sql(insertDemand).run(body).lastInsertRowid);
 }

@@ -1,8 +1,13 @@
 import { isTerminal } from "../../model/states.ts";
 import type { FinishRun, OpResult } from "../../model/store.ts";
+import type { SqlValue } from "../sqlite/driver.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
+import { bindSession } from "./bind-session.ts";
 import { canonical } from "./canonical.ts";
+import { auditRefused, isFenced } from "./fence.ts";
+import { freeCap, freeSession } from "./freed.ts";
+import { attemptsLeft, end, requeue } from "./give-back.ts";
 import { columnsAfter, findRun, updateRun, type StoredRun } from "./run-state.ts";
 import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
 
@@ -18,26 +23,60 @@ const selectFinish = `
 export function finishRun(tx: Transaction, op: FinishRun): OpResult {
   const run = findRun(tx, op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (run.attempt !== op.attempt) return { ok: false, conflict: "fenced", last_n: 0 };
+  if (isFenced(tx, run, op)) return refused(tx, run, op);
   if (isTerminal(run.status)) return answerAgain(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
-  if (fresh === null) return { ok: false, conflict: "gap", last_n: run.last_n };
+  if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n)) return { ok: false, conflict: "gap", last_n: run.last_n };
 
   storeEvents(tx, run, fresh);
+  bindSession(tx, run, fresh);
+  const columns = columnsAfter(run, fresh);
+  if (op.give_back === undefined) endWith(tx, run, op, columns);
+  else giveBack(tx, run, op, op.give_back, columns);
+  return { ok: true, last_n: run.last_n };
+}
+
+function endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): void {
   storeEvent(tx, run, null, op.at, op.result);
   updateRun(tx, run.run_no, {
-    ...columnsAfter(run, fresh),
+    ...columns,
+    last_seq: run.last_seq,
     status: op.result.status,
     reason: op.result.reason,
     error: toColumn(op.result.error),
     exit_code: op.result.exit_code,
     waiting_for: null,
     ...(op.summary === undefined ? {} : { summary: toColumn(op.summary) }),
-    isolation: op.isolation,
+    ...(op.runner === undefined ? { isolation: op.isolation } : {}),
     finished_at: toColumn(op.at),
   });
   storeResult(tx, run.run_no, op.result);
-  return { ok: true, last_n: run.last_n };
+  freeCap(tx, run);
+  freeSession(tx, run);
+}
+
+/** Of a run its runner could not bring to an end. */
+function giveBack(tx: Transaction, run: StoredRun, op: FinishRun, how: NonNullable<FinishRun["give_back"]>, columns: Record<string, SqlValue>): void {
+  updateRun(tx, run.run_no, { ...columns, given_back: run.attempt });
+  const reason = op.result.error ?? how;
+  if (run.status === "stopping") end(tx, run, "cancelled", null, op.result.error);
+  else if (how === "at_no_cost") requeue(tx, run, reason);
+  else if (how === "parked") park(tx, run, reason);
+  else if (attemptsLeft(tx, run, run.failures + 1)) requeue(tx, run, reason, run.failures + 1);
+  else endWith(tx, run, op, { failures: run.failures + 1 });
+}
+
+function park(tx: Transaction, run: StoredRun, reason: string): void {
+  storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "parked", reason });
+  updateRun(tx, run.run_no, { last_seq: run.last_seq, status: "parked", waiting_for: toColumn(reason), claim_no: null });
+  freeCap(tx, run);
+}
+
+function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
+  // The same finish again, after it put the run back.
+  if (run.given_back === op.attempt && op.give_back !== undefined) return { ok: true, last_n: run.last_n, repeated: true };
+  auditRefused(tx, run, op);
+  return { ok: false, conflict: "fenced", last_n: 0 };
 }
 
 function storeResult(tx: Transaction, run_no: number, { result_text, result_data }: FinishRun["result"]): void {
@@ -50,7 +89,8 @@ function answerAgain(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
   const same =
     canonical(JSON.parse(String(row?.["body"]))) === canonical(op.result) &&
     (op.summary === undefined || row?.["summary"] === toColumn(op.summary)) &&
-    row?.["isolation"] === op.isolation;
-  if (same) return { ok: true, last_n: run.last_n, repeated: true };
+    (op.runner !== undefined || row?.["isolation"] === op.isolation);
+  if (same || (op.give_back !== undefined && run.given_back === op.attempt)) return { ok: true, last_n: run.last_n, repeated: true };
+  auditRefused(tx, run, op);
   return { ok: false, conflict: "finished", last_n: run.last_n };
 }

@@ -16,8 +16,9 @@ const plain = [
 ] as const;
 
 export const insertRun = `
-  insert into runs (${[...texts, ...plain].join(", ")}, attended, usage, demand_id, last_n, last_seq)
-  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?)`;
+  insert into runs (${[...texts, ...plain].join(", ")}, attended, usage, demand_id, last_n, last_seq,
+    agent_rev_id, timeout_seconds, blocked_by)
+  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /** What a list needs, demands included; the bodies are read apart. */
 export const selectRuns = `
@@ -25,7 +26,16 @@ export const selectRuns = `
     runs.attended, runs.usage, demands.body as demands
   from runs join demands using (demand_id)`;
 
-export function runValues(run: Run, demandId: number, last: { n: number; seq: number }): SqlValue[] {
+/** What a row has that a Run does not show. */
+export interface Unshown {
+  demandId: number;
+  last: { n: number; seq: number };
+  agentRevId: number | null;
+  timeoutSeconds: number | null;
+  blockedBy: string | null;
+}
+
+export function runValues(run: Run, { demandId, last, agentRevId, timeoutSeconds, blockedBy }: Unshown): SqlValue[] {
   return [
     ...texts.map((name) => toColumn(run[name])),
     ...plain.map((name) => run[name]),
@@ -34,6 +44,9 @@ export function runValues(run: Run, demandId: number, last: { n: number; seq: nu
     demandId,
     last.n,
     last.seq,
+    agentRevId,
+    timeoutSeconds,
+    blockedBy,
   ];
 }
 

@@ -7,10 +7,22 @@ import type { RunPosition } from "./store-events.ts";
 
 export interface StoredRun extends RunPosition {
   status: RunStatus;
+  failures: number;
+  /** As stored, as are the other texts here but run_id. */
+  runner_id: string | null;
+  session_id: string | null;
+  blocked_by: string | null;
+  demand_id: number;
+  /** null: whoever made the run runs it; no runner claims it. */
+  agent_rev_id: number | null;
+  given_back: number | null;
 }
 
-const selectPosition = `
-  select run_no, run_id, status, attempt, last_n, last_seq from runs where run_id = ?`;
+export const selectStored = `
+  select run_no, run_id, status, attempt, last_n, last_seq, failures, runner_id, session_id, blocked_by, demand_id,
+    agent_rev_id, given_back
+  from runs`;
+const selectPosition = `${selectStored} where run_id = ?`;
 
 export function findRun(tx: Transaction, run_id: string): StoredRun | null {
   const row = tx.sql(selectPosition).get(toColumn(run_id));
@@ -27,12 +39,25 @@ export function columnsAfter(run: StoredRun, events: readonly NumberedEvent[]): 
     if (event.type === "progress") columns["progress"] = event.percent;
     if (event.type === "usage") columns["usage"] = JSON.stringify(event.usage);
     // A run ends by finish_run alone; a move that is not in the table is a line of the log and no more.
-    if (event.type === "status" && canMove(status, event.status) && !isTerminal(event.status)) {
+    if (event.type === "status" && mayMove(run, status, event.status)) {
       status = event.status;
       Object.assign(columns, moved(event, at));
     }
+    if (run.agent_rev_id === null) continue;
+    if (event.type === "execution_ended" && event.execution.isolation !== null) columns["isolation"] = event.execution.isolation;
+    // Whatever a runner says of a run it claimed, it says because it has begun.
+    if (status === "claimed") {
+      status = "running";
+      Object.assign(columns, moved({ type: "status", status }, at));
+    }
   }
   return columns;
+}
+
+/** A runner moves its run between working and waiting; everything else is for the store to say. */
+function mayMove(run: StoredRun, from: RunStatus, to: RunStatus): boolean {
+  if (!canMove(from, to) || isTerminal(to)) return false;
+  return run.agent_rev_id === null || to === "running" || to === "waiting";
 }
 
 export function updateRun(tx: Transaction, run_no: number, columns: Record<string, SqlValue>): void {

@@ -34,6 +34,7 @@ export function storeEvents(tx: Transaction, run: RunPosition, events: readonly 
 export function storeEvent(tx: Transaction, run: RunPosition, n: number | null, at: string, event: RunEvent): void {
   run.last_seq += 1;
   tx.sql(insertEvent).run(run.run_no, run.last_seq, run.attempt, n, toColumn(at), JSON.stringify(event));
+  tx.changed.runs.add(run.run_id);
   const entry = auditEntry(run, at, event);
   if (entry !== null) tx.audit.push(entry);
 }

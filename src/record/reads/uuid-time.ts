@@ -5,7 +5,10 @@ const slackMs = 24 * 60 * 60 * 1000;
  * A uuidv7 begins with its time, so a range of times is a range of ids and needs no index of its
  * own. Wide by a day on either side; the exact filter is on created_at.
  */
-export function uuidTimeBounds(since: string | undefined, until: string | undefined): { least: string | null; most: string | null } {
+export function uuidTimeBounds(
+  since: string | undefined,
+  until: string | undefined,
+): { least: string | null; most: string | null } {
   return {
     least: since === undefined ? null : prefix(Date.parse(since) - slackMs),
     most: until === undefined ? null : `${prefix(Date.parse(until) + slackMs)}~`,

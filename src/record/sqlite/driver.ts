@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { HostError } from "../../model/errors.ts";
 
 /** What we use of the node:sqlite API, whoever provides it. */
@@ -27,7 +26,10 @@ export interface DatabaseOptions {
   timeout?: number;
 }
 
-type SqliteModule = { DatabaseSync: new (path: string, options: DatabaseOptions) => Database };
+type SqliteModule = {
+  DatabaseSync: new (path: string, options: DatabaseOptions) => Database;
+  backup(source: Database, path: string, options: { rate: number }): Promise<number>;
+};
 
 const packageName = "@photostructure/sqlite";
 
@@ -40,9 +42,23 @@ export function openDatabase(path: string, options: DatabaseOptions): Database {
   return new DatabaseSync(path, options);
 }
 
+/**
+ * A consistent copy as of this moment, made on another thread while this one goes on writing. All pages in
+ * one go: page by page, it would begin again with each write.
+ */
+export async function copyDatabase(path: string, to: string): Promise<void> {
+  const { DatabaseSync, backup } = loadSqlite();
+  const source = new DatabaseSync(path, { readOnly: true });
+  try {
+    await backup(source, to, { rate: -1 });
+  } finally {
+    source.close();
+  }
+}
+
 function loadSqlite(): SqliteModule {
-  const here = typeof __filename === "string" ? __filename : fileURLToPath(import.meta.url);
-  const require = createRequire(here);
+  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  const require = createRequire(join(here, "driver.js"));
   const faults: unknown[] = [];
   for (const source of [...prebuilds(here), packageName, "node:sqlite"]) {
     try {
@@ -60,14 +76,14 @@ function loadSqlite(): SqliteModule {
   });
 }
 
-/** Existing prebuilt libraries, the likelier C library first. The wrong one fails to load and is passed over. */
+/** The prebuilt libraries, the likelier C library first. The wrong one, or one that is not there, fails to load and is passed over. */
 function prebuilds(here: string): string[] {
   const musl = process.platform === "linux" && existsSync("/etc/alpine-release");
-  for (let folder = dirname(here); ; folder = dirname(folder)) {
+  for (let folder = here; ; folder = dirname(folder)) {
     const base = join(folder, "node_modules", packageName, "prebuilds", `${process.platform}-${process.arch}`);
     if (existsSync(base)) {
       const names = musl ? ["musl", "glibc"] : ["glibc", "musl"];
-      return names.map((libc) => join(base, `${packageName.replace("/", "+")}.${libc}.node`)).filter((file) => existsSync(file));
+      return names.map((libc) => join(base, `${packageName.replace("/", "+")}.${libc}.node`));
     }
     if (dirname(folder) === folder) return [];
   }

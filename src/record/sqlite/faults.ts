@@ -24,7 +24,8 @@ export function hostFault(fault: unknown, file: string): unknown {
   const code = sqliteCode(fault);
   if (code === null) return fileFault(fault, file);
   if (code === full || (isWriteFault(code) && diskIsFull(file))) return noSpace(file, fault);
-  if (code === readOnly || (code === cannotOpen && isDenied(systemError(fault)))) return notWritable(dirname(file), fault);
+  if (code === readOnly || (code === cannotOpen && isDenied(systemError(fault))))
+    return notWritable(dirname(file), fault);
   switch (code) {
     case corrupt:
     case badFormat:
@@ -120,8 +121,22 @@ function isDenied(errno: number): boolean {
 /** The primary result code, without the extension in its upper bits. */
 function sqliteCode(fault: unknown): number | null {
   const code = property(fault, "errcode");
-  return typeof code === "number" ? code & 0xff : null;
+  if (typeof code === "number") return code & 0xff;
+  return property(fault, "code") === "ERR_SQLITE_ERROR" ? (codeOfText.get(messageOf(fault)) ?? null) : null;
 }
+
+/** SQLite's own texts, for the faults that the driver throws without a number: those of reading statements. */
+const codeOfText = new Map([
+  ["database is locked", busy],
+  ["database table is locked", locked],
+  ["locking protocol", protocol],
+  ["attempt to write a readonly database", readOnly],
+  ["disk I/O error", ioError],
+  ["database disk image is malformed", corrupt],
+  ["database or disk is full", full],
+  ["unable to open database file", cannotOpen],
+  ["file is not a database", notADatabase],
+]);
 
 function systemError(fault: unknown): number {
   const errno = property(fault, "systemErrno");

@@ -6,6 +6,12 @@ import { connect, type Connection, type ConnectionMode } from "./connection.ts";
 import { hostFault } from "./faults.ts";
 import { patiently } from "./patience.ts";
 
+/**
+ * Pages after which the WAL is written back. A process that starts reads it whole, which takes 2 ms
+ * at SQLite's 1,000 pages; a process that stays raises this, see ../group-commit.ts.
+ */
+const walPages = 250;
+
 /** A connection to a database whose schema is this Drover's: brought up to date, or refused. */
 export async function openConnection(file: string, mode: "read" | "write", waitMs: number): Promise<Connection> {
   if (!existsSync(file)) throw missingDatabase(file);
@@ -28,7 +34,7 @@ export async function openConnection(file: string, mode: "read" | "write", waitM
 /** The first thing read of the file: damage shows here, and so does another process that repairs a WAL. */
 function versionWith(connection: Connection): () => number {
   return () => {
-    connection.exec("pragma synchronous = full; pragma cache_size = -8000");
+    connection.exec(`pragma synchronous = full; pragma cache_size = -8000; pragma wal_autocheckpoint = ${walPages}`);
     return Number(connection.sql("pragma user_version").get()?.["user_version"]);
   };
 }

@@ -1,0 +1,258 @@
+import { spawn, spawnSync } from "node:child_process";
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { createRequire } from "node:module";
+import { cpus, release, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { execOnRecord, type ExecDeps, type ExecRequest } from "../src/execute/exec.ts";
+import { newLocalIds } from "../src/local.ts";
+import type { CaptureOptions, StartOptions } from "../src/model/process.ts";
+import { createExecute } from "../src/process/execute.ts";
+import { createStart } from "../src/process/start.ts";
+import { currentOwner } from "../src/record/audit/owner.ts";
+import { openStore } from "../src/record/open.ts";
+import { createRedactor } from "../src/redact/redactor.ts";
+import { added, difference, interleave, median, ms, printTable, ratio, times, type Way } from "./rounds.ts";
+
+const benchFolder = process.argv[2] ?? "";
+const root = dirname(benchFolder);
+const peers = createRequire(join(benchFolder, "package.json"));
+const load = (name: string): Promise<unknown> => import(pathToFileURL(peers.resolve(name)).href);
+
+const noIds = { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null };
+const capture: CaptureOptions = { mode: "both", maxBytes: 1 << 20, onLimit: "truncate" };
+const redactor = createRedactor({ variables: process.env, values: secrets() });
+
+async function main(): Promise<void> {
+  const state = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  try {
+    process.stdout.write(`Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}\n`);
+    await benchSpawn(state);
+    await benchCapture(state);
+    await benchAudit(state);
+    await benchCold(state);
+  } finally {
+    rmSync(state, { recursive: true, force: true });
+  }
+}
+
+async function benchSpawn(state: string): Promise<void> {
+  const execute = createExecute(createStart());
+  const withPerl = createExecute(createStart({ rungs: ["perl"] }));
+  const run = (how: typeof execute, isolation: NonNullable<StartOptions["isolation"]>) => async () => {
+    const { success } = await how({ executable: "/bin/true" }, { isolation, capture });
+    if (!success) throw new Error(`${isolation} failed`);
+  };
+  const store = await openStore({ directory: join(state, "spawn"), now: () => new Date(), createIfMissing: true });
+  const { execa } = (await load("execa")) as { execa: (file: string) => Promise<unknown> };
+  const { x } = (await load("tinyexec")) as { x: (file: string) => Promise<unknown> };
+  const nanoSpawn = ((await load("nano-spawn")) as { default: (file: string) => Promise<unknown> }).default;
+  const ways: Way[] = [
+    { name: "raw", once: rawSpawn },
+    { name: "none", once: run(execute, "none") },
+    { name: "group", once: run(execute, "group") },
+    { name: "pid", once: run(execute, "pid") },
+    { name: "perl", once: run(withPerl, "pid") },
+    { name: "audited", once: () => onRecord(store) },
+    { name: "execa", once: async () => void (await execa("/bin/true")) },
+    { name: "tinyexec", once: async () => void (await x("/bin/true")) },
+    { name: "nano-spawn", once: async () => void (await nanoSpawn("/bin/true")) },
+  ];
+  const result = await interleave(ways, 9, 60);
+  await store.close();
+  const row = (name: string, label: string, goal: string, shown: string): string[] => [label, ms(median(result.get(name)!)), shown, goal];
+  printTable("Process: /bin/true, spawn to result, stdout and stderr captured", ["what", "median", "against raw spawn", "goal"], [
+    row("raw", "raw spawn, pipes", "", "1x"),
+    row("none", "execute, isolation none", "<= 1.05x", times(ratio(result, "none", "raw"))),
+    row("group", "execute, isolation group", "", added(difference(result, "group", "raw"))),
+    row("pid", "execute, PID namespace, static launcher", "+ <= 1 ms", added(difference(result, "pid", "raw"))),
+    row("perl", "execute, PID namespace, perl launcher", "+ <= 3.5 ms", added(difference(result, "perl", "raw"))),
+    row("audited", "on the record, PID namespace, two durable commits", "", added(difference(result, "audited", "raw"))),
+    row("tinyexec", "tinyexec 1.3.1", "", times(ratio(result, "tinyexec", "raw"))),
+    row("nano-spawn", "nano-spawn 2.1.0", "", times(ratio(result, "nano-spawn", "raw"))),
+    row("execa", "execa 9.6.0", "", times(ratio(result, "execa", "raw"))),
+  ]);
+  printTable("Against execa 9", ["what", "execa takes", "goal"], [
+    ["execute, isolation none", times(ratio(result, "execa", "none")), ">= 1.7x"],
+    ["execute, PID namespace", times(ratio(result, "execa", "pid")), ""],
+  ]);
+}
+
+async function benchCapture(state: string): Promise<void> {
+  const text = join(state, "text");
+  writeFileSync(text, "2026-01-31T10:00:00Z INFO compiled src/module.ts in 12 ms, 3 warnings, hash 4f1c9a\n".repeat(1_250_000).slice(0, 100 << 20));
+  const command = { executable: "/bin/cat", arguments: [text] };
+  const execute = createExecute(createStart());
+  const capped = async () => {
+    const { stdout } = await execute(command, { isolation: "none", capture });
+    if (stdout.totalBytes !== 100 << 20) throw new Error(`captured ${stdout.totalBytes}`);
+  };
+  const store = await openStore({ directory: join(state, "capture"), now: () => new Date(), createIfMissing: true });
+  const result = await interleave(
+    [
+      { name: "discard", once: () => readAndDiscard(command.executable, command.arguments) },
+      { name: "off", once: capped },
+      { name: "on", once: () => onRecord(store, { ...command, workingDirectory: "/" }, { isolation: "none" }) },
+      { name: "whole", once: redactWhole(command) },
+    ],
+    7,
+    3,
+  );
+  await store.close();
+  const row = (name: string, label: string, goal: string): string[] => [label, ms(median(result.get(name)!)), times(ratio(result, name, "discard")), goal];
+  printTable("Capture: 100 MB of log lines, 1 MB kept", ["what", "median", "against read and discard", "goal"], [
+    row("discard", "read and discard", "1x"),
+    row("off", "execute, redaction off", "<= 1.1x"),
+    row("on", "on the record, redaction on", "<= 2x"),
+    row("whole", "all 100 MB through the redactor (what --spill costs, without the disk)", ""),
+  ]);
+}
+
+async function benchAudit(state: string): Promise<void> {
+  const store = await openStore({ directory: join(state, "audit"), now: () => new Date(), createIfMissing: true });
+  const line = Buffer.from(`${JSON.stringify({ type: "execution_started", execution_id: "x".repeat(36), command: "true", at: new Date() }).padEnd(700)}\n`);
+  const file = openSync(join(state, "plain.log"), "a");
+  const newId = newLocalIds();
+  const at = new Date().toISOString();
+  const append = auditAppender(store, newId, at);
+  await append();
+  const result = await interleave(
+    [
+      { name: "plain", once: () => { writeSync(file, line); fdatasyncSync(file); } },
+      { name: "audit", once: append },
+    ],
+    9,
+    200,
+  );
+  closeSync(file);
+  await store.close();
+  printTable("One durable audit row, sealed", ["what", "median", "against append + fdatasync", "goal"], [
+    ["append 700 bytes + fdatasync", ms(median(result.get("plain")!)), "1x", ""],
+    ["one audit event, row and seal in one commit", ms(median(result.get("audit")!)), times(ratio(result, "audit", "plain")), "<= 1.6x"],
+  ]);
+}
+
+async function benchCold(state: string): Promise<void> {
+  const empty = join(state, "empty.js");
+  writeFileSync(empty, "");
+  const env = { PATH: process.env["PATH"], HOME: state, DROVER_STATE_DIR: join(state, "cold") };
+  const node = (...args: string[]) => () => {
+    const { status, stderr } = spawnSync(process.execPath, args, { env, cwd: state });
+    if (status !== 0) throw new Error(stderr.toString("utf8"));
+  };
+  const drover = join(root, "bin", "drover.js");
+  const result = await interleave(
+    [
+      { name: "empty", once: node(empty) },
+      { name: "exec", once: node(drover, "exec", "true") },
+      { name: "none", once: node(drover, "exec", "true", "--isolation", "none") },
+      { name: "version", once: node(drover, "--version") },
+    ],
+    9,
+    15,
+  );
+  const row = (name: string, label: string, goal: string): string[] => [label, ms(median(result.get(name)!)), times(ratio(result, name, "empty")), goal];
+  printTable("Command line, cold", ["what", "median", "against empty node", "goal"], [
+    row("empty", "node with an empty script", "1x"),
+    row("exec", "drover exec true: audited, PID namespace", "<= 1.5x"),
+    row("none", "the same, isolation none", ""),
+    row("version", "drover --version", ""),
+  ]);
+}
+
+async function onRecord(
+  store: NonNullable<ExecDeps["store"]>,
+  command: ExecRequest["command"] = { executable: "/bin/true", workingDirectory: "/" },
+  options: StartOptions = {},
+): Promise<void> {
+  const request: ExecRequest = {
+    command,
+    display: command.executable,
+    options: { stdin: "none", ...options },
+    capture: { ...capture },
+    spillDirectory: null,
+    parentRunId: null,
+    correlation: noIds,
+  };
+  const { result } = await execOnRecord(request, { store, redactor, now: () => new Date(), newId: ids, owner, createdBy: "bench" }, new AbortController().signal);
+  if (!result.success) throw new Error(JSON.stringify(result.error));
+}
+const ids = newLocalIds();
+const owner = currentOwner();
+
+function rawSpawn(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn("/bin/true", [], { stdio: ["ignore", "pipe", "pipe"] });
+    const chunks: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => chunks.push(chunk));
+    child.once("error", reject);
+    child.once("close", () => resolve());
+  });
+}
+
+function readAndDiscard(file: string, args: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.on("data", () => undefined);
+    child.stderr.on("data", () => undefined);
+    child.once("error", reject);
+    child.once("close", () => resolve());
+  });
+}
+
+function redactWhole(command: { executable: string; arguments: string[] }): () => Promise<void> {
+  return async () => {
+    const stream = redactor.stream();
+    let bytes = 0;
+    const child = spawn(command.executable, command.arguments, { stdio: ["ignore", "pipe", "ignore"] });
+    child.stdout.on("data", (chunk: Buffer) => (bytes += stream.push(chunk).length));
+    await new Promise((resolve) => void child.once("close", resolve));
+    bytes += stream.end().length;
+    if (bytes < 100 << 20) throw new Error(`redacted ${bytes}`);
+  };
+}
+
+/** One run, and each call appends one execution_started to it. */
+function auditAppender(store: Awaited<ReturnType<typeof openStore>>, newId: () => string, at: string): () => Promise<void> {
+  const run_id = newId();
+  let n = 0;
+  const started = () => ({
+    n: ++n,
+    at,
+    event: {
+      type: "execution_started" as const,
+      execution: { execution_id: newId(), command: "true", argv: ["true"], working_directory: "/", started_at: at, timeout_ms: 300_000, owner, correlation: noIds },
+    },
+  });
+  let created = false;
+  return async () => {
+    if (!created) {
+      created = true;
+      await store.apply([{ op: "create_run", run: benchRun(run_id, at), events: [] }]);
+      return;
+    }
+    const [saved] = await store.apply([{ op: "append_events", run_id, attempt: 1, events: [started()] }]);
+    if (!saved.ok) throw new Error(saved.conflict);
+  };
+}
+
+function benchRun(run_id: string, at: string) {
+  return {
+    ...noIds,
+    run_id, agent_name: "exec", created_by: "bench", mode: "start" as const, status: "running" as const, reason: null, error: null,
+    waiting_for: null, parameters: {}, prompt: null, attended: false, forked_from: null, parent_run_id: null, retry_of: null,
+    trigger_type: "manual" as const, schedule: null, project_dir: "/", demands: {}, priority: 0, attempt: 1, failures: 0, runner_id: null,
+    progress: null, exit_code: null, result_text: null, result_data: null, summary: "bench", usage: null, isolation: null,
+    created_at: at, claimed_at: at, started_at: at, finished_at: null,
+  };
+}
+
+function secrets(): { name: string; value: string }[] {
+  return Array.from({ length: 10 }, (_, index) => ({ name: `BENCH_${index}`, value: `s3cr3t-value-number-${index}-of-ten` }));
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,54 @@
+/** Measures several ways of doing the same thing in turn, so that whatever else the machine does meets all of them. */
+export interface Way {
+  name: string;
+  once: () => Promise<void> | void;
+}
+
+export type Times = Map<string, number[]>;
+
+/** In each round every way is done `times` times, in an order that changes from round to round. */
+export async function interleave(ways: readonly Way[], rounds: number, times: number): Promise<Times> {
+  const result: Times = new Map(ways.map(({ name }) => [name, []]));
+  for (const { once } of ways) await once();
+  for (let round = 0; round < rounds; round++) {
+    for (let at = 0; at < ways.length; at++) {
+      const { name, once } = ways[(at + round) % ways.length]!;
+      const samples: number[] = [];
+      for (let time = 0; time < times; time++) {
+        const began = performance.now();
+        await once();
+        samples.push(performance.now() - began);
+      }
+      result.get(name)!.push(median(samples));
+    }
+  }
+  return result;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** Round by round, so that a noisy moment is noisy on both sides: the median ratio and its spread. */
+export function ratio(times: Times, ours: string, peer: string): { value: number; least: number; most: number } {
+  const ratios = times.get(ours)!.map((time, round) => time / times.get(peer)![round]!);
+  return { value: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
+}
+
+export function difference(times: Times, ours: string, peer: string): { value: number; least: number; most: number } {
+  const differences = times.get(ours)!.map((time, round) => time - times.get(peer)![round]!);
+  return { value: median(differences), least: Math.min(...differences), most: Math.max(...differences) };
+}
+
+export function printTable(title: string, header: readonly string[], rows: readonly (readonly string[])[]): void {
+  process.stdout.write(`\n### ${title}\n\n| ${header.join(" | ")} |\n|${header.map(() => "---").join("|")}|\n`);
+  for (const row of rows) process.stdout.write(`| ${row.join(" | ")} |\n`);
+}
+
+export const ms = (value: number): string => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
+export const times = ({ value, least, most }: { value: number; least: number; most: number }): string =>
+  `${value.toFixed(2)}x (${least.toFixed(2)}-${most.toFixed(2)})`;
+export const added = ({ value, least, most }: { value: number; least: number; most: number }): string =>
+  `${value >= 0 ? "+" : ""}${value.toFixed(2)} ms (${least.toFixed(2)} to ${most.toFixed(2)})`;

@@ -1,0 +1,41 @@
+#!/usr/bin/env node
+// http-check.mjs --url URL [--timeout SECONDS] [--status CODE]: one request, its outcome as JSON.
+// Exits with 1 where the answer is not the one expected, so that the run fails and says why.
+import { parseArgs } from "node:util";
+
+const { values } = parseArgs({
+  options: { url: { type: "string" }, timeout: { type: "string", default: "10" }, status: { type: "string" } },
+});
+if (!/^https?:\/\//.test(values.url ?? "") || !URL.canParse(values.url)) fail("--url takes an http or https address");
+const timeoutMs = Number(values.timeout) * 1000;
+if (!(timeoutMs > 0)) fail(`--timeout takes a positive number of seconds, not ${values.timeout}`);
+
+const report = { url: values.url, ok: false, status: null, duration_ms: 0, error: null };
+const started = performance.now();
+try {
+  const answer = await fetch(values.url, { signal: AbortSignal.timeout(timeoutMs) });
+  await answer.body?.cancel();
+  report.status = answer.status;
+  report.ok = values.status === undefined ? answer.status < 400 : answer.status === Number(values.status);
+  if (!report.ok)
+    report.error =
+      values.status === undefined
+        ? `answered ${answer.status}`
+        : `answered ${answer.status} instead of ${values.status}`;
+} catch (error) {
+  const timedOut = error instanceof Error && error.name === "TimeoutError";
+  report.error = timedOut
+    ? `no answer within ${values.timeout} s`
+    : String(error.cause?.code ?? error.cause?.message ?? error.message);
+}
+report.duration_ms = Math.round(performance.now() - started);
+process.stdout.write(`${JSON.stringify(report)}\n`);
+if (!report.ok) {
+  process.stderr.write(`Error: ${report.error}\n`);
+  process.exitCode = 1;
+}
+
+function fail(why) {
+  process.stderr.write(`Error: ${why}\n`);
+  process.exit(1);
+}

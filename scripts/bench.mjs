@@ -1,0 +1,42 @@
+// `npm run bench [NAME...]`: measures Drover and its peers interleaved in one run and prints ratios.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureBuilt } from "./lib/build.mjs";
+import { ensureInstalled } from "./lib/install.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+ensureInstalled(root, "product");
+ensureInstalled(join(root, "bench"), "product");
+await ensureBuilt(root);
+
+const known = readdirSync(join(root, "bench")).flatMap((file) => /^([a-z]+)\.bench\.ts$/.exec(file)?.[1] ?? []);
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith("-"));
+const unknown = wanted.filter((name) => !known.includes(name));
+if (unknown.length > 0) {
+  process.stderr.write(`There is no bench ${unknown.join(", ")}; there are: ${known.join(", ")}.\n`);
+  process.exit(2);
+}
+
+const { build } = await import("esbuild");
+mkdirSync(join(root, "dist-test"), { recursive: true });
+for (const name of wanted.length > 0 ? wanted : known) {
+  const script = join(root, "dist-test", `bench-${name}.cjs`);
+  await build({
+    absWorkingDir: root,
+    entryPoints: [`bench/${name}.bench.ts`],
+    outfile: script,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node20.19",
+    external: ["@photostructure/sqlite", "esbuild", "execa", "nano-spawn", "tinyexec"],
+    define: { DROVER_VERSION: '"0.0.0-bench"' },
+    logOverride: { "empty-import-meta": "silent" },
+  });
+  // certificates of the host cost 40 ms of every node start, on both sides of a ratio
+  const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
+  const { status } = spawnSync(process.execPath, ["--expose-gc", script, join(root, "bench")], { cwd: root, env, stdio: "inherit" });
+  if (status !== 0) process.exit(status ?? 1);
+}

@@ -1,0 +1,48 @@
+import { findLocal } from "../local.ts";
+import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
+import { columns } from "./help.ts";
+import { write } from "./io.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
+
+export const doctor: CommandSpec = {
+  name: "doctor",
+  summary: "what this machine can isolate and limit, what is missing and how to get it",
+  takes: "",
+  examples: [["drover doctor", "tries each thing really"]],
+  options: {},
+  run: examine,
+};
+
+async function examine(input: CommandInput): Promise<number> {
+  // a broken drover.yaml is named here as everywhere
+  const { places } = await findLocal(input.env, input.cwd);
+  const host = await probeHost();
+  if (input.options["json"]) {
+    const { stateDirectory, configFile } = places;
+    write(1, `${JSON.stringify({ node: process.version, state_directory: stateDirectory, config_file: configFile, ...host })}\n`);
+    return 0;
+  }
+  const rows: [string, string][] = [
+    ["platform", `${host.platform}, Node ${process.version}`],
+    ["state directory", places.stateDirectory],
+    ["configuration", places.configFile ?? "none (the defaults)"],
+    ["isolation auto", host.auto ?? "none works"],
+    ...section("isolation", host.isolation),
+    ...section("limit", host.limits),
+    ...section("launcher", host.launchers),
+  ];
+  write(1, `${columns(rows).join("\n")}\n`);
+  const missing = missingThings(host);
+  if (missing.length > 0) write(1, `\nMissing here\n${missing.map((line) => `  ${line}`).join("\n")}\n`);
+  return 0;
+}
+
+function section(kind: string, findings: Record<string, Finding>): [string, string][] {
+  return Object.entries(findings).map(([name, found]) => [`${kind} ${name}`, found.works ? "works" : "missing"]);
+}
+
+function missingThings({ isolation, limits, launchers }: HostReport): string[] {
+  return Object.entries({ ...isolation, ...limits, ...launchers }).flatMap(([name, found]) =>
+    found.works ? [] : [`${name}: ${found.why}`, `  ${found.next}`],
+  );
+}

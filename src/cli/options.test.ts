@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { parseOptions } from "./options.ts";
+
+const spec = { name: "exec", options: { timeout: { value: "S", about: "" }, env: { value: "K=V", repeat: true, about: "" }, shell: { about: "" } } };
+
+it("takes options before and after the words, with a space or an equals sign", () => {
+  expect(parseOptions(["--timeout=5", "npm test", "--env", "A=1", "--shell", "--env=B=2"], spec)).toEqual({
+    options: { timeout: "5", env: ["A=1", "B=2"], shell: true },
+    positionals: ["npm test"],
+    others: [],
+    rest: null,
+  });
+});
+
+it("takes nothing after -- for an option", () => {
+  expect(parseOptions(["--shell", "--", "ls", "--timeout", "--"], spec)).toEqual({ options: { shell: true }, positionals: [], others: [], rest: ["ls", "--timeout", "--"] });
+});
+
+it.each([
+  [["--timout", "5"], "DROVER-USE-007", "--timeout"],
+  [["-x"], "DROVER-USE-007", "-x"],
+  [["--timeout"], "DROVER-USE-001", "needs a value"],
+  [["--timeout", "1", "--timeout", "2"], "DROVER-USE-001", "twice"],
+  [["--shell=yes"], "DROVER-USE-001", "no value"],
+  [["--constructor"], "DROVER-USE-007", "--constructor"],
+])("refuses %j", (argv, code, says) => {
+  expect(() => parseOptions(argv, spec)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(says) }));
+});
+
+it("hands unknown options over where a command takes them", () => {
+  const open = { ...spec, takesOthers: true as const };
+  expect(parseOptions(["echo", "--message", "a b", "--flag", "--n=-3", "--timeout", "5", "--last"], open)).toEqual({
+    options: { timeout: "5" },
+    positionals: ["echo"],
+    others: [["message", "a b"], ["flag", true], ["n", "-3"], ["last", true]],
+    rest: null,
+  });
+});

@@ -1,0 +1,93 @@
+import { createHttpPort } from "../wire/http-port.ts";
+import { createClient } from "../wire/client.ts";
+import { findLocal } from "../local.ts";
+import { RequestError } from "../model/errors.ts";
+import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { startRunner } from "../runner.ts";
+import { connect } from "./connect.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
+import { untilToldToEnd } from "./until-told.ts";
+
+export const runnerCommand: CommandSpec = {
+  name: "runner",
+  summary: "claims runs and carries them out",
+  takes: "-x PROFILE",
+  examples: [
+    ["drover runner -x echo", "one profile, for the coordinator of this place"],
+    ["DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover runner -x ./profiles/build.json --name b1", "a remote one"],
+  ],
+  options: {
+    profile: { value: "P", short: "x", repeat: true, about: "a profile by name or path; each is a registration" },
+    name: { value: "N", about: "tells runners of one host and directory apart" },
+    slots: { value: "N", about: "runs at once, in place of the profile's number" },
+    "project-dir": { value: "DIR", about: "where runs work that name no directory (default here)" },
+    examples: { about: "offer the examples that come with Drover too" },
+  },
+  run: runRunner,
+};
+
+async function runRunner(input: CommandInput): Promise<number> {
+  const { options, env, cwd } = input;
+  const wanted = list(options, "profile");
+  const onNotice = (message: string, cause?: unknown): void => {
+    write(2, `drover runner: ${message}\n`);
+    if (cause instanceof Error && env["DROVER_DEBUG"]) write(2, `${cause.stack}\n`);
+  };
+  const { places, config } = await findLocal(env, cwd);
+  const folders = profileFolders(cwd, options["examples"] === true);
+  const profiles = await openProfiles({ wanted: wanted.length > 0 ? wanted : null, folders, env, onNotice });
+  if (profiles.profiles.length === 0) throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
+  const { url, token } = await findCoordinator(input);
+  const port = createHttpPort({ url, token });
+  const name = text(options, "name");
+  const runner = await startRunner({
+    port,
+    profiles: profiles.profiles,
+    stateDirectory: places.stateDirectory,
+    projectDir: text(options, "project-dir") ?? cwd,
+    ...(name ? { name } : {}),
+    ...(options["slots"] ? { slots: readSlots(options) } : {}),
+    env: withoutOurKey(env),
+    maxOutputKb: config.execution.max_output_kb,
+    defaultTimeoutSeconds: config.execution.default_timeout_seconds,
+    onNotice,
+  });
+  profiles.follow(runner);
+  if (!options["quiet"]) {
+    for (const { loaded, agents } of profiles.profiles) {
+      write(2, `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`);
+    }
+  }
+  await untilToldToEnd({ gently: () => runner.drain(), atOnce: () => runner.stop(), ended: runner.done });
+  await profiles.stop();
+  port.close();
+  return 0;
+}
+
+/** DROVER_API_KEY is a token, or an enrolment token that is exchanged here, once. */
+async function findCoordinator(input: CommandInput): Promise<{ url: string; token: string }> {
+  const { client, token } = await connect(input);
+  if (!client || !token) {
+    throw new RequestError({
+      code: "DROVER-API-023",
+      field: "DROVER_API_URL",
+      message: "No coordinator was found.",
+      next: "Start one here with `drover coordinator`, or name one with DROVER_API_URL and DROVER_API_KEY.",
+    });
+  }
+  if (!token.startsWith("drv_enrol_")) return { url: client.url, token };
+  const enrolled = await createClient({ url: client.url, token }).runners.enroll();
+  return { url: client.url, token: enrolled.token };
+}
+
+/** What a runner logs in with is not for what it runs. */
+function withoutOurKey({ DROVER_API_KEY: _key, ...env }: CommandInput["env"]): CommandInput["env"] {
+  return env;
+}
+
+function readSlots(options: CommandInput["options"]): number {
+  const slots = Number(text(options, "slots"));
+  if (Number.isInteger(slots) && slots >= 1 && slots <= 1000) return slots;
+  throw usage("--slots takes a whole number from 1 to 1000.", "runner", "--slots");
+}

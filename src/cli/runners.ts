@@ -1,0 +1,54 @@
+import { connectOrFail } from "./connect.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { age, writeTable } from "./table.ts";
+
+export const runnersList: CommandSpec = {
+  name: "runners list",
+  summary: "who claims runs",
+  takes: "",
+  examples: [["drover runners list", "each with its profile, tags and what it runs"]],
+  options: {},
+  run: listRunners,
+};
+
+export const runnersDrain: CommandSpec = {
+  name: "runners drain",
+  summary: "no further runs for a runner; what it runs goes on",
+  takes: "RUNNER",
+  examples: [["drover runners drain echo-1f2e", "and --undo takes it back"]],
+  options: { undo: { about: "let it claim again" } },
+  run: drainRunner,
+};
+
+async function listRunners(input: CommandInput): Promise<number> {
+  const { items } = await (await connectOrFail(input)).runners.list();
+  if (input.options["json"]) {
+    for (const runner of items) write(1, `${JSON.stringify(runner)}\n`);
+    return 0;
+  }
+  const now = new Date();
+  writeTable(
+    ["ID", "STATUS", "PROFILE", "HOST", "RUNNING", "TAGS", "AGENTS", "SEEN"],
+    items.map((runner) => [
+      runner.runner_id,
+      runner.status,
+      runner.executor_profile,
+      runner.hostname,
+      `${runner.running}/${runner.slots}`,
+      runner.tags.join(",") || "-",
+      runner.agents.join(",") || "-",
+      age(runner.last_seen_at, now),
+    ]),
+  );
+  return 0;
+}
+
+async function drainRunner(input: CommandInput): Promise<number> {
+  const [id, ...more] = input.positionals;
+  if (!id || more.length > 0) throw usage("runners drain takes one runner id.", "runners drain", "RUNNER");
+  const draining = input.options["undo"] !== true;
+  await (await connectOrFail(input)).runners.drain(id, draining);
+  if (!input.options["quiet"]) write(2, draining ? `${id} takes no further runs.\n` : `${id} claims again.\n`);
+  return 0;
+}

@@ -1,0 +1,48 @@
+import { isTerminal as isFinal } from "../model/states.ts";
+import type { StoredEvent } from "../model/event.ts";
+import { connect } from "./connect.ts";
+import { eventLine, outputOf } from "./event-line.ts";
+import { allEvents, findRun, withHistory } from "./history.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+
+export const runsEvents: CommandSpec = {
+  name: "runs events",
+  summary: "the log of a run, live while it runs",
+  takes: "RUN",
+  examples: [
+    ["drover runs events 019a3f", "everything so far, then what comes"],
+    ["drover runs events 019a3f --json --after 120", "as JSON lines, from an event on"],
+  ],
+  options: {
+    after: { value: "N", about: "begin after this event" },
+    "no-follow": { about: "do not wait for more" },
+  },
+  run: showEvents,
+};
+
+async function showEvents(input: CommandInput): Promise<number> {
+  const [id, ...more] = input.positionals;
+  if (!id || more.length > 0) throw usage("runs events takes one run id.", "runs events", "RUN");
+  const after = Number(text(input.options, "after") ?? "0");
+  if (!Number.isInteger(after) || after < 0) throw usage("--after takes the number of an event.", "runs events", "--after");
+  const show = (event: StoredEvent): void => showEvent(event, input.options["json"] === true);
+  const shown = await withHistory(input, async (history) => {
+    const run = await findRun(history, id);
+    const { client } = await connect(input);
+    if (client && !isFinal(run.status) && !input.options["no-follow"]) {
+      for await (const event of client.runs.follow(run.run_id, { after })) show(event);
+    } else {
+      for await (const event of allEvents(history, run.run_id, after)) show(event);
+    }
+    return true;
+  });
+  return shown ? 0 : 1;
+}
+
+function showEvent(event: StoredEvent, json: boolean): void {
+  if (json) return write(1, `${JSON.stringify(event)}\n`);
+  const output = outputOf(event);
+  const line = output ? output.text.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`) : eventLine(event);
+  write(1, `${String(event.seq).padStart(6)} ${output?.stream === "stderr" ? "!" : " "}   ${line}\n`);
+}

@@ -1,0 +1,196 @@
+import { expect, test } from "vitest";
+import { describeFault } from "../model/definition-fault.ts";
+import { checkAgent, parseAgentFile } from "./agent-file.ts";
+
+function agentOf(file: string, text: string) {
+  const parsed = parseAgentFile(file, text);
+  if (!parsed.ok) throw new Error(parsed.faults.map(describeFault).join("\n"));
+  return parsed.agent;
+}
+
+function faultsOf(file: string, text: string) {
+  const parsed = parseAgentFile(file, text);
+  expect(parsed.ok).toBe(false);
+  return parsed.ok ? [] : parsed.faults;
+}
+
+test("a command makes an agent procedural, its absence autonomous", () => {
+  expect(agentOf("a.json", '{"name": "a", "command": "ls"}')).toMatchObject({
+    type: "procedural",
+    command: "ls",
+    description: null,
+  });
+  expect(agentOf("a.yaml", "name: a\nsystem_prompt: Be brief.\n")).toMatchObject({ type: "autonomous", command: null });
+  expect(agentOf("a.json", '\uFEFF{"name": "a", "command": null}').type).toBe("autonomous");
+});
+
+test("an unknown key is named with its line and what was probably meant", () => {
+  const [json] = faultsOf("x/a.json", '{\n  "name": "a",\n  "comand": "ls"\n}');
+  expect(json).toMatchObject({
+    code: "DROVER-AGT-003",
+    file: "x/a.json",
+    line: 3,
+    path: "comand",
+    next: "Write command instead, or remove the key.",
+  });
+  expect(describeFault(json!)).toBe("x/a.json:3: unknown key comand. Did you mean command?");
+  const [nested] = faultsOf("a.yaml", "name: a\npermissions:\n  mode: plan\n  allowd_tools: [x]\n");
+  expect(nested).toMatchObject({
+    line: 4,
+    path: "permissions.allowd_tools",
+    message: "unknown key permissions.allowd_tools. Did you mean allowed_tools?",
+  });
+  const [demand] = faultsOf("a.yaml", "name: a\ndemands:\n  hostnam: x\n");
+  expect(demand).toMatchObject({ line: 3, path: "demands.hostnam", code: "DROVER-AGT-003" });
+});
+
+test("every fault of a file is told, not only the first", () => {
+  const faults = faultsOf("a.yaml", "name: 3\nlist_style: tabs\nfoo: 1\n");
+  expect(faults.map(({ line, path }) => [line, path])).toEqual([
+    [1, "name"],
+    [2, "list_style"],
+    [3, "foo"],
+  ]);
+});
+
+test("broken texts are named with their line", () => {
+  expect(faultsOf("a.json", '{\n "name": "a",\n}')[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
+  expect(faultsOf("a.yaml", "name: a\ntags: [x\ncommand: y\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
+  expect(faultsOf("a.yaml", "name: a\nmodel: !!js/function x\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 2 });
+  expect(faultsOf("a.md", "---\nname: a\nmodel: 'x\n---\n# A\n")[0]).toMatchObject({ code: "DROVER-AGT-002", line: 3 });
+});
+
+test("what multiplies or nests without end is a fault, not a crash", () => {
+  const bomb = `name: a\nmcp_servers:\n  a0: &a0 [x]\n${Array.from({ length: 9 }, (_, i) => `  a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]\n`).join("")}`;
+  expect(faultsOf("a.yaml", bomb)[0]?.code).toBe("DROVER-AGT-002");
+  expect(faultsOf("a.yaml", `name: ${"[".repeat(20_000)}`)[0]?.code).toBe("DROVER-AGT-002");
+  expect(faultsOf("a.yaml", `name: a\ntags:\n  ${"- ".repeat(20_000)}x`)[0]?.code).toBe("DROVER-AGT-002");
+  expect(faultsOf("a.json", `{"name":"a","mcp_servers":${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}}`)).toHaveLength(
+    1,
+  );
+});
+
+test("what is no object is a fault", () => {
+  for (const text of ["[]", "3", "null", '"x"']) expect(faultsOf("a.json", text)[0]?.code).toBe("DROVER-AGT-004");
+  expect(faultsOf("a.yaml", "")[0]?.code).toBe("DROVER-AGT-004");
+  expect(faultsOf("a.md", "---\n- x\n---\n# A\n")[0]?.code).toBe("DROVER-AGT-004");
+});
+
+test("a name must be one that can be addressed", () => {
+  for (const name of ["a b", "a/b", "a@b", "", "-x", "..", "a\\nb"])
+    expect(faultsOf("a.json", `{"name": "${name}"}`)[0]?.path).toBe("name");
+  expect(agentOf("a.json", '{"name": "größe_2.x"}').name).toBe("größe_2.x");
+  expect(faultsOf("a.json", '{"command": "ls"}')[0]).toMatchObject({ path: "name", message: "name is missing" });
+});
+
+test("type and command must agree", () => {
+  expect(faultsOf("a.json", '{"name":"a",\n"type":"procedural"}')[0]).toMatchObject({
+    path: "command",
+    code: "DROVER-AGT-004",
+  });
+  expect(faultsOf("a.json", '{"name":"a","type":"autonomous",\n"command":"ls"}')[0]).toMatchObject({
+    path: "command",
+    line: 2,
+  });
+  expect(faultsOf("a.json", '{"name":"a","command":"  "}')[0]?.message).toContain("names a program");
+  expect(faultsOf("a.json", `{"name":"a","command":"sh -c 'x"}`)[0]?.message).toContain("never closed");
+});
+
+test("a schema past a limit is refused at its line", () => {
+  expect(
+    faultsOf(
+      "a.yaml",
+      "name: a\ncommand: x\nparameters_schema:\n  properties:\n    x:\n      $ref: https://example.com/s.json\n",
+    )[0],
+  ).toMatchObject({
+    code: "DROVER-AGT-006",
+    line: 6,
+    path: "parameters_schema.properties.x.$ref",
+  });
+  expect(faultsOf("a.json", '{"name":"a","output_schema":{"properties":{"__proto__":{}}}}')[0]?.code).toBe(
+    "DROVER-AGT-006",
+  );
+  const deep = `${'{"not":'.repeat(100)}{}${"}".repeat(100)}`;
+  expect(faultsOf("a.json", `{"name":"a","output_schema":${deep}}`)[0]?.message).toContain("nested more than");
+  expect(
+    faultsOf("a.json", `{"name":"a","output_schema":{"description":"${"x".repeat(70_000)}"}}`)[0]?.message,
+  ).toContain("larger than");
+});
+
+test("the same rules hold for a definition without a file", () => {
+  const parsed = checkAgent({ name: "a", sytem_prompt: "x" });
+  expect(parsed.ok).toBe(false);
+  if (!parsed.ok) expect(parsed.faults[0]).toMatchObject({ file: null, line: null, path: "sytem_prompt" });
+});
+
+const review = `---
+provider: anthropic
+tags: [review]
+---
+<!-- kept by the platform group -->
+# Code Review!
+
+You review code.
+
+\`\`\`sh
+## not a section
+# not a title
+\`\`\`
+
+### Tone
+Be kind.
+
+## Workflow
+Read first.
+
+## Report
+Then write.
+`;
+
+test("a markdown agent: title, system prompt up to the first section, first message from there on", () => {
+  expect(agentOf("review.md", review)).toMatchObject({
+    name: "code-review",
+    title: "Code Review!",
+    type: "autonomous",
+    provider: "anthropic",
+    tags: ["review"],
+    system_prompt: "You review code.\n\n```sh\n## not a section\n# not a title\n```\n\n### Tone\nBe kind.",
+    first_message: "## Workflow\nRead first.\n\n## Report\nThen write.",
+  });
+  expect(agentOf("review.md", review.replaceAll("\n", "\r\n"))).toEqual(agentOf("review.md", review));
+});
+
+test("a markdown agent without front matter, and one whose front matter names it", () => {
+  expect(agentOf("a.md", "# Größe prüfen\nText\n")).toMatchObject({ name: "größe-prüfen", system_prompt: "Text" });
+  expect(agentOf("a.md", "---\nname: short\n---\n# A Long Title\nText")).toMatchObject({
+    name: "short",
+    title: "A Long Title",
+  });
+  expect(agentOf("a.md", "---\nname: short\n---\nText\n## S")).toMatchObject({
+    name: "short",
+    system_prompt: "Text",
+    first_message: "## S",
+  });
+  expect(agentOf("a.md", "---\ncommand: ls\n---\n# list")).toMatchObject({ name: "list", type: "procedural" });
+});
+
+test("front matter is YAML and nothing else, and is never run", () => {
+  for (const opening of ["---js", "---json", "--- coffee"]) {
+    expect(faultsOf("a.md", `${opening}\nmodule.exports = process.exit(3)\n---\n# A\n`)[0]).toMatchObject({
+      code: "DROVER-AGT-002",
+      line: 1,
+    });
+  }
+  expect(faultsOf("a.md", "---\nname: a\n# A\n")[0]?.message).toContain("never closed");
+});
+
+test("a markdown agent with faults names their lines in the whole file", () => {
+  expect(faultsOf("a.md", "---\ntags: [x]\nmodle: y\n---\n# A\n")[0]).toMatchObject({ line: 3, path: "modle" });
+  expect(faultsOf("a.md", "---\ntags: [x]\n---\n\n# 日本 !!\n".replace("日本", ""))[0]).toMatchObject({
+    line: 5,
+    path: "name",
+  });
+  expect(faultsOf("a.md", "Some text\n\n# A\n")[0]?.message).toContain("before the # title");
+  expect(faultsOf("a.md", "---\nsystem_prompt: x\n---\n# A\ny\n")[0]).toMatchObject({ line: 2, path: "system_prompt" });
+  expect(faultsOf("a.md", "just text")[0]).toMatchObject({ path: "name", message: "name is missing" });
+});

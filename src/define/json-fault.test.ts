@@ -1,0 +1,51 @@
+import { assert, constantFrom, json, nat, property, tuple } from "fast-check";
+import { expect, test } from "vitest";
+import { findJsonFault } from "./json-fault.ts";
+import { readJson } from "./structured-text.ts";
+
+test.each([
+  ["a comma too many", '{\n  "a": 1,\n}', 3, "comma"],
+  ["a comma too few", '{\n  "a": 1\n  "b": 2\n}', 3, "comma"],
+  ["a missing colon", '{\n  "a" 1}', 2, "colon"],
+  ["a comment", '{\n  // why\n  "a": 1}', 2, "comments"],
+  ["single quotes", "{\n\n'a': 1}", 3, "double quotes"],
+  ["an open string", '{\n  "a": "x\n}', 2, "not closed"],
+  ["an unknown word", '{\n  "a": yes\n}', 2, '"yes"'],
+  ["an open brace", '{\n  "a": 1\n', 3, "never closed"],
+  ["two values", "{}\n{}", 2, "after the end"],
+  ["a wrong escape", '{\n"a": "\\x"}', 2, "escape"],
+  ["a list that ends in a comma", "[1,\n2,\n]", 3, "comma"],
+  ["an empty file", "", 1, "empty"],
+  ["a leading zero", "[\n01]", 2, '"01"'],
+])("%s is found on its line", (_, text, line, word) => {
+  const read = readJson(text);
+  expect(read).toMatchObject({ ok: false, line });
+  if (!read.ok) expect(read.problem).toContain(word);
+});
+
+test("a key that stands there twice is a fault", () => {
+  expect(readJson('{"a": 1,\n"a": 2}')).toMatchObject({ ok: false, line: 2 });
+});
+
+test("every text that JSON.parse refuses gets a place and a reason", () => {
+  const broken = tuple(json({ maxDepth: 3 }), nat(), constantFrom("", ",", "}", "]", '"', "x", "'", "\n", ":", "{"))
+    .map(([text, at, piece]) => text.slice(0, at % text.length) + piece + text.slice((at % text.length) + 1))
+    .filter((text) => !isJson(text));
+  assert(
+    property(broken, (text) => {
+      const { offset, problem } = findJsonFault(text);
+      expect(problem).not.toBe("it cannot be read as JSON");
+      expect(offset).toBeLessThanOrEqual(text.length);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

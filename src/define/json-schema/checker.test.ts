@@ -1,0 +1,179 @@
+import { readdirSync } from "node:fs";
+import { afterEach, expect, test } from "vitest";
+import { openSchemaChecker, type SchemaChecker } from "./checker.ts";
+
+const limits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
+const open: SchemaChecker[] = [];
+const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
+  const checker = openSchemaChecker(...args);
+  open.push(checker);
+  return checker;
+};
+afterEach(() => Promise.all(open.splice(0).map((checker) => checker.stop())));
+
+/** How often this thread came to do something else meanwhile; once or twice where the work held it up. */
+async function turnsDuring<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
+  let turns = 0;
+  const tick = setInterval(() => turns++, 2);
+  try {
+    const result = await work();
+    return { result, turns };
+  } finally {
+    clearInterval(tick);
+  }
+}
+
+const evil = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
+const attack = { x: `${"a".repeat(40)}!` };
+
+test("a pattern that takes for ever is given up, and the event loop goes on all the while", async () => {
+  const checker = openChecker({ checkMs: 250 });
+  await checker.check(evil, { x: "aaa" }, limits); // started and compiled
+  const { result, turns } = await turnsDuring(() => checker.check(evil, attack, limits));
+  expect(result.why).toBe("late");
+  expect(turns).toBeGreaterThan(10);
+  const shorter = await turnsDuring(() => checker.check(evil, { x: `${"a".repeat(28)}!` }, limits));
+  expect(shorter.result.faults).toHaveLength(1); // given up or answered: the machine decides
+  expect(shorter.turns).toBeGreaterThan(10);
+});
+
+test("after one that was given up the next is answered as ever", async () => {
+  const checker = openChecker({ checkMs: 500 });
+  const answers = await Promise.all([
+    checker.check(evil, attack, limits),
+    checker.check(evil, { x: "aaa" }, limits),
+    checker.check(evil, attack, limits),
+    checker.check(evil, { x: "b" }, limits),
+  ]);
+  expect(answers.map(({ why, faults }) => why ?? faults.length)).toEqual(["late", 0, "late", 1]);
+});
+
+test.each([
+  ["references that double at each step", doubling(), 1],
+  [
+    "a comparison of all pairs",
+    { type: "array", uniqueItems: true },
+    Array.from({ length: 30_000 }, (_, x) => ({ x })),
+  ],
+])("%s cannot hold up the event loop", async (_, schema, value) => {
+  const checker = openChecker({ checkMs: 200 });
+  await checker.check({ type: "object", properties: { x: { format: "date" } } }, {}, limits);
+  const { result, turns } = await turnsDuring(() => checker.check(schema, value, limits));
+  expect(result.why).toBe("late");
+  expect(turns).toBeGreaterThan(10);
+});
+
+function doubling(): object {
+  const $defs: Record<string, unknown> = { d40: { type: "number" } };
+  for (let at = 0; at < 40; at++)
+    $defs[`d${at}`] = { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] };
+  return { $defs, $ref: "#/$defs/d0" };
+}
+
+test("a schema that calls itself without an end is a fault", async () => {
+  const checker = openChecker();
+  const { faults } = await checker.check(
+    { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" },
+    1,
+    limits,
+  );
+  expect(faults).toHaveLength(1);
+});
+
+test("schemas past the limits are refused before they are compiled", async () => {
+  const checker = openChecker();
+  const refused = async (schema: object) => (await checker.check(schema, {}, limits)).why;
+  expect(await refused({ $ref: "http://127.0.0.1:1/schema.json" })).toBe("refused");
+  expect(await refused({ $ref: "other.json#/x" })).toBe("refused");
+  expect(await refused({ properties: { x: { $id: "http://x/y" } } })).toBe("refused");
+  expect(await refused({ description: "x".repeat(65_536) })).toBe("refused");
+  expect(await refused({ enum: Array.from({ length: 6000 }, (_, at) => at) })).toBe("refused");
+  expect(await refused(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}') as object)).toBe("refused");
+  let deep: object = {};
+  for (let at = 0; at < 10_000; at++) deep = { not: deep };
+  expect(await refused(deep)).toBe("refused");
+});
+
+test("values past the limits are refused", async () => {
+  const checker = openChecker();
+  const refused = async (value: unknown) => (await checker.check({}, value, limits)).why;
+  expect(await refused({ x: "x".repeat(1024 * 1024) })).toBe("refused");
+  let deep: unknown = 1;
+  for (let at = 0; at < 100_000; at++) deep = [deep];
+  expect(await refused(deep)).toBe("refused");
+  expect(await refused(JSON.parse('{"a":{"__proto__":{}}}'))).toBe("refused");
+  expect(await refused({ a: { constructor: 1 } })).toBe("refused");
+  expect((await checker.check({}, { constructor: 1 }, { ...limits, refuseKeys: false })).faults).toEqual([]);
+});
+
+test("faults have their place, in the thread and out of it", async () => {
+  const checker = openChecker();
+  const plain = {
+    type: "object",
+    required: ["message"],
+    properties: {
+      message: { type: "string" },
+      list: { type: "array", items: { type: "integer" } },
+      "a/b": { enum: ["x", 2] },
+    },
+    additionalProperties: false,
+  };
+  const value = { mesage: "x", list: [1, "2"], "a/b": 3 };
+  const expected = [
+    { path: "/message", message: "is required" },
+    { path: "/mesage", message: "is not known here. Did you mean message?" },
+    { path: "/list/1", message: "must be integer" },
+    { path: "/a~1b", message: 'must be one of "x", 2' },
+  ];
+  const inPlace = await checker.check(plain, value, limits);
+  const inWorker = await checker.check({ ...plain, patternProperties: { "^never$": {} } }, value, limits);
+  expect(inPlace.faults).toEqual(expected);
+  expect(inWorker.faults).toEqual(expected);
+});
+
+test("formats, draft-07, $id and own x- keywords are understood", async () => {
+  const checker = openChecker();
+  const day = {
+    $id: "https://example.com/day.json",
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    "x-order": 3,
+    format: "date",
+  };
+  expect((await checker.check(day, "2025-01-31", limits)).faults).toEqual([]);
+  expect((await checker.check({ ...day }, "2025-02-31", limits)).faults).toHaveLength(1);
+  const old = {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    definitions: { n: { type: "number" } },
+    items: [{ $ref: "#/definitions/n" }],
+  };
+  expect((await checker.checkSchema(old)).faults).toEqual([]);
+  expect((await checker.check(old, ["x"], limits)).faults).toMatchObject([{ path: "/0" }]);
+});
+
+test("a schema that is none is told with the place of the mistake", async () => {
+  const checker = openChecker();
+  expect((await checker.checkSchema({ properties: { x: { type: "strng" } } })).faults[0]).toMatchObject({
+    path: "/properties/x/type",
+  });
+  expect((await checker.checkSchema({ requried: ["x"] })).faults[0]?.message).toContain("requried");
+  expect((await checker.check({ type: "strng" }, {}, limits)).faults).toHaveLength(1);
+  expect((await checker.checkSchema({ type: "object" })).faults).toEqual([]);
+});
+
+const threads = (): number => readdirSync("/proc/self/task").length;
+
+test("a worker without work gives its memory back and a new one takes its place", async () => {
+  const checker = openChecker({ idleMs: 200 });
+  expect((await checker.check(evil, { x: "a" }, limits)).faults).toEqual([]);
+  const busy = threads();
+  await expect.poll(threads, { timeout: 10_000 }).toBeLessThan(busy);
+  expect((await checker.check(evil, { x: "b" }, limits)).faults).toHaveLength(1);
+});
+
+test("a stop answers what waits, and may be asked for twice", async () => {
+  const checker = openChecker({ checkMs: 60_000 });
+  const waiting = [checker.check(evil, attack, limits), checker.check(evil, { x: "a" }, limits)];
+  await Promise.all([checker.stop(), checker.stop()]);
+  expect((await Promise.all(waiting)).map(({ why }) => why)).toEqual(["late", "late"]);
+  expect((await checker.check(evil, {}, limits)).why).toBe("late");
+});

@@ -1,0 +1,10 @@
+import type { SchemaFault } from "./limits.ts";
+
+/** How the engine's worker is told from any other thread that happens to load its file. */
+export const workerMark = "drover-json-schema";
+
+/** To the worker, one at a time. */
+export type Job = { kind: "check"; schemaText: string; valueText: string } | { kind: "schema"; schemaText: string };
+
+/** From the worker. Compiling and checking have a deadline each, hence the word in between. */
+export type Report = { type: "ready" | "compiled" } | { type: "done"; faults: SchemaFault[] };

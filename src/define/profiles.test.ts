@@ -1,0 +1,155 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { findCommand } from "../execute/executors/procedural/arguments.ts";
+import { describeFault } from "../model/definition-fault.ts";
+import { findProfiles, loadProfile, type ProfileHost, toRegistrationExecutor } from "./profiles.ts";
+
+const host: ProfileHost = {
+  builtIn: ["procedural", "claude"],
+  hasCommand: (command, directory) => "found" in findCommand(command.split(" ")[0]!, directory, "/usr/bin:/bin"),
+};
+let root: string;
+let folder: string;
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), "drover-profiles-"));
+  folder = join(root, "profiles");
+  await mkdir(folder);
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+const put = (name: string, text: string) => writeFile(join(folder, name), text);
+
+function profileOf(nameOrPath: string, folders = [folder]) {
+  const result = loadProfile(nameOrPath, folders, host);
+  if (!result.ok) throw new Error(result.faults.map(describeFault).join("\n"));
+  return result.profile;
+}
+
+function faultOf(nameOrPath: string, folders = [folder]) {
+  const result = loadProfile(nameOrPath, folders, host);
+  if (result.ok) throw new Error("it has no fault");
+  return result.faults[0]!;
+}
+
+test("a profile is found by name and by path, with its defaults", async () => {
+  await put("plain.json", '{"type": "procedural", "agents_dir": "./agents/plain"}');
+  const profile = profileOf("plain");
+  expect(profile).toEqual({
+    name: "plain",
+    file: join(folder, "plain.json"),
+    directory: root,
+    agentsDirectory: join(root, "agents", "plain"),
+    module: null,
+    profile: {
+      type: "procedural",
+      config: {},
+      agents_dir: "./agents/plain",
+      tags: [],
+      require_matching_tags: false,
+      slots: 4,
+      env_from: [],
+      allow_env: [],
+      project_roots: [],
+    },
+  });
+  expect(profileOf(join(folder, "plain.json"), [])).toEqual(profile);
+});
+
+test("a file outside a profiles folder speaks for the folder it lies in", async () => {
+  await writeFile(join(root, "own.yaml"), "type: procedural\nagents_dir: /srv/agents\n");
+  expect(profileOf(join(root, "own.yaml"))).toMatchObject({
+    name: "own",
+    directory: root,
+    agentsDirectory: "/srv/agents",
+  });
+});
+
+test("only type, command or module, and config leave the runner", async () => {
+  await put(
+    "p.yaml",
+    "type: mine\ncommand: sh run.sh\nconfig: { a: 1 }\nagents_dir: agents\nallow_env: [TOKEN]\nenv_from: [X]\nproject_roots: [/srv]\ntags: [gpu]\n",
+  );
+  expect(toRegistrationExecutor(profileOf("p").profile)).toEqual({
+    type: "mine",
+    command: "sh run.sh",
+    config: { a: 1 },
+  });
+  await put("b.json", '{"type": "procedural"}');
+  expect(toRegistrationExecutor(profileOf("b").profile)).toEqual({ type: "procedural", config: {} });
+});
+
+test("a missing command or module is said so", async () => {
+  await put("x.json", '{\n"type": "mine",\n"command": "executors/none --fast"}');
+  expect(faultOf("x")).toMatchObject({
+    code: "DROVER-PRF-005",
+    line: 3,
+    message: "profile x: command executors/none --fast not found",
+  });
+  await put("y.json", '{"type": "mine", "command": "drover-no-such-program"}');
+  expect(faultOf("y").message).toBe("profile y: command drover-no-such-program not found");
+  await put("z.json", '{"type": "mine", "module": "executors/none.ts"}');
+  expect(faultOf("z").message).toBe("profile z: module executors/none.ts not found");
+});
+
+test("a command is looked for in the runner's directory, then along PATH; a module in the directory", async () => {
+  await writeFile(join(root, "own"), "#!/bin/sh\n", { mode: 0o755 });
+  await writeFile(join(root, "own.mjs"), "");
+  await put("a.json", '{"type": "mine", "command": "own"}');
+  await put("b.json", '{"type": "mine", "command": "sh"}');
+  await put("c.json", '{"type": "mine", "module": "own.mjs"}');
+  profileOf("a");
+  profileOf("b");
+  expect(profileOf("c").module).toBe(join(root, "own.mjs"));
+});
+
+test("an executor must come from somewhere, and from one place", async () => {
+  await put("a.json", '{"type": "proceduarl"}');
+  expect(faultOf("a").message).toBe("profile a: no executor proceduarl is built in. Did you mean procedural?");
+  await put("b.json", '{"type": "x", "command": "sh", "module": "y.mjs"}');
+  expect(faultOf("b")).toMatchObject({ code: "DROVER-PRF-004", path: "module" });
+});
+
+test("unknown keys, wrong values and broken texts are named with their line", async () => {
+  await put("a.yaml", "type: procedural\nagent_dir: x\n");
+  expect(faultOf("a")).toMatchObject({
+    code: "DROVER-PRF-003",
+    line: 2,
+    message: "unknown key agent_dir. Did you mean agents_dir?",
+  });
+  await put("b.json", '{"type": "procedural",\n"slots": 0}');
+  expect(faultOf("b")).toMatchObject({ code: "DROVER-PRF-004", line: 2, path: "slots" });
+  await put("c.json", '{"type": "procedural",\n}');
+  expect(faultOf("c")).toMatchObject({ code: "DROVER-PRF-002", line: 2 });
+  await put("d.json", '{"type": "procedural", "allow_env": ["A B"]}');
+  expect(faultOf("d")).toMatchObject({ code: "DROVER-PRF-004", path: "allow_env.0" });
+});
+
+test("an unknown name says what there is", async () => {
+  await put("echo.json", '{"type": "procedural"}');
+  expect(faultOf("ehco")).toMatchObject({ code: "DROVER-PRF-001", next: "Known profiles: echo." });
+  expect(faultOf("ehco").message).toContain("Did you mean echo?");
+  expect(faultOf(join(folder, "none.json")).code).toBe("DROVER-PRF-001");
+});
+
+test("of one name the first folder's profile is meant; two in one folder are a fault", async () => {
+  const second = join(root, "more", "profiles");
+  await mkdir(second, { recursive: true });
+  await put("a.json", '{"type": "procedural"}');
+  await writeFile(join(second, "a.yaml"), "type: claude\n");
+  await writeFile(join(second, "b.yaml"), "type: claude\n");
+  await writeFile(join(second, "c.yaml"), "type: claude\ncommnd: x\n");
+  expect(profileOf("a", [folder, second]).profile.type).toBe("procedural");
+  expect(profileOf("a", [join(root, "missing"), second, folder]).profile.type).toBe("claude");
+  const found = findProfiles([folder, second, join(root, "missing")], host);
+  expect(found.profiles.map(({ name, profile }) => [name, profile.type])).toEqual([
+    ["a", "procedural"],
+    ["b", "claude"],
+  ]);
+  expect(found.faults).toMatchObject([{ file: join(second, "c.yaml"), line: 2 }]);
+  await put("a.yaml", "type: procedural\n");
+  expect(faultOf("a").code).toBe("DROVER-PRF-006");
+  expect(findProfiles([folder], host).faults).toMatchObject([{ code: "DROVER-PRF-006" }]);
+});

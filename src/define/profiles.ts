@@ -1,0 +1,203 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, extname, join, resolve } from "node:path";
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import { type Profile, profileSchema } from "../model/profile.ts";
+import type { Registration } from "../model/runner-port.ts";
+import { suggest } from "../model/suggest.ts";
+import { checkShape } from "./check-shape.ts";
+import { errorCode } from "./error-code.ts";
+import { readJson, readYaml } from "./structured-text.ts";
+
+export interface LoadedProfile {
+  name: string;
+  file: string;
+  /** The runner's directory: what `command`, `module` and `agents_dir` are relative to. */
+  directory: string;
+  profile: Profile;
+  /** Absolute; null where it brings no agents. */
+  agentsDirectory: string | null;
+  /** Absolute; null where the executor is not a module. */
+  module: string | null;
+}
+
+export type ProfileResult = { ok: true; profile: LoadedProfile } | { ok: false; faults: DefinitionFault[] };
+
+export interface ProfileHost {
+  /** The executors that need neither command nor module. */
+  builtIn: readonly string[];
+  /** Can this command be run, its path seen from the runner's directory, then along PATH? */
+  hasCommand(command: string, directory: string): boolean;
+}
+
+const endings = new Set([".json", ".yaml", ".yml"]);
+
+/** A profile by its path (anything with a slash or one of our endings), or by name: the first folder that has it. */
+export function loadProfile(nameOrPath: string, searchFolders: readonly string[], host: ProfileHost): ProfileResult {
+  if (nameOrPath.includes("/") || endings.has(extname(nameOrPath))) return readProfile(resolve(nameOrPath), host);
+  for (const folder of searchFolders) {
+    const files = profileFiles(folder).filter((file) => nameOf(file) === nameOrPath);
+    if (files.length > 1) return { ok: false, faults: [twinFault(nameOrPath, files)] };
+    if (files[0] !== undefined) return readProfile(files[0], host);
+  }
+  const known = [...new Set(searchFolders.flatMap(profileFiles).map(nameOf))];
+  const near = suggest(nameOrPath, known);
+  const message = `profile ${nameOrPath} not found in ${searchFolders.join(", ") || "any folder"}.${near ? ` Did you mean ${near}?` : ""}`;
+  const next =
+    known.length > 0
+      ? `Known profiles: ${known.join(", ")}.`
+      : "Create it in a profiles/ folder; see docs/profiles.md.";
+  return { ok: false, faults: [fault("DROVER-PRF-001", null, message, next)] };
+}
+
+/** Every profile of these folders. Of one name the first folder's is meant, as for `loadProfile`. */
+export function findProfiles(
+  folders: readonly string[],
+  host: ProfileHost,
+): { profiles: LoadedProfile[]; faults: DefinitionFault[] } {
+  const seen = new Set<string>();
+  const results = folders.flatMap((folder) => {
+    const files = profileFiles(folder);
+    const names = [...new Set(files.map(nameOf))].filter((name) => !seen.has(name));
+    return names.map((name): ProfileResult => {
+      seen.add(name);
+      const same = files.filter((file) => nameOf(file) === name);
+      return same.length > 1 ? { ok: false, faults: [twinFault(name, same)] } : readProfile(same[0]!, host);
+    });
+  });
+  return {
+    profiles: results.flatMap((result) => (result.ok ? [result.profile] : [])),
+    faults: results.flatMap((result) => (result.ok ? [] : result.faults)),
+  };
+}
+
+/** All of a profile that leaves the runner. */
+export function toRegistrationExecutor({ type, command, module, config }: Profile): Registration["executor"] {
+  return { type, ...(command !== undefined && { command }), ...(module !== undefined && { module }), config };
+}
+
+function readProfile(file: string, host: ProfileHost): ProfileResult {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
+  } catch (error) {
+    const missing = errorCode(error) === "ENOENT";
+    const message = missing ? `profile ${file} not found` : `profile ${file} cannot be read (${errorCode(error)})`;
+    return {
+      ok: false,
+      faults: [
+        fault(
+          missing ? "DROVER-PRF-001" : "DROVER-PRF-002",
+          file,
+          message,
+          "Correct the path, or make the file readable.",
+        ),
+      ],
+    };
+  }
+  const read = extname(file) === ".json" ? readJson(text) : readYaml(text);
+  if (!read.ok) {
+    const message = `the file is not valid ${extname(file) === ".json" ? "JSON" : "YAML"}: ${read.problem}`;
+    return { ok: false, faults: [{ ...fault("DROVER-PRF-002", file, message, "Mend that line."), line: read.line }] };
+  }
+  const checked = checkShape(read.value, shape, { file, lineOf: read.lineOf });
+  if (!checked.ok) return checked;
+  const directory = runnerDirectory(file);
+  const profile = checked.value;
+  const missing = executorFault(nameOf(file), profile, directory, host);
+  if (missing) return { ok: false, faults: [{ ...missing, file, line: read.lineOf([missing.path]) }] };
+  return {
+    ok: true,
+    profile: {
+      name: nameOf(file),
+      file,
+      directory,
+      profile,
+      agentsDirectory: profile.agents_dir === undefined ? null : resolve(directory, profile.agents_dir),
+      module: profile.module === undefined ? null : resolve(directory, profile.module),
+    },
+  };
+}
+
+const shape = {
+  schema: profileSchema,
+  unknownKey: "DROVER-PRF-003",
+  wrongValue: "DROVER-PRF-004",
+  manual: "docs/profiles.md",
+} as const;
+
+/** The parent of the `profiles/` folder; a file that lies elsewhere speaks for the folder it lies in. */
+function runnerDirectory(file: string): string {
+  const folder = dirname(file);
+  return basename(folder) === "profiles" ? dirname(folder) : folder;
+}
+
+function executorFault(
+  name: string,
+  { type, command, module }: Profile,
+  directory: string,
+  host: ProfileHost,
+): DefinitionFault | null {
+  const at = (code: ErrorCode, path: string, message: string, next: string): DefinitionFault => ({
+    ...fault(code, null, `profile ${name}: ${message}`, next),
+    path,
+  });
+  if (command !== undefined && module !== undefined)
+    return at("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
+  if (command !== undefined) {
+    if (host.hasCommand(command, directory)) return null;
+    return at(
+      "DROVER-PRF-005",
+      "command",
+      `command ${command} not found`,
+      `Install it, or correct the path: it is looked for in ${directory}, then along PATH.`,
+    );
+  }
+  if (module !== undefined) {
+    if (statSync(resolve(directory, module), { throwIfNoEntry: false })?.isFile()) return null;
+    return at(
+      "DROVER-PRF-005",
+      "module",
+      `module ${module} not found`,
+      `Correct the path: it is looked for in ${directory}.`,
+    );
+  }
+  if (host.builtIn.includes(type)) return null;
+  const near = suggest(type, host.builtIn);
+  return at(
+    "DROVER-PRF-004",
+    "type",
+    `no executor ${type} is built in.${near ? ` Did you mean ${near}?` : ""}`,
+    `Give command or module, or one of these types: ${host.builtIn.join(", ")}.`,
+  );
+}
+
+function profileFiles(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => !name.startsWith(".") && endings.has(extname(name)))
+      .sort()
+      .map((name) => join(folder, name));
+  } catch (error) {
+    // a folder people may have, not one they must have
+    if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return [];
+    throw error;
+  }
+}
+
+function nameOf(file: string): string {
+  return basename(file, extname(file));
+}
+
+function twinFault(name: string, files: readonly string[]): DefinitionFault {
+  return fault(
+    "DROVER-PRF-006",
+    files[0]!,
+    `profile ${name} is defined more than once: ${files.join(", ")}`,
+    "Rename or remove all but one.",
+  );
+}
+
+function fault(code: ErrorCode, file: string | null, message: string, next: string): DefinitionFault {
+  return { code, file, line: null, path: "", message, next };
+}

@@ -1,0 +1,107 @@
+import { mkdir, mkdtemp, rename, rm, unlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import type { LoadedAgents } from "./agents-folder.ts";
+import { openSchemaChecker, type SchemaChecker } from "./json-schema/checker.ts";
+import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
+
+const schemas = openSchemaChecker();
+let root: string;
+let folder: string;
+let told: LoadedAgents[];
+let watch: AgentsWatch;
+let controller: AbortController;
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), "drover-watch-"));
+  folder = join(root, "agents");
+  await mkdir(folder);
+  await writeFile(join(folder, "a.json"), agent("a"));
+  told = [];
+  controller = new AbortController();
+  watch = watchAgents(folder, schemas, (loaded) => void told.push(loaded), controller.signal);
+  await eventually(["a"]);
+});
+afterEach(async () => {
+  await watch.stop();
+  await rm(root, { recursive: true, force: true });
+});
+afterAll(() => schemas.stop());
+
+const agent = (name: string, command = "ls") => JSON.stringify({ name, command });
+const eventually = (names: string[]) =>
+  expect.poll(() => told.at(-1)?.agents.map((one) => one.agent.name), { timeout: 10_000 }).toEqual(names);
+
+test("files that come, change, break and go are told", async () => {
+  await writeFile(join(folder, "b.json"), agent("b"));
+  await eventually(["a", "b"]);
+  await writeFile(join(folder, "b.json"), agent("renamed"));
+  await eventually(["a", "renamed"]);
+  await writeFile(join(folder, "b.json"), "{");
+  await eventually(["a"]);
+  expect(told.at(-1)?.faults).toMatchObject([{ file: join(folder, "b.json") }]);
+  await unlink(join(folder, "b.json"));
+  await expect.poll(() => told.at(-1)?.faults, { timeout: 10_000 }).toEqual([]);
+});
+
+test("a file put in place by a rename, as editors do, is told", async () => {
+  await writeFile(join(folder, ".a.json.tmp"), agent("a", "pwd"));
+  await rename(join(folder, ".a.json.tmp"), join(folder, "a.json"));
+  await expect.poll(() => told.at(-1)?.agents[0]?.agent.command, { timeout: 10_000 }).toBe("pwd");
+});
+
+test("the folder may be removed and made anew, and is watched again", async () => {
+  await rm(folder, { recursive: true });
+  await eventually([]);
+  expect(told.at(-1)?.faults).toMatchObject([{ code: "DROVER-AGT-001", file: folder }]);
+  await mkdir(folder);
+  await writeFile(join(folder, "c.json"), agent("c"));
+  await eventually(["c"]);
+  await writeFile(join(folder, "d.json"), agent("d"));
+  await eventually(["c", "d"]);
+});
+
+test("a folder that was read again and holds the same is not told again", async () => {
+  let reads = 0;
+  const counting: SchemaChecker = { ...schemas, checkSchema: (schema) => (reads++, schemas.checkSchema(schema)) };
+  const text = '{"name": "a", "command": "ls", "parameters_schema": {"type": "object"}}';
+  await writeFile(join(folder, "a.json"), text);
+  const other: LoadedAgents[] = [];
+  const second = watchAgents(folder, counting, (loaded) => void other.push(loaded), controller.signal);
+  try {
+    await expect.poll(() => other.length, { timeout: 10_000 }).toBe(1);
+    const before = reads;
+    await writeFile(join(folder, "a.json"), ` ${text}`);
+    await expect.poll(() => reads, { timeout: 10_000 }).toBeGreaterThan(before);
+    await writeFile(join(folder, "b.json"), agent("b"));
+    await expect.poll(() => other.at(-1)?.agents.length, { timeout: 10_000 }).toBe(2);
+    expect(other).toHaveLength(2);
+  } finally {
+    await second.stop();
+  }
+});
+
+test("nothing is told after a stop, which may be asked for twice, or by the signal", async () => {
+  await Promise.all([watch.stop(), watch.stop()]);
+  const other: LoadedAgents[] = [];
+  const second = watchAgents(folder, schemas, (loaded) => void other.push(loaded), controller.signal);
+  await expect.poll(() => other.length, { timeout: 10_000 }).toBe(1);
+  controller.abort();
+  await second.stop();
+  // a third one that still looks tells when the change could have been seen
+  const third = watchAgents(folder, schemas, (loaded) => void told.push(loaded), new AbortController().signal);
+  try {
+    await writeFile(join(folder, "late.json"), agent("late"));
+    await eventually(["a", "late"]);
+    expect(other).toHaveLength(1);
+  } finally {
+    await third.stop();
+  }
+});
+
+test("a signal that is already aborted starts nothing", async () => {
+  const other: LoadedAgents[] = [];
+  await watchAgents(folder, schemas, (loaded) => void other.push(loaded), AbortSignal.abort()).stop();
+  expect(other).toEqual([]);
+});

@@ -1,0 +1,127 @@
+import { type FSWatcher, watch } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { isAgentFile, loadAgents, type LoadedAgents } from "./agents-folder.ts";
+import { errorCode } from "./error-code.ts";
+import type { SchemaChecker } from "./json-schema/checker.ts";
+
+export interface AgentsWatch {
+  /** After it resolves `onChange` is not called again. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Editors write a file in several goes. */
+const settleMs = 50;
+/** For what the kernel does not tell: network folders, links, a folder that was away for a while. */
+const pollMs = 1000;
+
+/**
+ * Calls `onChange` with what the folder holds now, and again each time that becomes something else.
+ * It must not throw. A folder that is missing holds nothing but a fault; it is noticed when it comes (back).
+ */
+export function watchAgents(
+  folder: string,
+  schemas: SchemaChecker,
+  onChange: (loaded: LoadedAgents) => void | Promise<void>,
+  signal: AbortSignal,
+): AgentsWatch {
+  let watcher: FSWatcher | undefined;
+  let watched = "";
+  let seen = "";
+  let told: string | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  let hinted = true;
+
+  const look = async (): Promise<void> => {
+    const state = await fingerprint(folder);
+    if (state.folder !== watched || watcher === undefined) renewWatcher(state.folder);
+    const changed = hinted || state.all !== seen;
+    hinted = false;
+    seen = state.all;
+    if (!changed) return;
+    const loaded = await loadAgents(folder, schemas);
+    const text = JSON.stringify(loaded);
+    if (stopped || text === told) return;
+    told = text;
+    await onChange(loaded);
+  };
+
+  const renewWatcher = (folderId: string): void => {
+    watcher?.close();
+    watcher = undefined;
+    watched = folderId;
+    if (folderId === "") return;
+    try {
+      watcher = watch(folder, { persistent: false }, hint);
+      watcher.on("error", () => {
+        watcher?.close();
+        watcher = undefined;
+      });
+    } catch (error) {
+      // gone again, or no watches left in the kernel: polling finds what this would have told
+      errorCode(error);
+    }
+  };
+
+  const hint = (): void => {
+    if (hinted) return; // counted from the first, so that a folder that never rests is still read
+    hinted = true;
+    plan(settleMs);
+  };
+
+  let looking: Promise<void> = Promise.resolve();
+  let busy = false;
+  const plan = (ms: number): void => {
+    clearTimeout(timer);
+    if (stopped || busy) return;
+    timer = setTimeout(go, ms);
+    timer.unref();
+  };
+  const go = (): void => {
+    busy = true;
+    looking = look().finally(() => {
+      busy = false;
+      plan(hinted ? settleMs : pollMs);
+    });
+  };
+
+  const stop = async (): Promise<void> => {
+    stopped = true;
+    clearTimeout(timer);
+    watcher?.close();
+    watcher = undefined;
+    signal.removeEventListener("abort", onAbort);
+    await looking;
+  };
+  const onAbort = (): void => void stop();
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) stopped = true;
+  else go();
+  return { stop };
+}
+
+/** Cheap to take: names, sizes and times. The folder's own identity tells that it was removed and made anew. */
+async function fingerprint(folder: string): Promise<{ folder: string; all: string }> {
+  try {
+    const [{ dev, ino }, names] = await Promise.all([stat(folder), readdir(folder)]);
+    const files = await Promise.all(
+      names
+        .filter(isAgentFile)
+        .sort()
+        .map((name) => fileState(join(folder, name))),
+    );
+    return { folder: `${dev}:${ino}`, all: `${dev}:${ino}\n${files.join("\n")}` };
+  } catch (error) {
+    return { folder: "", all: errorCode(error) };
+  }
+}
+
+async function fileState(file: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
+    return `${file} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch (error) {
+    return `${file} ${errorCode(error)}`;
+  }
+}

@@ -1,0 +1,64 @@
+import type { Agent } from "../model/agent.ts";
+import type { ListedAgent, RunnerRow } from "../model/dispatch-ops.ts";
+import type { Store } from "../model/store.ts";
+
+/** Every agent there is: of files, put by the API, brought by runners. */
+export interface AgentBook {
+  /** All of them, by name; of one name in the order in which they go before each other. */
+  list(): Promise<ListedAgent[]>;
+  /** `name`, or `name@runner` with the id or the name of a runner. */
+  find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
+  put(agent: Agent, by: string): Promise<void>;
+  /** False where the API has put none of that name. */
+  remove(name: string): Promise<boolean>;
+  /** What the coordinator's own folder holds now. */
+  setFiles(agents: readonly Agent[]): void;
+}
+
+export function createAgentBook(store: Pick<Store, "apply" | "read">): AgentBook {
+  let files = new Map<string, ListedAgent>();
+
+  return {
+    async list() {
+      const all = [...files.values(), ...(await store.read.agents())];
+      // The sort is stable, and both lists are in order of precedence.
+      return all.sort((a, b) => (a.agent.name < b.agent.name ? -1 : a.agent.name > b.agent.name ? 1 : 0));
+    },
+    async find(asked) {
+      const at = asked.lastIndexOf("@");
+      if (at > 0) return findOn(asked.slice(0, at), asked.slice(at + 1));
+      const file = files.get(asked);
+      if (file !== undefined) return file;
+      const found = await store.read.agents(asked);
+      const put = found.find(({ source }) => source === "api");
+      return put ?? one(found);
+    },
+    async put(agent, by) {
+      await store.apply([{ op: "put_agent", agent, by }]);
+    },
+    async remove(name) {
+      const [removed] = await store.apply([{ op: "delete_agent", name }]);
+      return removed.ok;
+    },
+    setFiles(agents) {
+      files = new Map(agents.map((agent) => [agent.name, { agent, source: "file", runner_id: null, owner: null }]));
+    },
+  };
+
+  async function findOn(name: string, runner: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null> {
+    const found = (await store.read.agents(name)).filter(({ source }) => source === "runner");
+    const byId = found.find(({ runner_id }) => runner_id === runner);
+    if (byId !== undefined) return byId;
+    const rows = await store.read.runners();
+    return one(found.filter(({ runner_id }) => rows.some((row) => row.runner_id === runner_id && isCalled(row, runner))));
+  }
+}
+
+function isCalled(row: RunnerRow, name: string): boolean {
+  return row.name === name || row.hostname === name;
+}
+
+function one(found: ListedAgent[]): ListedAgent | { candidates: ListedAgent[] } | null {
+  if (found.length > 1) return { candidates: found };
+  return found[0] ?? null;
+}

@@ -1,0 +1,159 @@
+import type { RunnerRow, WhyPending } from "../model/dispatch-ops.ts";
+import { PortError } from "../model/port-error.ts";
+import type { Demands } from "../model/run.ts";
+import type { Registration, ReportRequest, RunnerPort } from "../model/runner-port.ts";
+import type { StopReason } from "../model/states.ts";
+import type { Change } from "../model/store.ts";
+import type { SqliteStore } from "../record/open.ts";
+import { createPoll, portConflict } from "./poll.ts";
+import { report } from "./report.ts";
+import { hashKey, runnerIdOf } from "./runner-id.ts";
+import { every, type Ticking } from "./ticking.ts";
+import { createWaiters } from "./waiters.ts";
+
+export interface DispatcherOptions {
+  store: SqliteStore;
+  now: () => Date;
+  leaseMs: number;
+  pollHoldMs: number;
+  rescueEveryMs: number;
+  /** How long a run waits for a runner that could take it. */
+  unmatchedMs: number;
+  signAttempt: (run_id: string, attempt: number) => string;
+  /** Why nothing may be started now; null: there is room. Asked with every claim. */
+  lowDisk?: () => string | null;
+  /** What other processes wrote to the same database is looked for this often. */
+  foreignEveryMs?: number;
+  /** Called so often; what it removes is its own business. */
+  retention?: { everyMs: number; prune: () => Promise<unknown> };
+  onPartials?: (partials: ReportRequest["partials"]) => void;
+  /** Told of what went wrong where nobody waits for an answer. It is tried again. */
+  onFault?: (fault: unknown) => void;
+}
+
+export interface Dispatcher {
+  /** The port for runners inside this process, whoever's they are. */
+  port: RunnerPort;
+  /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
+  portFor(owner: string): RunnerPort;
+  stopRuns(run_ids: string[], by: string, reason?: StopReason): Promise<{ cancelled: string[]; stopping: string[]; untouched: string[] }>;
+  /** False where there is no such runner. */
+  drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
+  why(run_id: string): Promise<WhyPending[]>;
+  listRunners(): Promise<RunnerRow[]>;
+  /** Looks for work for one runner that meets these demands; without them, for every runner that waits. */
+  wake(demands?: Demands): void;
+  /** Leases begin anew first: while nobody was here, nobody could renew. */
+  start(): Promise<void>;
+  /** Ends every held poll and every timer. Idempotent. */
+  stop(): Promise<void>;
+}
+
+const localOwner = "local";
+const rescuedAtOnce = 500;
+
+/** Brings runs and runners together. Everything it knows is in the store; here is only who waits at the moment. */
+export function createDispatcher(options: DispatcherOptions): Dispatcher {
+  const { store, leaseMs, lowDisk = () => null } = options;
+  const onFault = options.onFault ?? ((fault) => process.emitWarning(`dispatch: ${String(fault)}`));
+  const waiters = createWaiters();
+  const stopping = new AbortController();
+  const poll = createPoll({ ...options, lowDisk, waiters, stopped: stopping.signal });
+  const tickings: Ticking[] = [];
+  const unsubscribe = store.changes(notice);
+
+  return {
+    port: portOf(undefined),
+    portFor: portOf,
+    async stopRuns(run_ids, by, reason = "user") {
+      const [stopped] = await store.apply([{ op: "stop_runs", run_ids, reason, by }]);
+      if (!stopped.ok) throw portConflict(stopped.conflict);
+      const { cancelled, stopping: ordered, untouched } = stopped;
+      return { cancelled, stopping: ordered, untouched };
+    },
+    async drainRunner(runner_id, draining) {
+      const [drained] = await store.apply([{ op: "drain_runner", runner_id, draining }]);
+      return drained.ok;
+    },
+    async why(run_id) {
+      const reasons = (await store.read.why(run_id)) ?? [];
+      const disk = lowDisk();
+      return disk === null ? reasons : [...reasons, { demand: "disk", detail: disk }];
+    },
+    listRunners: () => store.read.runners(),
+    wake(demands) {
+      if (demands === undefined) waiters.wakeAll();
+      else waiters.wakeFor(demands);
+    },
+    async start() {
+      await store.apply([{ op: "forgive_outage", lease_ms: leaseMs }]);
+      tickings.push(every(options.rescueEveryMs, rescue, onFault), every(options.foreignEveryMs ?? 250, lookAround, onFault));
+      if (options.retention) tickings.push(every(options.retention.everyMs, options.retention.prune, onFault));
+    },
+    async stop() {
+      unsubscribe();
+      stopping.abort();
+      await Promise.all(tickings.splice(0).map((ticking) => ticking.stop()));
+    },
+  };
+
+  function portOf(owner: string | undefined): RunnerPort {
+    const mine = owner === undefined ? {} : { owner };
+    return {
+      async register(registration) {
+        if (registration.protocol !== 1) throw new PortError("refused", "This coordinator speaks version 1 of the runner protocol. Update the older of the two.");
+        const runner_id = runnerIdOf(registration);
+        const [result] = await store.apply([
+          {
+            op: "register_runner",
+            runner_id,
+            key_hash: hashKey(registration.runner_key),
+            owner: owner ?? localOwner,
+            registration: withoutKey(registration),
+            lease_ms: leaseMs,
+          },
+        ]);
+        if (!result.ok) throw portConflict(result.conflict);
+        // Polls of the epoch before have nothing more to wait for.
+        waiters.wakeRunner(runner_id);
+        return { runner_id, epoch: result.epoch, lease_ms: leaseMs };
+      },
+      poll: (request, signal) => poll(request, signal, owner),
+      report: (request) => report(request, owner, { store, now: options.now, leaseMs, onPartials: options.onPartials ?? (() => undefined) }),
+      async deregister({ runner_id, epoch }) {
+        const [left] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...mine }]);
+        // Unknown: it has left already, and says so again.
+        if (!left.ok && left.conflict !== "unknown_runner") throw portConflict(left.conflict);
+        waiters.wakeRunner(runner_id);
+      },
+    };
+  }
+
+  function notice(change: Change): void {
+    for (const demands of change.claimable) waiters.wakeFor(demands);
+    for (const runner_id of change.ordered) waiters.wakeRunner(runner_id);
+    if (change.foreign) lookForWork().catch(onFault);
+  }
+
+  /** Another process wrote something: only who has something to fetch is woken. */
+  async function lookForWork(): Promise<void> {
+    for (const runner_id of waiters.runnerIds) {
+      if (await store.read.has_work(runner_id)) waiters.wakeRunner(runner_id);
+    }
+  }
+
+  async function lookAround(): Promise<void> {
+    store.lookForForeign();
+  }
+
+  async function rescue(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const [rescued] = await store.apply([{ op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce }]);
+      if (!rescued.ok || !rescued.more) return;
+    }
+  }
+}
+
+function withoutKey({ runner_key: _key, protocol: _protocol, ...rest }: Registration): Omit<Registration, "runner_key" | "protocol"> {
+  return rest;
+}

@@ -1,0 +1,125 @@
+import type { Outcome } from "../model/executor.ts";
+import type { RunEvent } from "../model/event.ts";
+import type { ReportAnswer, ReportRequest } from "../model/runner-port.ts";
+import type { AppendEvents, FinishRun, OpResult, Store } from "../model/store.ts";
+import { portConflict } from "./poll.ts";
+
+export interface ReportDeps {
+  store: Pick<Store, "apply">;
+  now: () => Date;
+  leaseMs: number;
+  /** Live only; handed on for attempts that are still this runner's. */
+  onPartials: (partials: ReportRequest["partials"]) => void;
+}
+
+type Attempt = { run_id: string; attempt: number };
+
+/** Everything of one report in one transaction: what happened first, then what it proves about what is held. */
+export async function report(request: ReportRequest, owner: string | undefined, deps: ReportDeps): Promise<ReportAnswer> {
+  const speaker = { runner_id: request.runner_id, epoch: request.epoch, ...(owner === undefined ? {} : { owner }) };
+  const writes = writesOf(request, speaker, deps.now().toISOString());
+  const results = await deps.store.apply([
+    ...writes,
+    { op: "heartbeat", ...speaker, held: request.held, as_of_claim: request.as_of_claim, lease_ms: deps.leaseMs } as const,
+  ]);
+  const beat = results.at(-1);
+  if (beat === undefined || !("op" in beat) || beat.op !== "heartbeat") {
+    throw portConflict(beat !== undefined && "conflict" in beat && beat.conflict === "old_epoch" ? "old_epoch" : "unknown_runner");
+  }
+  // What ends with this very report is no longer held afterwards, and need not be told so.
+  const ended = new Set(request.finishes.map(keyOf));
+  const others = (list: [string, number][]) => list.map(toAttempt).filter((one) => !ended.has(keyOf(one)));
+  const answer: ReportAnswer = { acked: [], fenced: others(beat.fenced), abandon: others(beat.abandon) };
+  // One result per write, in their order, before that of the heartbeat.
+  writes.forEach((write, index) => judge(answer, write, results[index] as OpResult));
+  const lost = new Set([...answer.fenced, ...answer.abandon].map(keyOf));
+  const live = request.partials.filter((partial) => !lost.has(keyOf(partial)));
+  if (live.length > 0) deps.onPartials(live);
+  return { ...answer, fenced: unique(answer.fenced) };
+}
+
+function writesOf(request: ReportRequest, runner: FinishRun["runner"] & object, at: string): (AppendEvents | FinishRun)[] {
+  const finishes = new Map(request.finishes.map((finish) => [keyOf(finish), finish]));
+  const batches = new Map<string, AppendEvents>();
+  for (const { run_id, attempt, events } of request.events) {
+    const batch = batches.get(keyOf({ run_id, attempt }));
+    if (batch === undefined) batches.set(keyOf({ run_id, attempt }), { op: "append_events", run_id, attempt, events: [...events], runner });
+    else batch.events.push(...events);
+  }
+  const writes: (AppendEvents | FinishRun)[] = [];
+  for (const [key, finish] of finishes) {
+    const events = batches.get(key)?.events ?? [];
+    const whole = events.length === 0 || (events.at(-1)?.n ?? 0) >= finish.last_n;
+    if (!whole) continue;
+    batches.delete(key);
+    writes.push(finishOf(finish, events, runner, at));
+  }
+  return [...batches.values(), ...writes];
+}
+
+function finishOf({ run_id, attempt, last_n, outcome }: ReportRequest["finishes"][number], events: FinishRun["events"], runner: FinishRun["runner"] & object, at: string): FinishRun {
+  const give_back = giveBackOf(outcome);
+  const result = resultOf(outcome);
+  // Not in the middle of a pair of surrogates.
+  const summary = (result.error ?? result.result_text)?.trim().slice(0, 500).replace(/[\ud800-\udbff]$/, "");
+  return {
+    op: "finish_run",
+    run_id,
+    attempt,
+    at,
+    events,
+    last_n,
+    runner,
+    result,
+    isolation: null,
+    ...(summary === undefined || summary === "" ? {} : { summary }),
+    ...(give_back === null ? {} : { give_back }),
+  };
+}
+
+function giveBackOf(outcome: Outcome): NonNullable<FinishRun["give_back"]> | null {
+  if (outcome.status === "parked") return "parked";
+  if (outcome.status === "cancelled" && outcome.by === "shutdown") return "at_no_cost";
+  return outcome.status === "failed" && outcome.reason === "runner_lost" ? "as_failure" : null;
+}
+
+function resultOf(outcome: Outcome): Extract<RunEvent, { type: "result" }> {
+  const none = { type: "result", reason: null, error: null, exit_code: null, result_text: null, result_data: null } as const;
+  switch (outcome.status) {
+    case "completed":
+      return { ...none, status: "completed", exit_code: outcome.exit_code, result_text: outcome.text, result_data: outcome.data ?? null };
+    case "failed":
+      return {
+        ...none,
+        status: "failed",
+        reason: outcome.reason,
+        error: outcome.message,
+        exit_code: outcome.exit_code,
+        result_text: outcome.text ?? null,
+        result_data: outcome.data ?? null,
+      };
+    case "cancelled":
+      return { ...none, status: "cancelled", error: outcome.by === "shutdown" ? "Its runner was shut down." : null };
+    case "parked":
+      return { ...none, status: "cancelled", error: outcome.why };
+    default:
+      return outcome satisfies never;
+  }
+}
+
+function judge(answer: ReportAnswer, { run_id, attempt }: Attempt, result: OpResult): void {
+  if (result.ok || result.conflict === "gap") answer.acked.push({ run_id, attempt, n: result.last_n });
+  else answer.fenced.push({ run_id, attempt });
+}
+
+function unique(attempts: Attempt[]): Attempt[] {
+  return [...new Map(attempts.map((one) => [keyOf(one), one])).values()];
+}
+
+function toAttempt([run_id, attempt]: [string, number]): Attempt {
+  return { run_id, attempt };
+}
+
+function keyOf({ run_id, attempt }: Attempt): string {
+  return `${run_id}.${attempt}`;
+}

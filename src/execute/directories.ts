@@ -1,0 +1,50 @@
+import { mkdir, realpath, rm, stat } from "node:fs/promises";
+import { isAbsolute, join, sep } from "node:path";
+import type { Invocation, RunContext } from "../model/executor.ts";
+
+export interface Places {
+  /** The runner's own project_dir. */
+  projectDir: string;
+  /** Where else its operator lets runs work. */
+  roots: readonly string[];
+  home: string;
+  /** Each session gets a HOME of its own in here; null: the operator's own. */
+  sessionHomes: string | null;
+  /** Of the runner: each run gets a folder of its own in it. */
+  tmpRoot: string;
+}
+
+export type Opened = { ok: true; dirs: RunContext["dirs"]; remove(): Promise<void> } | { ok: false; message: string };
+
+/** The directories of one run. A work directory outside what the operator allowed is refused. */
+export async function openDirectories(name: string, { project_dir, session_id }: Invocation, places: Places): Promise<Opened> {
+  const work = await allowedDirectory(project_dir ?? places.projectDir, places);
+  if (typeof work !== "string") return { ok: false, message: work.message };
+  const tmp = join(places.tmpRoot, name);
+  await mkdir(tmp, { recursive: true, mode: 0o700 });
+  const home = places.sessionHomes === null ? places.home : join(places.sessionHomes, session_id);
+  if (places.sessionHomes !== null) await mkdir(home, { recursive: true, mode: 0o700 });
+  return { ok: true, dirs: { work, home, tmp }, remove: () => rm(tmp, { recursive: true, force: true, maxRetries: 3 }) };
+}
+
+/** Compared by what they really are, so that no link leads out. */
+async function allowedDirectory(wanted: string, { projectDir, roots }: Places): Promise<string | { message: string }> {
+  if (!isAbsolute(wanted)) return { message: `project_dir must be an absolute path, not ${JSON.stringify(wanted)}.` };
+  const real = await realOf(wanted);
+  if (real === null) return { message: `project_dir ${wanted} does not exist on this runner.` };
+  if (!(await stat(real)).isDirectory()) return { message: `project_dir ${wanted} is not a directory.` };
+  for (const root of [projectDir, ...roots]) {
+    const realRoot = await realOf(root);
+    if (realRoot !== null && (real === realRoot || real.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep))) return real;
+  }
+  return { message: `project_dir ${wanted} is outside what this runner allows; its profile can add a folder to project_roots.` };
+}
+
+async function realOf(path: string): Promise<string | null> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && ["ENOENT", "ENOTDIR", "EACCES", "ELOOP", "ENAMETOOLONG"].includes(String(error.code))) return null;
+    throw error;
+  }
+}

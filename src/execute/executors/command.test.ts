@@ -1,0 +1,90 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../test/fixtures/execute/open-context.ts";
+import type { RunContext } from "../../model/executor.ts";
+import { createCommandExecutor } from "./command.ts";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+/** Runs a program given as its source; `reads` is what its lines of stdin were. */
+async function run(source: string, more: Partial<RunContext> = {}, invocation = invocationOf("r1", { command: "true" })) {
+  const folder = await mkdtemp(join(tmpdir(), "drover-command-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, "program.cjs"), source);
+  const opened = await openContext(more);
+  closing.push(opened.close);
+  const place = { runnerDirectory: folder, variables: { allowed: [], env: process.env } };
+  const executor = createCommandExecutor({ ...place, name: "program", command: `${process.execPath} ${join(folder, "program.cjs")}` });
+  return { outcome: await executor.run(invocation, opened.context), events: opened.events };
+}
+
+const firstLine = 'require("node:readline").createInterface({ input: process.stdin }).once("line", (line) => { const invocation = JSON.parse(line);';
+
+test("the program gets the invocation on its first line, and its result event is the outcome", async () => {
+  const invocation = invocationOf("r1", { command: "true" }, { parameters: { a: "x\n\"y\"" }, prompt: "hi", executor_config: { k: 1 } });
+  const { outcome } = await run(
+    `${firstLine} console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: "t", result_data: invocation })); process.exit(0); });`,
+    {},
+    invocation,
+  );
+  expect(outcome).toEqual({ status: "completed", exit_code: 0, text: "t", data: JSON.parse(JSON.stringify(invocation)) });
+});
+
+test("events are passed on; lines that are none become errors and stop nothing", async () => {
+  const { outcome, events } = await run(`
+    console.log(JSON.stringify({ type: "assistant", text: "hello" }));
+    console.log("not json");
+    console.log(JSON.stringify({ type: "nonsense" }));
+    console.log(JSON.stringify({ type: "progress", percent: 500 }));
+    console.log(JSON.stringify({ type: "status", status: "completed" }));
+    console.error("a note");
+    process.exit(0);`);
+  expect(outcome).toMatchObject({ status: "completed", exit_code: 0 });
+  expect(events).toContainEqual({ type: "assistant", text: "hello" });
+  expect(events).toContainEqual({ type: "output", stream: "stderr", text: "a note\n" });
+  expect(events.filter(({ type }) => type === "error")).toHaveLength(3);
+  expect(events.filter(({ type }) => type === "status")).toEqual([]);
+});
+
+test("without a result event the exit code decides", async () => {
+  const { outcome } = await run('console.error("why it failed"); process.exit(9);');
+  expect(outcome).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 9, message: "why it failed" });
+});
+
+test("answers and input reach the program as lines", async () => {
+  const { outcome } = await run(
+    `const seen = [];
+     require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+       const said = JSON.parse(line);
+       if (said.schema_version) console.log(JSON.stringify({ type: "permission_request", request_id: "q", tool: "shell", input: {} }));
+       else seen.push(said);
+       if (seen.length === 2) {
+         console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: seen }));
+         process.exit(0);
+       }
+     });`,
+    {
+      ask: () => Promise.resolve({ decision: "allow" }),
+      input: {
+        async *[Symbol.asyncIterator]() {
+          yield { text: "more" };
+        },
+      },
+    },
+  );
+  if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
+  expect(outcome.data).toEqual(expect.arrayContaining([{ input: { text: "more" } }, { answer: { request_id: "q", answer: { decision: "allow" } } }]));
+});
+
+test("a program that is not there is an outcome", async () => {
+  const opened = await openContext();
+  closing.push(opened.close);
+  const executor = createCommandExecutor({ runnerDirectory: opened.folder, variables: { allowed: [], env: process.env }, name: "x", command: "bin/nosuch" });
+  expect(await executor.run(invocationOf("r", { command: "true" }), opened.context)).toMatchObject({ status: "failed", reason: "command_not_found" });
+});

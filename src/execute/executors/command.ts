@@ -1,0 +1,159 @@
+import type { Readable } from "node:stream";
+import { RequestError } from "../../model/errors.ts";
+import type { RunEvent } from "../../model/event.ts";
+import type { Executor, Invocation, Outcome, RunContext } from "../../model/executor.ts";
+import type { Ended, Running } from "../../model/process.ts";
+import { type CommandPlace, commandWords } from "../command-path.ts";
+import { createChunkReader } from "../output-events.ts";
+import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
+import { readLines } from "./lines.ts";
+
+type ResultEvent = Extract<RunEvent, { type: "result" }>;
+type ParseEvent = (value: unknown) => RunEvent | string;
+
+export interface CommandExecutorOptions extends CommandPlace {
+  name: string;
+  /** The program and its own arguments, as a person writes them. */
+  command: string;
+  can?: Partial<Executor["can"]>;
+}
+
+/** A result with as much data as is ever parsed has to fit. */
+const maxLineBytes = 48 * 1024 * 1024;
+
+/**
+ * A program in any language. The first line of its stdin is the invocation, later ones are `{"stop": reason}`,
+ * `{"answer": {request_id, answer}}` and `{"input": {text}}`; each line of its stdout is an event. Its `result`
+ * event is the outcome; without one, its exit code.
+ */
+export function createCommandExecutor(options: CommandExecutorOptions): Executor {
+  const can = { resume: false, fork: false, ask: false, input: false, ...options.can };
+  return {
+    name: options.name,
+    can,
+    async run(invocation, context) {
+      if (invocation.mode !== "start" && !can[invocation.mode]) return failed("refused", `The executor ${options.name} cannot ${invocation.mode} a session.`);
+      const words = commandWords(options.command, options);
+      if (!words.ok) return failed("refused", `The executor's command cannot be run: ${words.message}.`);
+      try {
+        const running = await context.start({
+          executable: words.executable,
+          arguments: words.arguments,
+          workingDirectory: context.dirs.work,
+          environment: { DROVER_RUNNER_DIRECTORY: options.runnerDirectory },
+        });
+        return await converse(running, invocation, context, await eventParser());
+      } catch (error) {
+        if (error instanceof RequestError) return failed("refused", error.message);
+        throw error;
+      }
+    },
+  };
+}
+
+/** Loaded here, as a runner without such executors never needs the schemas. */
+async function eventParser(): Promise<ParseEvent> {
+  const { runEventSchema } = await import("../../model/event.ts");
+  return (value) => {
+    const parsed = runEventSchema.safeParse(value);
+    return parsed.success ? parsed.data : parsed.error.issues.map(({ path, message }) => `${path.join(".") || "event"}: ${message}`).join("; ");
+  };
+}
+
+async function converse(running: Running, invocation: Invocation, context: RunContext, parse: ParseEvent): Promise<Outcome> {
+  const say = (line: object): void => void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
+  let result: ResultEvent | null = null;
+  let stderr = "";
+  const emit = inTurn(context.emit);
+  const onStop = (): void => say({ stop: stopReasonOf(context.signal) });
+  context.signal.addEventListener("abort", onStop, { once: true });
+  say(invocationLine(invocation));
+  const inputs = context.input[Symbol.asyncIterator]();
+  void passInputs(inputs, say);
+
+  const onEvent = async (event: RunEvent): Promise<void> => {
+    if (event.type === "result") result ??= event;
+    else if (event.type === "permission_request") {
+      const { request_id } = event;
+      void context.ask(event).then((answer) => say({ answer: { request_id, answer } }));
+    } else if (event.type === "usage") context.usage(event.usage);
+    else if (event.type !== "status") await emit(event);
+  };
+  const readStdout = async (): Promise<void> => {
+    for await (const line of readLines(running.stdout, maxLineBytes)) {
+      const event = line.whole ? parseLine(line.text, parse) : `it is longer than ${maxLineBytes} bytes`;
+      if (typeof event !== "string") await onEvent(event);
+      else await emit({ type: "error", code: "bad_line", message: `A line of the executor is no event (${event}): ${line.text.slice(0, 200)}` });
+    }
+  };
+  const [ended] = await Promise.all([running.result, readStdout(), readStderr(running.stderr, emit, (text) => (stderr = (stderr + text).slice(0, 500)))]);
+  context.signal.removeEventListener("abort", onStop);
+  return outcomeOf(ended, result, stderr.trim());
+}
+
+function invocationLine(invocation: Invocation): object {
+  const { schema_version, run_id, attempt, mode, session_id, executor_session_id, agent, parameters, prompt, project_dir, attended, executor_config } = invocation;
+  return { schema_version, run_id, attempt, mode, session_id, executor_session_id, agent, parameters, prompt, project_dir, attended, executor_config };
+}
+
+/** Ends with the run's input, which ends with the run. */
+async function passInputs(inputs: AsyncIterator<{ text: string }>, say: (line: object) => void): Promise<void> {
+  for (let next = await inputs.next(); !next.done; next = await inputs.next()) say({ input: next.value });
+}
+
+function parseLine(text: string, parse: ParseEvent): RunEvent | string {
+  try {
+    return parse(JSON.parse(text));
+  } catch (error) {
+    if (error instanceof SyntaxError) return "it is not JSON";
+    throw error;
+  }
+}
+
+async function readStderr(stream: Readable | null, emit: RunContext["emit"], said: (text: string) => void): Promise<void> {
+  if (stream === null) return;
+  const reader = createChunkReader("stderr");
+  const hand = async (events: ReturnType<typeof reader.push>): Promise<void> => {
+    for (const event of events) {
+      said(event.text ?? "");
+      await emit(event);
+    }
+  };
+  for await (const chunk of stream) await hand(reader.push(chunk as Uint8Array)); // no encoding is set
+  await hand(reader.end());
+}
+
+function outcomeOf(ended: Ended, result: ResultEvent | null, stderr: string): Outcome {
+  if (ended.stopped) return outcomeOfStop(ended.stopped, result?.result_text ?? undefined);
+  if (result) return outcomeOfResult(result);
+  if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
+  const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
+  const reason = ended.error.code === "DROVER-EXE-001" ? "command_not_found" : ended.error.code !== "DROVER-EXE-003" ? "internal" : ended.signal ? "signalled" : "exit_nonzero";
+  return { ...failed(reason, message), exit_code: ended.exitCode };
+}
+
+function outcomeOfResult({ status, reason, error, exit_code, result_text, result_data }: ResultEvent): Outcome {
+  const data = result_data === null || result_data === undefined ? {} : { data: result_data };
+  switch (status) {
+    case "completed":
+      return { status, exit_code, text: result_text, ...data };
+    case "cancelled":
+      return { status, by: "user" };
+    case "failed":
+      return { ...failed(reason ?? "internal", error ?? "The executor gave no reason."), exit_code, ...(result_text === null ? {} : { text: result_text }), ...data };
+    default: {
+      const unknown: never = status;
+      return failed("internal", `The executor ended with an unknown status: ${String(unknown)}.`);
+    }
+  }
+}
+
+/** Two streams, one log: an event waits until the one before it was taken. */
+function inTurn(emit: RunContext["emit"]): RunContext["emit"] {
+  let last: Promise<void> = Promise.resolve();
+  return (event) => (last = last.then(() => emit(event)));
+}
+
+function failed(reason: Extract<Outcome, { status: "failed" }>["reason"], message: string): Extract<Outcome, { status: "failed" }> {
+  return { status: "failed", reason, message, exit_code: null };
+}

@@ -1,0 +1,79 @@
+import { build } from "esbuild";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, afterEach, beforeAll } from "vitest";
+import { describeContract } from "../../../test/contract/contract.ts";
+import { executorContract, type ExecutorSubject } from "../../../test/contract/executor.ts";
+import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../test/fixtures/execute/open-context.ts";
+import { createRedactor } from "../../redact/redactor.ts";
+import { createCommandExecutor } from "./command.ts";
+import { loadModuleExecutor } from "./module.ts";
+import { createProceduralExecutor } from "./procedural/procedural.ts";
+
+const opened: { close(): Promise<void> }[] = [];
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "drover-executors-"));
+  await script("endless", "sleep 1000 & wait");
+  await script("ok", 'echo "{\\"ok\\":true}"; echo note >&2');
+  await script("bad", "echo wrong >&2; exit 3");
+  await build({
+    entryPoints: [resolve("src/procedural-exec.ts")],
+    outfile: join(folder, "exec.cjs"),
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    footer: { js: "module.exports.main();" },
+    logLevel: "error",
+  });
+});
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function script(name: string, body: string): Promise<void> {
+  await writeFile(join(folder, name), `#!/bin/sh\n${body}\n`);
+  await chmod(join(folder, name), 0o755);
+}
+
+const place = () => ({ runnerDirectory: folder, variables: { allowed: [], env: process.env } });
+
+function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSubject {
+  return {
+    executor,
+    succeeding: invocationOf("r1", { command: `${prefix}ok` }),
+    failing: invocationOf("r2", { command: `${prefix}bad` }),
+    endless: invocationOf("r3", { command: `${prefix}endless` }),
+    async open() {
+      const context = await openContext();
+      opened.push(context);
+      return context;
+    },
+  };
+}
+
+describeContract("the procedural executor", executorContract, async () =>
+  subject(
+    createProceduralExecutor({ ...place(), redactor: createRedactor({ variables: {} }), maxOutputBytes: 1024 * 1024, checkOutput: () => Promise.resolve([]) }),
+  ),
+);
+
+describeContract("drover-procedural-exec as a command", executorContract, async () =>
+  subject(createCommandExecutor({ ...place(), name: "procedural-exec", command: `${process.execPath} ${join(folder, "exec.cjs")}` })),
+);
+
+describeContract("an executor from a TypeScript module", executorContract, async () =>
+  subject(
+    await loadModuleExecutor({
+      module: resolve("test/fixtures/execute/module-executor.ts"),
+      runnerDirectory: folder,
+      cacheDirectory: join(folder, "cache"),
+      config: { greeting: "hi" },
+    }),
+    `${folder}/`,
+  ),
+);

@@ -1,0 +1,36 @@
+import type { Readable } from "node:stream";
+
+export interface Line {
+  text: string;
+  /** False where it was longer than allowed: `text` is its beginning. */
+  whole: boolean;
+}
+
+/** Lines of a stream, in bounded memory: of one that is too long only the beginning is kept. Empty ones are left out. */
+export async function* readLines(stream: Readable | null, maxBytes: number): AsyncGenerator<Line> {
+  if (stream === null) return;
+  let parts: Uint8Array[] = [];
+  let bytes = 0;
+  const keep = (part: Uint8Array): void => {
+    if (bytes < maxBytes) parts.push(part.subarray(0, maxBytes - bytes));
+    bytes += part.length;
+  };
+  const take = (): Line => {
+    const line = { text: Buffer.concat(parts).toString("utf8"), whole: bytes <= maxBytes };
+    parts = [];
+    bytes = 0;
+    return line;
+  };
+  for await (const chunk of stream) {
+    let rest = chunk as Uint8Array; // no encoding is set
+    for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
+      keep(rest.subarray(0, end));
+      rest = rest.subarray(end + 1);
+      const line = take();
+      if (line.text.trim() !== "") yield line;
+    }
+    keep(rest);
+  }
+  const last = take();
+  if (last.text.trim() !== "") yield last;
+}

@@ -1,0 +1,60 @@
+import { mkdtempSync, readdirSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../test/fixtures/execute/open-context.ts";
+import { loadModuleExecutor } from "./module.ts";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function load(name: string, source: string) {
+  const folder = mkdtempSync(join(tmpdir(), "drover-module-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, name), source);
+  const cacheDirectory = join(folder, "cache");
+  return { executor: await loadModuleExecutor({ module: name, runnerDirectory: folder, cacheDirectory, config: { word: "hi" } }), cacheDirectory };
+}
+
+async function run(executor: Awaited<ReturnType<typeof load>>["executor"]) {
+  const opened = await openContext();
+  closing.push(opened.close);
+  return { outcome: await executor.run(invocationOf("r", { command: "true" }), opened.context), events: opened.events };
+}
+
+test("a JavaScript module is taken as it is, with the profile's config", async () => {
+  const { executor } = await load("e.mjs", 'export const createExecutor = (config) => ({ name: "js", can: {}, run: async () => ({ status: "completed", exit_code: null, text: config.word }) });');
+  expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: null, text: "hi" });
+});
+
+test("a TypeScript module is compiled into the cache, with what it imports", async () => {
+  const { executor, cacheDirectory } = await load(
+    "e.ts",
+    'import { join } from "node:path"; const text: string = join("a", "b"); export const executor = { name: "ts", can: {}, run: async () => ({ status: "completed", exit_code: 0, text }) as const };',
+  );
+  expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: 0, text: "a/b" });
+  expect(readdirSync(cacheDirectory)).toHaveLength(1);
+});
+
+test("events and outcomes that are none do not get through", async () => {
+  const { executor } = await load("e.mjs", 'export const executor = { name: "odd", can: {}, async run(_, context) { await context.emit({ type: "progress", percent: NaN }); return { status: "great", extra: 1 }; } };');
+  const { outcome, events } = await run(executor);
+  expect(outcome).toEqual({ status: "failed", reason: "internal", message: "The executor odd ended without an outcome.", exit_code: null });
+  expect(events).toEqual([expect.objectContaining({ type: "error", code: "bad_event" })]);
+});
+
+test.each([
+  ["missing.mjs", null, "no such file"],
+  ["e.mjs", "export const other = 1;", "must export"],
+  ["e.mjs", "throw new Error('at load');", "at load"],
+  ["e.ts", "const x: = 1;", "Unexpected"],
+])("a module that cannot be used is named with the reason: %s %s", async (name, source, reason) => {
+  const folder = mkdtempSync(join(tmpdir(), "drover-module-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  if (source !== null) await writeFile(join(folder, name), source);
+  await expect(loadModuleExecutor({ module: name, runnerDirectory: folder, cacheDirectory: join(folder, "cache"), config: {} })).rejects.toThrow(reason);
+});

@@ -1,0 +1,122 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { HostError } from "../../model/errors.ts";
+import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
+import { failureReasons } from "../../model/states.ts";
+
+export interface ModuleOptions {
+  /** `.js`, `.mjs`, or `.ts`; seen from the runner's directory. */
+  module: string;
+  runnerDirectory: string;
+  /** Where compiled modules are kept. */
+  cacheDirectory: string;
+  config: Record<string, unknown>;
+}
+
+/** An executor from a file: its `executor` export, or what its `createExecutor(config)` makes. */
+export async function loadModuleExecutor(options: ModuleOptions): Promise<Executor> {
+  const file = resolve(options.runnerDirectory, options.module);
+  if (!existsSync(file)) throw moduleFault(file, "there is no such file");
+  const imported = await importModule(file.endsWith(".ts") ? await compile(file, options.cacheDirectory) : file, file);
+  const create = Reflect.get(imported, "createExecutor") as unknown;
+  const executor: unknown = typeof create === "function" ? await (create as (config: unknown) => unknown)(options.config) : Reflect.get(imported, "executor");
+  if (!isExecutor(executor)) throw moduleFault(file, 'it must export `executor`, or `createExecutor(config)`, with "name", "can" and "run"');
+  return checked(executor);
+}
+
+/** Code that is not ours may hand over anything: what the coordinator would refuse must not get into the log. */
+async function checked(executor: Executor): Promise<Executor> {
+  const { runEventSchema } = await import("../../model/event.ts");
+  return {
+    name: executor.name,
+    can: { resume: executor.can.resume === true, fork: executor.can.fork === true, ask: executor.can.ask === true, input: executor.can.input === true },
+    async run(invocation, context) {
+      const emit: RunContext["emit"] = async (event) => {
+        const parsed = runEventSchema.safeParse(asSent(event));
+        if (parsed.success) return context.emit(parsed.data);
+        await context.emit({ type: "error", code: "bad_event", message: `The executor ${executor.name} sent something that is no event: ${parsed.error.issues[0]?.message}` });
+      };
+      return soundOutcome(await executor.run(invocation, { ...context, emit }), executor.name);
+    },
+  };
+}
+
+function soundOutcome(outcome: Outcome, name: string): Outcome {
+  const sent = asSent(outcome) as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // whatever it is, it is only looked at
+  const text = typeof sent?.text === "string" ? sent.text : undefined;
+  const exit_code = Number.isInteger(sent?.exit_code) ? sent!.exit_code! : null;
+  const data = sent?.data === undefined ? {} : { data: sent.data };
+  switch (outcome?.status) {
+    case "completed":
+      return { status: "completed", exit_code, text: text ?? null, ...data };
+    case "failed": {
+      const reason = failureReasons.find((known) => known === outcome.reason) ?? "internal";
+      return { status: "failed", reason, message: String(outcome.message), exit_code, ...(text === undefined ? {} : { text }), ...data };
+    }
+    case "cancelled":
+      return { status: "cancelled", by: outcome.by === "shutdown" ? "shutdown" : "user" };
+    case "parked":
+      return { status: "parked", why: outcome.why === "budget" ? "budget" : "usage_limit", ...(typeof outcome.until === "string" ? { until: outcome.until } : {}) };
+    default:
+      return { status: "failed", reason: "internal", message: `The executor ${name} ended without an outcome.`, exit_code: null };
+  }
+}
+
+/** As it arrives: without functions, with null for what no JSON has. */
+function asSent(value: unknown): unknown {
+  return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+}
+
+async function importModule(path: string, file: string): Promise<object> {
+  try {
+    return (await import(pathToFileURL(path).href)) as object; // a module's exports are an object
+  } catch (cause) {
+    throw moduleFault(file, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+/** By content, so that a changed file is compiled anew and an old one never loaded in its place. */
+async function compile(file: string, cacheDirectory: string): Promise<string> {
+  const { build, version } = await import("esbuild");
+  const hash = createHash("sha256").update(version).update("\0").update(file).update("\0").update(await readFile(file));
+  const outfile = join(cacheDirectory, `${hash.digest("hex").slice(0, 32)}.mjs`);
+  await mkdir(cacheDirectory, { recursive: true, mode: 0o700 });
+  try {
+    // always: what it imports may have changed as well, and compiling takes milliseconds
+    const { outputFiles } = await build({
+      entryPoints: [file],
+      write: false,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      target: "node20.19",
+      banner: { js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);' },
+      logLevel: "silent",
+    });
+    // in one move: another runner may load it at this moment
+    const fresh = `${outfile}.${process.pid}`;
+    await writeFile(fresh, outputFiles[0]!.contents, { mode: 0o600 });
+    await rename(fresh, outfile);
+  } catch (cause) {
+    throw moduleFault(file, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+  return outfile;
+}
+
+function isExecutor(value: unknown): value is Executor {
+  if (typeof value !== "object" || value === null) return false;
+  return typeof Reflect.get(value, "name") === "string" && typeof Reflect.get(value, "can") === "object" && typeof Reflect.get(value, "run") === "function";
+}
+
+function moduleFault(file: string, why: string, cause?: unknown): HostError {
+  return new HostError({
+    code: "DROVER-CFG-001",
+    message: `The executor module ${file} cannot be used: ${why}.`,
+    field: "module",
+    next: "Mend the file, or the profile's `module`.",
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

@@ -1,0 +1,43 @@
+import { type ArgumentFault, type ListStyle, toArguments } from "../../../model/argument-rules.ts";
+import { describeVariableFault, expandText, type Variables } from "../../../model/expand.ts";
+import { splitWords } from "../../../process/command-line.ts";
+import { findExecutable, type Lookup } from "../../../process/lookup.ts";
+
+export type Argv = { ok: true; argv: [executable: string, ...rest: string[]] } | { ok: false; faults: ArgumentFault[] };
+
+/** The command's own words, then its parameters as options. No shell is ever between us and the command. */
+export function buildArguments(
+  command: string,
+  parameters: Readonly<Record<string, unknown>>,
+  listStyle: ListStyle,
+  variables: Variables = { allowed: [], env: {} },
+): Argv {
+  const [executable, ...own] = splitWords(command) ?? [];
+  if (executable === undefined || executable === "") {
+    return {
+      ok: false,
+      faults: [{ path: "", message: "the agent's command names no program, or a quote in it is never closed" }],
+    };
+  }
+  // word by word: a value with a blank or a quote in it stays one argument
+  const expanded = [executable, ...own].map((word) => expandText(word, "command", variables));
+  const { arguments: options, faults } = toArguments(parameters, listStyle);
+  const all = [
+    ...expanded.flatMap(({ faults: found }) =>
+      found.map((fault) => ({ path: "", message: describeVariableFault(fault) })),
+    ),
+    ...faults,
+  ];
+  if (all.length > 0) return { ok: false, faults: all };
+  const [first, ...rest] = expanded.map(({ text }) => text);
+  return { ok: true, argv: [first!, ...rest, ...options] };
+}
+
+/** A path is seen from the runner's directory; a bare name that is not there is looked for along PATH. */
+export function findCommand(executable: string, directory: string, path: string | undefined): Lookup {
+  if (!executable.includes("/")) {
+    const own = findExecutable(`./${executable}`, path, directory);
+    if ("found" in own) return own;
+  }
+  return findExecutable(executable, path, directory);
+}

@@ -1,0 +1,103 @@
+import type { Delta } from "../model/executor.ts";
+import type { Claim, Order } from "../model/runner-port.ts";
+import type { StopReason } from "../model/states.ts";
+import type { Journal } from "./journal.ts";
+import { createRunLog, type LogsOptions } from "./logs.ts";
+import type { Shipper } from "./shipper.ts";
+import { type Supervised, superviseRun, type SuperviseOptions } from "./supervise.ts";
+
+/** The runs under way of one registration. */
+export interface HeldRuns {
+  readonly running: number;
+  freeSlots(): number;
+  /** Held from here on, and begun. */
+  take(claim: Claim): void;
+  obey(order: Order): void;
+  abortAll(reason: StopReason): void;
+  /** Resolves when everything that was taken up to now has ended. */
+  ended(): Promise<void>;
+}
+
+export interface HeldRunsOptions {
+  slots: () => number;
+  supervise: SuperviseOptions;
+  logs: LogsOptions;
+  shipper: Shipper;
+  slotFreed: () => void;
+  onNotice: (message: string, cause?: unknown) => void;
+}
+
+export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onNotice }: HeldRunsOptions): HeldRuns {
+  const runs = new Map<string, { supervised: Supervised; waiting: boolean }>();
+
+  function setWaiting(key: string, waiting: boolean): void {
+    const run = runs.get(key);
+    if (run) run.waiting = waiting;
+    if (waiting) slotFreed();
+  }
+
+  function removeLog(journal: Journal): void {
+    try {
+      journal.remove();
+    } catch (error) {
+      onNotice(`the log of run ${journal.run_id} could not be removed`, error);
+    }
+  }
+
+  return {
+    get running() {
+      return runs.size;
+    },
+    freeSlots: () => slots() - [...runs.values()].filter(({ waiting }) => !waiting).length,
+
+    take(claim) {
+      const key = keyOf(claim);
+      if (runs.has(key)) return; // the same answer twice
+      const journal = createRunLog(claim.run_id, claim.attempt, logs);
+      const supervised = superviseRun(claim, supervise, {
+        journal,
+        poke: shipper.poke,
+        room: () => shipper.room(journal),
+        partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
+        onWaiting: () => setWaiting(key, true),
+        onGoingOn: () => setWaiting(key, false),
+      });
+      runs.set(key, { supervised, waiting: false });
+      const settled = new Promise<void>((resolve) => {
+        shipper.add({
+          journal,
+          onLost() {
+            supervised.abort("lease_lost");
+            resolve();
+          },
+          onFinished: resolve,
+        });
+      });
+      void supervised.ended.then(() => {
+        runs.delete(key);
+        slotFreed();
+      });
+      // when both have happened nobody wants the log any more, and nobody writes to it
+      void Promise.all([supervised.ended, settled]).then(() => removeLog(journal));
+    },
+
+    obey(order) {
+      const run = runs.get(keyOf(order))?.supervised;
+      if (!run) return; // it has ended meanwhile, which its finish tells
+      if ("stop" in order) run.abort(order.stop);
+      else if ("answer" in order) run.answer(order.answer.request_id, order.answer.answer);
+      else run.input(order.input);
+    },
+
+    abortAll(reason) {
+      for (const { supervised } of runs.values()) supervised.abort(reason);
+    },
+    async ended() {
+      await Promise.all([...runs.values()].map(({ supervised }) => supervised.ended));
+    },
+  };
+}
+
+function keyOf({ run_id, attempt }: { run_id: string; attempt: number }): string {
+  return `${run_id}.${attempt}`;
+}

@@ -1,0 +1,57 @@
+import type { Readable } from "node:stream";
+import type { RunEvent } from "../model/event.ts";
+import type { Outcome } from "../model/executor.ts";
+import { RequestError } from "../model/errors.ts";
+import type { Variables } from "../model/expand.ts";
+import { commandWords } from "./command-path.ts";
+import type { Executions } from "./executions.ts";
+
+export interface OnFinishOptions {
+  runnerDirectory: string;
+  variables: Variables;
+  executions: Executions;
+  emit: (event: RunEvent) => void;
+  /** Of the run: it tells whether this end is a real one. */
+  signal: AbortSignal;
+  onFinishTimeoutMs: number;
+}
+
+/**
+ * The agent's own command for when a run is over. It is on the record like everything else that is started,
+ * hence before the result, which is last; how it ends changes nothing about the run.
+ */
+export async function runOnFinish(command: string | undefined, outcome: Outcome, options: OnFinishOptions): Promise<void> {
+  if (command === undefined || outcome.status === "parked") return;
+  // not over: somebody else has it, or will
+  if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown")) return;
+  const fail = (why: string): void => options.emit({ type: "error", code: "on_finish", message: `The agent's on_finish command failed: ${why}` });
+  const words = commandWords(command, options);
+  if (!words.ok) return fail(words.message);
+  try {
+    const running = await options.executions.start(
+      { ...words, timeoutMs: options.onFinishTimeoutMs, environment: variablesOf(outcome) },
+      new AbortController().signal,
+    );
+    running.stdin?.end();
+    running.stdout?.resume();
+    const [ended, said] = await Promise.all([running.result, firstText(running.stderr)]);
+    if (ended.error) fail(said === "" ? ended.error.message : said);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    fail(error.message);
+  }
+}
+
+function variablesOf(outcome: Exclude<Outcome, { status: "parked" }>): Record<string, string> {
+  return {
+    DROVER_RUN_STATUS: outcome.status,
+    DROVER_RUN_REASON: outcome.status === "failed" ? outcome.reason : "",
+    DROVER_EXIT_CODE: outcome.status === "cancelled" || outcome.exit_code === null ? "" : String(outcome.exit_code),
+  };
+}
+
+async function firstText(stream: Readable | null): Promise<string> {
+  let text = "";
+  if (stream) for await (const chunk of stream) if (text.length < 500) text += String(chunk);
+  return text.trim().slice(0, 500);
+}

@@ -1,0 +1,346 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmod, readdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { createMemoryCoordinator, type MemoryCoordinator } from "../../test/fixtures/execute/memory-port.ts";
+import { type FixtureOptions, runnerFixture } from "../../test/fixtures/execute/open-runner.ts";
+import type { Outcome } from "../model/executor.ts";
+import { findOrphans } from "../process/orphans.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function setUp(coordinator: MemoryCoordinator, options: Partial<FixtureOptions> = {}) {
+  const fixture = runnerFixture({ port: coordinator.port, ...options });
+  closing.push(fixture.remove);
+  const open = async (more?: Parameters<typeof fixture.open>[0]) => {
+    const runner = await fixture.open(more);
+    closing.push(runner.stop);
+    return runner;
+  };
+  return { ...fixture, open };
+}
+
+const sh = (script: string) => ({ command: `sh -c "${script}"` });
+
+async function outcomeOf(coordinator: MemoryCoordinator, run_id: string): Promise<Outcome> {
+  await expect.poll(() => coordinator.runs.get(run_id)!.outcome, { timeout: 30_000, interval: 10 }).not.toBeNull();
+  return coordinator.runs.get(run_id)!.outcome!;
+}
+
+function expectDense(coordinator: MemoryCoordinator, run_id: string): void {
+  const { log, attempt } = coordinator.runs.get(run_id)!;
+  const numbers = log.filter((line) => line.attempt === attempt).flatMap(({ numbered }) => (numbered ? [numbered.n] : []));
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+}
+
+const textOf = (coordinator: MemoryCoordinator, run_id: string): string =>
+  coordinator.events(run_id).flatMap((event) => (event.type === "output" ? [event.text ?? ""] : [])).join("");
+
+test("a run goes from claim to outcome, and leaves nothing behind", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs, folder } = await setUp(coordinator);
+  await open();
+  const id = coordinator.submit(sh('echo hello; echo oops >&2; echo $TMPDIR >&2; echo $DROVER_RUN_ID >&2'));
+  expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "hello\n" });
+  const types = coordinator.events(id).map(({ type }) => type);
+  expect(types.slice(0, 2)).toEqual(["status", "execution_started"]);
+  expect(types.at(-1)).toBe("execution_ended");
+  expect(textOf(coordinator, id)).toContain(join(folder, "tmp"));
+  expect(textOf(coordinator, id)).toContain(id);
+  expectDense(coordinator, id);
+  await expect.poll(logs).toEqual([]);
+  expect(await readdir(join(folder, "tmp"))).toEqual([]);
+});
+
+test("hostile parameters reach the command unchanged and come back as data", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await writeFile(join(folder, "echo.cjs"), "console.log(JSON.stringify({ argv: process.argv.slice(2) }));");
+  await open();
+  const message = "a \"b\" 'c'\n--x $(id) `id` \u{1f600}";
+  const id = coordinator.submit({ command: `${process.execPath} ${join(folder, "echo.cjs")}` }, { parameters: { message, flag: true, dash: "--x" } });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", data: { argv: ["--message", message, "--flag", "--dash=--x"] } });
+});
+
+test("a failure tells its exit code, and its error is what the command said", async () => {
+  const coordinator = createMemoryCoordinator();
+  await (await setUp(coordinator)).open();
+  const id = coordinator.submit(sh("echo it is wrong >&2; exit 7"));
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 7, message: "it is wrong" });
+  const missing = coordinator.submit({ command: "scripts/nosuch" });
+  expect(await outcomeOf(coordinator, missing)).toMatchObject({ status: "failed", reason: "command_not_found" });
+});
+
+test("secrets are out of events, results and the log on disk before they are written", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await open();
+  const id = coordinator.submit(sh("printf canary-6f1d; sleep 0.2; printf 20b7e4; cat"), { parameters: { key: "canary-6f1d20b7e4" } });
+  const log = () => readFileSync(join(folder, "logs", `${id}.1.jsonl`), "utf8");
+  await expect.poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
+  expect(log()).not.toContain("canary-6f1d20b7e4");
+  await outcomeOf(coordinator, id);
+  const all = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
+  expect(all).not.toContain("canary-6f1d20b7e4");
+  expect(textOf(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
+});
+
+test("a stop ends it as cancelled, a timeout as timed out", async () => {
+  const coordinator = createMemoryCoordinator();
+  await (await setUp(coordinator)).open();
+  const stopped = coordinator.submit({ command: "sleep 1000" });
+  const late = coordinator.submit({ command: "sleep 1000", timeout_seconds: 0.3 });
+  expect(await outcomeOf(coordinator, late)).toMatchObject({ status: "failed", reason: "timeout" });
+  coordinator.order(stopped, { stop: "user" });
+  expect(await outcomeOf(coordinator, stopped)).toEqual({ status: "cancelled", by: "user" });
+});
+
+test("no more runs at once than slots, and a freed slot is filled", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await setUp(coordinator, { slots: 2 });
+  const runner = await open();
+  const ids = Array.from({ length: 8 }, () => coordinator.submit({ command: "sleep 0.1" }));
+  let most = 0;
+  await expect
+    .poll(
+      () => {
+        most = Math.max(most, runner.running);
+        return ids.every((id) => coordinator.runs.get(id)!.outcome !== null);
+      },
+      { timeout: 20_000, interval: 5 },
+    )
+    .toBe(true);
+  expect(most).toBe(2);
+});
+
+test("work outside the runner's directories is refused, also through a link", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await symlink("/", join(folder, "out"));
+  await open();
+  for (const project_dir of ["/", join(folder, "out", "etc"), "relative", join(folder, "missing")]) {
+    const id = coordinator.submit({ command: "true" }, { project_dir });
+    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "refused", message: expect.stringContaining("project_dir") });
+  }
+});
+
+test("an outage loses no event and no run, and leaves no gap", async () => {
+  const coordinator = createMemoryCoordinator({ leaseMs: 400 });
+  const { open } = await setUp(coordinator, { logs: { memoryBytes: 2000 } });
+  await open();
+  const ids = Array.from({ length: 3 }, () => coordinator.submit(sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.1; done")));
+  await expect.poll(() => ids.every((id) => coordinator.events(id).some(({ type }) => type === "output"))).toBe(true);
+  coordinator.faults.away = "down";
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  coordinator.faults.away = null;
+  for (const id of ids) {
+    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+    expect(textOf(coordinator, id)).toBe(Array.from({ length: 20 }, (_, i) => `line ${i + 1}\n`).join(""));
+    expectDense(coordinator, id);
+    expect(coordinator.runs.get(id)!.attempt).toBe(1);
+  }
+});
+
+test("lost answers and doubled requests change nothing", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs } = await setUp(coordinator);
+  let turn = 0;
+  coordinator.faults.loseAnswer = (call) => call !== "register" && ++turn % 2 === 0;
+  coordinator.faults.twice = true;
+  await open();
+  const ids = Array.from({ length: 12 }, (_, i) => coordinator.submit(sh(`echo run ${i}`)));
+  for (const [i, id] of ids.entries()) {
+    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: `run ${i}\n` });
+    expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toHaveLength(1);
+    expect(coordinator.runs.get(id)!.attempt).toBe(1);
+    expectDense(coordinator, id);
+  }
+  await expect.poll(logs).toEqual([]);
+});
+
+test("a coordinator that forgot the runner is told again who it is", async () => {
+  const coordinator = createMemoryCoordinator();
+  await (await setUp(coordinator)).open();
+  const id = coordinator.submit({ command: "sleep 0.5" });
+  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  coordinator.forgetRunners();
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+  expect(coordinator.calls.register).toBeGreaterThan(1);
+});
+
+test("a fenced run is ended, not reported any more, and its log is gone", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs } = await setUp(coordinator);
+  const runner = await open();
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await expect.poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  const before = coordinator.events(id).length;
+  coordinator.fence(id);
+  await expect.poll(() => runner.running, { timeout: 10_000 }).toBe(0);
+  await expect.poll(logs).toEqual([]);
+  expect(coordinator.events(id)).toHaveLength(before);
+});
+
+test("a runner that gets no answer for longer than its lease ends its runs itself", async () => {
+  const coordinator = createMemoryCoordinator({ leaseMs: 400 });
+  const { open, notices } = await setUp(coordinator);
+  const runner = await open();
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await expect.poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  coordinator.faults.away = "silent";
+  await expect.poll(() => runner.running, { timeout: 10_000 }).toBe(0);
+  expect(notices.join("\n")).toContain("the lease is over");
+  coordinator.faults.away = null;
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+});
+
+test("what drains may end by itself and nothing new is taken", async () => {
+  const coordinator = createMemoryCoordinator();
+  const runner = await (await setUp(coordinator)).open();
+  const id = coordinator.submit({ command: "sleep 0.5" });
+  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  const drained = runner.drain();
+  const later = coordinator.submit({ command: "true" });
+  await drained;
+  expect(coordinator.runs.get(id)!.outcome).toMatchObject({ status: "completed" });
+  expect(coordinator.runs.get(later)!).toMatchObject({ status: "pending", attempt: 0, log: [] });
+  expect(coordinator.calls.deregister).toBe(1);
+});
+
+test("what does not end while it drains is stopped and goes back at no cost", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await setUp(coordinator, { times: { drainMs: 200 } });
+  const runner = await open();
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  await runner.drain();
+  expect(coordinator.runs.get(id)!).toMatchObject({ status: "pending", failures: 0, outcome: null });
+});
+
+test("a stop while the coordinator is away keeps the outcome for the next start", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs } = await setUp(coordinator, { times: { goodbyeMs: 200 } });
+  const runner = await open();
+  const id = coordinator.submit(sh("echo half; sleep 1000"));
+  await expect.poll(() => textOf(coordinator, id)).toBe("half\n");
+  coordinator.faults.away = "down";
+  await runner.stop();
+  expect(await logs()).toEqual([`${id}.1.jsonl`]);
+  coordinator.faults.away = null;
+  await open();
+  await expect.poll(() => coordinator.runs.get(id)!.attempt, { timeout: 10_000 }).toBe(2);
+  expect(coordinator.runs.get(id)!.failures).toBe(0);
+});
+
+test("a log without an outcome ends as lost, its events shipped and its orphans killed", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder, logs, options } = await setUp(coordinator);
+  const id = coordinator.submit({ command: "true" });
+  const { runner_id, epoch } = await coordinator.port.register(options().registration);
+  await coordinator.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, new AbortController().signal);
+  mkdirSync(join(folder, "logs"));
+  const orphan = spawn("sleep", ["1000"], { env: { ...process.env, DROVER_EXECUTION_ID: `dead-${id}` }, stdio: "ignore" });
+  closing.push(async () => void orphan.kill("SIGKILL"));
+  await expect.poll(() => findOrphans([`dead-${id}`]).length).toBe(1);
+  const at = new Date().toISOString();
+  const execution = { execution_id: `dead-${id}`, command: "true", argv: ["true"], working_directory: "/", started_at: at, timeout_ms: null, owner: { pid: 1, start: "", host: "" }, correlation: {} };
+  const lines = [{ run_id: id, attempt: 1, runner: "test" }, { attempt: 1, n: 1, at, event: { type: "status", status: "running" } }, { attempt: 1, n: 2, at, event: { type: "execution_started", execution } }];
+  writeFileSync(join(folder, "logs", `${id}.1.jsonl`), `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"attempt":1,"n":3,"at":"20`);
+  await open();
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+  expect(coordinator.events(id).map(({ type }) => type)).toEqual(["status", "execution_started", "execution_ended"]);
+  expect(coordinator.events(id).at(-1)).toMatchObject({ execution: { interrupted: true } });
+  expect(findOrphans([`dead-${id}`])).toEqual([]);
+  await expect.poll(logs).toEqual([]);
+});
+
+test("a log that cannot be written ends the run as internal, and never as a success", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await open();
+  await writeFile(join(folder, "logs"), "not a folder");
+  const id = coordinator.submit({ command: "true" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "internal", message: expect.stringContaining("log") });
+  expect(coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(false);
+});
+
+test("a log that reaches its cap ends the run as limit_exceeded", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await setUp(coordinator, { logs: { maxBytes: 300_000 } });
+  await open();
+  const id = coordinator.submit({ command: "yes" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "limit_exceeded" });
+  expect(coordinator.events(id).at(-1)).toMatchObject({ type: "execution_ended" });
+});
+
+test("what is too large for any coordinator is left out, and that is told", async () => {
+  const coordinator = createMemoryCoordinator();
+  const huge = "x".repeat(18 * 1024 * 1024);
+  const executor: FixtureOptions["executor"] = {
+    name: "huge",
+    can: { resume: false, fork: false, ask: false, input: false },
+    async run(_invocation, context) {
+      await context.emit({ type: "assistant", text: huge });
+      return { status: "completed", exit_code: 0, text: "fine", data: { huge } };
+    },
+  };
+  await (await setUp(coordinator, { executor })).open();
+  const id = coordinator.submit({});
+  expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "fine" });
+  expect(coordinator.events(id).flatMap((event) => (event.type === "error" ? [event.code] : []))).toEqual(["event_too_large", "result_truncated"]);
+});
+
+test("an executor that throws is a defect with a clean message, and the runner goes on", async () => {
+  const coordinator = createMemoryCoordinator();
+  const executor = {
+    name: "broken",
+    can: { resume: false, fork: false, ask: false, input: false },
+    run: () => Promise.reject(new Error("secret stack")),
+  };
+  const { open, notices } = await setUp(coordinator, { executor });
+  await open();
+  const id = coordinator.submit({ command: "true" });
+  const outcome = await outcomeOf(coordinator, id);
+  expect(outcome).toMatchObject({ status: "failed", reason: "internal" });
+  expect(JSON.stringify(outcome)).not.toContain("secret stack");
+  expect(notices.join("\n")).toContain("secret stack");
+});
+
+test("on_finish runs once, before the result, and its failure changes nothing", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await writeFile(join(folder, "after.sh"), `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(folder, "told")}\necho broken >&2\nexit 3\n`);
+  await chmod(join(folder, "after.sh"), 0o755);
+  await open();
+  const id = coordinator.submit({ ...sh("exit 4"), on_finish: "./after.sh" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 4 });
+  expect(readFileSync(join(folder, "told"), "utf8")).toBe("failed/exit_nonzero/4\n");
+  expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
+  expect(coordinator.events(id)).toContainEqual({ type: "error", code: "on_finish", message: expect.stringContaining("broken") });
+});
+
+test("nobody attends: a question is denied at once; somebody does: the answer comes by order", async () => {
+  const coordinator = createMemoryCoordinator();
+  const executor: FixtureOptions["executor"] = {
+    name: "asking",
+    can: { resume: false, fork: false, ask: true, input: true },
+    async run(_invocation, context) {
+      const { decision } = await context.ask({ request_id: "q1", tool: "shell", input: {} });
+      if (decision !== "allow") return { status: "completed", exit_code: null, text: decision };
+      for await (const { text } of context.input) return { status: "completed", exit_code: null, text };
+      return { status: "completed", exit_code: null, text: null };
+    },
+  };
+  const { open } = await setUp(coordinator, { executor });
+  await open();
+  expect(await outcomeOf(coordinator, coordinator.submit({}))).toMatchObject({ text: "deny" });
+  const id = coordinator.submit({}, { attended: true });
+  await expect.poll(() => coordinator.events(id).some((event) => event.type === "status" && event.status === "waiting")).toBe(true);
+  coordinator.order(id, { answer: { request_id: "q1", answer: { decision: "allow" } } });
+  coordinator.order(id, { input: { text: "go on" } });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ text: "go on" });
+});

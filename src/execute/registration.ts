@@ -1,0 +1,187 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Agent } from "../model/agent.ts";
+import type { Registered, Registration, RunnerPort } from "../model/runner-port.ts";
+import { createBackoff, sleep } from "./backoff.ts";
+import { startClaimLoop } from "./claim-loop.ts";
+import { interruptedEnd } from "./executions.ts";
+import { createHeldRuns } from "./held-runs.ts";
+import { createIdentity } from "./identity.ts";
+import { isLeaseOver } from "./lease-watch.ts";
+import { findRunLogs, type LogsOptions } from "./logs.ts";
+import { portFault, type PortFault } from "./port-faults.ts";
+import { startShipper } from "./shipper.ts";
+import { outcomeOfStop } from "./stop-outcome.ts";
+import type { SuperviseOptions } from "./supervise.ts";
+
+export interface Times {
+  heartbeatMs: number;
+  pollPauseMs: number;
+  drainMs: number;
+  /** What a stop may still take once everything has ended: for the last report and the goodbye. */
+  goodbyeMs: number;
+}
+
+export interface RegistrationOptions {
+  port: RunnerPort;
+  registration: Registration;
+  logs: LogsOptions;
+  supervise: SuperviseOptions;
+  times: Times;
+  maxReportBytes: number;
+  maxUnshippedBytes: number;
+  random: () => number;
+  killOrphans: (executionIds: string[]) => Promise<unknown>;
+  onNotice: (message: string, cause?: unknown) => void;
+}
+
+/** One profile's place at the coordinator: its claims, its runs, its reports. */
+export interface RunningRegistration {
+  readonly runner_id: string;
+  readonly running: number;
+  /** Registers anew with these in place of its agents; what runs goes on. */
+  replaceAgents(agents: Agent[]): Promise<void>;
+  /** No new claims; what runs may end by itself for `drainMs`, then is stopped. */
+  drain(): Promise<void>;
+  /** Ends everything now. Idempotent, also while it drains. */
+  stop(): Promise<void>;
+  readonly done: Promise<void>;
+}
+
+/** Rejects where another live runner has this identity; waits while the coordinator is away. */
+export async function startRegistration(options: RegistrationOptions, signal: AbortSignal): Promise<RunningRegistration> {
+  const { port, times, onNotice, logs } = options;
+  const { monotonic, newId } = options.supervise;
+  const ending = new AbortController();
+  const told = tellOnce(onNotice);
+  let registration = options.registration;
+  const identity = createIdentity(() => register(registration, options, AbortSignal.any([ending.signal, signal])));
+  const first = await identity.current();
+
+  const found = findRunLogs(logs);
+  await settleFound(found, options);
+
+  const shipper = startShipper({
+    port,
+    identity,
+    asOfClaim: () => loop.asOfClaim,
+    heartbeatMs: times.heartbeatMs,
+    maxReportBytes: options.maxReportBytes,
+    maxUnshippedBytes: options.maxUnshippedBytes,
+    monotonic,
+    random: options.random,
+    onFault: (error, fault) => told("report", error, fault),
+  }, found.map(({ journal }) => ({ journal, onLost: () => journal.remove(), onFinished: () => journal.remove() })));
+
+  const held = createHeldRuns({
+    slots: () => registration.slots,
+    supervise: options.supervise,
+    logs,
+    shipper,
+    slotFreed: () => loop.slotFreed(),
+    onNotice,
+  });
+  const loop = startClaimLoop({
+    port,
+    identity,
+    freeSlots: held.freeSlots,
+    take: held.take,
+    obey: held.obey,
+    newId,
+    pollPauseMs: times.pollPauseMs,
+    random: options.random,
+    onFault: (error, fault) => told("poll", error, fault),
+  });
+
+  let wasOver = false;
+  const watchLease = (): void => {
+    const isOver = held.running > 0 && isLeaseOver(shipper, first.lease_ms);
+    if (isOver && !wasOver) onNotice(`no report was answered for ${Math.round(shipper.silentMs)} ms: the lease is over, and what runs is ended`);
+    if (isOver) held.abortAll("lease_lost");
+    wasOver = isOver;
+  };
+  const watch = setInterval(watchLease, Math.max(10, first.lease_ms / 8));
+
+  async function leave(): Promise<void> {
+    await held.ended();
+    shipper.poke();
+    await shipper.emptied(times.goodbyeMs);
+    clearInterval(watch);
+    await Promise.all([loop.stop(), shipper.stop()]);
+    const { runner_id, epoch } = await identity.current();
+    ending.abort();
+    const goodbye = port.deregister({ runner_id, epoch }).catch((error: unknown) => told("deregister", error, portFault(error)));
+    await within(times.goodbyeMs, goodbye);
+  }
+
+  let stopped: Promise<void> | null = null;
+  let finish!: () => void;
+  const done = new Promise<void>((resolve) => (finish = resolve));
+  const stop = (): Promise<void> => {
+    loop.drain();
+    held.abortAll("shutdown");
+    return (stopped ??= leave().finally(finish));
+  };
+  return {
+    runner_id: first.runner_id,
+    get running() {
+      return held.running;
+    },
+    async replaceAgents(agents) {
+      registration = { ...registration, agents };
+      const { epoch } = await identity.current();
+      await identity.renew(epoch);
+    },
+    async drain() {
+      loop.drain();
+      await within(times.drainMs, held.ended());
+      await stop();
+    },
+    stop,
+    done,
+  };
+}
+
+async function register(registration: Registration, { port, times, random, onNotice }: RegistrationOptions, signal: AbortSignal): Promise<Registered> {
+  const backoff = createBackoff({ firstMs: times.pollPauseMs, longestMs: times.pollPauseMs * 10, random });
+  const told = tellOnce(onNotice);
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await port.register(registration);
+    } catch (error) {
+      const fault = portFault(error);
+      if (fault === "duplicate" || fault === "refused") throw error;
+      told("register", error, fault);
+      await backoff.wait(signal);
+    }
+  }
+}
+
+/** Logs without an outcome belong to executions whose runner died: what is left of them is ended, and they end as lost. */
+async function settleFound(found: ReturnType<typeof findRunLogs>, { killOrphans, supervise }: RegistrationOptions): Promise<void> {
+  const unfinished = found.filter(({ journal }) => journal.outcome === null);
+  await killOrphans(unfinished.flatMap(({ open }) => open));
+  for (const { journal, open } of unfinished) {
+    await rm(join(supervise.places.tmpRoot, `${journal.run_id}.${journal.attempt}`), { recursive: true, force: true });
+    const at = supervise.now().toISOString();
+    for (const id of open) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at) });
+    const lost = outcomeOfStop("lease_lost");
+    journal.finish(lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost);
+  }
+}
+
+/** An outage is told when it begins, not with every try. */
+function tellOnce(onNotice: RegistrationOptions["onNotice"]): (what: string, error: unknown, fault: PortFault) => void {
+  const last = new Map<string, string>();
+  return (what, error, fault) => {
+    const message = `${what} failed (${fault}): ${error instanceof Error ? error.message : String(error)}`;
+    if (last.get(what) !== message) onNotice(message);
+    last.set(what, message);
+  };
+}
+
+async function within(ms: number, what: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([what.then(() => over.abort()), sleep(ms, over.signal)]);
+}

@@ -1,0 +1,46 @@
+import type { Agent } from "../model/agent.ts";
+import type { Correlation } from "../model/execution.ts";
+import type { Invocation } from "../model/executor.ts";
+import type { Claim } from "../model/runner-port.ts";
+
+/** A claim with what a coordinator may add to it: how long this one run may take, and who asked for it. */
+export interface ReceivedClaim extends Claim {
+  timeout_seconds?: number | null;
+  correlation?: Partial<Correlation>;
+}
+
+export interface TimeLimits {
+  /** Of the profile. */
+  timeout_seconds?: number | undefined;
+  idle_timeout_seconds?: number | undefined;
+  /** JOB_TIMEOUT_SECONDS. */
+  jobTimeoutSeconds?: number | undefined;
+  defaultTimeoutSeconds?: number | undefined;
+}
+
+/** The nearest word wins: run, agent, profile, environment, default. */
+export function timeoutMsOf(claim: ReceivedClaim, limits: TimeLimits): number {
+  const { agent } = claim.invocation;
+  const fallback = agent.type === "autonomous" ? 3600 : (limits.defaultTimeoutSeconds ?? 300);
+  return 1000 * (claim.timeout_seconds ?? agent.timeout_seconds ?? limits.timeout_seconds ?? limits.jobTimeoutSeconds ?? fallback);
+}
+
+/** null: it may be silent as long as it likes, as commands may. */
+export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
+  const seconds = agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
+  return seconds === null ? null : seconds * 1000;
+}
+
+export function correlationOf(claim: ReceivedClaim): Correlation {
+  const nothing: Correlation = { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null };
+  return { ...nothing, ...claim.correlation, session_id: claim.invocation.session_id };
+}
+
+/** What every process of the run finds in its environment, and a nested Drover inherits. */
+export function idsOf({ run_id, attempt }: Invocation, correlation: Correlation): Record<string, string> {
+  const ids: Record<string, string> = { DROVER_RUN_ID: run_id, DROVER_ATTEMPT: String(attempt) };
+  for (const [key, value] of Object.entries(correlation)) {
+    if (value !== null && key !== "repo_sha") ids[`DROVER_${key.toUpperCase()}`] = value;
+  }
+  return ids;
+}

@@ -1,0 +1,48 @@
+import { mkdtempSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { lockRunner, runnerKey } from "./runner-lock.ts";
+
+const folders: string[] = [];
+afterEach(async () => {
+  for (const made of folders.splice(0)) await rm(made, { recursive: true, force: true });
+});
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), "drover-lock-"));
+  folders.push(made);
+  return made;
+}
+
+const owner = (pid: number) => ({ pid, start: `s${pid}`, host: "here" });
+
+test("a live runner keeps its twin out; once released, or dead, it is another's", () => {
+  const directory = folder();
+  const alive = new Set([1, 2, 3]);
+  const take = (pid: number) => lockRunner(directory, owner(pid), (held) => alive.has(held.pid));
+  const first = take(1);
+  expect(() => take(2)).toThrow("already running as process 1");
+  first.release();
+  take(2);
+  alive.delete(2);
+  const third = take(3);
+  first.release();
+  expect(() => take(1)).toThrow("process 3");
+  third.release();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test("a damaged lock is nobody's", () => {
+  const directory = folder();
+  writeFileSync(join(directory, "lock"), "{");
+  expect(() => lockRunner(directory, owner(1), () => true)).not.toThrow();
+});
+
+test("the key is made once, long, and for its owner alone", () => {
+  const directory = folder();
+  const key = runnerKey(directory);
+  expect(key).toMatch(/^[0-9a-f]{64}$/);
+  expect(runnerKey(directory)).toBe(key);
+  expect(statSync(join(directory, "key")).mode & 0o777).toBe(0o600);
+});

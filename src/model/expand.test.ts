@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { agentSchema } from "./agent.ts";
+import { describeVariableFault, expandAgent, expandText } from "./expand.ts";
+
+const variables = { allowed: ["TOKEN", "UNSET"], env: { TOKEN: "s3 cret", HOME: "/root" } };
+
+test("an allowed variable is expanded, at any depth of the fields that may hold one", () => {
+  const agent = agentSchema.parse({
+    name: "a",
+    type: "autonomous",
+    system_prompt: "Use ${TOKEN}.",
+    mcp_servers: { github: { args: ["--token", "${TOKEN}"], env: { T: "x${TOKEN}y${TOKEN}" } } },
+  });
+  const { agent: expanded, faults } = expandAgent(agent, variables);
+  expect(faults).toEqual([]);
+  expect(expanded.system_prompt).toBe("Use s3 cret.");
+  expect(expanded.mcp_servers).toEqual({
+    github: { args: ["--token", "s3 cret"], env: { T: "xs3 cretys3 cret" } },
+  });
+  expect(agent.system_prompt).toBe("Use ${TOKEN}.");
+});
+
+test("a variable that is not allowed is a fault that names it, though it is set", () => {
+  const { text, faults } = expandText("${HOME} and ${TOKEN}", "model", variables);
+  expect(text).toBe("${HOME} and s3 cret");
+  expect(faults).toEqual([{ variable: "HOME", path: "model", why: "not_allowed" }]);
+  expect(describeVariableFault(faults[0]!)).toContain("${HOME} in model is not allowed");
+});
+
+test("an allowed variable that is not set is a fault, not an empty text", () => {
+  expect(expandText("${UNSET}", "model", variables).faults).toEqual([
+    { variable: "UNSET", path: "model", why: "not_set" },
+  ]);
+});
+
+test("names that objects bring along are not variables", () => {
+  expect(expandText("${constructor}", "model", { allowed: [], env: {} }).faults[0]?.why).toBe("not_allowed");
+});
+
+test("two dollars keep the text as it is, and other dollars mean nothing", () => {
+  expect(expandText("$${HOME} $HOME ${a.b} ${1} $", "model", variables)).toEqual({
+    text: "${HOME} $HOME ${a.b} ${1} $",
+    faults: [],
+  });
+});
+
+test("schemas and the command are left alone", () => {
+  const agent = agentSchema.parse({
+    name: "a",
+    type: "procedural",
+    command: "run ${TOKEN}",
+    parameters_schema: { pattern: "${TOKEN}" },
+  });
+  expect(expandAgent(agent, variables)).toEqual({ agent, faults: [] });
+});

@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { canMove, isTerminal, runStatuses } from "./states.ts";
+
+it("nothing leaves a final state", () => {
+  const final = runStatuses.filter(isTerminal);
+  expect(final).toEqual(["completed", "failed", "cancelled"]);
+  for (const from of final) for (const to of runStatuses) expect(canMove(from, to)).toBe(false);
+});
+
+it("every other state can end, and every state but the first can be reached", () => {
+  for (const from of runStatuses.filter((status) => !isTerminal(status))) {
+    expect(canMove(from, "failed")).toBe(true);
+    expect(canMove(from, "cancelled")).toBe(true);
+  }
+  for (const to of runStatuses.filter((status) => status !== "pending")) {
+    expect(runStatuses.some((from) => canMove(from, to))).toBe(true);
+  }
+});

@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import { buildEnvironment, isLoaderHook } from "./environment.ts";
+
+const parent = {
+  PATH: "/bin",
+  HOME: "/h",
+  LC_ALL: "C",
+  EDITOR: "vi",
+  GITHUB_TOKEN: "t",
+  NODE_OPTIONS: "--x",
+  LD_PRELOAD: "/x.so",
+  GONE: undefined,
+};
+
+test("merge is a short list and what is given", () => {
+  const built = buildEnvironment({
+    options: { mode: "merge" },
+    parent,
+    given: { MINE: "1" },
+    ids: { DROVER_RUN_ID: "r" },
+  });
+  expect(built).toEqual({
+    environment: { PATH: "/bin", HOME: "/h", LC_ALL: "C", MINE: "1", DROVER_RUN_ID: "r" },
+    withheld: [],
+  });
+});
+
+test("inherit is the parent's without hooks and secrets, which are named", () => {
+  const built = buildEnvironment({ options: { mode: "inherit" }, parent });
+  expect(built.environment).toEqual({ PATH: "/bin", HOME: "/h", LC_ALL: "C", EDITOR: "vi" });
+  expect(built.withheld).toEqual(["GITHUB_TOKEN", "NODE_OPTIONS", "LD_PRELOAD"]);
+});
+
+test("replace is what is given and the ids", () => {
+  expect(
+    buildEnvironment({ options: { mode: "replace" }, parent, given: { A: "1" }, ids: { DROVER_RUN_ID: "r" } }),
+  ).toEqual({ environment: { A: "1", DROVER_RUN_ID: "r" }, withheld: [] });
+});
+
+test("merge is the mode where none is named", () => {
+  expect(buildEnvironment({ parent }).environment).toEqual({ PATH: "/bin", HOME: "/h", LC_ALL: "C" });
+});
+
+test("allow lets through what would be withheld, by name or prefix, and deny wins over it", () => {
+  const options = { mode: "inherit", allow: ["GITHUB_*", "NODE_OPTIONS"], deny: ["NODE_OPTIONS", "EDIT*"] } as const;
+  const built = buildEnvironment({ options, parent });
+  expect(built.environment).toEqual({ PATH: "/bin", HOME: "/h", LC_ALL: "C", GITHUB_TOKEN: "t" });
+  expect(built.withheld).toEqual(["EDITOR", "NODE_OPTIONS", "LD_PRELOAD"]);
+  expect(buildEnvironment({ options: { mode: "merge", allow: ["EDITOR"], deny: ["HOME"] }, parent })).toEqual({
+    environment: { PATH: "/bin", LC_ALL: "C", EDITOR: "vi" },
+    withheld: ["HOME"],
+  });
+});
+
+test("what is given is passed whatever its name, and not called withheld", () => {
+  const built = buildEnvironment({
+    options: { mode: "inherit", deny: ["*"] },
+    parent: { GITHUB_TOKEN: "t" },
+    given: { GITHUB_TOKEN: "mine", LD_PRELOAD: "/mine.so" },
+  });
+  expect(built).toEqual({ environment: { GITHUB_TOKEN: "mine", LD_PRELOAD: "/mine.so" }, withheld: [] });
+});
+
+test("ids win over given variables of the same name", () => {
+  expect(
+    buildEnvironment({ parent: {}, given: { DROVER_RUN_ID: "forged" }, ids: { DROVER_RUN_ID: "true" } }).environment,
+  ).toEqual({ DROVER_RUN_ID: "true" });
+});
+
+test("a variable called __proto__ is one like any other", () => {
+  const odd = JSON.parse('{"__proto__": "x"}');
+  const { environment } = buildEnvironment({ options: { mode: "inherit" }, parent: odd });
+  expect(Object.entries(environment)).toEqual([["__proto__", "x"]]);
+});
+
+test.each([
+  "LD_PRELOAD",
+  "LD_LIBRARY_PATH",
+  "DYLD_INSERT_LIBRARIES",
+  "NODE_OPTIONS",
+  "PYTHONSTARTUP",
+  "PERL5OPT",
+  "RUBYOPT",
+  "BASH_ENV",
+  "ENV",
+  "BASH_FUNC_ls%%",
+  "GIT_SSH_COMMAND",
+  "GIT_CONFIG_COUNT",
+  "JAVA_TOOL_OPTIONS",
+])("%s could run code in the child", (name) => expect(isLoaderHook(name)).toBe(true));
+test.each(["PATH", "HOME", "NODE_ENV", "GIT_AUTHOR_NAME", "PYTHONUNBUFFERED", "OLD_PATH"])("%s could not", (name) =>
+  expect(isLoaderHook(name)).toBe(false),
+);

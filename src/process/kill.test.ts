@@ -1,0 +1,107 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bundle } from "../../test/fixtures/process/bundle.ts";
+import { hostHas } from "../../test/fixtures/process/host.ts";
+import { escapes, killBatch } from "../../test/fixtures/process/kill-batch.ts";
+import { eventually, newMark, survivors } from "../../test/fixtures/process/survivors.ts";
+import type { Isolation } from "../model/process.ts";
+import type { RungKind } from "./launcher.ts";
+import { findOrphans, killOrphans } from "./orphans.ts";
+import { createStart, start } from "./start.ts";
+
+let directory: string;
+let scripts: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "drover-kill-"));
+  scripts = join(directory, "escape");
+  cpSync(join(import.meta.dirname, "../../test/fixtures/escape"), scripts, { recursive: true });
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const nobody = 65534;
+const users: [string, number | undefined][] = [["whoever runs the tests", undefined]];
+// a Node in someone's home is not for everyone
+if (process.getuid?.() === 0 && spawnSync(process.execPath, ["-e", ""], { uid: nobody, gid: nobody }).status === 0)
+  users.push(["an ordinary user", nobody]);
+
+const strongest: Isolation = hostHas("pid") ? "pid" : "group";
+
+test("1,000 timeouts and cancels over the eight escapes: nothing is alive when the result is there", async () => {
+  const report = await killBatch({ start, isolation: strongest, scripts, count: 1_000, concurrency: 16 });
+  expect(report).toEqual({ ended: 1_000, levels: expect.anything(), survived: [], wrong: [] });
+});
+
+test("K2: what ignores SIGTERM is terminal after timeout and grace", async () => {
+  let next = 0;
+  const late: number[] = [];
+  const worker = async (): Promise<void> => {
+    while ((next += 1) <= 100) {
+      const command = { executable: "sh", arguments: [join(scripts, "ignored-term.sh"), newMark()], timeoutMs: 200 };
+      const ended = await start(command, { isolation: "auto", graceMs: 300 }, new AbortController().signal).result;
+      expect(ended).toMatchObject({ stopped: "timeout", signal: "SIGKILL", error: { code: "DROVER-EXE-002" } });
+      // the promise is half a second; here other tests have the processor too
+      if (ended.durationMs > 200 + 300 + 3_000) late.push(ended.durationMs);
+    }
+  };
+  await Promise.all(Array.from({ length: 10 }, worker));
+  expect(late).toEqual([]);
+});
+
+describe.each(users)("as %s", (_, user) => {
+  const run = (fixture: string, ...rest: string[]): ChildProcess => {
+    const file = bundle(fixture, directory);
+    const identity = user === undefined ? {} : { uid: user, gid: user };
+    if (user !== undefined) chownSync(directory, user, user);
+    return spawn(process.execPath, [file, ...rest], {
+      cwd: directory,
+      stdio: ["ignore", "pipe", "inherit"],
+      ...identity,
+    });
+  };
+  const ways: [Isolation | "auto", RungKind][] = [["auto", "static"], ["group", "static"], ["auto", "perl"], ["group", "perl"]]; // prettier-ignore
+
+  test.each(ways)("at %s by %s nothing outlives its stop", async (isolation, rung) => {
+    const child = run("kill-batch-run.ts", isolation, rung, scripts, "64");
+    const output: Buffer[] = [];
+    child.stdout!.on("data", (chunk: Buffer) => output.push(chunk));
+    await once(child, "close");
+    expect(JSON.parse(Buffer.concat(output).toString())).toEqual({
+      ended: 64,
+      levels: expect.anything(),
+      survived: [],
+      wrong: [],
+    });
+  });
+
+  test.each(ways)("at %s by %s nothing outlives Drover's own death by SIGKILL", async (isolation, rung) => {
+    const mark = newMark();
+    const child = run("doomed.ts", isolation, rung, scripts, mark);
+    await once(child.stdout!, "data");
+    expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
+    child.kill("SIGKILL");
+    const allDead = await eventually(() => survivors(mark).length === 0, 1_000);
+    const left = survivors(mark);
+    for (const pid of left) process.kill(pid, "SIGKILL");
+    expect({ allDead, left }).toEqual({ allDead: true, left: [] });
+  });
+});
+
+test("what a Drover without a launcher leaves behind is found by its execution id, and killed", async () => {
+  const mark = newMark();
+  const running = createStart({ rungs: ["plain"] })(
+    { executable: "sh", arguments: [join(scripts, "setsid.sh"), mark, "leave"] },
+    { ids: { DROVER_EXECUTION_ID: mark } },
+    new AbortController().signal,
+  );
+  await running.result;
+  expect(survivors(mark)).toHaveLength(1);
+  expect(findOrphans([mark])).toEqual([{ pid: survivors(mark)[0], executionId: mark }]);
+  expect(findOrphans(["another"])).toEqual([]);
+  expect(await killOrphans([mark])).toHaveLength(1);
+  expect(await eventually(() => survivors(mark).length === 0, 5_000)).toBe(true);
+  expect(await killOrphans([mark])).toEqual([]);
+});

@@ -1,0 +1,161 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { keepAll } from "../../test/fixtures/process/capture.ts";
+import type { CommandResult, Limits, StartCommand } from "../model/process.ts";
+import { createCgroup, sweepCgroups } from "./cgroup.ts";
+import { findCgroupParents } from "./cgroup-parents.ts";
+import { createExecute } from "./execute.ts";
+import { createStart, start } from "./start.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "drover-limits-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const runWith = (by: StartCommand, limits: Limits, script: string): Promise<CommandResult> =>
+  createExecute(by)(
+    { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 20_000 },
+    { capture: keepAll },
+  );
+const exceeded = (limit: string): object => ({ success: false, error: { code: "DROVER-EXE-009", limit } });
+
+const launchers: [string, StartCommand][] = [
+  ["the launcher", start],
+  ["perl", createStart({ rungs: ["perl"] })],
+  ["a shell", createStart({ rungs: ["plain"] })],
+];
+
+describe.each(launchers)("limits set by %s", (_, by) => {
+  test("CPU seconds", async () =>
+    expect(await runWith(by, { cpuSeconds: 1 }, "while :; do :; done")).toMatchObject(exceeded("cpuSeconds")));
+
+  test("the size of a file", async () =>
+    expect(await runWith(by, { fileSizeBytes: 8192 }, "exec head -c 20000 /dev/zero > big")).toMatchObject(
+      exceeded("fileSizeBytes"),
+    ));
+
+  test("open files", async () =>
+    expect(Buffer.from((await runWith(by, { openFiles: 17 }, "ulimit -n")).stdout.head).toString()).toBe("17\n"));
+
+  test("a limit above what the host allows is refused before the command runs", async () => {
+    const result = await runWith(by, { openFiles: 2 ** 40 }, "touch ran");
+    expect(result).toMatchObject({
+      success: false,
+      isolation: null,
+      error: { code: "DROVER-EXE-008", limit: "openFiles" },
+    });
+    expect(existsSync(join(directory, "ran"))).toBe(false);
+  });
+
+  test("limits that are kept do no harm", async () => {
+    expect(await runWith(by, { cpuSeconds: 10, fileSizeBytes: 1 << 20, openFiles: 64 }, "exit 0")).toMatchObject({
+      success: true,
+    });
+  });
+});
+
+test("limits hold without isolation too", async () => {
+  const result = await createExecute(start)(
+    { executable: "sh", arguments: ["-c", "ulimit -n"], limits: { openFiles: 19 } },
+    { isolation: "none", capture: keepAll },
+  );
+  expect(result).toMatchObject({ isolation: "none", success: true });
+  expect(Buffer.from(result.stdout.head).toString()).toBe("19\n");
+});
+
+const parents = findCgroupParents();
+const cgroups = (): string[] =>
+  [parents.memoryBytes, parents.processes].flatMap((place) =>
+    place === null ? [] : readdirSync(place.parent).filter((name) => name.startsWith(`drover-${process.pid}-`)),
+  );
+
+if (parents.memoryBytes !== null && parents.processes !== null) {
+  describe.each(launchers)("cgroup limits through %s", (_, by) => {
+    test("memory", async () => {
+      expect(
+        await runWith(by, { memoryBytes: 24 << 20 }, "head -c 100000000 /dev/zero | tail -n 1 > /dev/null"),
+      ).toMatchObject({ error: { code: "DROVER-EXE-009", limit: "memoryBytes" } });
+      expect(cgroups()).toEqual([]);
+    });
+
+    test("processes", async () => {
+      expect(
+        await runWith(by, { processes: 6 }, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait"),
+      ).toMatchObject(exceeded("processes"));
+      expect(cgroups()).toEqual([]);
+    });
+
+    test("both, kept", async () => {
+      expect(await runWith(by, { memoryBytes: 256 << 20, processes: 50 }, "echo fine")).toMatchObject({
+        success: true,
+      });
+      expect(cgroups()).toEqual([]);
+    });
+  });
+
+  test("the cgroups of a Drover that died are swept, those of a living one stay", () => {
+    const { parent } = parents.processes!;
+    const dead = join(parent, "drover-4194305-1"); // above the highest pid there can be
+    const alive = join(parent, `drover-${process.pid}-1`);
+    mkdirSync(dead);
+    mkdirSync(alive);
+    try {
+      expect(sweepCgroups()).toContain(dead);
+      expect([existsSync(dead), existsSync(alive)]).toEqual([false, true]);
+    } finally {
+      rmdirSync(alive);
+    }
+  });
+} else {
+  test("a cgroup limit that this host does not have is refused before the command runs", async () => {
+    const result = await runWith(start, { memoryBytes: 1 << 26 }, "touch ran");
+    expect(result).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-008", limit: "memoryBytes" } });
+  });
+}
+
+const none = (): ReturnType<typeof findCgroupParents> => ({
+  memoryBytes: null,
+  processes: null,
+  missing: "there is none",
+});
+
+test("without a place for cgroups the limit is refused and says why", () => {
+  expect(createCgroup({ memoryBytes: 1 }, none)).toEqual({ ok: false, limit: "memoryBytes", why: "there is none" });
+  expect(createCgroup({ cpuSeconds: 1 }, none)).toEqual({ ok: true, cgroup: null });
+});
+
+test("a place that turns out not to take limits is left as it was", () => {
+  const place = { parent: join(directory, "none"), version: 2 } as const;
+  expect(createCgroup({ processes: 1 }, () => ({ memoryBytes: place, processes: place, missing: "" }))).toMatchObject({
+    ok: false,
+    limit: "processes",
+    why: expect.stringContaining("ENOENT"),
+  });
+});
+
+test("version 2: beside our own cgroup where the controllers were delegated to its parent", () => {
+  const own = join(directory, "unified", "user.slice", "drover.scope");
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, "cgroup.subtree_control"), "");
+  writeFileSync(join(own, "..", "cgroup.subtree_control"), "cpu memory pids\n");
+  const mounts = `30 20 0:26 / ${join(directory, "unified")} rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n`;
+  const place = { parent: join(own, ".."), version: 2 };
+  expect(findCgroupParents("0::/user.slice/drover.scope\n", mounts)).toMatchObject({
+    memoryBytes: place,
+    processes: place,
+  });
+  writeFileSync(join(own, "..", "cgroup.subtree_control"), "cpu\n");
+  expect(findCgroupParents("0::/user.slice/drover.scope\n", mounts)).toMatchObject({
+    memoryBytes: null,
+    processes: null,
+  });
+});
+
+test("version 1 in a container, where a part of the tree is mounted", () => {
+  mkdirSync(join(directory, "v1", "inner"), { recursive: true });
+  const mounts = `40 30 0:33 /docker/abc ${join(directory, "v1")} rw - cgroup cgroup rw,memory\n`;
+  expect(findCgroupParents("4:memory:/docker/abc/inner\n0::/\n", mounts)).toMatchObject({
+    memoryBytes: { parent: join(directory, "v1", "inner"), version: 1 },
+    processes: null,
+  });
+});

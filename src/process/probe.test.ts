@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { hostHas } from "../../test/fixtures/process/host.ts";
+import { probeHost } from "./probe.ts";
+
+test("the report tells what really works here, and for the rest why not and what to do", async () => {
+  const report = await probeHost();
+  expect(report.isolation.none).toEqual({ works: true });
+  expect(report.isolation.group).toEqual({ works: true });
+  expect(report.isolation.pid.works).toBe(hostHas("pid"));
+  expect(report.isolation.sandbox.works).toBe(hostHas("sandbox"));
+  expect(report.auto).toBe(hostHas("pid") ? "pid" : "group");
+  expect(report.limits.openFiles).toEqual({ works: true });
+  for (const finding of [
+    ...Object.values(report.isolation),
+    ...Object.values(report.limits),
+    ...Object.values(report.launchers),
+  ]) {
+    if (!finding.works)
+      expect(finding).toEqual({ works: false, why: expect.stringMatching(/\w/), next: expect.stringMatching(/\w/) });
+  }
+});

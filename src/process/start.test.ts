@@ -1,0 +1,183 @@
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { hostHas } from "../../test/fixtures/process/host.ts";
+import type { Command, Ended, StartCommand, StartOptions } from "../model/process.ts";
+import { findNativeDirectory } from "./native-directory.ts";
+import { createStart, start } from "./start.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "drover-start-"));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const never = new AbortController().signal;
+const sh = (
+  by: StartCommand,
+  script: string,
+  options: StartOptions = {},
+  more: Partial<Command> = {},
+): Promise<Ended> => by({ executable: "sh", arguments: ["-c", script], ...more }, options, never).result;
+const native = findNativeDirectory()!;
+const ours = `drover-init-linux-${process.arch}`;
+
+describe.runIf(process.platform === "linux")("the rungs", () => {
+  test.each([
+    ["there for other machines only", (folder: string) => rmSync(join(folder, "bin", ours))],
+    ["not executable, as on a noexec mount", (folder: string) => chmodSync(join(folder, "bin", ours), 0o644)],
+    ["not there", (folder: string) => rmSync(join(folder, "bin"), { recursive: true })],
+  ])("where the static launcher is %s, perl does it", async (_, how) => {
+    const by = broken(how);
+    for (const expected of [3, 4]) {
+      const ended = await sh(by, `exit ${expected}`);
+      expect(ended).toMatchObject({ exitCode: expected, resources: { maxRssKb: expect.any(Number) } });
+    }
+  });
+
+  test("where there is no launcher at all, a process group does it, and only weaker levels are had", async () => {
+    const by = createStart({ nativeDirectory: join(directory, "none") });
+    expect(await sh(by, "exit 3")).toMatchObject({ exitCode: 3, isolation: "group", resources: null });
+    expect(await sh(by, "exit 3", { isolation: "group" })).toMatchObject({ isolation: "group" });
+    expect(await sh(by, "exit 3", { isolation: "pid" })).toMatchObject({
+      isolation: null,
+      exitCode: null,
+      error: { code: "DROVER-EXE-007" },
+    });
+    expect(await sh(by, "exit 3", { isolation: "sandbox" })).toMatchObject({
+      isolation: null,
+      error: { code: "DROVER-EXE-007" },
+    });
+  });
+
+  test("a launcher that goes missing later is done without", async () => {
+    const by = broken(() => undefined);
+    expect(await sh(by, "exit 3")).toMatchObject({ exitCode: 3 });
+    rmSync(join(directory, "native"), { recursive: true });
+    mkdirSync(join(directory, "native"));
+    expect(await sh(by, "exit 4")).toMatchObject({ exitCode: 4 });
+  });
+
+  test("a launcher tells exactly of realtime signals and what was used", async () => {
+    expect(await sh(start, "kill -35 $$")).toMatchObject({
+      exitCode: null,
+      signal: "SIG35",
+      error: { code: "DROVER-EXE-003" },
+    });
+    const { resources } = await sh(start, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
+    expect(resources!.userMs + resources!.systemMs).toBeGreaterThan(1);
+    expect(resources!.maxRssKb).toBeGreaterThan(100);
+  });
+});
+
+test("leftovers that are kept need level group, whatever was asked for", async () => {
+  expect(await sh(start, "exit 0", { leftovers: "keep", isolation: "auto" })).toMatchObject({ isolation: "group" });
+});
+
+test("a timeout longer than Node's timers go does not fire at once", async () => {
+  expect(await sh(start, "sleep 0.1", {}, { timeoutMs: 2 ** 40 })).toMatchObject({ exitCode: 0, stopped: null });
+});
+
+test("withheld names are told", async () => {
+  const running = start(
+    { executable: "true" },
+    { environment: { mode: "inherit" }, parentEnvironment: { PATH: process.env["PATH"], MY_TOKEN: "t" } },
+    never,
+  );
+  expect(running.withheld).toEqual(["MY_TOKEN"]);
+  await running.result;
+});
+
+test("the executable is looked up on the child's PATH, not on ours", async () => {
+  const environment = { PATH: join(directory, "empty") };
+  const run = (isolation: "none" | "auto"): Promise<Ended> =>
+    start({ executable: "true", environment }, { isolation, environment: { mode: "replace" } }, never).result;
+  expect((await run("none")).error?.code).toBe("DROVER-EXE-001");
+  expect((await run("auto")).error?.code).toBe("DROVER-EXE-001");
+});
+
+test("many may share one abort signal without a warning", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): unknown => warnings.push(warning);
+  process.on("warning", note);
+  const stop = new AbortController();
+  const all = Array.from(
+    { length: 30 },
+    () => start({ executable: "sleep", arguments: ["60"] }, {}, stop.signal).result,
+  );
+  stop.abort("shutdown");
+  expect((await Promise.all(all)).every((ended) => ended.stopped === "shutdown")).toBe(true);
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("warning", note);
+  expect(warnings).toEqual([]);
+});
+
+test("an error of the caller's stdin pipe is not thrown at anyone", async () => {
+  const running = start({ executable: "true" }, { stdin: "pipe" }, never);
+  running.stdout!.resume();
+  await running.result;
+  running.stdin!.write("too late");
+  await new Promise((resolve) => setTimeout(resolve, 20));
+});
+
+describe.runIf(hostHas("sandbox"))("the sandbox", () => {
+  const outside = mkdtempSync(join(tmpdir(), "drover-outside-"));
+
+  test("the working directory, the temporary one and named ones can be written, nothing else", async () => {
+    mkdirSync(join(directory, "tmp"));
+    expect(await inside("touch here && touch $TMPDIR/there")).toMatchObject({ exitCode: 0, isolation: "sandbox" });
+    expect((await inside(`touch ${outside}/x`)).exitCode).not.toBe(0);
+    expect((await inside("touch /etc/drover-test || touch /usr/drover-test")).exitCode).not.toBe(0);
+    expect(await inside(`touch ${outside}/x`, { writable: [outside] })).toMatchObject({ exitCode: 0 });
+    rmSync(outside, { recursive: true });
+  });
+
+  test("it cannot be made writable from inside", async () => {
+    expect(
+      (await inside("mount -o remount,rw / 2>/dev/null; mount -o remount,rw,bind / 2>/dev/null; touch /drover-test"))
+        .exitCode,
+    ).not.toBe(0);
+  });
+
+  test("where bwrap cannot build it, it is refused", async () => {
+    writeFileSync(join(directory, "bwrap"), "#!/bin/sh\necho 'bwrap: no permissions' >&2; exit 1\n", { mode: 0o755 });
+    const ended = await withPath(
+      `${directory}:${process.env["PATH"]}`,
+      () => start({ executable: "true" }, { isolation: "sandbox" }, never).result,
+    );
+    expect(ended).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
+  });
+});
+
+test("a sandbox without bwrap is refused, and the message says how to get it", async () => {
+  const ended = await withPath(
+    join(directory, "empty"),
+    () => start({ executable: "/bin/true" }, { isolation: "sandbox" }, never).result,
+  );
+  expect(ended).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+  if (process.platform === "linux") expect(ended.error?.message).toContain("bubblewrap");
+});
+
+/** Drover's own PATH, by which it finds bwrap. */
+async function withPath<T>(path: string, call: () => Promise<T>): Promise<T> {
+  const before = process.env["PATH"];
+  process.env["PATH"] = path;
+  try {
+    return await call();
+  } finally {
+    process.env["PATH"] = before;
+  }
+}
+
+/** A native folder in which one thing is wrong. */
+function broken(how: (folder: string) => void): StartCommand {
+  cpSync(native, join(directory, "native"), { recursive: true });
+  how(join(directory, "native"));
+  return createStart({ nativeDirectory: join(directory, "native") });
+}
+
+function inside(script: string, options: StartOptions = {}): Promise<Ended> {
+  const places = { workingDirectory: directory, environment: { TMPDIR: join(directory, "tmp") } };
+  return sh(start, script, { isolation: "sandbox", ...options }, places);
+}

@@ -1,0 +1,149 @@
+import type { ChildProcess } from "node:child_process";
+import { setMaxListeners } from "node:events";
+import type { Command, Ended, Running, StartOptions } from "../model/process.ts";
+import { stopReasons, type StopReason } from "../model/states.ts";
+import { endHeldPipes } from "./drain.ts";
+import { judgeEnd } from "./judge.ts";
+import type { Launched } from "./launch.ts";
+import { killLeftoverGroup, signalGroup } from "./plain-group.ts";
+import { afterMs } from "./timer.ts";
+
+export interface Context {
+  command: Command;
+  options: StartOptions;
+  signal: AbortSignal;
+  startTime: Date;
+  withheld: readonly string[];
+  path: string | undefined;
+}
+
+/** From the spawn to the one result: exit, timeout and cancel race here and nowhere else. */
+export function supervise(
+  launched: Launched,
+  { command, options, signal, startTime, withheld, path }: Context,
+): Running {
+  const { child, through } = launched;
+  const startedAt = performance.now();
+  const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
+  let stopped: StopReason | null = null;
+  let exited = false;
+  let cancelTimeout: (() => void) | undefined;
+  let cancelGrace: (() => void) | undefined;
+  let stopDraining: (() => void) | undefined;
+
+  const result = new Promise<Ended>((resolve) => {
+    let settling = false;
+    let leftovers: Promise<number> | number = 0;
+    let endTime = startTime;
+    let durationMs = 0;
+    let exit: { code: number | null; signal: NodeJS.Signals | null } = { code: null, signal: null };
+    const settle = async (spawnError: string | null): Promise<void> => {
+      if (settling) return;
+      settling = true;
+      cancelAll();
+      const ended = judgeEnd({
+        launched,
+        command,
+        path,
+        exit,
+        spawnError,
+        stopped,
+        startTime,
+        endTime,
+        durationMs,
+        leftovers: await leftovers,
+      });
+      if (launched.cgroup !== null) await launched.cgroup.remove();
+      resolve(ended);
+    };
+    const noteEnd = (): void => {
+      endTime = new Date();
+      durationMs = performance.now() - startedAt;
+    };
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      // errors of a child that runs (a signal it could not be sent) are not about its end
+      if (child.pid !== undefined) return;
+      noteEnd();
+      void settle(error.code ?? "EIO");
+    });
+    child.once("exit", (code, exitSignal) => {
+      exited = true;
+      exit = { code, signal: exitSignal };
+      noteEnd();
+      cancelTimeout?.();
+      cancelGrace?.();
+      if (through === "group" && options.leftovers !== "keep") leftovers = killLeftoverGroup(child.pid!);
+      stopDraining = endHeldPipes(
+        pipes,
+        options.drainMs ?? 200,
+        () => stopped !== null,
+        () => void settle(null),
+      );
+    });
+    child.once("close", () => void settle(null));
+  });
+
+  const kill = async (reason: StopReason): Promise<void> => {
+    if (stopped === null && !exited && child.pid !== undefined) {
+      stopped = reason;
+      send(child, through, "SIGTERM");
+      cancelGrace = afterMs(options.graceMs ?? 2000, () => sendKill(child, through));
+      if (options.hurry?.aborted) onHurry();
+    }
+    await result;
+  };
+  const onAbort = (): void => void kill(reasonOf(signal));
+  const onHurry = (): void => {
+    if (stopped !== null && !exited) sendKill(child, through);
+  };
+  const cancelAll = (): void => {
+    signal.removeEventListener("abort", onAbort);
+    options.hurry?.removeEventListener("abort", onHurry);
+    cancelTimeout?.();
+    cancelGrace?.();
+    stopDraining?.();
+  };
+  // one signal may end any number of commands: that is no leak
+  setMaxListeners(0, signal);
+  signal.addEventListener("abort", onAbort, { once: true });
+  options.hurry?.addEventListener("abort", onHurry, { once: true });
+  if (command.timeoutMs !== undefined) {
+    // an exit that waits in the event loop behind this timer goes first
+    cancelTimeout = afterMs(command.timeoutMs, () => setImmediate(() => void kill("timeout")));
+  }
+  feedStdin(child, options.stdin);
+  return {
+    pid: child.pid,
+    withheld,
+    stdin: options.stdin === "pipe" ? child.stdin : null,
+    stdout: child.stdout,
+    stderr: child.stderr,
+    kill,
+    result,
+  };
+}
+
+/** The launcher is not killed itself: at SIGPWR it kills everything below it, and ends when nothing is left. */
+function sendKill(child: ChildProcess, through: Launched["through"]): void {
+  send(child, through, through === "launcher" ? "SIGPWR" : "SIGKILL");
+}
+
+/** With SIGCONT, as one that was stopped sees its signals only when it goes on. */
+function send(child: ChildProcess, through: Launched["through"], signal: NodeJS.Signals): void {
+  for (const each of [signal, "SIGCONT"] as const) {
+    if (through === "group") signalGroup(child.pid!, each);
+    else child.kill(each);
+  }
+}
+
+function feedStdin(child: ChildProcess, stdin: StartOptions["stdin"]): void {
+  if (child.stdin === null) return;
+  // a command may end or close its stdin without reading all of it; how it ended tells whether that was a fault
+  child.stdin.on("error", () => undefined);
+  if (stdin !== "pipe") child.stdin.end(stdin);
+}
+
+/** Anything but a StopReason was an abort by the caller's own means. */
+export function reasonOf(signal: AbortSignal): StopReason {
+  return stopReasons.find((reason) => reason === signal.reason) ?? "user";
+}

@@ -1,0 +1,127 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, it } from "vitest";
+import {
+  executionEnded,
+  executionStarted,
+  finishOf,
+  numbered,
+  sampleId,
+  sampleRun,
+  timeOf,
+} from "../../../test/fixtures/record/sample.ts";
+import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
+import { exportAudit } from "./export.ts";
+import { interruptedExecutions } from "./interrupted.ts";
+import { currentOwner } from "./owner.ts";
+
+const scratch = scratchStores();
+
+it("writes document 004's record for each execution, in the order they began", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  const correlation = {
+    session_id: "s",
+    task_id: "t",
+    step_id: "st",
+    tool_call_id: "tc",
+    worktree_id: "w",
+    repo_sha: "abc",
+  };
+  const run = sampleRun({ parent_run_id: "p\0arent" });
+  const { run_id } = run;
+  await store.apply([
+    { op: "create_run", run, events: numbered(run_id, 1, executionStarted(run_id, { correlation })) },
+    finishOf(
+      run_id,
+      numbered(
+        run_id,
+        2,
+        executionEnded(run_id, { exit_code: null, signal: "SIGKILL", timed_out: true, success: false }),
+      ),
+    ),
+  ]);
+  expect(await exported(directory)).toEqual([
+    {
+      eventType: "command_execution",
+      timestamp: timeOf(run_id),
+      runId: run_id,
+      sessionId: "s",
+      taskId: "t",
+      stepId: "st",
+      toolCallId: "tc",
+      worktreeId: "w",
+      repoSha: "abc",
+      command: "echo hello",
+      exitCode: null,
+      durationMs: 5,
+      executionId: run_id,
+      parentRunId: "p\0arent",
+      workingDirectory: "/work",
+      state: "ended",
+      signal: "SIGKILL",
+      timedOut: true,
+      success: false,
+      interrupted: false,
+      isolation: "group",
+      error: null,
+    },
+  ]);
+});
+
+it("tells a running execution from one whose process died, which the sweep finds", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  const child = spawn(process.execPath, ["-e", "0"]);
+  await once(child, "exit");
+  const owners = { alive: currentOwner(), dead: { ...currentOwner(), pid: child.pid ?? 0 } };
+  const ids = { alive: sampleId(), dead: sampleId() };
+  for (const which of ["alive", "dead"] as const) {
+    const run = sampleRun();
+    const events = numbered(run.run_id, 1, executionStarted(ids[which], { owner: owners[which] }));
+    await store.apply([{ op: "create_run", run, events }]);
+  }
+  expect((await exported(directory)).map(({ state, interrupted, exitCode }) => [state, interrupted, exitCode])).toEqual(
+    [
+      ["running", false, null],
+      ["interrupted", true, null],
+    ],
+  );
+  const found = await interruptedExecutions(store);
+  expect(found.map(({ start }) => start.execution_id)).toEqual([ids.dead]);
+
+  const { run_id } = found[0] ?? { run_id: "" };
+  await store.apply([
+    finishOf(run_id, numbered(run_id, 2, executionEnded(ids.dead, { interrupted: true, success: false }))),
+  ]);
+  expect(await interruptedExecutions(store)).toEqual([]);
+  expect((await exported(directory)).map(({ state }) => state)).toEqual(["running", "interrupted"]);
+});
+
+it("takes a range of times, pages through many, and waits for a slow writer", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  const run = sampleRun();
+  const ids = Array.from({ length: 1201 }, () => sampleId());
+  const events = ids.map((id, index) => ({ n: index + 1, at: timeOf(id), event: executionStarted(id) }));
+  await store.apply([{ op: "create_run", run, events }]);
+  let writing = 0;
+  const got: string[] = [];
+  const { executions } = await exportAudit(
+    { directory, since: timeOf(ids[1] ?? ""), until: timeOf(ids[1200] ?? "") },
+    async (line) => {
+      expect((writing += 1)).toBe(1);
+      await new Promise(setImmediate);
+      writing -= 1;
+      got.push(JSON.parse(line).executionId);
+    },
+  );
+  expect(executions).toBe(1199);
+  expect(got).toEqual(ids.slice(1, 1200));
+});
+
+async function exported(directory: string): Promise<Record<string, unknown>[]> {
+  const lines: string[] = [];
+  await exportAudit({ directory }, (line) => void lines.push(line));
+  return lines.map((line) => JSON.parse(line));
+}

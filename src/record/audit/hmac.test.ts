@@ -1,0 +1,30 @@
+import { createHash, createHmac } from "node:crypto";
+import { assert, nat, property, uint8Array } from "fast-check";
+import { expect, it } from "vitest";
+import { hmacWith, sha256 } from "./hmac.ts";
+
+const bytes = uint8Array({ maxLength: 2200 });
+
+it("hashes like node:crypto, at every length around a block and at random", () => {
+  for (let length = 0; length <= 200; length += 1) {
+    const message = new Uint8Array(length).fill(length);
+    expect(Buffer.from(sha256(message))).toEqual(createHash("sha256").update(message).digest());
+  }
+  assert(
+    property(bytes, (message) => {
+      expect(Buffer.from(sha256(message))).toEqual(createHash("sha256").update(message).digest());
+    }),
+  );
+});
+
+it("authenticates like node:crypto, with keys of any length and messages that begin anywhere in a buffer", () => {
+  assert(
+    property(uint8Array({ minLength: 1, maxLength: 200 }), bytes, nat(7), (key, message, offset) => {
+      const shifted = new Uint8Array(message.length + offset);
+      shifted.set(message, offset);
+      const expected = createHmac("sha256", key).update(message).digest();
+      const mac = hmacWith(key);
+      for (const _time of ["once", "again"]) expect(Buffer.from(mac(shifted.subarray(offset)))).toEqual(expected);
+    }),
+  );
+});

@@ -1,0 +1,31 @@
+import type { Change } from "../model/store.ts";
+import type { Connection } from "./sqlite/connection.ts";
+import type { Changed } from "./transaction.ts";
+
+export interface Changes {
+  listen(listener: (change: Change) => void): () => void;
+  publish(changed: Changed): void;
+  lookForForeign(): void;
+}
+
+/** Who listens for commits. SQLite counts the commits of other connections; our own do not move that number. */
+export function openChanges(connection: Connection): Changes {
+  const listeners = new Set<(change: Change) => void>();
+  let seen: number | null = null;
+  return {
+    listen(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    publish(changed) {
+      for (const listener of listeners) listener({ ...changed, foreign: false });
+    },
+    lookForForeign() {
+      const version = Number(connection.sql("pragma data_version").get()?.["data_version"]);
+      const moved = seen !== null && version !== seen;
+      seen = version;
+      if (!moved) return;
+      for (const listener of listeners) listener({ runs: new Set(), claimable: [], ordered: new Set(), foreign: true });
+    },
+  };
+}

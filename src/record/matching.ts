@@ -1,0 +1,23 @@
+import type { Demands } from "../model/run.ts";
+
+/** What demands are compared with. */
+export interface RunnerFacts {
+  runner_id: string;
+  hostname: string;
+  project_dir: string;
+  executor_profile: string;
+  executor_type: string;
+  tags: readonly string[];
+  require_matching_tags: boolean;
+}
+
+const equal = ["runner_id", "hostname", "project_dir", "executor_profile", "executor_type"] as const;
+
+/** The demands this runner does not meet; none: it may take the run. */
+export function unmetDemands(demands: Demands, runner: RunnerFacts): (keyof Demands)[] {
+  const unmet: (keyof Demands)[] = equal.filter((name) => demands[name] !== undefined && demands[name] !== runner[name]);
+  const wanted = demands.tags ?? [];
+  const untagged = runner.require_matching_tags && wanted.length === 0;
+  if (untagged || wanted.some((tag) => !runner.tags.includes(tag))) unmet.push("tags");
+  return unmet;
+}

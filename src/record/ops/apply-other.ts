@@ -1,0 +1,48 @@
+import type { Op, RunOp, StoreResult } from "../../model/store.ts";
+import type { Transaction } from "../transaction.ts";
+import { bindSessionId, deleteAgent, putAgent } from "./agents.ts";
+import { claimRuns } from "./claim-runs.ts";
+import { heartbeat } from "./heartbeat.ts";
+import { leaveRunner } from "./lose-runner.ts";
+import { registerRunner } from "./register-runner.ts";
+import { drainRunner, forgiveOutage, rescue } from "./rescue.ts";
+import { stopRuns } from "./stop-runs.ts";
+import { putToken, revokeToken, useEnrolment } from "./tokens.ts";
+
+export type ApplyOther = typeof applyOther;
+
+/** The operations of a coordinator. Apart from those of a run's own log, which are all that `exec` needs. */
+export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): StoreResult {
+  switch (op.op) {
+    case "register_runner":
+      return registerRunner(tx, op);
+    case "claim_runs":
+      return claimRuns(tx, op);
+    case "heartbeat":
+      return heartbeat(tx, op);
+    case "leave_runner":
+      return leaveRunner(tx, op);
+    case "drain_runner":
+      return drainRunner(tx, op);
+    case "stop_runs":
+      return stopRuns(tx, op);
+    case "rescue":
+      return rescue(tx, op);
+    case "forgive_outage":
+      return forgiveOutage(tx, op);
+    case "put_token":
+      return putToken(tx, op);
+    case "revoke_token":
+      return revokeToken(tx, op);
+    case "use_enrolment":
+      return useEnrolment(tx, op);
+    case "put_agent":
+      return putAgent(tx, op);
+    case "delete_agent":
+      return deleteAgent(tx, op);
+    case "bind_session":
+      return bindSessionId(tx, op);
+    default:
+      return op satisfies never;
+  }
+}

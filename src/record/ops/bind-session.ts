@@ -1,0 +1,16 @@
+import type { NumberedEvent } from "../../model/event.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import type { StoredRun } from "./run-state.ts";
+
+const bind = `
+  update sessions set executor_session_id = ? where session_id = ?`;
+
+/** An executor tells its own name of the session in its first event; the last one told stands. */
+export function bindSession(tx: Transaction, run: StoredRun, events: readonly NumberedEvent[]): void {
+  if (run.agent_rev_id === null || run.session_id === null) return;
+  for (const { event } of events) {
+    if (event.type !== "system" || event.executor_session_id === undefined) continue;
+    tx.sql(bind).run(toColumn(event.executor_session_id), run.session_id);
+  }
+}

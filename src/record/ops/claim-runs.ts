@@ -1,0 +1,53 @@
+import type { ClaimedRun, ClaimRuns, DispatchResult } from "../../model/dispatch-ops.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { claimedRun, handOut } from "./hand-out.ts";
+import { holdsAny, runsOfClaim } from "./held-runs.ts";
+import { ackOrders, openOrders } from "./orders.ts";
+import { pickRuns } from "./pick-runs.ts";
+import { speaking, type StoredRunner } from "./runner-row.ts";
+
+const selectClaim = `select claim_no from claims where runner_id = ? and claim_id = ?`;
+const insertClaim = `insert into claims (runner_id, claim_no, claim_id) values (?, ?, ?)`;
+const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= ?`;
+const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
+
+/** Requests that were on their way for so long that this many others overtook them are not known any more. */
+const claimsKept = 64;
+
+export function claimRuns(tx: Transaction, op: ClaimRuns): DispatchResult {
+  const runner = speaking(tx, op);
+  if (typeof runner === "string") return { ok: false, conflict: runner };
+  ackOrders(tx, runner.column, op.ack_order);
+  const claim_no = claimNo(tx, runner, op.claim_id);
+  const newest = Math.max(claim_no, runner.claim_no);
+  if (op.again === undefined || newest > runner.claim_no || !holdsAny(tx, runner.column)) {
+    const now = tx.now.getTime();
+    tx.sql(renew).run(now + op.lease_ms, now, newest, runner.column);
+  }
+  return {
+    ok: true,
+    op: "claim_runs",
+    claims: claimsOf(tx, runner, op, claim_no, newest),
+    orders: openOrders(tx, runner.column),
+    draining: runner.status === "draining",
+  };
+}
+
+/** The number of this claim: the one it had, or the next. */
+function claimNo(tx: Transaction, runner: StoredRunner, claim_id: string): number {
+  const known = tx.sql(selectClaim).get(runner.column, toColumn(claim_id))?.["claim_no"];
+  if (known !== undefined) return Number(known);
+  const claim_no = runner.claim_no + 1;
+  tx.sql(insertClaim).run(runner.column, claim_no, toColumn(claim_id));
+  tx.sql(deleteOldClaims).run(runner.column, claim_no - claimsKept);
+  return claim_no;
+}
+
+/** What this claim was given before, as far as it still holds; new runs only for the newest claim, and only while it has none. */
+function claimsOf(tx: Transaction, runner: StoredRunner, op: ClaimRuns, claim_no: number, newest: number): ClaimedRun[] {
+  const given = runsOfClaim(tx, runner.column, claim_no).filter((run) => run.status !== "stopping");
+  if (given.length > 0) return given.map((run) => claimedRun(tx, runner, run.run_no));
+  if (claim_no < newest || op.hold !== undefined || runner.status === "draining" || op.want < 1) return [];
+  return pickRuns(tx, runner.column, op.want).map((run) => handOut(tx, runner, run, claim_no));
+}

@@ -1,0 +1,37 @@
+import { isTerminal } from "../../model/states.ts";
+import type { AppendEvents, FinishRun } from "../../model/store.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { speaking } from "./runner-row.ts";
+import type { StoredRun } from "./run-state.ts";
+
+/** May this attempt still speak for the run? A finished run is for the operations to judge. */
+export function isFenced(tx: Transaction, run: StoredRun, op: AppendEvents | FinishRun): boolean {
+  if (run.attempt !== op.attempt) return true;
+  if (run.agent_rev_id === null) return op.runner !== undefined;
+  if (run.status === "pending" || run.status === "parked") return true;
+  if (op.runner === undefined) return false;
+  if (run.runner_id !== toColumn(op.runner.runner_id)) return true;
+  return typeof speaking(tx, op.runner) === "string";
+}
+
+/** A runner that was refused goes on the record: it may have done something nobody knows of. */
+export function auditRefused(tx: Transaction, run: StoredRun, op: AppendEvents | FinishRun): void {
+  if (op.runner === undefined) return;
+  const body = {
+    refused: op.op,
+    runner_id: op.runner.runner_id,
+    epoch: op.runner.epoch,
+    current_attempt: run.attempt,
+    status: run.status,
+    finished: isTerminal(run.status),
+  };
+  tx.audit.push({
+    kind: "fenced",
+    execution_id: null,
+    run_id: run.run_id,
+    attempt: op.attempt,
+    at: tx.now.toISOString(),
+    body: JSON.stringify(body),
+  });
+}

@@ -1,0 +1,61 @@
+import type { Agent } from "../../model/agent.ts";
+import type { ClaimedRun } from "../../model/dispatch-ops.ts";
+import type { Invocation } from "../../model/executor.ts";
+import type { SqlValue } from "../sqlite/driver.ts";
+import { fromColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import type { Head } from "./pick-runs.ts";
+import { executorOf, type StoredRunner } from "./runner-row.ts";
+import { storeEvent } from "./store-events.ts";
+
+const claim = `
+  update runs set status = 'claimed', attempt = ?, last_n = 0, last_seq = ?, runner_id = ?, claim_no = ?, claimed_at = ?
+  where run_no = ?`;
+const placeSession = `
+  update sessions set hostname = ?, executor_profile = ?, project_dir = coalesce(project_dir, ?) where session_id = ?`;
+const selectInvocation = `
+  select runs.run_id, runs.attempt, runs.mode, runs.session_id, runs.project_dir, runs.attended, runs.timeout_seconds,
+    run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id
+  from runs join agent_revs using (agent_rev_id) left join run_bodies using (run_no)
+    left join sessions on sessions.session_id = runs.session_id
+  where run_no = ?`;
+
+/** From here on the run is this runner's, under a new attempt. */
+export function handOut(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): ClaimedRun {
+  const at = tx.now.toISOString();
+  const run = { run_no: head.run_no, run_id: fromColumn(head.run_id), attempt: head.attempt + 1, last_n: 0, last_seq: head.last_seq };
+  storeEvent(tx, run, null, at, { type: "status", status: "claimed", reason: fromColumn(runner.column) });
+  tx.sql(claim).run(run.attempt, run.last_seq, runner.column, claim_no, at, run.run_no);
+  const { hostname = null, executor_profile = null, project_dir = null } = runner.row;
+  if (head.session_id !== null) tx.sql(placeSession).run(hostname, executor_profile, project_dir, head.session_id);
+  return claimedRun(tx, runner, run.run_no);
+}
+
+export function claimedRun(tx: Transaction, runner: StoredRunner, run_no: number): ClaimedRun {
+  const row = tx.sql(selectInvocation).get(run_no) ?? {};
+  const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
+  // Both were written from the model's types by create_run.
+  const snapshot = JSON.parse(String(row["agent"])) as Agent;
+  const parameters = JSON.parse(String(row["parameters"] ?? "{}")) as Invocation["parameters"];
+  const agent = timeout_seconds === null ? snapshot : { ...snapshot, timeout_seconds };
+  const mode = row["mode"] as Invocation["mode"];
+  const invocation: Invocation = {
+    schema_version: 1,
+    run_id: fromColumn(String(row["run_id"])),
+    attempt: Number(row["attempt"]),
+    mode,
+    session_id: textOrNull(row["session_id"]) ?? fromColumn(String(row["run_id"])),
+    executor_session_id: mode === "start" ? null : textOrNull(row["executor_session_id"]),
+    agent,
+    parameters,
+    prompt: textOrNull(row["prompt"]),
+    project_dir: textOrNull(row["project_dir"]),
+    attended: row["attended"] === 1,
+    executor_config: executorOf(runner.row).config,
+  };
+  return { run_id: invocation.run_id, attempt: invocation.attempt, invocation, timeout_seconds: agent.timeout_seconds ?? null };
+}
+
+function textOrNull(value: SqlValue | undefined): string | null {
+  return typeof value === "string" ? fromColumn(value) : null;
+}

@@ -1,0 +1,44 @@
+import type { Order } from "../../model/runner-port.ts";
+import { fromColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import type { StoredRun } from "./run-state.ts";
+
+/** What an order says, without whom it concerns. */
+export type OrderBody = Order extends infer O ? (O extends Order ? Omit<O, "no" | "run_id" | "attempt"> : never) : never;
+
+const nextNo = `
+  update runners set order_no = order_no + 1 where runner_id = ? returning order_no`;
+const insertOrder = `
+  insert into orders (runner_id, no, run_no, attempt, body) values (?, ?, ?, ?, ?)`;
+const deleteAcked = `
+  delete from orders where runner_id = ? and no <= ?`;
+// An attempt that has ended, or another one, needs no order any more.
+const selectOpen = `
+  select orders.no, runs.run_id, orders.attempt, orders.body from orders join runs using (run_no)
+  where orders.runner_id = ? and runs.runner_id = orders.runner_id and runs.attempt = orders.attempt
+    and runs.status in ('claimed', 'running', 'waiting', 'stopping')
+  order by orders.no`;
+
+/** To the runner that holds the run, for this attempt of it alone. False where no runner does. */
+export function giveOrder(tx: Transaction, run: StoredRun, body: OrderBody): boolean {
+  if (run.runner_id === null) return false;
+  const no = tx.sql(nextNo).get(run.runner_id)?.["order_no"];
+  if (no === undefined) return false;
+  tx.sql(insertOrder).run(run.runner_id, Number(no), run.run_no, run.attempt, JSON.stringify(body));
+  tx.changed.ordered.add(fromColumn(run.runner_id));
+  return true;
+}
+
+export function ackOrders(tx: Transaction, runner: string, upTo: number): void {
+  if (upTo > 0) tx.sql(deleteAcked).run(runner, upTo);
+}
+
+export function openOrders(tx: Transaction, runner: string): Order[] {
+  return tx.sql(selectOpen).all(runner).map((row) => ({
+    no: Number(row["no"]),
+    run_id: fromColumn(String(row["run_id"])),
+    attempt: Number(row["attempt"]),
+    // Written from an OrderBody by giveOrder.
+    ...(JSON.parse(String(row["body"])) as OrderBody),
+  }));
+}

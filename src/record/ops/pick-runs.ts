@@ -1,0 +1,72 @@
+import type { Transaction } from "../transaction.ts";
+import type { Row } from "../sqlite/driver.ts";
+
+/** A pending run at the head of a demand. Texts as stored. */
+export interface Head {
+  run_no: number;
+  run_id: string;
+  attempt: number;
+  last_seq: number;
+  priority: number;
+  session_id: string | null;
+  demand_id: number;
+}
+
+const selectRows = `
+  select demand_id, cap, cap_agent, cap_runner from demand_matches join demands using (demand_id)
+  where runner_id = ? and exists (
+    select 1 from runs indexed by runs_to_claim
+    where runs.demand_id = demand_matches.demand_id and runs.status = 'pending' and runs.blocked_by is null)`;
+const selectHeads = `
+  select run_no, run_id, attempt, last_seq, priority, session_id, demand_id from runs indexed by runs_to_claim
+  where demand_id = ? and status = 'pending' and blocked_by is null
+  order by priority desc, run_id limit ?`;
+const busy = `agent_rev_id is not null and status in ('claimed', 'running', 'stopping')`;
+const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
+const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
+
+/** Highest priority first, then oldest, over all demands the runner meets, as far as caps allow. */
+export function pickRuns(tx: Transaction, runner: string, want: number): Head[] {
+  const rows = tx.sql(selectRows).all(runner);
+  const room = new Map<string, number>();
+  const capOf = new Map<number, string>();
+  const heads = rows.flatMap((row) => {
+    const free = freeUnder(tx, row, room, capOf);
+    // The statement selects exactly the columns of Head.
+    return free < 1 ? [] : (tx.sql(selectHeads).all(Number(row["demand_id"]), Math.min(want, free)) as unknown as Head[]);
+  });
+  if (rows.length > 1) heads.sort(byPriority);
+  return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);
+}
+
+/** How many more the cap of this row lets through; rows of one agent share it. */
+function freeUnder(tx: Transaction, row: Row, room: Map<string, number>, capOf: Map<number, string>): number {
+  const { cap, cap_agent: agent, cap_runner: on } = row;
+  if (typeof cap !== "number" || typeof agent !== "string") return Number.POSITIVE_INFINITY;
+  const key = JSON.stringify([agent, on, cap]);
+  capOf.set(Number(row["demand_id"]), key);
+  let free = room.get(key);
+  if (free === undefined) {
+    const count = typeof on === "string" ? tx.sql(countBusyOn).get(agent, on) : tx.sql(countBusy).get(agent);
+    free = cap - Number(count?.["busy"]);
+    room.set(key, free);
+  }
+  return free;
+}
+
+function underCaps(heads: Head[], want: number, room: Map<string, number>, capOf: Map<number, string>): Head[] {
+  const taken: Head[] = [];
+  for (const head of heads) {
+    if (taken.length === want) break;
+    const key = capOf.get(head.demand_id);
+    const free = key === undefined ? Number.POSITIVE_INFINITY : (room.get(key) ?? 0);
+    if (free < 1) continue;
+    if (key !== undefined) room.set(key, free - 1);
+    taken.push(head);
+  }
+  return taken;
+}
+
+function byPriority(a: Head, b: Head): number {
+  return b.priority - a.priority || (a.run_id < b.run_id ? -1 : 1);
+}

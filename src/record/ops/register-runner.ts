@@ -1,0 +1,62 @@
+import type { DispatchResult, RegisterRunner } from "../../model/dispatch-ops.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { matchRunner } from "./demands.ts";
+import { loseRunner } from "./lose-runner.ts";
+import { findRunner, type StoredRunner } from "./runner-row.ts";
+
+const columns = [
+  "runner_id", "key_hash", "owner", "name", "hostname", "project_dir", "executor_profile", "executor", "tags",
+  "require_matching_tags", "slots", "status", "epoch", "lease_until", "claim_no", "registered_claim_no", "order_no",
+  "registered_at", "last_seen_at",
+];
+const upsertRunner = `
+  insert or replace into runners (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})`;
+const deleteAgents = `delete from runner_agents where runner_id = ?`;
+const insertAgent = `insert or replace into runner_agents (runner_id, name, body) values (?, ?, ?)`;
+
+export function registerRunner(tx: Transaction, op: RegisterRunner): DispatchResult {
+  const known = findRunner(tx, op.runner_id);
+  if (known !== null && !maySucceed(tx, known, op)) return { ok: false, conflict: "duplicate_runner" };
+  const same = known !== null && known.row["key_hash"] === toColumn(op.key_hash) && known.status !== "lost";
+  // Another process under the same name: what the one before held is nobody's now.
+  if (known !== null && !same) loseRunner(tx, known);
+
+  const now = tx.now.getTime();
+  // Time, so that it grows even where the runner had been forgotten in between.
+  const epoch = Math.max(now, (known?.epoch ?? 0) + 1);
+  const { registration } = op;
+  tx.sql(upsertRunner).run(
+    toColumn(op.runner_id),
+    toColumn(op.key_hash),
+    toColumn(op.owner),
+    toColumn(registration.name ?? null),
+    toColumn(registration.hostname),
+    toColumn(registration.project_dir),
+    toColumn(registration.executor_profile),
+    JSON.stringify(registration.executor),
+    JSON.stringify(registration.tags),
+    registration.require_matching_tags ? 1 : 0,
+    registration.slots,
+    same && known.status === "draining" ? "draining" : "online",
+    epoch,
+    now + op.lease_ms,
+    known?.claim_no ?? 0,
+    known?.claim_no ?? 0,
+    Number(known?.row["order_no"] ?? 0),
+    now,
+    now,
+  );
+  const runner = toColumn(op.runner_id);
+  tx.sql(deleteAgents).run(runner);
+  for (const agent of registration.agents) tx.sql(insertAgent).run(runner, toColumn(agent.name), JSON.stringify(agent));
+  matchRunner(tx, findRunner(tx, op.runner_id)?.row ?? {});
+  return { ok: true, op: "register_runner", epoch };
+}
+
+/** The same process restarted; or, once the one before is gone, another one of the same owner. */
+function maySucceed(tx: Transaction, known: StoredRunner, op: RegisterRunner): boolean {
+  if (known.row["owner"] !== toColumn(op.owner)) return false;
+  if (known.row["key_hash"] === toColumn(op.key_hash)) return true;
+  return known.status === "lost" || Number(known.row["lease_until"]) < tx.now.getTime();
+}

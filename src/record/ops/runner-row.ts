@@ -1,0 +1,65 @@
+import type { RunnerRow, Speaker } from "../../model/dispatch-ops.ts";
+import type { RunnerFacts } from "../matching.ts";
+import type { Row } from "../sqlite/driver.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+
+/** What operations need of a runner; `row` is everything, as stored. */
+export interface StoredRunner {
+  /** As stored. */
+  column: string;
+  status: RunnerRow["status"];
+  epoch: number;
+  claim_no: number;
+  registered_claim_no: number;
+  row: Row;
+}
+
+const selectRunner = `select * from runners where runner_id = ?`;
+
+export function findRunner(tx: Pick<Transaction, "sql">, runner_id: string): StoredRunner | null {
+  const row = tx.sql(selectRunner).get(toColumn(runner_id));
+  if (row === undefined) return null;
+  return {
+    column: String(row["runner_id"]),
+    // Only these words are ever written.
+    status: row["status"] as RunnerRow["status"],
+    epoch: Number(row["epoch"]),
+    claim_no: Number(row["claim_no"]),
+    registered_claim_no: Number(row["registered_claim_no"]),
+    row,
+  };
+}
+
+/** The runner that speaks, or why it may not. A lost one has to register again: its runs are gone. */
+export function speaking(
+  tx: Pick<Transaction, "sql">,
+  { runner_id, epoch, owner }: Speaker,
+): StoredRunner | "unknown_runner" | "old_epoch" {
+  const runner = findRunner(tx, runner_id);
+  if (runner === null || (owner !== undefined && runner.row["owner"] !== toColumn(owner))) return "unknown_runner";
+  if (runner.epoch !== epoch) return "old_epoch";
+  return runner.status === "lost" ? "unknown_runner" : runner;
+}
+
+export function factsFromRow(row: Row): RunnerFacts {
+  return {
+    runner_id: text(row, "runner_id"),
+    hostname: text(row, "hostname"),
+    project_dir: text(row, "project_dir"),
+    executor_profile: text(row, "executor_profile"),
+    executor_type: executorOf(row).type,
+    // Written from a registration by register_runner.
+    tags: JSON.parse(String(row["tags"])) as string[],
+    require_matching_tags: row["require_matching_tags"] === 1,
+  };
+}
+
+export function executorOf(row: Row): RunnerRow["executor"] {
+  // Written from a registration by register_runner.
+  return JSON.parse(String(row["executor"])) as RunnerRow["executor"];
+}
+
+export function text(row: Row, name: string): string {
+  return fromColumn(String(row[name]));
+}

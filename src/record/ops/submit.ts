@@ -1,0 +1,83 @@
+import type { Agent } from "../../model/agent.ts";
+import { BugError } from "../../model/errors.ts";
+import type { RunEvent } from "../../model/event.ts";
+import type { Run } from "../../model/run.ts";
+import type { CreateRun, OpResult } from "../../model/store.ts";
+import { sha256 } from "../audit/hmac.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { canonical } from "./canonical.ts";
+import { claimableDemandOf } from "./demands.ts";
+import type { Unshown } from "./run-columns.ts";
+
+export interface Submitted extends Omit<Unshown, "last"> {
+  /** What the store itself has to say first. */
+  before: RunEvent[];
+}
+
+const selectKey = `
+  select fingerprint, run_id from idempotency where subject = ? and key = ?`;
+const insertKey = `
+  insert into idempotency (subject, key, fingerprint, run_id, at) values (?, ?, ?, ?, ?)`;
+const selectRev = `
+  select agent_rev_id from agent_revs where hash = ?`;
+const insertRev = `
+  insert into agent_revs (hash, max_attempts, body) values (?, ?, ?)`;
+const insertSession = `
+  insert into sessions (session_id, executor_session_id, agent_name, created_by, project_dir, run_count, created_at, last_used_at)
+  values (?, ?, ?, ?, ?, 1, ?, ?)
+  on conflict (session_id) do update set run_count = run_count + 1, last_used_at = excluded.last_used_at`;
+const selectBusySession = `
+  select 1 from runs where session_id = ? and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
+
+/** The run that the same key has made before, or the conflict that the key now asks for something else. */
+export function findEarlier(tx: Transaction, { subject, key, fingerprint }: NonNullable<CreateRun["idempotency"]>): OpResult | null {
+  const row = tx.sql(selectKey).get(toColumn(subject), toColumn(key));
+  if (row === undefined) return null;
+  if (row["fingerprint"] !== toColumn(fingerprint)) return { ok: false, conflict: "idempotency", last_n: 0 };
+  return { ok: true, last_n: 0, repeated: true, run_id: String(row["run_id"]) };
+}
+
+/** Everything a run needs to be claimed: agent, session, demand, key. */
+export function submit(tx: Transaction, op: CreateRun, agent: Agent): Submitted {
+  const { run } = op;
+  if (run.status !== "pending") throw new BugError("a run that runners claim begins as pending");
+  const blockedBy = keepSession(tx, run, agent);
+  const cap =
+    agent.max_concurrent === undefined
+      ? null
+      : { agent_name: run.agent_name, runner_id: op.agent_runner_id ?? null, max: agent.max_concurrent };
+  if (op.idempotency !== undefined) {
+    const { subject, key, fingerprint } = op.idempotency;
+    tx.sql(insertKey).run(toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());
+  }
+  if (blockedBy === null) tx.changed.claimable.push(run.demands);
+  return {
+    demandId: claimableDemandOf(tx, run.demands, cap),
+    agentRevId: keepAgent(tx, agent),
+    timeoutSeconds: op.timeout_seconds ?? null,
+    blockedBy,
+    before: [{ type: "status", status: "pending" }],
+  };
+}
+
+/** Once per content: a million runs of one agent keep one copy. */
+function keepAgent(tx: Transaction, agent: Agent): number {
+  const body = canonical(agent);
+  const hash = sha256(Buffer.from(body));
+  const known = tx.sql(selectRev).get(hash);
+  if (known !== undefined) return Number(known["agent_rev_id"]);
+  return Number(tx.sql(insertRev).run(hash, agent.max_attempts, body).lastInsertRowid);
+}
+
+/** A session has one active run at a time: a further one is blocked until the one before has ended. */
+function keepSession(tx: Transaction, run: Run, agent: Agent): "session" | null {
+  if (run.session_id === null) return null;
+  const session = toColumn(run.session_id);
+  const busy = run.mode === "resume" && tx.sql(selectBusySession).get(session) !== undefined;
+  // What a procedural run does cannot be continued: it is bound to itself.
+  const bound = agent.type === "procedural" ? session : null;
+  const at = toColumn(run.created_at);
+  tx.sql(insertSession).run(session, bound, toColumn(run.agent_name), toColumn(run.created_by), toColumn(run.project_dir), at, at);
+  return busy ? "session" : null;
+}

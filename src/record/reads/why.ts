@@ -1,0 +1,68 @@
+import type { RunnerRow, WhyPending } from "../../model/dispatch-ops.ts";
+import type { Demands } from "../../model/run.ts";
+import { unmetDemands } from "../matching.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { toColumn } from "../text.ts";
+import { readRunners } from "./runners.ts";
+
+const selectPending = `
+  select runs.status, runs.blocked_by, runs.agent_name, demands.body, demands.cap, demands.cap_runner, (
+    select count(*) from runs busy where busy.agent_name = runs.agent_name and busy.agent_rev_id is not null
+      and busy.status in ('claimed', 'running', 'stopping')
+      and (demands.cap_runner is null or busy.runner_id = demands.cap_runner)) as busy
+  from runs join demands using (demand_id) where run_id = ?`;
+
+/** Everything that has to change before the run can be claimed; the demand nobody meets alone, as it hides the rest. */
+export function readWhy(connection: Connection, run_id: string): WhyPending[] | null {
+  const row = connection.sql(selectPending).get(toColumn(run_id));
+  if (row === undefined) return null;
+  if (row["status"] !== "pending") return [];
+  // Written from a run's demands by create_run.
+  const demands = JSON.parse(String(row["body"])) as Demands;
+  const reasons = runnersLacking(demands, readRunners(connection));
+  if (row["blocked_by"] === "session") reasons.push({ demand: "session", detail: "An earlier run of its session has not ended." });
+  const { cap, busy } = row;
+  if (cap !== null && Number(busy) >= Number(cap)) {
+    reasons.push({ demand: "max_concurrent", detail: `${Number(busy)} runs of its agent work already; max_concurrent is ${Number(cap)}.` });
+  }
+  return reasons;
+}
+
+const order = ["runner_id", "hostname", "project_dir", "executor_profile", "executor_type", "tags"] as const;
+
+function runnersLacking(demands: Demands, all: readonly RunnerRow[]): WhyPending[] {
+  let left = all.filter((runner) => runner.status !== "lost");
+  if (demands.runner_id !== undefined && !left.some((runner) => runner.runner_id === demands.runner_id)) {
+    return [{ demand: "runner_id", detail: `Runner ${demands.runner_id} is offline.` }];
+  }
+  if (left.length === 0) return [{ demand: "agent", detail: "No runner is online." }];
+  for (const demand of order) {
+    const meeting = left.filter((runner) => !unmetDemands(demands, factsOf(runner)).includes(demand));
+    if (meeting.length === 0) return [{ demand, detail: unmet(demand, demands, left) }];
+    left = meeting;
+  }
+  const working = left.filter((runner) => runner.status === "online");
+  const names = left.map((runner) => runner.runner_id).join(", ");
+  if (working.length === 0) return [{ demand: "slots", detail: `Every runner that could take it is draining: ${names}.` }];
+  if (working.every((runner) => runner.running >= runner.slots)) {
+    return [{ demand: "slots", detail: `All slots are busy on every runner that could take it: ${names}.` }];
+  }
+  return [];
+}
+
+function unmet(demand: keyof Demands, demands: Demands, runners: readonly RunnerRow[]): string {
+  if (demand !== "tags") {
+    const offered = [...new Set(runners.map((runner) => (demand === "executor_type" ? runner.executor.type : runner[demand])))];
+    return `No online runner has ${demand} ${String(demands[demand])}; there is ${offered.join(", ")}.`;
+  }
+  const wanted = demands.tags ?? [];
+  if (wanted.length === 0) return "Every online runner takes runs with matching tags only, and it demands none.";
+  const held = new Set(runners.flatMap((runner) => runner.tags));
+  const missing = wanted.filter((tag) => !held.has(tag));
+  if (missing.length > 0) return `No online runner has the tags ${missing.join(", ")}.`;
+  return `No single online runner has all of the tags ${wanted.join(", ")}.`;
+}
+
+function factsOf(runner: RunnerRow) {
+  return { ...runner, executor_type: runner.executor.type };
+}

@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import { finishOf, numbered, recordRuns, sampleId, sampleRun, timeOf } from "../../test/fixtures/record/sample.ts";
+import { scratchStores } from "../../test/fixtures/record/scratch.ts";
+import { verifyAudit } from "./audit/verify.ts";
+import { pruneRuns } from "./retention.ts";
+
+const scratch = scratchStores();
+
+it("removes finished runs from before a time, with bodies and events, and nothing else", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  const old = await recordRuns(store, 120);
+  const open = sampleRun({ parameters: { a: 1 } });
+  await store.apply([{ op: "create_run", run: open, events: [] }]);
+  const boundary = new Date(timeOf(sampleId(), 10));
+  const young = await recordRuns(store, 30);
+
+  expect(await pruneRuns(store, boundary)).toEqual({ runs: 120 });
+  expect(await store.read.run(old[0] ?? "")).toBeNull();
+  expect(await store.read.events(old[0] ?? "", 0, 10)).toEqual([]);
+  const left = await store.read.runs({}, { limit: 1000 });
+  expect(left.map((row) => row.run_id).toReversed()).toEqual([open.run_id, ...young]);
+  expect(await store.read.run(open.run_id)).toEqual(open);
+  expect(Number(store.connection.sql("select count(*) as count from events").get()?.["count"])).toBe(90);
+  expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 300 });
+});
+
+it("removes a run with a long log piece by piece", async () => {
+  const store = await scratch.open(scratch.newDirectory());
+  const run = sampleRun();
+  const lines = Array.from({ length: 2500 }, () => ({ type: "assistant" as const, text: "line" }));
+  await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, ...lines) }, finishOf(run.run_id)]);
+  await recordRuns(store, 1);
+  expect(await pruneRuns(store, new Date(timeOf(run.run_id, 11)))).toEqual({ runs: 1 });
+  expect(Number(store.connection.sql("select count(*) as count from events").get()?.["count"])).toBe(3);
+});
+
+it("never gives a cursor out twice", async () => {
+  const store = await scratch.open(scratch.newDirectory());
+  await recordRuns(store, 3);
+  const last = (await store.read.feed(0, 1000)).at(-1)?.cursor ?? 0;
+  await pruneRuns(store, new Date("2100-01-01"));
+  await recordRuns(store, 1);
+  expect((await store.read.feed(last, 1000)).map(({ seq }) => seq)).toEqual([1, 2, 3]);
+});

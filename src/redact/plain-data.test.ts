@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { createRedactor } from "./redactor.ts";
+
+const redactor = createRedactor({ variables: { API_TOKEN: "s3cr3t-value" } });
+
+test("strings are redacted at any depth, keys too", () => {
+  const value = { a: ["x", { b: "is s3cr3t-value" }], "s3cr3t-value": null, "=s3cr3t-value": 1 };
+  expect(redactor.value(value)).toEqual({
+    a: ["x", { b: "is [redacted:API_TOKEN]" }],
+    "[redacted:API_TOKEN]": null,
+    "=[redacted:API_TOKEN]": 1,
+  });
+});
+
+test("keys that become the same stay apart", () => {
+  const hex = Buffer.from("s3cr3t-value").toString("hex");
+  expect(redactor.value({ "s3cr3t-value": 1, [hex]: 2 })).toEqual({
+    "[redacted:API_TOKEN]": 1,
+    "[redacted:API_TOKEN]#2": 2,
+  });
+});
+
+test("data without secrets is given back itself", () => {
+  const value = { n: 1, list: [true, null, "text"], nested: { at: new Date(0) }, tokens: "many" };
+  expect(redactor.value(value)).toBe(value);
+});
+
+test("a telling key or flag redacts what it names", () => {
+  expect(
+    redactor.value({
+      password: "hunter22",
+      token: "string",
+      max_tokens: "4096k",
+      args: ["--api-key", "abc123def", "-v", "abc123def"],
+    }),
+  ).toEqual({
+    password: "[redacted:password]",
+    token: "string",
+    max_tokens: "4096k",
+    args: ["--api-key", "[redacted:api-key]", "-v", "abc123def"],
+  });
+});
+
+test("redacting data twice is redacting it once", () => {
+  const once = redactor.value({ password: "hunter22", args: ["--token", "s3cr3t-value"] });
+  expect(redactor.value(once)).toBe(once);
+});
+
+test("a key called __proto__ stays a key", () => {
+  const value: unknown = JSON.parse('{"__proto__": {"x": "s3cr3t-value"}}');
+  expect(JSON.stringify(redactor.value(value))).toBe('{"__proto__":{"x":"[redacted:API_TOKEN]"}}');
+});
+
+test("circles and bottomless data end in a mark", () => {
+  const circle: Record<string, unknown> = { name: "s3cr3t-value" };
+  circle["self"] = circle;
+  expect(redactor.value(circle)).toEqual({ name: "[redacted:API_TOKEN]", self: "[redacted:circular]" });
+  let deep: unknown = "s3cr3t-value";
+  for (let i = 0; i < 10_000; i++) deep = [deep];
+  const redacted = JSON.stringify(redactor.value(deep));
+  expect(redacted).toContain("[redacted:too-deep]");
+  expect(redacted).not.toContain("s3cr3t-value");
+});

@@ -1,0 +1,125 @@
+import { describe, expect, test } from "vitest";
+import { ordinaryTexts } from "./fixtures/ordinary-texts.ts";
+import { tokenShapes } from "./fixtures/token-shapes.ts";
+import { formsOf } from "./fixtures/forms.ts";
+import { createRedactor } from "./redactor.ts";
+
+const none = createRedactor({ variables: {} });
+
+describe("exact values", () => {
+  const secret = 'pa"ss\\wörd /+%42';
+  const redactor = createRedactor({ variables: { DB_PASSWORD: secret, HOME: "/home/alice" } });
+
+  test.each(formsOf(secret))("are found as %s", (_form, written) => {
+    expect(redactor.text(`before|${written}|after`)).toMatch(/^before\|.{0,2}\[redacted:DB_PASSWORD\].{0,4}\|after$/);
+  });
+
+  test("leave no bit in base64 that ends with them", () => {
+    for (const value of ["a-secret-of-17-by", "a-secret-of-18-byt", "a-secret-of-19-byte"]) {
+      const own = createRedactor({ variables: {}, values: [{ name: "own", value }] });
+      expect(own.text(`<${btoa(value)}>`)).toBe("<[redacted:own]>");
+    }
+  });
+
+  test("take the name of the variable, whatever stands before them", () => {
+    expect(redactor.text(`password=${secret}`)).toBe("password=[redacted:DB_PASSWORD]");
+  });
+
+  test("are found in base64 that breaks lines", () => {
+    const long = "k".repeat(30) + "Wy7" + "q9".repeat(40);
+    const own = createRedactor({ variables: {}, values: [{ name: "long", value: long }] });
+    for (let before = 0; before < 80; before++) {
+      const lines = Buffer.from("x".repeat(before) + long)
+        .toString("base64")
+        .replace(/.{76}/g, "$&\n");
+      const left = own.text(lines).replace("[redacted:long]", "").replaceAll("\n", "");
+      expect(left.length, lines).toBeLessThan(Math.ceil((before * 4) / 3) + 10);
+    }
+  });
+
+  test("of several lines are found whole and by line", () => {
+    const lines = ["first-line-of-a-secret", "second-line-of-a-secret", "short"];
+    const own = createRedactor({ variables: { SIGNING_KEY: lines.join("\n") } });
+    expect(own.text(`<${lines.join("\n")}>`)).toBe("<[redacted:SIGNING_KEY]>");
+    expect(own.text(JSON.stringify({ key: lines.join("\n") }))).toBe('{"key":"[redacted:SIGNING_KEY]"}');
+    expect(own.text(`1: ${lines[1]}\n2: short`)).toBe("1: [redacted:SIGNING_KEY]\n2: short");
+  });
+
+  test("that hide nothing stay: switches, short ones, numbers, paths, addresses", () => {
+    const variables = {
+      A_TOKEN: "",
+      B_TOKEN: "true",
+      C_SECRET: "1",
+      D_PASSWORD: "password",
+      E_KEY: "/bin/sh",
+      F_KEY: "~/.ssh/id_ed25519",
+      G_SECRET: "123456",
+      H_AUTH: "https://login.example.com/oauth",
+      I_TOKEN: "abcde",
+    };
+    const text = Object.values(variables).join(" ");
+    expect(createRedactor({ variables }).text(text)).toBe(text);
+  });
+
+  test("of variables are taken by their names only", () => {
+    const own = createRedactor({ variables: { EDITOR: "emacs-nox", NPM_TOKEN: "emacs-gtk" } });
+    expect(own.text("emacs-nox emacs-gtk")).toBe("emacs-nox [redacted:NPM_TOKEN]");
+  });
+
+  test("are those of the moment the redactor was made", () => {
+    const variables: Record<string, string> = { NPM_TOKEN: "first-value" };
+    const own = createRedactor({ variables });
+    variables["NPM_TOKEN"] = "second-value";
+    expect(own.text("first-value second-value")).toBe("[redacted:NPM_TOKEN] second-value");
+  });
+
+  test("do not come back in the name of what follows them", () => {
+    expect(redactor.text(`${secret}password=hunter22`)).toBe("[redacted:DB_PASSWORD]password=[redacted:password]");
+    const own = createRedactor({ variables: { API_TOKEN: "abc_def_ghi" } });
+    expect(own.text("abc_def_ghipassword=hunter22")).toBe("[redacted:API_TOKEN]password=[redacted:password]");
+  });
+
+  test("that overlap leave nothing of either", () => {
+    const own = createRedactor({
+      variables: {},
+      values: [
+        { name: "one", value: "abcdefgh" },
+        { name: "two", value: "fghijklm" },
+      ],
+    });
+    expect(own.text("-abcdefghijklm-")).toBe("-[redacted:one]-");
+    expect(own.text("-abcdefghfghijklm-")).toBe("-[redacted:one][redacted:two]-");
+  });
+});
+
+describe("token shapes", () => {
+  test.each(tokenShapes)("%s", (_title, text, expected) => {
+    expect(none.text(text)).toBe(expected);
+  });
+
+  test("a private key that breaks off is redacted as far as it goes", () => {
+    const body = `${"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw".repeat(2)}\n${"ggSjAgEAAoIBAQC7VJTUt9Us8cKj".repeat(2)}`;
+    expect(none.text(`-----BEGIN PRIVATE KEY-----\n${body}\nDone, all is well`)).toBe(
+      "-----BEGIN PRIVATE KEY-----[redacted:private-key]\nDone, all is well",
+    );
+  });
+});
+
+test.each(ordinaryTexts.map((text) => [text]))("ordinary text stays: %s", (text) => {
+  expect(none.text(text)).toBe(text);
+});
+
+test("bytes that are no UTF-8 stay as they are", () => {
+  const bytes = Uint8Array.from({ length: 4096 }, (_, at) => (at * 7919) & 0xff);
+  expect(none.bytes(bytes)).toEqual(bytes);
+  const own = createRedactor({ variables: { API_KEY: "a-secret-value" } });
+  const around = Buffer.concat([bytes, Buffer.from("a-secret-value"), bytes]);
+  expect(Buffer.from(own.bytes(around))).toEqual(Buffer.concat([bytes, Buffer.from("[redacted:API_KEY]"), bytes]));
+});
+
+test("a secret that spells a mark does not break marks", () => {
+  const own = createRedactor({ variables: {}, values: [{ name: "odd", value: "redacted" }] });
+  const once = own.text("token=redacted and [redacted:jwt]");
+  expect(once).toBe("token=[redacted:odd] and [redacted:jwt]");
+  expect(own.text(once)).toBe(once);
+});

@@ -1,0 +1,153 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { formsOf } from "./fixtures/forms.ts";
+import { ordinaryTexts } from "./fixtures/ordinary-texts.ts";
+import { tokenShapes } from "./fixtures/token-shapes.ts";
+import { createRedactor } from "./redactor.ts";
+
+const secrets = [
+  "k8Jd0sLqP2vX",
+  'q"u\\o/te+ü d%41',
+  "line-one-of-the-secret\nline-two-of-the-secret\nend",
+  "aaaaaaaaaa",
+  "ababab",
+];
+const redactor = createRedactor({
+  variables: {},
+  values: secrets.map((value, at) => ({ name: `secret-${at}`, value })),
+});
+
+const secretPieces = secrets.flatMap((secret) => formsOf(secret).map(([, written]) => written));
+const pieces = [...secretPieces, ...tokenShapes.map(([, text]) => text), ...ordinaryTexts];
+const piece = fc.oneof(
+  fc.constantFrom(...pieces),
+  fc.constantFrom(...pieces).chain((text) => fc.nat(text.length).map((end) => text.slice(0, end))),
+  fc.constantFrom(...pieces).chain((text) => fc.nat(text.length).map((start) => text.slice(start))),
+  fc.constantFrom(
+    "[redacted:x]",
+    "[redacted:",
+    "[",
+    "password=",
+    '"token": "',
+    "://a:",
+    "@",
+    " ",
+    "\n",
+    "\\n",
+    "-----",
+    "=",
+  ),
+  fc.string({ maxLength: 12 }),
+);
+const wholeText = fc.array(piece, { maxLength: 12 }).map((parts) => Buffer.from(parts.join("")));
+const anyBytes = fc.oneof(
+  { weight: 9, arbitrary: wholeText },
+  { weight: 1, arbitrary: fc.uint8Array().map((raw) => Buffer.from(raw)) },
+);
+const cuts = fc.array(fc.nat(400), { maxLength: 40 });
+
+describe("a stream", () => {
+  test("gives over any chunks what the whole gives", () => {
+    fc.assert(
+      fc.property(anyBytes, cuts, (whole, sizes) => {
+        expect(streamed(whole, sizes)).toBe(latin1(redactor.bytes(whole)));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test("does so byte by byte", () => {
+    fc.assert(
+      fc.property(anyBytes, (whole) => {
+        expect(
+          streamed(
+            whole,
+            Array.from(whole, () => 1),
+          ),
+        ).toBe(latin1(redactor.bytes(whole)));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test("does so for long texts, secrets lying over the seams", () => {
+    const filler = Buffer.from("an ordinary line of output, number 42\n".repeat(3000));
+    fc.assert(
+      fc.property(
+        wholeText,
+        fc.array(fc.integer({ min: 1, max: 90_000 }), { maxLength: 12 }),
+        fc.nat(70_000),
+        (text, sizes, at) => {
+          const whole = Buffer.concat([filler.subarray(0, at), text, filler.subarray(at), text]);
+          expect(streamed(whole, sizes) === latin1(redactor.bytes(whole))).toBe(true);
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+
+  test("and a long text miss no secret at the seams of the search", () => {
+    const filler = Buffer.alloc(70_000, "some ordinary words. ");
+    for (let at = 65_536 - 14; at <= 65_536; at++) {
+      const whole = Buffer.concat([filler.subarray(0, at), Buffer.from(secrets[0]!), filler]);
+      expect(latin1(redactor.bytes(whole)), `at ${at}`).not.toContain(secrets[0]);
+    }
+  });
+
+  test("gives out ordinary lines and prompts at once", () => {
+    for (const text of [
+      "first line\n",
+      "Password: ",
+      "token=",
+      "50 %\r",
+      "http://host",
+      "-----BEGIN PRIVATE KEY-----",
+    ]) {
+      expect(latin1(redactor.stream().push(Buffer.from(text)))).toBe(text);
+    }
+  });
+
+  test("holds back no more than what may become a secret", () => {
+    const stream = redactor.stream();
+    expect(latin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
+    expect(latin1(stream.push(Buffer.from("LqP2vX!")))).toBe("[redacted:secret-0]!");
+    expect(latin1(stream.push(Buffer.from("value: k8Jd0s")))).toBe("value: ");
+    expect(latin1(stream.end())).toBe("k8Jd0s");
+  });
+
+  test("of an endless token keeps its memory", () => {
+    const stream = redactor.stream();
+    let held = 0;
+    for (let i = 0; i < 200; i++) {
+      const chunk = Buffer.from((i === 0 ? "ghp_" : "") + "a1".repeat(512));
+      held += chunk.length - stream.push(chunk).length;
+    }
+    expect(held).toBeLessThan(8192);
+  });
+});
+
+test("redacting twice is redacting once", () => {
+  fc.assert(
+    fc.property(anyBytes, (whole) => {
+      const once = redactor.bytes(whole);
+      expect(latin1(redactor.bytes(once))).toBe(latin1(once));
+    }),
+    { numRuns: 1500 },
+  );
+});
+
+function streamed(whole: Buffer, sizes: readonly number[]): string {
+  const stream = redactor.stream();
+  const out: Uint8Array[] = [];
+  let at = 0;
+  for (const size of sizes) {
+    out.push(stream.push(whole.subarray(at, at + size)));
+    at += size;
+  }
+  out.push(stream.push(whole.subarray(at)), stream.end());
+  return latin1(Buffer.concat(out));
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("latin1");
+}

@@ -1,0 +1,99 @@
+import { mkdtempSync, readdirSync } from "node:fs";
+import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
+import { loadProfile } from "./define/profiles.ts";
+import { builtInExecutors, startRunner, type RunnerOptions } from "./runner.ts";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function setUp(profiles: Record<string, object>) {
+  const folder = mkdtempSync(join(tmpdir(), "drover-runner-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(join(folder, "profiles"));
+  await writeFile(join(folder, "hello"), "#!/bin/sh\necho '{\"hello\":\"'$1$2'\"}'\necho \"$PASSED $KEPT\" >&2\n");
+  await chmod(join(folder, "hello"), 0o755);
+  const coordinator = createMemoryCoordinator();
+  const loaded = [];
+  for (const [name, profile] of Object.entries(profiles)) {
+    await writeFile(join(folder, "profiles", `${name}.json`), JSON.stringify(profile));
+    const result = loadProfile(name, [join(folder, "profiles")], { builtIn: builtInExecutors, hasCommand: () => true });
+    if (!result.ok) throw new Error(JSON.stringify(result.faults));
+    loaded.push({ loaded: result.profile, agents: [] });
+  }
+  const options: RunnerOptions = {
+    port: coordinator.port,
+    profiles: loaded,
+    stateDirectory: join(folder, "state"),
+    projectDir: folder,
+    env: { ...process.env, PASSED: "passed", KEPT: "kept" },
+    maxOutputKb: 1024,
+    times: { heartbeatMs: 100, pollPauseMs: 20, goodbyeMs: 500 },
+    onNotice: () => undefined,
+  };
+  const start = async (more: Partial<RunnerOptions> = {}) => {
+    const runner = await startRunner({ ...options, ...more });
+    closing.push(runner.stop);
+    return runner;
+  };
+  return { folder, coordinator, start };
+}
+
+test("one registration for each profile, each with its own key, and runs go to them", async () => {
+  const { coordinator, start, folder } = await setUp({ one: { type: "procedural", env_from: ["PASSED"] }, two: { type: "procedural", slots: 7, env_from: ["PASSED"] } });
+  const runner = await start();
+  const registered = [...coordinator.runners.values()].map(({ registration }) => registration);
+  expect(registered.map(({ executor_profile, slots }) => [executor_profile, slots])).toEqual([["one", 4], ["two", 7]]);
+  expect(registered[0]!.runner_key).not.toBe(registered[1]!.runner_key);
+  const id = coordinator.submit({ command: "./hello", output_schema: { type: "object", required: ["hello"] } }, { parameters: { name: "you" } });
+  await expect.poll(() => coordinator.runs.get(id)!.outcome, { timeout: 20_000 }).toMatchObject({ status: "completed", data: { hello: "--nameyou" } });
+  expect(coordinator.events(id)).toContainEqual(expect.objectContaining({ stream: "stderr", text: "passed \n" }));
+  await runner.stop();
+  await runner.stop();
+  await runner.done;
+  expect([...coordinator.runners.values()].every(({ gone }) => gone)).toBe(true);
+  expect(readdirSync(join(folder, "state", "logs"))).toEqual([]);
+});
+
+test("a twin is kept out by the lock, and a restart keeps the identity", async () => {
+  const { coordinator, start } = await setUp({ one: { type: "procedural" } });
+  const runner = await start();
+  await expect(start()).rejects.toThrow("already running");
+  const key = coordinator.runners.get(runner.registrations[0]!.runner_id)!.registration.runner_key;
+  await runner.stop();
+  const again = await start();
+  expect(again.registrations[0]!.runner_id).toBe(runner.registrations[0]!.runner_id);
+  expect(coordinator.runners.get(again.registrations[0]!.runner_id)!.registration.runner_key).toBe(key);
+});
+
+test("changed agents are registered anew while runs go on", async () => {
+  const { coordinator, start } = await setUp({ one: { type: "procedural" } });
+  const runner = await start();
+  const id = coordinator.submit({ command: "sleep 0.4" });
+  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  const { agent } = coordinator.runs.get(id)!.invocation;
+  await runner.replaceAgents("one", [{ ...agent, name: "fresh" }]);
+  expect([...coordinator.runners.values()][0]!.registration.agents.map(({ name }) => name)).toEqual(["fresh"]);
+  await expect.poll(() => coordinator.runs.get(id)!.outcome, { timeout: 20_000 }).toMatchObject({ status: "completed" });
+  expect(coordinator.runs.get(id)!.attempt).toBe(1);
+});
+
+test("a runner waits for a coordinator that is not there yet", async () => {
+  const { coordinator, start } = await setUp({ one: { type: "procedural" } });
+  coordinator.faults.away = "down";
+  const starting = start();
+  await expect.poll(() => coordinator.calls.register).toBeGreaterThan(1);
+  coordinator.faults.away = null;
+  expect((await starting).registrations).toHaveLength(1);
+});
+
+test("a JOB_TIMEOUT_SECONDS that is no time is refused before anything starts", async () => {
+  const { coordinator, start } = await setUp({ one: { type: "procedural" } });
+  await expect(start({ env: { ...process.env, JOB_TIMEOUT_SECONDS: "soon" } })).rejects.toThrow("JOB_TIMEOUT_SECONDS");
+  expect(coordinator.runners.size).toBe(0);
+});

@@ -1,0 +1,107 @@
+import type { HttpBindings } from "@hono/node-server";
+import { Hono } from "hono";
+import { authenticate } from "./authenticate.ts";
+import { authorize, loadObject } from "./authorize.ts";
+import { check } from "./check.ts";
+import type { ServeDeps } from "./deps.ts";
+import { createGuard } from "./guard.ts";
+import { readJsonBody } from "./read-body.ts";
+import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
+import type { AnyCall, Route } from "./route.ts";
+import { routes } from "./routes.ts";
+
+const defaultBodyLimit = 1024 * 1024;
+const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", hash: "" };
+
+/** The table of routes as an HTTP application. Everything that is not in the table is refused. */
+export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  const guard = createGuard(deps.publicUrls);
+  app.use("*", async (c, next) => {
+    const refused = guard(c.req.method, c.env.incoming.headers);
+    if (refused) return problemResponse(refused.problem, { ...alwaysHeaders, connection: "close" });
+    await next();
+  });
+  for (const row of table) {
+    app.on(row.method, row.path.replaceAll(/\{(\w+)\}/g, ":$1"), async (c) => {
+      const answer = await respond(row, c.req.param(), c.req.url, c.env, deps);
+      deps.metrics.count("drover_http_requests_total", { method: row.method, path: row.path, status: String(answer.status) });
+      return answer;
+    });
+  }
+  app.notFound((c) => problemResponse(unrouted(c.req.method, c.req.path, table).problem, alwaysHeaders));
+  app.onError((error, c) => answerError(error, `${c.req.method} ${c.req.path}`, deps));
+  return app;
+}
+
+/** Set on every answer: nothing here is to be framed, sniffed or kept. */
+const alwaysHeaders = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "x-frame-options": "DENY",
+};
+
+async function respond(row: Route, params: Record<string, string>, url: string, { incoming, outgoing }: HttpBindings, deps: ServeDeps): Promise<Response> {
+  try {
+    const principal = "open" in row.rule ? nobody : await authenticate(incoming.headers.authorization, deps);
+    authorize(row.rule, principal);
+    const query = readQuery(row, url);
+    if (row.headers) check(row.headers, pick(incoming.headers, Object.keys(row.headers.shape)), "header");
+    const object = await loadObject(row.rule, principal, params, deps);
+    const body = await readBody(row, incoming);
+    // HTTP/2 is not served: outgoing is a ServerResponse
+    const call = { deps, principal, params, headers: incoming.headers, query, body, object, incoming, outgoing } as AnyCall;
+    const answer = await row.handle(call);
+    for (const [name, value] of Object.entries(alwaysHeaders)) if (!answer.headers.has(name)) answer.headers.set(name, value);
+    return answer;
+  } catch (error) {
+    return answerError(error, `${row.method} ${row.path}`, deps);
+  }
+}
+
+function answerError(error: unknown, where: string, deps: ServeDeps): Response {
+  const refusal = refusalOf(error);
+  if (refusal.problem.status >= 500) deps.onDefect(error, where);
+  return problemResponse(refusal.problem, { ...alwaysHeaders, ...refusal.headers });
+}
+
+async function readBody(row: Route, incoming: HttpBindings["incoming"]): Promise<unknown> {
+  if (row.method === "get") return undefined;
+  // HTTP/2 is not served: incoming is an IncomingMessage
+  const value = await readJsonBody(incoming as AnyCall["incoming"], row.bodyLimit ?? defaultBodyLimit);
+  if (row.body) return check(row.body, value, "body");
+  const empty = value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
+  if (!empty) throw new Refusal(400, "DROVER-API-006", "This route takes no body.", { faults: [{ path: "body", message: "not expected" }] });
+  return undefined;
+}
+
+function readQuery(row: Route, url: string): unknown {
+  const given = new URL(url).searchParams;
+  const seen: Record<string, string> = Object.create(null);
+  for (const [name, value] of given) {
+    if (name in seen) throw new Refusal(400, "DROVER-API-006", `query.${name} is given twice.`, { faults: [{ path: `query.${name}`, message: "given twice" }] });
+    seen[name] = value;
+  }
+  if (row.query) return check(row.query, { ...seen }, "query");
+  const first = Object.keys(seen)[0];
+  if (first === undefined) return undefined;
+  throw new Refusal(400, "DROVER-API-006", `query.${first}: unknown field`, { faults: [{ path: `query.${first}`, message: "unknown field" }] });
+}
+
+function pick(headers: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.filter((name) => headers[name] !== undefined).map((name) => [name, headers[name]]));
+}
+
+function unrouted(method: string, path: string, table: readonly Route[]): Refusal {
+  const methods = table.filter((row) => matches(row.path, path)).map((row) => row.method.toUpperCase());
+  if (methods.length === 0) {
+    return new Refusal(404, "DROVER-API-007", `There is no ${path.slice(0, 200)} here.`, { next: "GET /docs lists every route." });
+  }
+  return new Refusal(405, "DROVER-API-008", `${path.slice(0, 200)} does not take ${method}.`, { headers: { allow: methods.join(", ") } });
+}
+
+function matches(pattern: string, path: string): boolean {
+  const [want, have] = [pattern.split("/"), path.split("/")];
+  return want.length === have.length && want.every((part, at) => part.startsWith("{") || part === have[at]);
+}

@@ -1,0 +1,51 @@
+import type { Token } from "../model/token.ts";
+import type { ServeDeps } from "./deps.ts";
+import { Refusal } from "./refusal.ts";
+import type { Principal } from "./rule.ts";
+import { hashToken } from "./token-text.ts";
+
+type AuthDeps = Pick<ServeDeps, "store" | "attemptTokens" | "now" | "authEnabled">;
+
+/** Who sent this header. Asked of the store each time, so that a revoked token is refused at once. */
+export async function authenticate(header: string | undefined, deps: AuthDeps): Promise<Principal> {
+  if (!deps.authEnabled && header === undefined) return { kind: "token", role: "admin", subject: "local", token_id: "auth-off" };
+  const token = /^Bearer ([\w.-]{1,300})$/i.exec(header ?? "")?.[1];
+  if (token === undefined) throw unauthorized("Send a token: Authorization: Bearer drv_...");
+  if (token.startsWith("drva_")) return attemptPrincipal(token, deps);
+  const hash = hashToken(token);
+  const known = await deps.store.read.token(hash);
+  if (known === null) throw unauthorized("This token is not known here.");
+  refuseStale(known, deps.now());
+  if (known.kind === "enrolment") return { kind: "enrolment", subject: known.subject, hash };
+  return { kind: "token", role: known.role, subject: known.subject, token_id: known.token_id };
+}
+
+/** Valid while that attempt is the current one of a run that has not ended. */
+async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principal> {
+  const claim = deps.attemptTokens.read(token);
+  if (claim === null) throw unauthorized("This token is not known here.");
+  const run = await deps.store.read.run(claim.run_id);
+  if (run === null || run.attempt !== claim.attempt || !held.has(run.status)) throw stale("The attempt of this token has ended.");
+  return { kind: "attempt", run };
+}
+
+const held: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "stopping"]);
+
+function refuseStale(token: Token, now: Date): void {
+  if (token.revoked_at !== null) throw stale("This token was revoked.");
+  if (token.expires_at !== null && Date.parse(token.expires_at) <= now.getTime()) throw stale(`This token expired at ${token.expires_at}.`);
+}
+
+function stale(detail: string): Refusal {
+  return new Refusal(401, "DROVER-API-010", detail, refusalOptions);
+}
+
+function unauthorized(detail: string): Refusal {
+  return new Refusal(401, "DROVER-API-009", detail, refusalOptions);
+}
+
+const refusalOptions = {
+  faults: [{ path: "header.authorization", message: "no valid token" }],
+  next: "The admin token is in the file `token` of the state directory; `drover tokens create` makes others.",
+  headers: { "www-authenticate": 'Bearer realm="drover"' },
+};

@@ -1,0 +1,65 @@
+import type { ServeDeps } from "./deps.ts";
+import { notFound, Refusal } from "./refusal.ts";
+import { type ObjectKind, type Objects, type Principal, type Rule, sees } from "./rule.ts";
+
+/** Throws where the rule has no place for this principal. */
+export function authorize(rule: Rule, principal: Principal): void {
+  if ("open" in rule) return;
+  if ("enrolment" in rule) {
+    if (principal.kind !== "enrolment") throw forbidden("Only an enrolment token can be exchanged here.");
+    return;
+  }
+  switch (principal.kind) {
+    case "token":
+      if (!rule.roles.includes(principal.role)) throw forbidden(`This needs the role ${rule.roles.join(" or ")}; the token's is ${principal.role}.`);
+      return;
+    case "attempt":
+      if (!rule.attempt) throw forbidden("The token of a run's attempt cannot do this.");
+      return;
+    case "enrolment":
+      throw forbidden("An enrolment token can only be exchanged, at POST /runner/enroll.");
+    default:
+      principal satisfies never;
+  }
+}
+
+/** The object that the path names, where the principal may see it. Everything else is one and the same 404. */
+export async function loadObject(
+  rule: Rule,
+  principal: Principal,
+  params: Readonly<Record<string, string>>,
+  deps: Pick<ServeDeps, "store" | "owners">,
+): Promise<Objects[ObjectKind] | undefined> {
+  if (!("roles" in rule) || rule.object === undefined) return undefined;
+  const id = params[`${rule.object}_id`] ?? "";
+  const found = isId(id) ? await load(rule.object, id, deps) : null;
+  if (found === null || found.owner === null || !sees(principal, found.owner)) throw notFound(rule.object, `path.${rule.object}_id`);
+  if (principal.kind === "attempt" && id !== principal.run.run_id) throw notFound(rule.object, `path.${rule.object}_id`);
+  return found.object;
+}
+
+/** Ids of ours, and whatever others may once have given: short and printable. */
+function isId(id: string): boolean {
+  return /^[\w@.:-]{1,200}$/.test(id);
+}
+
+async function load(kind: ObjectKind, id: string, { store: { read }, owners }: Pick<ServeDeps, "store" | "owners">): Promise<{ object: Objects[ObjectKind]; owner: string | null } | null> {
+  switch (kind) {
+    case "run": {
+      const run = await read.run(id);
+      return run && { object: run, owner: run.created_by };
+    }
+    case "session": {
+      const session = await read.session(id);
+      return session && { object: session, owner: session.created_by };
+    }
+    case "execution": {
+      const execution = await read.execution(id);
+      return execution && { object: execution, owner: await owners(execution.run_id) };
+    }
+  }
+}
+
+function forbidden(detail: string): Refusal {
+  return new Refusal(403, "DROVER-API-011", detail, { faults: [{ path: "header.authorization", message: "not allowed with this token" }] });
+}

@@ -1,0 +1,66 @@
+import type { Agent } from "../model/agent.ts";
+import type { ListedAgent, RunnerRow, WhyPending } from "../model/dispatch-ops.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import type { NewId } from "../model/ids.ts";
+import type { Run } from "../model/run.ts";
+import type { RunRequest } from "../model/run-request.ts";
+import type { RunnerPort } from "../model/runner-port.ts";
+import type { Store } from "../model/store.ts";
+import type { TokenRole } from "../model/token.ts";
+import type { FeedHub } from "../show/feed-hub.ts";
+import type { Owners } from "../show/owners.ts";
+import type { ProblemFault } from "../wire/problem.ts";
+import type { AttemptTokens } from "./attempt-token.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** Everything the HTTP side asks of the rest, handed in by the composition. */
+export interface ServeDeps {
+  store: Pick<Store, "apply" | "read">;
+  submit(request: RunRequest, who: Who): Promise<SubmitAnswer>;
+  dispatcher: {
+    /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
+    portFor(owner: string): RunnerPort;
+    stopRuns(run_ids: string[], by: string): Promise<Stopped>;
+    /** False where there is no such runner. */
+    drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
+    why(run_id: string): Promise<WhyPending[]>;
+    listRunners(): Promise<RunnerRow[]>;
+  };
+  agents: {
+    list(): Promise<ListedAgent[]>;
+    find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
+    put(agent: Agent, by: string): Promise<void>;
+    /** False where the API has put none of that name. */
+    remove(name: string): Promise<boolean>;
+  };
+  /** What is wrong with a JSON Schema; empty for a good one. */
+  checkSchema(schema: object): Promise<ProblemFault[]>;
+  attemptTokens: AttemptTokens;
+  hub: FeedHub;
+  owners: Owners;
+  metrics: Metrics;
+  /** Makes a consistent copy of the database and says where; `dispose` removes it. */
+  backup(): Promise<{ file: string; dispose(): Promise<void> }>;
+  now: () => Date;
+  newId: NewId;
+  authEnabled: boolean;
+  publicUrls: readonly string[];
+  version: string;
+  /** Told of whatever is answered with 5xx. */
+  onDefect(error: unknown, where: string): void;
+}
+
+export interface Who {
+  subject: string;
+  role: TokenRole;
+}
+
+export type SubmitAnswer =
+  | { ok: true; run: Run; repeated: boolean }
+  | { ok: false; fault: { status: number; code: ErrorCode; message: string; faults: ProblemFault[]; next?: string } };
+
+export interface Stopped {
+  cancelled: string[];
+  stopping: string[];
+  untouched: string[];
+}

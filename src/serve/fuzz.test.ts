@@ -1,0 +1,160 @@
+import { randomInt } from "node:crypto";
+import { connect } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { dice, fromSchema, hostile, spoil } from "../../test/fuzz.ts";
+import { errorCodes } from "../model/errors.ts";
+
+let coordinator: TestCoordinator;
+let headers: Record<string, string>;
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({ pollHoldMs: 20 });
+  headers = { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" };
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+test("thousands of requests made from the OpenAPI document, right and wrong, are answered with less than 500", async () => {
+  const seed = randomInt(2 ** 31);
+  const random = dice(seed);
+  const document = JSON.parse((await rawCall(coordinator.url, { path: "/openapi.json" })).text) as Document;
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })));
+  expect(operations.length).toBeGreaterThan(30);
+  const count = Number(process.env["DROVER_FUZZ"] ?? 3000);
+  const seen = new Map<number, number>();
+  const one = async (): Promise<void> => {
+    const { path, method, operation } = random.pick(operations);
+    const call = makeCall(path, method, operation, document);
+    const { status, text, headers: answered } = await rawCall(coordinator.url, { ...call, headOnly: true });
+    seen.set(status, (seen.get(status) ?? 0) + 1);
+    const told = `seed ${seed}: ${call.method} ${call.path} ${String(call.body ?? "").slice(0, 500)} -> ${status} ${text.slice(0, 300)}`;
+    expect(status, told).toBeLessThan(500);
+    if (status < 400) return;
+    expect(answered["content-type"], told).toBe("application/problem+json");
+    expect(Object.keys(errorCodes), told).toContain(JSON.parse(text).code);
+  };
+  for (let done = 0; done < count; done += 20) await Promise.all(Array.from({ length: 20 }, one));
+  // some of each: otherwise the requests are all alike
+  expect(seen.get(400)).toBeGreaterThan(count / 20);
+  expect([...seen].filter(([status]) => status < 300).reduce((sum, [, n]) => sum + n, 0)).toBeGreaterThan(count / 50);
+
+  function makeCall(path: string, method: string, operation: Operation, { components }: Document) {
+    const filled = path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(String(random.chance(0.5) ? "echo" : hostileText())));
+    const query = (operation.parameters ?? [])
+      .filter((parameter) => parameter.in === "query" && random.chance(0.4))
+      .map((parameter): [string, string] => [parameter.name, String(random.chance(0.6) ? fromSchema(parameter.schema, components.schemas, random) : hostileText())]);
+    if (random.chance(0.05)) query.push([hostileText(), hostileText()]);
+    const schema = operation.requestBody?.content["application/json"]?.schema;
+    const body = schema === undefined ? undefined : spoil(fromSchema(schema, components.schemas, random), random.pick([0, 0, 1, 2]), random);
+    const search = new URLSearchParams(query).toString();
+    return {
+      method: method.toUpperCase(),
+      path: search === "" ? filled : `${filled}?${search}`,
+      headers: random.chance(0.1) ? { ...headers, accept: "text/event-stream", "last-event-id": hostileHeader() } : headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    };
+  }
+  function hostileText(): string {
+    return String(hostile(random)).toWellFormed().slice(0, 2000);
+  }
+  function hostileHeader(): string {
+    return hostileText().replaceAll(/[^\x20-\x7e]/g, "?");
+  }
+});
+
+const post = (path: string, body: string | Buffer, more: Record<string, string> = {}) =>
+  rawCall(coordinator.url, { method: "POST", path, headers: { ...headers, ...more }, body });
+
+test.each([
+  ["not JSON", "{", 400, "DROVER-API-001"],
+  ["nothing", "", 400, "DROVER-API-006"],
+  ["not UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), 400, "DROVER-API-001"],
+  ["65 levels", "[".repeat(65) + "]".repeat(65), 400, "DROVER-API-004"],
+  ["400,000 levels", "[".repeat(400_000) + "]".repeat(400_000), 400, "DROVER-API-004"],
+  ["200,000 objects in each other", '{"a":'.repeat(150_000) + "1" + "}".repeat(150_000), 400, "DROVER-API-004"],
+  ["__proto__", '{"agent_name":"x","parameters":{"a":[{"__proto__":{"admin":true}}]}}', 400, "DROVER-API-005"],
+  ["constructor", '{"constructor":{"prototype":{}}}', 400, "DROVER-API-005"],
+  ["an unknown field", '{"agent_name":"x","paramaters":{}}', 400, "DROVER-API-006"],
+  ["a wrong type", '{"agent_name":7}', 400, "DROVER-API-006"],
+  ["a number", "7", 400, "DROVER-API-006"],
+  ["2 MB", JSON.stringify({ agent_name: "x", prompt: "x".repeat(2_000_000) }), 413, "DROVER-API-003"],
+])("a body that is %s is refused by its own code", async (_what, body, status, code) => {
+  const answer = await post("/runs", body);
+  expect([answer.status, JSON.parse(answer.text).code]).toEqual([status, code]);
+});
+
+test("faults are named by their path", async () => {
+  const { text } = await post("/runs", '{"agent_name":"x","demands":{"tags":["a",7]},"paramaters":{}}');
+  expect(JSON.parse(text).faults).toEqual(
+    expect.arrayContaining([
+      { path: "body.demands.tags[1]", message: expect.any(String) },
+      { path: "body.paramaters", message: "unknown field; did you mean parameters?" },
+    ]),
+  );
+  const deep = await post("/runs", '{"a":[{"b":{"__proto__":1}}]}');
+  expect(JSON.parse(deep.text).faults).toEqual([{ path: "body.a[0].b.__proto__", message: "forbidden key" }]);
+});
+
+test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "text/json; application/json"])("a body of type %s is 415", async (type) => {
+  expect((await post("/runs", "{}", { "content-type": type })).status).toBe(415);
+});
+
+test("a body without an end is cut off at its limit, whatever it says of its length", async () => {
+  const { hostname, port } = new URL(coordinator.url);
+  const socket = connect(Number(port), hostname);
+  let answer = "";
+  let sent = 0;
+  socket.on("data", (chunk) => (answer += chunk.toString()));
+  socket.on("error", () => {});
+  socket.write(`POST /runs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${headers["authorization"]}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  const piece = `10000\r\n${"x".repeat(0x10000)}\r\n`;
+  const deadline = Date.now() + 20_000;
+  while (!socket.destroyed && !answer.includes("DROVER-API-003") && Date.now() < deadline) {
+    socket.write(piece);
+    sent += 0x10000;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  socket.destroy();
+  expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+  expect(sent).toBeLessThan(512 * 1024 * 1024);
+  expect(await coordinator.client.health()).toMatchObject({ status: "ok" });
+});
+
+test.each([
+  ["that is not base64", "bogus"],
+  ["that is empty", ""],
+  ["without an id", "cnVuczo"],
+  ["of another list", Buffer.from("sessions:x").toString("base64url")],
+  ["that is too long", "x".repeat(10_000)],
+])("a cursor %s is refused", async (_what, cursor) => {
+  const { status, text } = await rawCall(coordinator.url, { path: `/runs?cursor=${encodeURIComponent(cursor)}`, headers });
+  expect([status, JSON.parse(text).faults[0].path]).toEqual([400, "query.cursor"]);
+});
+
+test.each(["%00", "..%2f..%2fetc%2fpasswd", "%F0%9F%98%80", "x".repeat(500), "%E0%A4%A", "' or 1=1 --", "__proto__"])("the id %s is nobody's", async (id) => {
+  const { status } = await rawCall(coordinator.url, { path: `/runs/${id.replaceAll(" ", "%20")}`, headers });
+  expect([400, 404]).toContain(status);
+});
+
+test("what is not HTTP at all does not end the server", async () => {
+  const { hostname, port } = new URL(coordinator.url);
+  for (const garbage of ["\0\0\0\0", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", `GET / HTTP/1.1\r\nHost: x\r\nX: ${"y".repeat(100_000)}\r\n\r\n`, "GET http://[/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"]) {
+    const socket = connect(Number(port), hostname);
+    socket.on("error", () => {});
+    socket.end(garbage);
+    await new Promise((resolve) => socket.on("close", resolve).resume());
+  }
+  expect(await coordinator.client.health()).toMatchObject({ status: "ok" });
+});
+
+interface Operation {
+  parameters?: { name: string; in: string; schema?: unknown }[];
+  requestBody?: { content: Record<string, { schema?: unknown }> };
+}
+interface Document {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, unknown> };
+}

@@ -1,0 +1,15 @@
+import type { Page } from "../model/store.ts";
+import { fromCursor } from "../show/cursor.ts";
+import { Refusal } from "./refusal.ts";
+
+export function pageFrom(list: string, limit: number, cursor: string | undefined): Page {
+  if (cursor === undefined) return { limit };
+  const before = fromCursor(list, cursor);
+  if (before === null) {
+    throw new Refusal(400, "DROVER-API-015", "This is not a cursor of this list.", {
+      faults: [{ path: "query.cursor", message: "not a next_cursor of this list" }],
+      next: "Use next_cursor of the page before, unchanged, or leave it out for the first page.",
+    });
+  }
+  return { limit, before };
+}

@@ -1,0 +1,127 @@
+import type { IncomingMessage } from "node:http";
+import { Refusal } from "./refusal.ts";
+
+/** The body as parsed JSON; undefined where there is none. Nothing past `limit` is ever held. */
+export async function readJsonBody(incoming: IncomingMessage, limit: number): Promise<unknown> {
+  const { "content-length": length, "content-type": type } = incoming.headers;
+  if (length !== undefined && Number(length) > limit) throw tooLarge(limit);
+  const bytes = await collect(incoming, limit);
+  if (bytes.length === 0) return undefined;
+  if (!isJson(type)) {
+    throw new Refusal(415, "DROVER-API-002", `The body must be application/json, not ${type ?? "untyped"}.`, {
+      faults: [{ path: "header.content-type", message: "application/json expected" }],
+    });
+  }
+  if (isTooDeep(bytes)) throw tooDeep("body");
+  const value = parse(decode(bytes));
+  refuseKeys(value);
+  return value;
+}
+
+async function collect(incoming: IncomingMessage, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
+      // no encoding is set, so chunks are buffers
+      const bytes = chunk as Buffer;
+      size += bytes.length;
+      if (size > limit) throw tooLarge(limit);
+      chunks.push(bytes);
+    }
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    // nobody is left to read the answer
+    throw new Refusal(400, "DROVER-API-029", "The request was cut off.");
+  }
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+}
+
+/** The connection is closed: what still comes of a body that is too large is nobody's to read. */
+function tooLarge(limit: number): Refusal {
+  return new Refusal(413, "DROVER-API-003", `The body is larger than ${limit} bytes.`, {
+    faults: [{ path: "body", message: `at most ${limit} bytes` }],
+    headers: { connection: "close" },
+  });
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new Refusal(400, "DROVER-API-001", "The body is not UTF-8.", { faults: [{ path: "body", message: "not UTF-8" }] });
+  }
+}
+
+function isJson(type: string | undefined): boolean {
+  return /^application\/json\s*(?:;|$)/i.test(type ?? "");
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new Refusal(400, "DROVER-API-001", `The body is not valid JSON: ${error.message.slice(0, 200)}`, {
+      faults: [{ path: "body", message: error.message.slice(0, 200) }],
+    });
+  }
+}
+
+const deepest = 64;
+
+/** Before it is parsed: JSON.parse takes most of a second for a megabyte of brackets. */
+function isTooDeep(bytes: Buffer): boolean {
+  let depth = 0;
+  let quoted = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (quoted) {
+      if (byte === 0x5c) at += 1;
+      else if (byte === 0x22) quoted = false;
+    } else if (byte === 0x22) quoted = true;
+    else if (byte === 0x5b || byte === 0x7b) {
+      depth += 1;
+      if (depth > deepest) return true;
+    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+  }
+  return false;
+}
+
+function tooDeep(path: string): Refusal {
+  return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${deepest} levels deep.`, { faults: [{ path, message: `at most ${deepest} levels` }] });
+}
+
+const forbidden = new Set(["__proto__", "constructor", "prototype"]);
+
+function refuseKeys(root: unknown): void {
+  const waiting: Node[] = isBranch(root) ? [{ value: root, parent: null, key: "" }] : [];
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+    for (const key of Object.keys(node.value)) {
+      if (forbidden.has(key)) throw forbiddenKey({ value: {}, parent: node, key });
+      const value: unknown = Reflect.get(node.value, key);
+      if (isBranch(value)) waiting.push({ value, parent: node, key });
+    }
+  }
+}
+
+interface Node {
+  value: object;
+  parent: Node | null;
+  key: string;
+}
+
+function isBranch(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function forbiddenKey(node: Node): Refusal {
+  return new Refusal(400, "DROVER-API-005", `The key ${node.key} is not allowed.`, { faults: [{ path: pathOf(node), message: "forbidden key" }] });
+}
+
+function pathOf(node: Node): string {
+  const keys: string[] = [];
+  for (let at: Node | null = node; at?.parent; at = at.parent) keys.unshift(Array.isArray(at.parent.value) ? `[${at.key}]` : `.${at.key}`);
+  return `body${keys.join("")}`;
+}

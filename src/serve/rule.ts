@@ -1,0 +1,57 @@
+import type { Run } from "../model/run.ts";
+import type { Session } from "../model/session.ts";
+import type { Execution } from "../model/store.ts";
+import type { TokenRole } from "../model/token.ts";
+
+/** Who asks. `auth: off` makes everyone on this machine the local admin. */
+export type Principal =
+  | { kind: "token"; role: TokenRole; subject: string; token_id: string }
+  /** Something inside a run, with the token of its attempt: acts for the run's owner, on that run only. */
+  | { kind: "attempt"; run: Run }
+  /** A runner that has nothing but the right to enroll. */
+  | { kind: "enrolment"; subject: string; hash: string };
+
+/**
+ * What a route demands, declared beside it and enforced before its handler is reached. A route without
+ * one does not compile, and the table of who may do what is tested from these declarations.
+ */
+export type Rule =
+  | { open: true }
+  | {
+      roles: readonly TokenRole[];
+      /** The object the path names: loaded first, and 404 for whoever may not see it. */
+      object?: ObjectKind;
+      /** Tokens of a current attempt pass too; with an object, only for their own run. */
+      attempt?: true;
+    }
+  | { enrolment: true };
+
+export type ObjectKind = "run" | "session" | "execution";
+export interface Objects {
+  run: Run;
+  session: Session;
+  execution: Execution;
+}
+
+export const anyone: readonly TokenRole[] = ["admin", "user", "viewer"];
+export const submitters: readonly TokenRole[] = ["admin", "user"];
+export const admins: readonly TokenRole[] = ["admin"];
+/** An admin may act as a runner, so that one machine needs no enrolment. */
+export const runners: readonly TokenRole[] = ["runner", "admin"];
+
+/** The name under which things are made. */
+export function subjectOf(principal: Principal): string {
+  return principal.kind === "attempt" ? principal.run.created_by : principal.subject;
+}
+
+/** null: everything. Else whose objects are seen. A viewer for everything has the subject `*`. */
+export function seesOnly(principal: Principal): string | null {
+  if (principal.kind !== "token") return subjectOf(principal);
+  if (principal.role === "admin") return null;
+  return principal.role === "viewer" && principal.subject === "*" ? null : principal.subject;
+}
+
+export function sees(principal: Principal, owner: string): boolean {
+  const only = seesOnly(principal);
+  return only === null || only === owner;
+}

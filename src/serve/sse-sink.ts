@@ -1,0 +1,35 @@
+import type { ServerResponse } from "node:http";
+import type { Sink } from "../show/feed.ts";
+
+export interface SseSink extends Sink {
+  whenClosed(callback: () => void): void;
+}
+
+/** The answer itself as a sink: bytes go to the socket as they are, and a full socket says so. */
+export function sinkOf(outgoing: ServerResponse): SseSink {
+  outgoing.writeHead(200, {
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    // proxies that gather answers before they pass them on
+    "x-accel-buffering": "no",
+  });
+  outgoing.flushHeaders();
+  return {
+    write: (bytes) => outgoing.write(bytes),
+    drained() {
+      if (!outgoing.writableNeedDrain || outgoing.destroyed) return Promise.resolve();
+      return new Promise((resolve) => {
+        const done = (): void => {
+          outgoing.off("drain", done);
+          outgoing.off("close", done);
+          resolve();
+        };
+        outgoing.on("drain", done);
+        outgoing.on("close", done);
+      });
+    },
+    end: () => void outgoing.end(),
+    whenClosed: (callback) => void outgoing.once("close", callback),
+  };
+}

@@ -1,0 +1,91 @@
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { startCoordinator } from "../coordinator.ts";
+
+let running: TestCoordinator | null = null;
+afterEach(async () => {
+  await running?.dispose();
+  running = null;
+});
+
+test("a fresh start listens on loopback with a random admin token that only its user can read", async () => {
+  running = await startTestCoordinator();
+  expect(new URL(running.url).hostname).toBe("127.0.0.1");
+  const file = join(running.directory, "token");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const token = readFileSync(file, "utf8").trim();
+  // 32 characters of base62 are 190 bits
+  expect(token).toMatch(/^drv_[0-9A-Za-z]{32}$/);
+  expect(running.adminToken).toBe(token);
+  expect((await rawCall(running.url, { path: "/runs" })).status).toBe(401);
+  expect((await running.client.runs.list()).items).toEqual([]);
+});
+
+test("two fresh starts have two tokens, and a second start of one directory has the same", async () => {
+  running = await startTestCoordinator();
+  const other = await startTestCoordinator();
+  expect(other.adminToken).not.toBe(running.adminToken);
+  await other.stop();
+  const again = await startCoordinator({ stateDirectory: other.directory, port: 0 });
+  expect(again.adminToken).toBe(other.adminToken);
+  await again.stop();
+  await other.dispose();
+});
+
+test("no token is stored in the clear", async () => {
+  running = await startTestCoordinator();
+  const made = await running.client.tokens.create({ role: "user", subject: "ann" });
+  await running.stop();
+  for (const name of ["drover.db", "drover.db-wal"]) {
+    const file = join(running.directory, name);
+    if (!statSync(file, { throwIfNoEntry: false })) continue;
+    const bytes = readFileSync(file, "latin1");
+    expect(bytes).not.toContain(running.adminToken);
+    expect(bytes).not.toContain(made.token);
+  }
+});
+
+test.each(["0.0.0.0", "::", "192.0.2.7", "example.org"])("without auth it refuses to listen on %s", async (host) => {
+  await expect(startTestCoordinator({ host, authEnabled: false })).rejects.toMatchObject({ code: "DROVER-API-025" });
+});
+
+test("without auth it works on loopback, and is still closed to other web pages", async () => {
+  running = await startTestCoordinator({ authEnabled: false });
+  expect((await rawCall(running.url, { path: "/runs" })).status).toBe(200);
+  const foreign = await rawCall(running.url, { path: "/runs", headers: { origin: "https://evil.example" } });
+  expect(foreign.status).toBe(403);
+});
+
+test("a token file that others can read is refused", async () => {
+  running = await startTestCoordinator();
+  await running.stop();
+  chmodSync(join(running.directory, "token"), 0o644);
+  await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({ code: "DROVER-API-027" });
+  chmodSync(join(running.directory, "token"), 0o600);
+  writeFileSync(join(running.directory, "token"), "not a token");
+  await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({ code: "DROVER-API-027" });
+});
+
+test("a port that is taken is said so, with what to do", async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => void taken.listen(0, "127.0.0.1", resolve));
+  // a TCP server's address is never a string
+  const { port } = taken.address() as { port: number };
+  try {
+    await expect(startTestCoordinator({ port })).rejects.toMatchObject({ code: "DROVER-API-026", next: expect.stringContaining("--port") });
+  } finally {
+    taken.close();
+  }
+});
+
+test("stopping twice is stopping once, and streams end", async () => {
+  running = await startTestCoordinator();
+  const following = rawCall(running.url, { path: "/events", headers: { authorization: `Bearer ${running.adminToken}`, accept: "text/event-stream" } });
+  await expect.poll(async () => running?.client.health()).toMatchObject({ status: "ok" });
+  await Promise.all([running.stop(), running.stop()]);
+  expect((await following).status).toBe(200);
+});

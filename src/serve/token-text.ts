@@ -1,0 +1,20 @@
+import { createHash, randomBytes } from "node:crypto";
+
+/** What begins a token says what it is, to people and to secret scanners. */
+export type TokenPrefix = "drv_" | "drve_";
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** 32 characters of base62: 190 bits. */
+export function newTokenText(prefix: TokenPrefix): string {
+  let text = "";
+  while (text.length < 32) {
+    // 248 is the largest multiple of 62 in a byte: taking the others too would favour some characters
+    for (const byte of randomBytes(48)) if (byte < 248 && text.length < 32) text += alphabet[byte % 62];
+  }
+  return prefix + text;
+}
+
+export function hashToken(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

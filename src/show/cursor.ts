@@ -1,0 +1,12 @@
+/** Opaque to callers, and bound to its list: the cursor of one list is not one of another. */
+export function toCursor(list: string, last: string): string {
+  return Buffer.from(`${list}:${last}`).toString("base64url");
+}
+
+/** null where it is not a cursor of this list. */
+export function fromCursor(list: string, cursor: string): string | null {
+  const text = Buffer.from(cursor, "base64url").toString("utf8");
+  const last = text.slice(list.length + 1);
+  const ours = text.startsWith(`${list}:`) && /^[\w@.:-]{1,100}$/.test(last) && toCursor(list, last) === cursor;
+  return ours ? last : null;
+}

@@ -1,0 +1,70 @@
+import { createFeed, type Feed, type FeedSource, type Sink } from "./feed.ts";
+
+export interface FeedHub {
+  /** Sends everything after `after` to the sink, then what comes, until it ends or `stop` is called. */
+  follow(source: FeedSource, after: number, sink: Sink): { stop(): void };
+  /** The logs of these runs have grown; null: of which is not known. */
+  changed(run_ids: Iterable<string> | null): void;
+  readonly followers: number;
+  /** Ends every stream. Idempotent. */
+  stop(): void;
+}
+
+export interface FeedHubOptions {
+  /** How long events gather before they are sent in one piece. */
+  tickMs?: number;
+  heartbeatMs?: number;
+  /** Reading failed: the streams it was for are ended, so that their readers come back. */
+  onFault(error: unknown): void;
+}
+
+/**
+ * One reader per followed run (and one per asker of the feed of all runs), however many follow it: what
+ * it reads is encoded once and handed to all who are up to date. Whoever is not reads on its own.
+ */
+export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: FeedHubOptions): FeedHub {
+  const feeds = new Map<string, Feed>();
+  let heartbeat: NodeJS.Timeout | null = null;
+  let stopped = false;
+
+  return {
+    follow(source, after, sink) {
+      if (stopped) {
+        sink.end();
+        return { stop() {} };
+      }
+      heartbeat ??= setInterval(beat, heartbeatMs).unref();
+      let feed = feeds.get(source.key);
+      if (!feed) {
+        feed = createFeed({ source, tickMs, onFault, onEmpty: () => forget(source.key) });
+        feeds.set(source.key, feed);
+      }
+      return feed.add(after, sink);
+    },
+    changed(run_ids) {
+      if (feeds.size === 0) return;
+      if (run_ids !== null) for (const run_id of run_ids) feeds.get(run_id)?.wake();
+      for (const feed of feeds.values()) if (run_ids === null || feed.ofAll) feed.wake();
+    },
+    get followers() {
+      let count = 0;
+      for (const feed of feeds.values()) count += feed.size;
+      return count;
+    },
+    stop() {
+      stopped = true;
+      for (const feed of [...feeds.values()]) feed.stop();
+    },
+  };
+
+  function beat(): void {
+    for (const feed of feeds.values()) feed.beat();
+  }
+
+  function forget(key: string): void {
+    feeds.delete(key);
+    if (feeds.size > 0 || !heartbeat) return;
+    clearInterval(heartbeat);
+    heartbeat = null;
+  }
+}

@@ -1,0 +1,211 @@
+import type { StoredEvent } from "../model/event.ts";
+
+export interface FeedSource {
+  /** A run_id, or another name for a feed of all runs. */
+  key: string;
+  ofAll: boolean;
+  /** Events after a place, and the place reached: it may be past the last event given. */
+  read(after: number, limit: number): Promise<{ events: StoredEvent[]; reached: number }>;
+  encode(event: StoredEvent): string;
+  /** True after the last event there will ever be. */
+  isLast(event: StoredEvent): boolean;
+}
+
+/** Where a follower's bytes go. Never blocks: a sink that is full says so and is left alone until it has drained. */
+export interface Sink {
+  /** False: full, call again only after `drained`. */
+  write(bytes: Uint8Array): boolean;
+  drained(): Promise<void>;
+  end(): void;
+}
+
+export interface Feed {
+  readonly size: number;
+  readonly ofAll: boolean;
+  add(after: number, sink: Sink): { stop(): void };
+  wake(): void;
+  beat(): void;
+  stop(): void;
+}
+
+interface FeedOptions {
+  source: FeedSource;
+  tickMs: number;
+  onFault(error: unknown): void;
+  onEmpty(): void;
+}
+
+/** `place` is where the follower is; one that is `apart` reads for itself and takes no part in shared sends. */
+interface Follower {
+  sink: Sink;
+  place: number;
+  apart: boolean;
+  /** Its sink took the last piece but wants no more yet. */
+  full: boolean;
+  gone: boolean;
+}
+
+interface Batch {
+  from: number;
+  to: number;
+  bytes: Uint8Array;
+  empty: boolean;
+  last: boolean;
+}
+
+/** The shared page exists once, a follower's own once for each of them: at 64 KB an event, 16 MB and 2 MB. */
+const sharedPage = 256;
+const ownPage = 32;
+const heartbeat = Buffer.from(": still here\n\n");
+const endMark = Buffer.from("event: end\ndata: {}\n\n");
+
+export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): Feed {
+  const followers = new Set<Follower>();
+  /** Up to where the shared reader has read; null until the first follower has caught up by itself. */
+  let place: number | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let reading = false;
+  let again = false;
+
+  return {
+    ofAll: source.ofAll,
+    get size() {
+      return followers.size;
+    },
+    add(after, sink) {
+      const follower: Follower = { sink, place: after, apart: true, full: false, gone: false };
+      followers.add(follower);
+      void catchUp(follower);
+      return { stop: () => drop(follower) };
+    },
+    wake,
+    beat() {
+      for (const follower of followers) if (!follower.apart) send(follower, heartbeat);
+    },
+    stop() {
+      for (const follower of followers) {
+        follower.sink.end();
+        drop(follower);
+      }
+    },
+  };
+
+  function wake(): void {
+    if (reading) again = true;
+    else timer ??= setTimeout(() => void share(), tickMs);
+  }
+
+  /** The shared read: everything new, encoded once, in as many sends as there are pages. */
+  async function share(): Promise<void> {
+    timer = null;
+    if (place === null || reading) return;
+    reading = true;
+    try {
+      for (let more = true; more && place !== null && followers.size > 0; ) {
+        const batch = await readBatch(place, sharedPage);
+        place = batch.to;
+        for (const follower of followers) if (!follower.apart && follower.place === batch.from) give(follower, batch);
+        more = !batch.empty;
+      }
+    } catch (error) {
+      endAll(error);
+    } finally {
+      reading = false;
+      if (again) {
+        again = false;
+        wake();
+      }
+    }
+  }
+
+  /** One follower on its own: a new one, or one whose sink was full. It holds at most one page at a time. */
+  async function catchUp(follower: Follower): Promise<void> {
+    try {
+      while (!follower.gone) {
+        const batch = await readBatch(follower.place, ownPage);
+        if (follower.gone) return;
+        if (batch.empty) follower.place = batch.to;
+        else give(follower, batch);
+        if (follower.gone) return;
+        if (batch.empty && join(follower)) return;
+        if (follower.full) await follower.sink.drained();
+        follower.full = false;
+      }
+    } catch (error) {
+      follower.sink.end();
+      drop(follower);
+      onFault(error);
+    }
+  }
+
+  /** Nothing more to read: from here on with the others, unless they are already further. */
+  function join(follower: Follower): boolean {
+    if (place === null || place < follower.place) {
+      // nobody who shares is behind: those would have been at `place`
+      if (place !== null && [...followers].some((one) => !one.apart)) return rejoinLater(follower);
+      place = follower.place;
+    }
+    if (place !== follower.place) return false;
+    follower.apart = false;
+    // what was stored between the read and this line
+    wake();
+    return true;
+  }
+
+  /** The shared reader is a moment behind this one: wake it, and look again when it has moved. */
+  function rejoinLater(follower: Follower): boolean {
+    wake();
+    setTimeout(() => void catchUp(follower), tickMs);
+    return true;
+  }
+
+  function give(follower: Follower, batch: Batch): void {
+    follower.place = batch.to;
+    if (batch.bytes.length > 0) send(follower, batch.bytes);
+    if (!batch.last || follower.gone) return;
+    follower.sink.write(endMark);
+    follower.sink.end();
+    drop(follower);
+  }
+
+  function send(follower: Follower, bytes: Uint8Array): void {
+    if (follower.sink.write(bytes)) return;
+    if (follower.apart) {
+      follower.full = true;
+      return;
+    }
+    // too slow for the others: it goes on by itself from where it is, when it can take more
+    follower.apart = true;
+    void follower.sink.drained().then(() => catchUp(follower));
+  }
+
+  async function readBatch(from: number, limit: number): Promise<Batch> {
+    const { events, reached } = await source.read(from, limit);
+    const last = events.at(-1);
+    return {
+      from,
+      to: reached,
+      empty: events.length === 0 && reached === from,
+      bytes: Buffer.from(events.map(source.encode).join("")),
+      last: last !== undefined && source.isLast(last),
+    };
+  }
+
+  function drop(follower: Follower): void {
+    follower.gone = true;
+    // a second stop must not end a feed that others have begun since
+    if (!followers.delete(follower) || followers.size > 0) return;
+    if (timer) clearTimeout(timer);
+    timer = null;
+    place = null;
+    onEmpty();
+  }
+
+  function endAll(error: unknown): void {
+    onFault(error);
+    for (const follower of followers) {
+      follower.sink.end();
+      drop(follower);
+    }
+  }
+}

@@ -1,0 +1,183 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import type { NumberedEvent, StoredEvent } from "../model/event.ts";
+import type { Run } from "../model/run.ts";
+import { openStore, type SqliteStore } from "../record/open.ts";
+import { createFeedHub } from "./feed-hub.ts";
+import type { Sink } from "./feed.ts";
+import { createOwners } from "./owners.ts";
+import { allFeed, runFeed } from "./tail.ts";
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+test("every follower has every event once and in order, however slow it is and whenever it came", async () => {
+  const { store, hub, start, append, finish } = await setUp();
+  await start("run-1");
+  const readers = Array.from({ length: 20 }, (_, index) => reader(index % 4 === 0 ? 30 : index % 4 === 1 ? 3 : 0));
+  for (const one of readers.slice(0, 10)) hub.follow(runFeed(store.read, "run-1"), 0, one.sink);
+  for (let batch = 0; batch < 50; batch += 1) {
+    await append("run-1", batch * 40, 40);
+    if (batch === 25) for (const one of readers.slice(10)) hub.follow(runFeed(store.read, "run-1"), 0, one.sink);
+  }
+  await finish("run-1", 2000);
+  for (const one of readers) {
+    const events = await one.ended;
+    expect(events.map((event) => event.seq)).toEqual(Array.from({ length: 2001 }, (_, index) => index + 1));
+    expect(events.at(-1)?.event.type).toBe("result");
+  }
+  expect(hub.followers).toBe(0);
+});
+
+test("a follower that never reads holds back neither the others nor memory", async () => {
+  const { store, hub, start, append, finish } = await setUp();
+  await start("run-1");
+  const stuck = reader(Infinity);
+  const quick = reader(0);
+  hub.follow(runFeed(store.read, "run-1"), 0, stuck.sink);
+  hub.follow(runFeed(store.read, "run-1"), 0, quick.sink);
+  for (let batch = 0; batch < 20; batch += 1) await append("run-1", batch * 100, 100);
+  await finish("run-1", 2000);
+  expect(await quick.ended).toHaveLength(2001);
+  expect(stuck.writes()).toBeLessThan(3);
+});
+
+test("the feed of all runs shows a user their own, in the order of the cursor", async () => {
+  const { store, hub, start, append } = await setUp();
+  await start("run-a", "ann");
+  await start("run-b", "bob");
+  const owners = createOwners(store.read);
+  const ann = reader(0);
+  const admin = reader(0);
+  hub.follow(allFeed(store.read, "ann", owners), 0, ann.sink);
+  hub.follow(allFeed(store.read, null, owners), 0, admin.sink);
+  for (let batch = 0; batch < 10; batch += 1) {
+    await append("run-a", batch, 1);
+    await append("run-b", batch, 1);
+  }
+  await expect.poll(() => admin.seen().length, { timeout: 10_000 }).toBe(20);
+  await expect.poll(() => ann.seen().length, { timeout: 10_000 }).toBe(10);
+  expect(ann.seen().every((event) => event.run_id === "run-a")).toBe(true);
+  const cursors = admin.seen().map((event) => event.cursor);
+  expect(cursors).toEqual([...cursors].sort((a, b) => a - b));
+  hub.stop();
+  await Promise.all([ann.ended, admin.ended]);
+});
+
+test("many events stored at once reach a follower in few pieces", async () => {
+  const { store, hub, start, append, finish } = await setUp();
+  await start("run-1");
+  const one = reader(0);
+  hub.follow(runFeed(store.read, "run-1"), 0, one.sink);
+  for (let batch = 0; batch < 100; batch += 1) await append("run-1", batch * 20, 20);
+  await finish("run-1", 2000);
+  expect(await one.ended).toHaveLength(2001);
+  expect(one.writes()).toBeLessThan(200);
+});
+
+async function setUp() {
+  const directory = mkdtempSync(join(tmpdir(), "drover-show-"));
+  const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
+  const faults: unknown[] = [];
+  const hub = createFeedHub({ tickMs: 2, onFault: (error) => faults.push(error) });
+  const unlisten = store.changes((change) => hub.changed(change.foreign ? null : change.runs));
+  cleanups.push(async () => {
+    hub.stop();
+    unlisten();
+    await store.close();
+    rmSync(directory, { recursive: true, force: true });
+    expect(faults).toEqual([]);
+  });
+  return { store, hub, ...writer(store) };
+}
+
+function writer(store: SqliteStore) {
+  return {
+    start: (run_id: string, created_by = "ann") => store.apply([{ op: "create_run", run: newRun(run_id, created_by), events: [] }]),
+    append: (run_id: string, from: number, count: number) =>
+      store.apply([{ op: "append_events", run_id, attempt: 1, events: Array.from({ length: count }, (_, index) => line(from + index + 1)) }]),
+    finish: (run_id: string, _last: number) =>
+      store.apply([
+        {
+          op: "finish_run",
+          run_id,
+          attempt: 1,
+          at: new Date().toISOString(),
+          events: [],
+          isolation: null,
+          result: { type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null },
+        },
+      ]),
+  };
+}
+
+function line(n: number): NumberedEvent {
+  return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text: `line ${n}\n` } };
+}
+
+/** Takes one piece, then is full for so many milliseconds. */
+function reader(slowMs: number) {
+  let text = "";
+  let writes = 0;
+  let finish: (events: StoredEvent[]) => void = () => {};
+  const ended = new Promise<StoredEvent[]>((resolve) => (finish = resolve));
+  const seen = (): StoredEvent[] =>
+    text
+      .split("\n")
+      .filter((one) => one.startsWith("data: {\"run_id\""))
+      .map((one) => JSON.parse(one.slice(6)) as StoredEvent);
+  const sink: Sink = {
+    write(bytes) {
+      writes += 1;
+      text += Buffer.from(bytes).toString();
+      return slowMs === 0;
+    },
+    drained: () => (slowMs === Infinity ? new Promise(() => {}) : new Promise((resolve) => setTimeout(resolve, slowMs))),
+    end: () => finish(seen()),
+  };
+  return { sink, ended, seen, writes: () => writes };
+}
+
+function newRun(run_id: string, created_by: string): Run {
+  const none = { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null };
+  return {
+    ...none,
+    run_id,
+    agent_name: "exec",
+    created_by,
+    mode: "start",
+    status: "running",
+    reason: null,
+    error: null,
+    waiting_for: null,
+    parameters: {},
+    prompt: null,
+    attended: false,
+    forked_from: null,
+    parent_run_id: null,
+    retry_of: null,
+    trigger_type: "manual",
+    schedule: null,
+    project_dir: null,
+    demands: {},
+    priority: 0,
+    attempt: 1,
+    failures: 0,
+    runner_id: null,
+    progress: null,
+    exit_code: null,
+    result_text: null,
+    result_data: null,
+    summary: null,
+    usage: null,
+    isolation: null,
+    created_at: new Date().toISOString(),
+    claimed_at: null,
+    started_at: null,
+    finished_at: null,
+  };
+}

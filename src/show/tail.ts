@@ -1,0 +1,35 @@
+import type { StoredEvent } from "../model/event.ts";
+import type { Reads } from "../model/store.ts";
+import type { FeedSource } from "./feed.ts";
+import type { Owners } from "./owners.ts";
+import { readFeed } from "./pages.ts";
+
+/** A run's log as a feed: places are its `seq`, and the result is its last event. */
+export function runFeed(read: Reads, run_id: string): FeedSource {
+  return {
+    key: run_id,
+    ofAll: false,
+    async read(after, limit) {
+      const events = await read.events(run_id, after, limit);
+      return { events, reached: events.at(-1)?.seq ?? after };
+    },
+    encode: (event) => toMessage(event.seq, event),
+    isLast: (event) => event.event.type === "result",
+  };
+}
+
+/** The events of all runs that one asker may see: places are cursors, and there is always more to come. */
+export function allFeed(read: Reads, only: string | null, owners: Owners): FeedSource {
+  return {
+    key: only === null ? "*" : `*${only}`,
+    ofAll: true,
+    read: (after, limit) => readFeed(read, after, limit, only, owners),
+    encode: (event) => toMessage(event.cursor, event),
+    isLast: () => false,
+  };
+}
+
+/** JSON has no line breaks of its own, so that one data line is enough. */
+function toMessage(id: number, event: StoredEvent): string {
+  return `id: ${id}\ndata: ${JSON.stringify(event)}\n\n`;
+}

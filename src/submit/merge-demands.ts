@@ -1,0 +1,40 @@
+import type { ListedAgent } from "../model/dispatch-ops.ts";
+import type { RunRequest } from "../model/run-request.ts";
+import type { Demands } from "../model/run.ts";
+import type { Continued } from "./continue.ts";
+import { faultOf, type SubmitFault } from "./submit-fault.ts";
+
+const places = ["hostname", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
+
+/**
+ * What the agent demands and what the request demands must both hold, so two different values can never
+ * be met. A runner's own agent is pinned to it; any other goes to runners with an executor of its kind;
+ * a session goes where its conversation lies.
+ */
+export function mergeDemands({ agent, runner_id }: ListedAgent, request: RunRequest, { place }: Continued): Demands | SubmitFault {
+  const asked = request.demands ?? {};
+  const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
+  const clashes = places.filter((name) => given[name] !== undefined && asked[name] !== undefined && given[name] !== asked[name]);
+  if (clashes.length > 0) {
+    const faults = clashes.map((name) => ({ path: `body.demands.${name}`, message: `the agent demands ${given[name]}` }));
+    return faultOf(409, "DROVER-SUB-005", `The agent ${agent.name} demands something else.`, faults, "Leave these demands out.");
+  }
+  const merged: Demands = { ...implied(agent, runner_id), ...placed(place), ...given, ...asked };
+  const tags = [...new Set([...(agent.demands?.tags ?? []), ...(asked.tags ?? [])])].sort();
+  const { tags: _, ...rest } = merged;
+  return tags.length === 0 ? rest : { ...rest, tags };
+}
+
+function implied(agent: ListedAgent["agent"], runner_id: string | null): Demands {
+  if (runner_id !== null) return {};
+  const type = agent.executor ?? (agent.type === "procedural" ? "procedural" : undefined);
+  return type === undefined ? {} : { executor_type: type };
+}
+
+function placed(place: Continued["place"]): Demands {
+  if (place === null) return {};
+  return {
+    ...(place.hostname === null ? {} : { hostname: place.hostname }),
+    ...(place.executor_profile === null ? {} : { executor_profile: place.executor_profile }),
+  };
+}

@@ -1,0 +1,89 @@
+import { afterAll, expect, test } from "vitest";
+import { openSchemaChecker } from "../define/json-schema/checker.ts";
+import { type Agent, agentSchema } from "../model/agent.ts";
+import { checkOutput, checkParameters } from "./parameters.ts";
+
+const schemas = openSchemaChecker();
+afterAll(() => schemas.stop());
+
+const parameters_schema = {
+  type: "object",
+  required: ["message"],
+  properties: { message: { type: "string" }, tags: { type: "array", items: { type: "string" } } },
+  additionalProperties: false,
+};
+const agent = (more: Partial<Agent> = {}): Agent =>
+  agentSchema.parse({ name: "a", type: "procedural", command: "x", parameters_schema, ...more });
+
+test("what matches passes", async () => {
+  expect(await checkParameters(agent(), { message: "hi", tags: ["a"] }, schemas)).toEqual([]);
+  expect(
+    await checkParameters(agentSchema.parse({ name: "a", type: "autonomous" }), { anything: { at: ["all"] } }, schemas),
+  ).toEqual([]);
+});
+
+test("each fault has its code and its path", async () => {
+  expect(await checkParameters(agent(), { mesage: 1, tags: ["a", 2] }, schemas)).toEqual([
+    { code: "DROVER-PAR-001", path: "/message", message: "is required" },
+    { code: "DROVER-PAR-001", path: "/mesage", message: "is not known here. Did you mean message?" },
+    { code: "DROVER-PAR-001", path: "/tags/1", message: "must be string" },
+  ]);
+});
+
+test("what a command line cannot carry is refused, whatever the schema says", async () => {
+  expect(await checkParameters(agent(), { message: "a\0b", tags: ["x,y"] }, schemas)).toMatchObject([
+    { code: "DROVER-PAR-002", path: "/message" },
+    { code: "DROVER-PAR-002", path: "/tags/0" },
+  ]);
+  expect(await checkParameters(agent({ list_style: "repeat" }), { message: "x", tags: ["x,y"] }, schemas)).toEqual([]);
+});
+
+test("an autonomous agent has no command line", async () => {
+  const thinking = agentSchema.parse({ name: "a", type: "autonomous" });
+  expect(await checkParameters(thinking, { "a b": "x\0", tags: ["x,y"] }, schemas)).toEqual([]);
+});
+
+test("where the script judges, the schema does not, and the command line still does", async () => {
+  const judged = agent({ parameters_validation: "executor" });
+  expect(await checkParameters(judged, { unknown: "param" }, schemas)).toEqual([]);
+  expect(await checkParameters(judged, { "--x": 1 }, schemas)).toMatchObject([{ code: "DROVER-PAR-002" }]);
+});
+
+/** As a body would bring them. */
+const refused = (parameters: unknown) => checkParameters(agent(), parameters as Record<string, unknown>, schemas);
+
+test("keys that mean something to objects, bombs and depth are refused first", async () => {
+  expect(await refused(JSON.parse('{"message":"x","__proto__":{"a":1}}'))).toMatchObject([
+    { code: "DROVER-PAR-003", path: "/__proto__" },
+  ]);
+  expect(await refused({ message: [{ constructor: 1 }] })).toMatchObject([
+    { code: "DROVER-PAR-003", path: "/message/0/constructor" },
+  ]);
+  expect(await refused({ message: "x".repeat(1024 * 1024) })).toMatchObject([{ code: "DROVER-PAR-003", path: "" }]);
+  expect(await refused(JSON.parse(`{"message":${"[".repeat(65)}${"]".repeat(65)}}`))).toMatchObject([
+    { code: "DROVER-PAR-003" },
+  ]);
+});
+
+test("a schema that cannot be judged in time, or at all, lets nothing pass", async () => {
+  const hasty = openSchemaChecker({ checkMs: 50 });
+  try {
+    const slow = agent({ parameters_schema: { properties: { message: { pattern: "^(a+)+$" } } } });
+    expect(await checkParameters(slow, { message: `${"a".repeat(40)}!` }, hasty)).toMatchObject([
+      { code: "DROVER-PAR-004" },
+    ]);
+    const broken = agent({ parameters_schema: { type: "strng" } });
+    expect(await checkParameters(broken, { message: "x" }, hasty)).toMatchObject([{ code: "DROVER-PAR-001" }]);
+  } finally {
+    await hasty.stop();
+  }
+});
+
+test("what a run printed is checked the same way, with keys of any name", async () => {
+  const schema = { type: "object", required: ["message"], properties: { message: { type: "string" } } };
+  expect(await checkOutput(schema, { message: "x", constructor: 1 }, schemas)).toEqual([]);
+  expect(await checkOutput(schema, { message: 3 }, schemas)).toEqual([
+    { code: "DROVER-PAR-001", path: "/message", message: "must be string" },
+  ]);
+  expect(await checkOutput(schema, null, schemas)).toHaveLength(1);
+});

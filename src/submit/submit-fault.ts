@@ -1,0 +1,22 @@
+import type { ErrorCode } from "../model/errors.ts";
+
+/** Why a request was not taken, in the shape of an HTTP answer. */
+export interface SubmitFault {
+  status: number;
+  code: ErrorCode;
+  message: string;
+  faults: { path: string; message: string }[];
+  next?: string;
+}
+
+export function faultOf(status: number, code: ErrorCode, message: string, faults: SubmitFault["faults"], next?: string): SubmitFault {
+  return { status, code, message, faults, ...(next === undefined ? {} : { next }) };
+}
+
+export function fail(...parts: Parameters<typeof faultOf>): { ok: false; fault: SubmitFault } {
+  return { ok: false, fault: faultOf(...parts) };
+}
+
+export function isFault<T extends object>(value: T | SubmitFault): value is SubmitFault {
+  return "faults" in value && "status" in value;
+}

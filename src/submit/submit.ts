@@ -1,0 +1,144 @@
+import { createHash } from "node:crypto";
+import type { SchemaChecker } from "../define/json-schema/checker.ts";
+import type { Agent } from "../model/agent.ts";
+import type { ListedAgent } from "../model/dispatch-ops.ts";
+import type { NewId } from "../model/ids.ts";
+import type { RunRequest } from "../model/run-request.ts";
+import type { Demands, Run } from "../model/run.ts";
+import type { Store } from "../model/store.ts";
+import { findAgent, type Agents } from "./find-agent.ts";
+import { continued, type Continued } from "./continue.ts";
+import { mergeDemands } from "./merge-demands.ts";
+import { checkParameters } from "./parameters.ts";
+import { fail, isFault, type SubmitFault } from "./submit-fault.ts";
+
+export interface SubmitDeps {
+  store: Pick<Store, "apply" | "read">;
+  agents: Agents;
+  schemas: SchemaChecker;
+  now: () => Date;
+  newId: NewId;
+}
+
+/** Admins continue anybody's sessions, everyone else their own. */
+export interface Submitter {
+  subject: string;
+  role: "admin" | "user" | "viewer" | "runner";
+}
+
+export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false; fault: SubmitFault };
+
+/** Turns a request into a pending run, or says everything that is wrong with it. */
+export async function submitRun(request: RunRequest, who: Submitter, deps: SubmitDeps): Promise<Submitted> {
+  const listed = await findAgent(request, deps.agents);
+  if (isFault(listed)) return { ok: false, fault: listed };
+  const { agent } = listed;
+  const from = await continued(request, agent, who, deps);
+  if (isFault(from)) return { ok: false, fault: from };
+  const faults = await checkParameters(agent, request.parameters, deps.schemas);
+  if (faults.length > 0) {
+    const [first] = faults;
+    const paths = faults.map(({ path, message }) => ({ path: `body.parameters${dotted(path)}`, message }));
+    return fail(400, first?.code ?? "DROVER-PAR-001", `The parameters do not fit the agent ${agent.name}.`, paths);
+  }
+  const demands = mergeDemands(listed, request, from);
+  if (isFault(demands)) return { ok: false, fault: demands };
+  return store(request, who, listed, runOf(request, who, agent, demands, from, deps), deps);
+}
+
+async function store(request: RunRequest, who: Submitter, { agent, runner_id }: ListedAgent, run: Run, deps: SubmitDeps): Promise<Submitted> {
+  const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
+  const key = request.idempotency_key;
+  const [result] = await deps.store.apply([
+    {
+      op: "create_run",
+      run,
+      events: [],
+      agent,
+      ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
+      ...(timeout === null ? {} : { timeout_seconds: timeout }),
+      ...(key === undefined ? {} : { idempotency: { subject: who.subject, key, fingerprint: fingerprint(request) } }),
+    },
+  ]);
+  if (!result.ok) {
+    return fail(409, "DROVER-SUB-004", "This Idempotency-Key was used for another request.", [
+      { path: "header.idempotency-key", message: "used before, with another body" },
+    ], "Use a new key, or send exactly what was sent with it before.");
+  }
+  const repeated = "repeated" in result;
+  const stored = await deps.store.read.run(("run_id" in result ? result.run_id : undefined) ?? run.run_id);
+  return { ok: true, run: stored ?? run, repeated };
+}
+
+function runOf(request: RunRequest, who: Submitter, agent: Agent, demands: Demands, from: Continued, deps: SubmitDeps): Run {
+  return {
+    run_id: deps.newId(),
+    agent_name: agent.name,
+    created_by: who.subject,
+    mode: request.mode,
+    status: "pending",
+    reason: null,
+    error: null,
+    waiting_for: null,
+    parameters: request.parameters,
+    prompt: request.prompt ?? null,
+    attended: request.attended,
+    session_id: from.session_id,
+    forked_from: from.forked_from,
+    parent_run_id: request.parent_run_id ?? null,
+    retry_of: request.retry_of ?? null,
+    trigger_type: request.mode === "fork" ? "fork" : request.trigger_type,
+    schedule: null,
+    project_dir: request.project_dir ?? from.project_dir,
+    demands,
+    priority: request.priority,
+    attempt: 0,
+    failures: 0,
+    runner_id: null,
+    progress: null,
+    exit_code: null,
+    result_text: null,
+    result_data: null,
+    summary: null,
+    usage: null,
+    isolation: null,
+    created_at: deps.now().toISOString(),
+    claimed_at: null,
+    started_at: null,
+    finished_at: null,
+    task_id: request.task_id ?? null,
+    step_id: request.step_id ?? null,
+    tool_call_id: request.tool_call_id ?? null,
+    worktree_id: request.worktree_id ?? null,
+    repo_sha: request.repo_sha ?? null,
+  };
+}
+
+/** A retry has the time the run before it had. */
+async function timeoutBefore({ retry_of }: RunRequest, deps: SubmitDeps): Promise<number | null> {
+  if (retry_of === undefined) return null;
+  return (await deps.store.read.agent_of(retry_of))?.timeout_seconds ?? null;
+}
+
+/** Equal requests have equal ones, whatever the order of their keys. */
+function fingerprint({ idempotency_key: _, ...request }: RunRequest): string {
+  return createHash("sha256").update(JSON.stringify(sorted(request))).digest("hex");
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, inner]) => [key, sorted(inner)]);
+}
+
+/** A JSON pointer, written as the paths of faults are. */
+function dotted(pointer: string): string {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`))
+    .join("");
+}

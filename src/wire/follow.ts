@@ -1,0 +1,100 @@
+import { HostError } from "../model/errors.ts";
+import type { StoredEvent } from "../model/event.ts";
+import { send, type Target, unreachable } from "./send.ts";
+import { readSse } from "./sse.ts";
+
+export interface FollowOptions {
+  /** Begin after this seq (of a run) or cursor (of all runs). */
+  after?: number;
+  signal?: AbortSignal;
+  /** A stream silent for longer than this is dead: the server sends a heartbeat each 15 s. */
+  silenceMs?: number;
+  /** Gives up after being unable to connect for this long. */
+  giveUpMs?: number;
+  /** Each time the connection was cut and is made again. */
+  onReconnect?: () => void;
+}
+
+/**
+ * Every event once, in order, however often the connection is cut: each new one begins after the last
+ * event seen. Of one run it ends after the result; of all runs never.
+ */
+export async function* followEvents(target: Target, path: string, place: "seq" | "cursor", options: FollowOptions): AsyncGenerator<StoredEvent> {
+  let after = options.after ?? 0;
+  let pauseMs = firstPauseMs;
+  let awaySince: number | null = null;
+  for (;;) {
+    try {
+      for await (const event of oneConnection(target, path, after, options)) {
+        // what a reconnect might repeat is known by its number
+        if (event === "end") return;
+        awaySince = null;
+        pauseMs = firstPauseMs;
+        if (event[place] <= after) continue;
+        after = event[place];
+        yield event;
+        if (place === "seq" && event.event.type === "result") return;
+      }
+    } catch (error) {
+      if (options.signal?.aborted) return;
+      if (!(error instanceof HostError)) throw error;
+      awaySince ??= Date.now();
+      if (Date.now() - awaySince > (options.giveUpMs ?? 300_000)) throw error;
+    }
+    if (options.signal?.aborted) return;
+    options.onReconnect?.();
+    await pause(pauseMs, options.signal);
+    pauseMs = Math.min(pauseMs * 2, 5000);
+  }
+}
+
+const firstPauseMs = 50;
+
+async function* oneConnection(target: Target, path: string, after: number, options: FollowOptions): AsyncGenerator<StoredEvent | "end"> {
+  const cut = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, cut.signal]) : cut.signal;
+  const silenceMs = options.silenceMs ?? 60_000;
+  const watch = setTimeout(() => cut.abort(new Error("the stream fell silent")), silenceMs);
+  try {
+    const response = await send(target, {
+      method: "GET",
+      path,
+      headers: { accept: "text/event-stream", "last-event-id": String(after) },
+      timeoutMs: null,
+      signal,
+    });
+    if (response.status === 204 || response.body === null) return yield "end";
+    for await (const message of readSse(awake(response.body, watch))) {
+      if (message.event === "end") return yield "end";
+      // written from a StoredEvent by the server
+      yield JSON.parse(message.data) as StoredEvent;
+    }
+  } catch (error) {
+    // a cut in the middle is what following is for; a refusal is not
+    if (error instanceof TypeError || cut.signal.aborted) throw unreachable(target.url, error);
+    throw error;
+  } finally {
+    clearTimeout(watch);
+    cut.abort();
+  }
+}
+
+/** Each chunk, a heartbeat too, proves that the other side lives. */
+async function* awake(body: AsyncIterable<Uint8Array>, watch: NodeJS.Timeout): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    watch.refresh();
+    yield chunk;
+  }
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener("abort", done, { once: true });
+    function done(): void {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    }
+  });
+}

@@ -1,0 +1,120 @@
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { ErrorCode } from "../model/errors.ts";
+import { type PortConflict, PortError } from "../model/port-error.ts";
+import type { RunnerPort } from "../model/runner-port.ts";
+import { type Problem, readProblem } from "./problem.ts";
+
+export interface HttpPortOptions {
+  url: string;
+  token: string;
+  /** How long the coordinator may hold a poll; it gets 10 s more before it counts as away. */
+  pollHoldMs?: number;
+  timeoutMs?: number;
+}
+
+export interface HttpPort extends RunnerPort {
+  /** Lets go of idle connections. */
+  close(): void;
+}
+
+/** The runner port over HTTP: kept-alive connections, and one word for everything that can go wrong. */
+export function createHttpPort(options: HttpPortOptions): HttpPort {
+  const { pollHoldMs = 30_000, timeoutMs = 10_000 } = options;
+  const base = new URL(options.url);
+  const secure = base.protocol === "https:";
+  const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const never = new AbortController().signal;
+  return {
+    register: (registration) => post("/runner/register", registration, timeoutMs, never),
+    poll: (poll, signal) => post("/runner/poll", poll, pollHoldMs + 10_000, signal),
+    report: (report) => post("/runner/report", report, timeoutMs, never),
+    async deregister(request) {
+      await post("/runner/deregister", request, timeoutMs, never);
+    },
+    close: () => agent.destroy(),
+  };
+
+  async function post<T>(path: string, body: unknown, limitMs: number, signal: AbortSignal): Promise<T> {
+    const bytes = Buffer.from(JSON.stringify(body));
+    try {
+      return await attempt<T>(path, bytes, limitMs, signal);
+    } catch (error) {
+      // a kept-alive connection that the other side closed at this very moment: every request may be repeated
+      if (!isStale(error)) throw error;
+      return await attempt<T>(path, bytes, limitMs, signal);
+    }
+  }
+
+  function attempt<T>(path: string, bytes: Buffer, limitMs: number, signal: AbortSignal): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const request = (secure ? httpsRequest : httpRequest)(new URL(`${base.pathname.replace(/\/+$/, "")}${path}`, base), {
+        method: "POST",
+        agent,
+        headers: { authorization: `Bearer ${options.token}`, "content-type": "application/json", "content-length": bytes.length },
+      });
+      const timer = setTimeout(() => request.destroy(new Error(`no answer within ${limitMs} ms`)), limitMs);
+      const abort = (): void => void request.destroy(new Error("given up by the runner"));
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", abort);
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      if (signal.aborted) abort();
+      request.on("response", (response) => {
+        readAnswer<T>(response).then(resolve, reject).finally(done);
+      });
+      request.on("error", (cause) => {
+        done();
+        const stale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
+        reject(new PortError("away", `${options.url} did not answer: ${cause.message}`, stale ? staleConnection : cause));
+      });
+      request.end(bytes);
+    });
+  }
+}
+
+const staleConnection = Symbol("stale connection");
+
+function isStale(error: unknown): boolean {
+  return error instanceof PortError && error.cause === staleConnection;
+}
+
+async function readAnswer<T>(response: IncomingMessage): Promise<T> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of response) chunks.push(chunk as Buffer); // no encoding is set, so chunks are buffers
+  } catch (cause) {
+    throw new PortError("away", "the answer was cut off", cause);
+  }
+  const text = Buffer.concat(chunks).toString("utf8");
+  const status = response.statusCode ?? 0;
+  if (status >= 200 && status < 300) return parseAnswer<T>(text);
+  const problem = readProblem(status, text);
+  throw new PortError(conflictOf(problem), problem.detail, problem);
+}
+
+function parseAnswer<T>(text: string): T {
+  try {
+    // made from the port's own types by the coordinator, whose protocol version was agreed at registration
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new PortError("away", "the answer is not JSON", cause);
+  }
+}
+
+const conflicts: Partial<Record<ErrorCode, PortConflict>> = {
+  "DROVER-API-016": "unknown_runner",
+  "DROVER-API-017": "old_epoch",
+  "DROVER-API-018": "duplicate_runner",
+  "DROVER-API-009": "unauthorized",
+  "DROVER-API-010": "unauthorized",
+  "DROVER-API-011": "unauthorized",
+};
+
+/** A stranger's answer (a proxy's, most likely) counts as away, like a server's own fault. */
+function conflictOf(problem: Problem): PortConflict {
+  const known = conflicts[problem.code];
+  if (known) return known;
+  return problem.status >= 500 || problem.code === "DROVER-API-028" ? "away" : "refused";
+}

@@ -1,0 +1,71 @@
+import { type ErrorCode, errorCodes, HostError, RequestError } from "../model/errors.ts";
+
+/** The body of every answer that is not a success (application/problem+json). */
+export interface Problem {
+  title: string;
+  status: number;
+  code: ErrorCode;
+  detail: string;
+  /** Where in the request: a JSON path such as `body.demands.tags[0]`, `query.limit`, `header.host`. */
+  faults: ProblemFault[];
+  /** What to do about it. */
+  next?: string;
+}
+
+export interface ProblemFault {
+  path: string;
+  message: string;
+}
+
+/** A refusal is the caller's to mend (RequestError), anything else the operator's (HostError). */
+export function errorFromProblem(problem: Problem): RequestError | HostError {
+  const first = problem.faults[0];
+  const fault = {
+    code: problem.code,
+    message: problem.detail,
+    cause: problem,
+    ...(first ? { field: first.path } : {}),
+    ...(problem.next ? { next: problem.next } : {}),
+  };
+  return problem.status < 500 ? new RequestError(fault) : new HostError(fault);
+}
+
+/** What a server answered, made into a Problem even where a proxy in between has its own idea of one. */
+export function readProblem(status: number, text: string): Problem {
+  const parsed = parseObject(text);
+  const code = parsed?.["code"];
+  if (parsed && typeof code === "string" && code in errorCodes) {
+    return {
+      title: String(parsed["title"] ?? ""),
+      status,
+      // checked against the table in the line above
+      code: code as ErrorCode,
+      detail: String(parsed["detail"] ?? ""),
+      faults: Array.isArray(parsed["faults"]) ? parsed["faults"].filter(isFault) : [],
+      ...(typeof parsed["next"] === "string" ? { next: parsed["next"] } : {}),
+    };
+  }
+  return {
+    title: errorCodes["DROVER-API-028"],
+    status,
+    code: "DROVER-API-028",
+    detail: `The answer has status ${status} and is not one of Drover's: ${text.slice(0, 200)}`,
+    faults: [],
+    next: "Check that the address is that of a Drover coordinator.",
+  };
+}
+
+function isFault(value: unknown): value is ProblemFault {
+  return typeof value === "object" && value !== null && typeof Reflect.get(value, "path") === "string" && typeof Reflect.get(value, "message") === "string";
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    // an object's keys are strings
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

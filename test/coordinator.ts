@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Coordinator, type CoordinatorOptions, startCoordinator } from "../src/coordinator.ts";
+import { type Client, createClient } from "../src/wire/client.ts";
+
+export interface TestCoordinator extends Coordinator {
+  directory: string;
+  client: Client;
+  /** Whatever it called a defect of its own. */
+  defects: unknown[];
+  dispose(): Promise<void>;
+}
+
+/** A real coordinator on a free port, on a fresh directory. */
+export async function startTestCoordinator(options: Partial<CoordinatorOptions> = {}): Promise<TestCoordinator> {
+  const directory = mkdtempSync(join(tmpdir(), "drover-coordinator-"));
+  const defects: unknown[] = [];
+  const coordinator = await startCoordinator({
+    stateDirectory: directory,
+    port: 0,
+    pollHoldMs: 500,
+    onDefect: (error) => defects.push(error),
+    ...options,
+  });
+  return {
+    ...coordinator,
+    directory,
+    defects,
+    client: createClient({ url: coordinator.url, token: coordinator.adminToken }),
+    async dispose() {
+      await coordinator.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What a runner says of itself. */
+export function registration(runner_key: string, project_dir = "/srv/project") {
+  return {
+    protocol: 1 as const,
+    runner_key: runner_key.padEnd(16, "."),
+    hostname: "box",
+    project_dir,
+    executor_profile: "procedural",
+    executor: { type: "procedural", config: {} },
+    tags: [],
+    require_matching_tags: false,
+    agents: [],
+    slots: 10,
+  };
+}

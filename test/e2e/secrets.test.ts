@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { drover, folder } from "./drover.ts";
+
+const encodings: Record<string, (secret: string) => string[]> = {
+  raw: (secret) => [secret],
+  base64: (secret) => [0, 1, 2].map((shift) => Buffer.from("x".repeat(shift) + secret).toString("base64")),
+  hex: (secret) => [Buffer.from(secret).toString("hex"), Buffer.from(secret).toString("hex").toUpperCase()],
+  url: (secret) => [encodeURIComponent(secret)],
+  json: (secret) => [JSON.stringify(secret).slice(1, -1)],
+};
+
+/** What of an encoded secret could only come from that secret: base64 shares its first and last characters with its neighbours. */
+function needles(secret: string): string[] {
+  return Object.values(encodings).flatMap((encode) => encode(secret)).map((text) => text.slice(4, -4));
+}
+
+function everyFile(path: string): string[] {
+  return statSync(path).isDirectory() ? readdirSync(path).flatMap((name) => everyFile(join(path, name))) : [path];
+}
+
+it("200 canaries in five encodings and split over writes: none is in the database, the logs, the spill files or the history", async () => {
+  const cwd = folder();
+  const state = join(cwd, "state");
+  const canaries = Array.from({ length: 200 }, (_, index) => `c4n"ry/${index}+${randomBytes(12).toString("base64url")}&=`);
+  const env = Object.fromEntries(canaries.map((canary, index) => [`SECRET_${index}_TOKEN`, canary]));
+  const lines = canaries.flatMap((canary) => Object.values(encodings).flatMap((encode) => encode(canary)));
+  writeFileSync(join(cwd, "lines.txt"), lines.join("\n"));
+  // writes each line in two pieces, with time for Drover to read between them now and then
+  writeFileSync(
+    join(cwd, "split.mjs"),
+    `import { readFileSync, writeSync } from "node:fs";
+     const lines = readFileSync("lines.txt", "utf8").split("\\n");
+     for (const [at, line] of lines.entries()) {
+       const fd = at % 3 === 0 ? 2 : 1;
+       const cut = 1 + (at * 7) % (line.length - 1);
+       writeSync(fd, line.slice(0, cut));
+       if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+       writeSync(fd, line.slice(cut) + "\\n");
+     }`,
+  );
+  const run = (...args: string[]) => drover(args, { cwd, env: { ...env, DROVER_STATE_DIR: state } });
+
+  const raw = await run("exec", "cat lines.txt", "--spill", "--quiet");
+  expect(raw.code).toBe(0);
+  expect(raw.stdout).toBe(lines.join("\n")); // the caller gets what the command wrote
+  const split = await run("exec", "--spill", "--quiet", "--", process.execPath, "split.mjs");
+  expect(split.code).toBe(0);
+  const truncated = await run("exec", "cat lines.txt lines.txt lines.txt", "--max-output-kb", "16", "--quiet", "--capture", "merged");
+  expect(truncated.code).toBe(0);
+  // in the words of the command itself, as a given variable, and in an error message
+  await run("exec", "--quiet", "--env", `GIVEN_PASSWORD=${canaries[0]}2`, "--", "echo", canaries[1]!, encodeURIComponent(canaries[2]!));
+  await run("exec", "--quiet", "--", canaries[3]!);
+  await run("exec", "--quiet", "--task-id", canaries[4]!, "--", "sh", "-c", "echo $GIVEN; exit 3");
+
+  const ids = (await run("runs", "list", "--json")).stdout.trim().split("\n").map((line) => JSON.parse(line).run_id);
+  expect(ids).toHaveLength(6);
+  const places: [string, Buffer][] = everyFile(state).map((file) => [file, readFileSync(file)]);
+  expect(places.map(([file]) => file).filter((file) => file.endsWith(".stdout"))).toHaveLength(2);
+  places.push(["runs list", Buffer.from((await run("runs", "list", "--json")).stdout)]);
+  places.push(["audit export", Buffer.from((await run("audit", "export")).stdout)]);
+  for (const id of ids) places.push([`runs show ${id}`, Buffer.from((await run("runs", "show", id, "--json")).stdout)]);
+
+  const found = canaries.flatMap((canary, index) =>
+    needles(canary).flatMap((needle) => places.filter(([, bytes]) => bytes.includes(needle)).map(([place]) => `canary ${index} as ${needle} in ${place}`)),
+  );
+  expect(found).toEqual([]);
+  // and the record still says something: it was redacted, not dropped
+  expect(places.some(([, bytes]) => bytes.includes("[redacted:SECRET_199_TOKEN]"))).toBe(true);
+});

@@ -1,0 +1,39 @@
+import { request } from "node:http";
+
+export interface RawAnswer {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  text: string;
+}
+
+export interface RawCall {
+  method?: string;
+  path: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string | Buffer;
+  /** Answers that never end are let go once their head is there. */
+  headOnly?: boolean;
+}
+
+/** A request as it stands on the wire: unlike fetch, with any Host and Origin. */
+export function rawCall(url: string, call: RawCall): Promise<RawAnswer> {
+  const { hostname, port } = new URL(url);
+  // Node leaves it out of a DELETE, and the body would be taken for the next request
+  const length = call.body === undefined ? {} : { "content-length": Buffer.byteLength(call.body) };
+  return new Promise((resolve, reject) => {
+    const sent = request({ hostname, port, method: call.method ?? "GET", path: call.path, headers: { ...length, ...call.headers }, agent: false }, (response) => {
+      const head = { status: response.statusCode ?? 0, headers: response.headers };
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => (text += chunk));
+      response.on("end", () => resolve({ ...head, text }));
+      response.on("error", reject);
+      if (call.headOnly && /event-stream/.test(String(response.headers["content-type"]))) {
+        resolve({ ...head, text });
+        sent.destroy();
+      }
+    });
+    sent.on("error", reject);
+    sent.end(call.body);
+  });
+}

@@ -1,0 +1,18 @@
+import { defineConfig } from "vitest/config";
+
+const common = {
+  pool: "forks" as const,
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+};
+
+export default defineConfig({
+  define: { DROVER_VERSION: JSON.stringify("0.0.0-source") },
+  test: {
+    maxWorkers: 2,
+    projects: [
+      { extends: true, test: { ...common, name: "source", include: ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/contract/**/*.test.ts"] } },
+      { extends: true, test: { ...common, name: "whole", include: ["test/e2e/**/*.test.ts"], globalSetup: ["test/setup-build.ts"] } },
+    ],
+  },
+});
