@@ -7,6 +7,9 @@ import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts
 import { loadProfile } from "./define/profiles.ts";
 import { builtInExecutors, startRunner, type RunnerOptions } from "./runner.ts";
 
+/** Long enough for a busy machine: only a hang takes it. */
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
@@ -51,7 +54,7 @@ test("one registration for each profile, each with its own key, and runs go to t
   expect(registered.map(({ executor_profile, slots }) => [executor_profile, slots])).toEqual([["one", 4], ["two", 7]]);
   expect(registered[0]!.runner_key).not.toBe(registered[1]!.runner_key);
   const id = coordinator.submit({ command: "./hello", output_schema: { type: "object", required: ["hello"] } }, { parameters: { name: "you" } });
-  await expect.poll(() => coordinator.runs.get(id)!.outcome, { timeout: 20_000 }).toMatchObject({ status: "completed", data: { hello: "--nameyou" } });
+  await poll(() => coordinator.runs.get(id)!.outcome).toMatchObject({ status: "completed", data: { hello: "--nameyou" } });
   expect(coordinator.events(id)).toContainEqual(expect.objectContaining({ stream: "stderr", text: "passed \n" }));
   await runner.stop();
   await runner.stop();
@@ -75,11 +78,11 @@ test("changed agents are registered anew while runs go on", async () => {
   const { coordinator, start } = await setUp({ one: { type: "procedural" } });
   const runner = await start();
   const id = coordinator.submit({ command: "sleep 0.4" });
-  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  await poll(() => coordinator.runs.get(id)!.status).toBe("running");
   const { agent } = coordinator.runs.get(id)!.invocation;
   await runner.replaceAgents("one", [{ ...agent, name: "fresh" }]);
   expect([...coordinator.runners.values()][0]!.registration.agents.map(({ name }) => name)).toEqual(["fresh"]);
-  await expect.poll(() => coordinator.runs.get(id)!.outcome, { timeout: 20_000 }).toMatchObject({ status: "completed" });
+  await poll(() => coordinator.runs.get(id)!.outcome).toMatchObject({ status: "completed" });
   expect(coordinator.runs.get(id)!.attempt).toBe(1);
 });
 
@@ -87,7 +90,7 @@ test("a runner waits for a coordinator that is not there yet", async () => {
   const { coordinator, start } = await setUp({ one: { type: "procedural" } });
   coordinator.faults.away = "down";
   const starting = start();
-  await expect.poll(() => coordinator.calls.register).toBeGreaterThan(1);
+  await poll(() => coordinator.calls.register).toBeGreaterThan(1);
   coordinator.faults.away = null;
   expect((await starting).registrations).toHaveLength(1);
 });

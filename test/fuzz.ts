@@ -31,7 +31,8 @@ export function fromSchema(schema: unknown, named: Readonly<Record<string, unkno
     case "object":
       return objectFrom(s, named, random, depth);
     case "array":
-      return Array.from({ length: depth > 4 ? 0 : random.int(3) }, () => fromSchema(s["items"] ?? random.pick((s["prefixItems"] as unknown[]) ?? [{}]), named, random, depth + 1));
+      if (Array.isArray(s["prefixItems"])) return s["prefixItems"].map((one) => fromSchema(one, named, random, depth + 1));
+      return Array.from({ length: depth > 4 ? 0 : random.int(3) }, () => fromSchema(s["items"], named, random, depth + 1));
     case "string":
       return s["format"] === "date-time" ? "2026-01-01T00:00:00.000Z" : random.pick(["echo", "a", "x".repeat(20), "Grüße", "2026-01-01T00:00:00Z"]);
     case "integer":

@@ -135,10 +135,9 @@ function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void):
 
 /** What an earlier Drover left half-done is looked for while the command runs, where it costs nothing. */
 async function sweep(store: SqliteStore): Promise<void> {
-  const interrupted = await interruptedExecutions(store);
-  if (interrupted.length === 0) return;
-  const { endInterrupted } = await import("./sweep.ts");
-  await endInterrupted(store, interrupted);
+  if ((await interruptedExecutions(store)).length === 0) return;
+  const { sweepInterrupted } = await import("./sweep.ts");
+  await sweepInterrupted(store);
 }
 
 async function resultJson(record: ExecRecord) {

@@ -1,3 +1,5 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { createHttpPort } from "../wire/http-port.ts";
 import { createClient } from "../wire/client.ts";
 import { findLocal } from "../local.ts";
@@ -23,6 +25,7 @@ export const runnerCommand: CommandSpec = {
     slots: { value: "N", about: "runs at once, in place of the profile's number" },
     "project-dir": { value: "DIR", about: "where runs work that name no directory (default here)" },
     examples: { about: "offer the examples that come with Drover too" },
+    "while-stdin": { about: "end when stdin does: with whoever started it" },
   },
   run: runRunner,
 };
@@ -38,7 +41,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   const folders = profileFolders(cwd, options["examples"] === true);
   const profiles = await openProfiles({ wanted: wanted.length > 0 ? wanted : null, folders, env, onNotice });
   if (profiles.profiles.length === 0) throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
-  const { url, token } = await findCoordinator(input);
+  const { url, token } = await findCoordinator(input, places.stateDirectory);
   const port = createHttpPort({ url, token });
   const name = text(options, "name");
   const runner = await startRunner({
@@ -59,16 +62,17 @@ async function runRunner(input: CommandInput): Promise<number> {
       write(2, `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`);
     }
   }
+  if (options["while-stdin"]) process.stdin.resume().once("end", () => void runner.stop());
   await untilToldToEnd({ gently: () => runner.drain(), atOnce: () => runner.stop(), ended: runner.done });
   await profiles.stop();
   port.close();
   return 0;
 }
 
-/** DROVER_API_KEY is a token, or an enrolment token that is exchanged here, once. */
-async function findCoordinator(input: CommandInput): Promise<{ url: string; token: string }> {
+/** With DROVER_ENROLMENT the runner gets a token of its own, once, and keeps it. */
+async function findCoordinator(input: CommandInput, stateDirectory: string): Promise<{ url: string; token: string }> {
   const { client, token } = await connect(input);
-  if (!client || !token) {
+  if (!client) {
     throw new RequestError({
       code: "DROVER-API-023",
       field: "DROVER_API_URL",
@@ -76,13 +80,25 @@ async function findCoordinator(input: CommandInput): Promise<{ url: string; toke
       next: "Start one here with `drover coordinator`, or name one with DROVER_API_URL and DROVER_API_KEY.",
     });
   }
-  if (!token.startsWith("drv_enrol_")) return { url: client.url, token };
-  const enrolled = await createClient({ url: client.url, token }).runners.enroll();
-  return { url: client.url, token: enrolled.token };
+  const file = join(stateDirectory, "runner-token");
+  const enrolment = input.env["DROVER_ENROLMENT"];
+  if (enrolment && !existsSync(file)) {
+    const own = await createClient({ url: client.url, token: enrolment }).runners.enroll();
+    mkdirSync(stateDirectory, { recursive: true, mode: 0o700 });
+    writeFileSync(file, `${own.token}\n`, { mode: 0o600, flag: "wx" });
+  }
+  const own = enrolment ? readFileSync(file, "utf8").trim() : token;
+  if (own) return { url: client.url, token: own };
+  throw new RequestError({
+    code: "DROVER-USE-001",
+    field: "DROVER_API_KEY",
+    message: `A token is needed for ${client.url}.`,
+    next: "Set DROVER_API_KEY, or DROVER_ENROLMENT to what `drover tokens create NAME --enrol` printed.",
+  });
 }
 
 /** What a runner logs in with is not for what it runs. */
-function withoutOurKey({ DROVER_API_KEY: _key, ...env }: CommandInput["env"]): CommandInput["env"] {
+function withoutOurKey({ DROVER_API_KEY: _key, DROVER_ENROLMENT: _enrolment, ...env }: CommandInput["env"]): CommandInput["env"] {
   return env;
 }
 

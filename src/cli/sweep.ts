@@ -9,11 +9,16 @@ import type { SqliteStore } from "../record/open.ts";
  * their end as interrupted, so that no run says "running" for ever.
  */
 export async function sweepInterrupted(store: SqliteStore): Promise<void> {
-  const interrupted = await interruptedExecutions(store);
+  const interrupted = await interruptedExecs(store);
   if (interrupted.length > 0) await endInterrupted(store, interrupted);
 }
 
-export async function endInterrupted(store: SqliteStore, interrupted: readonly Execution[]): Promise<void> {
+/** Those of `exec`, whose one execution has the run's own id. The others have a coordinator that looks after them. */
+async function interruptedExecs(store: SqliteStore): Promise<Execution[]> {
+  return (await interruptedExecutions(store)).filter(({ run_id, start }) => run_id === start.execution_id);
+}
+
+async function endInterrupted(store: SqliteStore, interrupted: readonly Execution[]): Promise<void> {
   await killOrphans(interrupted.map(({ start }) => start.execution_id));
   for (const execution of interrupted) await finishInterrupted(store, execution);
 }

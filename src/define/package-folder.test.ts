@@ -135,12 +135,14 @@ test("disk-usage counts files once and follows no links", async () => {
 
 /** Gives the newest commit something that looks like a signature, for which git would ask gpg.program. */
 function signHead(): void {
-  const git = (args: string[], input?: string) =>
-    spawnSync("git", ["-C", work, ...args], { encoding: "utf8", ...(input !== undefined && { input }) }).stdout;
-  const commit = git(["cat-file", "commit", "HEAD"]);
+  const commit = runGit(["cat-file", "commit", "HEAD"]);
   const signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n";
-  const signed = git(["hash-object", "-t", "commit", "-w", "--stdin"], commit.replace("\n\n", `\n${signature}\n`));
-  git(["update-ref", "HEAD", signed.trim()]);
+  const signed = runGit(["hash-object", "-t", "commit", "-w", "--stdin"], commit.replace("\n\n", `\n${signature}\n`));
+  runGit(["update-ref", "HEAD", signed.trim()]);
+}
+
+function runGit(args: string[], input = ""): string {
+  return spawnSync("git", ["-C", work, ...args], { encoding: "utf8", input }).stdout;
 }
 
 test("git-summary counts commits, authors and lines, and runs nothing of the repository", async () => {

@@ -35,6 +35,8 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
 /** Wakes who waits; a wake-up that nobody waits for is kept for the next who does. */
 export interface Bell {
   ring(): void;
+  /** Whoever rang up to now is being served. */
+  reset(): void;
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -46,15 +48,18 @@ export function createBell(): Bell {
       rung = true;
       wake?.();
     },
+    reset() {
+      rung = false;
+    },
     async wait(ms, signal) {
       if (!rung && !signal.aborted) {
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, ms);
           const end = (): void => {
             clearTimeout(timer);
             signal.removeEventListener("abort", end);
             resolve();
           };
+          const timer = setTimeout(end, ms);
           wake = end;
           signal.addEventListener("abort", end, { once: true });
         });

@@ -8,6 +8,9 @@ import { type FixtureOptions, runnerFixture } from "../../test/fixtures/execute/
 import type { Outcome } from "../model/executor.ts";
 import { findOrphans } from "../process/orphans.ts";
 
+/** Long enough for a busy machine: only a hang takes it. */
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
@@ -27,7 +30,7 @@ async function setUp(coordinator: MemoryCoordinator, options: Partial<FixtureOpt
 const sh = (script: string) => ({ command: `sh -c "${script}"` });
 
 async function outcomeOf(coordinator: MemoryCoordinator, run_id: string): Promise<Outcome> {
-  await expect.poll(() => coordinator.runs.get(run_id)!.outcome, { timeout: 30_000, interval: 10 }).not.toBeNull();
+  await poll(() => coordinator.runs.get(run_id)!.outcome).not.toBeNull();
   return coordinator.runs.get(run_id)!.outcome!;
 }
 
@@ -52,7 +55,7 @@ test("a run goes from claim to outcome, and leaves nothing behind", async () => 
   expect(textOf(coordinator, id)).toContain(join(folder, "tmp"));
   expect(textOf(coordinator, id)).toContain(id);
   expectDense(coordinator, id);
-  await expect.poll(logs).toEqual([]);
+  await poll(logs).toEqual([]);
   expect(await readdir(join(folder, "tmp"))).toEqual([]);
 });
 
@@ -81,7 +84,7 @@ test("secrets are out of events, results and the log on disk before they are wri
   await open();
   const id = coordinator.submit(sh("printf canary-6f1d; sleep 0.2; printf 20b7e4; cat"), { parameters: { key: "canary-6f1d20b7e4" } });
   const log = () => readFileSync(join(folder, "logs", `${id}.1.jsonl`), "utf8");
-  await expect.poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
+  await poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
   expect(log()).not.toContain("canary-6f1d20b7e4");
   await outcomeOf(coordinator, id);
   const all = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
@@ -105,13 +108,11 @@ test("no more runs at once than slots, and a freed slot is filled", async () => 
   const runner = await open();
   const ids = Array.from({ length: 8 }, () => coordinator.submit({ command: "sleep 0.1" }));
   let most = 0;
-  await expect
-    .poll(
+  await poll(
       () => {
         most = Math.max(most, runner.running);
         return ids.every((id) => coordinator.runs.get(id)!.outcome !== null);
       },
-      { timeout: 20_000, interval: 5 },
     )
     .toBe(true);
   expect(most).toBe(2);
@@ -133,7 +134,7 @@ test("an outage loses no event and no run, and leaves no gap", async () => {
   const { open } = await setUp(coordinator, { logs: { memoryBytes: 2000 } });
   await open();
   const ids = Array.from({ length: 3 }, () => coordinator.submit(sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.1; done")));
-  await expect.poll(() => ids.every((id) => coordinator.events(id).some(({ type }) => type === "output"))).toBe(true);
+  await poll(() => ids.every((id) => coordinator.events(id).some(({ type }) => type === "output"))).toBe(true);
   coordinator.faults.away = "down";
   await new Promise((resolve) => setTimeout(resolve, 1500));
   coordinator.faults.away = null;
@@ -159,14 +160,14 @@ test("lost answers and doubled requests change nothing", async () => {
     expect(coordinator.runs.get(id)!.attempt).toBe(1);
     expectDense(coordinator, id);
   }
-  await expect.poll(logs).toEqual([]);
+  await poll(logs).toEqual([]);
 });
 
 test("a coordinator that forgot the runner is told again who it is", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const id = coordinator.submit({ command: "sleep 0.5" });
-  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  await poll(() => coordinator.runs.get(id)!.status).toBe("running");
   coordinator.forgetRunners();
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
   expect(coordinator.calls.register).toBeGreaterThan(1);
@@ -177,11 +178,11 @@ test("a fenced run is ended, not reported any more, and its log is gone", async 
   const { open, logs } = await setUp(coordinator);
   const runner = await open();
   const id = coordinator.submit({ command: "sleep 1000" });
-  await expect.poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  await poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
   const before = coordinator.events(id).length;
   coordinator.fence(id);
-  await expect.poll(() => runner.running, { timeout: 10_000 }).toBe(0);
-  await expect.poll(logs).toEqual([]);
+  await poll(() => runner.running).toBe(0);
+  await poll(logs).toEqual([]);
   expect(coordinator.events(id)).toHaveLength(before);
 });
 
@@ -190,9 +191,9 @@ test("a runner that gets no answer for longer than its lease ends its runs itsel
   const { open, notices } = await setUp(coordinator);
   const runner = await open();
   const id = coordinator.submit({ command: "sleep 1000" });
-  await expect.poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  await poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
   coordinator.faults.away = "silent";
-  await expect.poll(() => runner.running, { timeout: 10_000 }).toBe(0);
+  await poll(() => runner.running).toBe(0);
   expect(notices.join("\n")).toContain("the lease is over");
   coordinator.faults.away = null;
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
@@ -202,7 +203,7 @@ test("what drains may end by itself and nothing new is taken", async () => {
   const coordinator = createMemoryCoordinator();
   const runner = await (await setUp(coordinator)).open();
   const id = coordinator.submit({ command: "sleep 0.5" });
-  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  await poll(() => coordinator.runs.get(id)!.status).toBe("running");
   const drained = runner.drain();
   const later = coordinator.submit({ command: "true" });
   await drained;
@@ -216,7 +217,7 @@ test("what does not end while it drains is stopped and goes back at no cost", as
   const { open } = await setUp(coordinator, { times: { drainMs: 200 } });
   const runner = await open();
   const id = coordinator.submit({ command: "sleep 1000" });
-  await expect.poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  await poll(() => coordinator.runs.get(id)!.status).toBe("running");
   await runner.drain();
   expect(coordinator.runs.get(id)!).toMatchObject({ status: "pending", failures: 0, outcome: null });
 });
@@ -226,13 +227,13 @@ test("a stop while the coordinator is away keeps the outcome for the next start"
   const { open, logs } = await setUp(coordinator, { times: { goodbyeMs: 200 } });
   const runner = await open();
   const id = coordinator.submit(sh("echo half; sleep 1000"));
-  await expect.poll(() => textOf(coordinator, id)).toBe("half\n");
+  await poll(() => textOf(coordinator, id)).toBe("half\n");
   coordinator.faults.away = "down";
   await runner.stop();
   expect(await logs()).toEqual([`${id}.1.jsonl`]);
   coordinator.faults.away = null;
   await open();
-  await expect.poll(() => coordinator.runs.get(id)!.attempt, { timeout: 10_000 }).toBe(2);
+  await poll(() => coordinator.runs.get(id)!.attempt).toBe(2);
   expect(coordinator.runs.get(id)!.failures).toBe(0);
 });
 
@@ -245,7 +246,7 @@ test("a log without an outcome ends as lost, its events shipped and its orphans 
   mkdirSync(join(folder, "logs"));
   const orphan = spawn("sleep", ["1000"], { env: { ...process.env, DROVER_EXECUTION_ID: `dead-${id}` }, stdio: "ignore" });
   closing.push(async () => void orphan.kill("SIGKILL"));
-  await expect.poll(() => findOrphans([`dead-${id}`]).length).toBe(1);
+  await poll(() => findOrphans([`dead-${id}`]).length).toBe(1);
   const at = new Date().toISOString();
   const execution = { execution_id: `dead-${id}`, command: "true", argv: ["true"], working_directory: "/", started_at: at, timeout_ms: null, owner: { pid: 1, start: "", host: "" }, correlation: {} };
   const lines = [{ run_id: id, attempt: 1, runner: "test" }, { attempt: 1, n: 1, at, event: { type: "status", status: "running" } }, { attempt: 1, n: 2, at, event: { type: "execution_started", execution } }];
@@ -255,7 +256,7 @@ test("a log without an outcome ends as lost, its events shipped and its orphans 
   expect(coordinator.events(id).map(({ type }) => type)).toEqual(["status", "execution_started", "execution_ended"]);
   expect(coordinator.events(id).at(-1)).toMatchObject({ execution: { interrupted: true } });
   expect(findOrphans([`dead-${id}`])).toEqual([]);
-  await expect.poll(logs).toEqual([]);
+  await poll(logs).toEqual([]);
 });
 
 test("a log that cannot be written ends the run as internal, and never as a success", async () => {
@@ -339,7 +340,7 @@ test("nobody attends: a question is denied at once; somebody does: the answer co
   await open();
   expect(await outcomeOf(coordinator, coordinator.submit({}))).toMatchObject({ text: "deny" });
   const id = coordinator.submit({}, { attended: true });
-  await expect.poll(() => coordinator.events(id).some((event) => event.type === "status" && event.status === "waiting")).toBe(true);
+  await poll(() => coordinator.events(id).some((event) => event.type === "status" && event.status === "waiting")).toBe(true);
   coordinator.order(id, { answer: { request_id: "q1", answer: { decision: "allow" } } });
   coordinator.order(id, { input: { text: "go on" } });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ text: "go on" });

@@ -3,9 +3,8 @@ import type { Correlation } from "../model/execution.ts";
 import type { Invocation } from "../model/executor.ts";
 import type { Claim } from "../model/runner-port.ts";
 
-/** A claim with what a coordinator may add to it: how long this one run may take, and who asked for it. */
+/** A claim with what a coordinator may add to it: the caller's own ids. */
 export interface ReceivedClaim extends Claim {
-  timeout_seconds?: number | null;
   correlation?: Partial<Correlation>;
 }
 
@@ -18,11 +17,10 @@ export interface TimeLimits {
   defaultTimeoutSeconds?: number | undefined;
 }
 
-/** The nearest word wins: run, agent, profile, environment, default. */
-export function timeoutMsOf(claim: ReceivedClaim, limits: TimeLimits): number {
-  const { agent } = claim.invocation;
+/** The nearest word wins: run (which comes in the agent's place), agent, profile, environment, default. */
+export function timeoutMsOf(agent: Agent, limits: TimeLimits): number {
   const fallback = agent.type === "autonomous" ? 3600 : (limits.defaultTimeoutSeconds ?? 300);
-  return 1000 * (claim.timeout_seconds ?? agent.timeout_seconds ?? limits.timeout_seconds ?? limits.jobTimeoutSeconds ?? fallback);
+  return 1000 * (agent.timeout_seconds ?? limits.timeout_seconds ?? limits.jobTimeoutSeconds ?? fallback);
 }
 
 /** null: it may be silent as long as it likes, as commands may. */

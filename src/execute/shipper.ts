@@ -75,6 +75,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
 
   async function reportOnce(): Promise<boolean> {
     const { runner_id, epoch } = await identity.current();
+    bell.reset();
     const sending = [...shipments.values()];
     const request = buildReport({ runner_id, epoch, as_of_claim: options.asOfClaim(), sending, partials, maxBytes: options.maxReportBytes });
     partials = [];

@@ -63,7 +63,7 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
   const abort = (reason: StopReason): void => controller.abort(reason);
   const input = createInputQueue();
   const name = `${claim.run_id}.${claim.attempt}`;
-  const timeoutMs = timeoutMsOf(claim, options.limits);
+  const timeoutMs = timeoutMsOf(claim.invocation.agent, options.limits);
   let time: StopClock | null = null;
   let silence: StopClock | null = null;
   let open = true;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bundle } from "../../test/fixtures/process/bundle.ts";
 import { keepAll, textOf } from "../../test/fixtures/process/capture.ts";
+import { newMark, survivors } from "../../test/fixtures/process/survivors.ts";
 import type { CaptureOptions, Command, CommandResult, Redactor } from "../model/process.ts";
 import { execute, type ExecuteOptions } from "./execute.ts";
 
@@ -120,8 +121,17 @@ test("an onOutput that never returns does not outlast a timeout", async () => {
 });
 
 test("an onOutput that throws ends the command and rejects, as it is a defect of the caller", async () => {
-  await expect(run("yes", { onOutput: () => Promise.reject(new Error("broken pipe")) })).rejects.toThrow("broken pipe");
-  await expect(run("yes", { onOutput: () => { throw new Error("broken at once"); } })).rejects.toThrow("broken at once"); // prettier-ignore
+  const later = (): Promise<void> => Promise.reject(new Error("broken"));
+  const atOnce = (): void => {
+    throw new Error("broken");
+  };
+  for (const onOutput of [later, atOnce]) {
+    const mark = newMark();
+    await expect(
+      execute({ executable: "yes", arguments: [mark] }, { capture: { ...keepAll, onOutput } }),
+    ).rejects.toThrow("broken");
+    expect(survivors(mark)).toEqual([]);
+  }
 });
 
 test("spill files hold the whole streams, for their owner alone", async () => {

@@ -122,9 +122,8 @@ test("an error of the caller's stdin pipe is not thrown at anyone", async () => 
 });
 
 describe.runIf(hostHas("sandbox"))("the sandbox", () => {
-  const outside = mkdtempSync(join(tmpdir(), "drover-outside-"));
-
   test("the working directory, the temporary one and named ones can be written, nothing else", async () => {
+    const outside = mkdtempSync(join(tmpdir(), "drover-outside-"));
     mkdirSync(join(directory, "tmp"));
     expect(await inside("touch here && touch $TMPDIR/there")).toMatchObject({ exitCode: 0, isolation: "sandbox" });
     expect((await inside(`touch ${outside}/x`)).exitCode).not.toBe(0);

@@ -48,12 +48,14 @@ function readSign(text: View, at: number, isFlag: boolean): number {
   if (behindQuote < 0) return behindQuote;
   const behindBlanks = readRun(text, behindQuote, blanks, 0, 8);
   if (behindBlanks < 0) return behindBlanks;
-  const sign = readRun(text, behindBlanks, signs, 1, 2);
+  const sign = readRun(text, behindBlanks, signs, 1, 1);
   if (sign === failed) return isFlag && behindBlanks > at ? behindBlanks : failed;
-  return sign === more ? more : readRun(text, sign, blanks, 0, 8);
+  const behindSign = sign === more ? more : readRun(text, sign, secondSigns, 0, 1);
+  return behindSign === more ? more : readRun(text, behindSign, blanks, 0, 8);
 }
 
-const signs = byteClass(":=>");
+const signs = byteClass(":=");
+const secondSigns = byteClass("=>");
 
 /** Quotes may be escaped, once or twice. Without one, `at` again. */
 function readQuote(text: View, at: number): number {

@@ -73,6 +73,11 @@ describe("exact values", () => {
     expect(own.text("first-value second-value")).toBe("[redacted:NPM_TOKEN] second-value");
   });
 
+  test("do not hide a token that follows them directly", () => {
+    const own = createRedactor({ variables: { API_TOKEN: "k8Jd0sLqP2vX" } });
+    expect(own.text(`k8Jd0sLqP2vXghp_${"a1".repeat(20)}`)).toBe("[redacted:API_TOKEN][redacted:github-token]");
+  });
+
   test("do not come back in the name of what follows them", () => {
     expect(redactor.text(`${secret}password=hunter22`)).toBe("[redacted:DB_PASSWORD]password=[redacted:password]");
     const own = createRedactor({ variables: { API_TOKEN: "abc_def_ghi" } });

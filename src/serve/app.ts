@@ -5,6 +5,7 @@ import { authorize, loadObject } from "./authorize.ts";
 import { check } from "./check.ts";
 import type { ServeDeps } from "./deps.ts";
 import { createGuard } from "./guard.ts";
+import { type OpenApiDocument, openApiDocument } from "./openapi.ts";
 import { readJsonBody } from "./read-body.ts";
 import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
 import type { AnyCall, Route } from "./route.ts";
@@ -17,6 +18,8 @@ const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", hash: "" 
 export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const guard = createGuard(deps.publicUrls);
+  let made: OpenApiDocument | null = null;
+  const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps.version));
   app.use("*", async (c, next) => {
     const refused = guard(c.req.method, c.env.incoming.headers);
     if (refused) return problemResponse(refused.problem, { ...alwaysHeaders, connection: "close" });
@@ -24,7 +27,7 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   });
   for (const row of table) {
     app.on(row.method, row.path.replaceAll(/\{(\w+)\}/g, ":$1"), async (c) => {
-      const answer = await respond(row, c.req.param(), c.req.url, c.env, deps);
+      const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, ...c.env }, deps);
       deps.metrics.count("drover_http_requests_total", { method: row.method, path: row.path, status: String(answer.status) });
       return answer;
     });
@@ -42,7 +45,9 @@ const alwaysHeaders = {
   "x-frame-options": "DENY",
 };
 
-async function respond(row: Route, params: Record<string, string>, url: string, { incoming, outgoing }: HttpBindings, deps: ServeDeps): Promise<Response> {
+type Asked = Pick<HttpBindings, "incoming" | "outgoing"> & Pick<AnyCall, "params" | "document"> & { url: string };
+
+async function respond(row: Route, { params, url, document, incoming, outgoing }: Asked, deps: ServeDeps): Promise<Response> {
   try {
     const principal = "open" in row.rule ? nobody : await authenticate(incoming.headers.authorization, deps);
     authorize(row.rule, principal);
@@ -51,7 +56,7 @@ async function respond(row: Route, params: Record<string, string>, url: string, 
     const object = await loadObject(row.rule, principal, params, deps);
     const body = await readBody(row, incoming);
     // HTTP/2 is not served: outgoing is a ServerResponse
-    const call = { deps, principal, params, headers: incoming.headers, query, body, object, incoming, outgoing } as AnyCall;
+    const call = { deps, principal, params, headers: incoming.headers, query, body, object, incoming, outgoing, document } as AnyCall;
     const answer = await row.handle(call);
     for (const [name, value] of Object.entries(alwaysHeaders)) if (!answer.headers.has(name)) answer.headers.set(name, value);
     return answer;

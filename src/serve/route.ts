@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { z } from "zod";
 import type { ServeDeps } from "./deps.ts";
+import type { OpenApiDocument } from "./openapi.ts";
 import type { ObjectKind, Objects, Principal, Rule } from "./rule.ts";
 
 export type Method = "get" | "post" | "put" | "delete";
@@ -39,6 +40,8 @@ export interface Call<Query = undefined, Body = undefined, Object extends Object
   object: Object extends ObjectKind ? Objects[Object] : undefined;
   incoming: IncomingMessage;
   outgoing: ServerResponse;
+  /** The whole table as an OpenAPI document. */
+  document(): OpenApiDocument;
 }
 
 export type AnyCall = Call<unknown, unknown, ObjectKind | undefined>;

@@ -17,5 +17,5 @@ export const routes: readonly Route[] = [
   ...sessionRoutes,
   ...executionRoutes,
   ...tokenRoutes,
-  ...systemRoutes(() => routes),
+  ...systemRoutes,
 ];

@@ -2,6 +2,7 @@ import { BugError } from "../../model/errors.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { hostFault } from "../sqlite/faults.ts";
 import { patiently } from "../sqlite/patience.ts";
+import { rollBack } from "../write-lock.ts";
 import { first } from "./0001_first.ts";
 import { dispatch } from "./0002_dispatch.ts";
 import { schemaVersion } from "./version.ts";
@@ -21,7 +22,7 @@ export async function migrate(connection: Connection, waitMs: number): Promise<v
     connection.exec(`pragma user_version = ${schemaVersion}`);
     connection.exec("commit");
   } catch (fault) {
-    connection.exec("rollback");
+    rollBack(connection);
     throw hostFault(fault, connection.file);
   }
 }

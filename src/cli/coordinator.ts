@@ -1,0 +1,25 @@
+import { findLocal } from "../local.ts";
+import { write } from "./io.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
+import { readListen, serveHere, serveOptions } from "./serve-here.ts";
+import { untilToldToEnd } from "./until-told.ts";
+
+export const coordinatorCommand: CommandSpec = {
+  name: "coordinator",
+  summary: "keeps the journal and hands out runs, over HTTP",
+  takes: "",
+  examples: [
+    ["drover coordinator", "on 127.0.0.1:8765; its admin token is in the state directory"],
+    ["drover coordinator --host 0.0.0.0 --public-url https://drover.example", "for other machines, behind TLS"],
+  ],
+  options: serveOptions,
+  run: serve,
+};
+
+async function serve(input: CommandInput): Promise<number> {
+  const local = await findLocal(input.env, input.cwd);
+  const coordinator = await serveHere(input, local, readListen(input));
+  if (!input.options["quiet"]) write(2, `Serving ${coordinator.url} for ${local.places.stateDirectory}\n`);
+  await untilToldToEnd({ gently: coordinator.stop, atOnce: coordinator.stop, ended: new Promise(() => undefined) });
+  return 0;
+}

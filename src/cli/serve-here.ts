@@ -1,0 +1,58 @@
+import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type Coordinator, startCoordinator } from "../coordinator.ts";
+import { findPackageFolder } from "../define/package-folder.ts";
+import type { Local } from "../local.ts";
+import { describeFault } from "../model/definition-fault.ts";
+import { beaconFile } from "./connect.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type OptionSpec, text, usage } from "./options.ts";
+
+export const serveOptions: Record<string, OptionSpec> = {
+  port: { value: "N", about: "where to listen (default 8765; 0 for any free port)" },
+  host: { value: "H", about: "which address (default 127.0.0.1; others need auth)" },
+  "public-url": { value: "URL", repeat: true, about: "an address it is reached by, beside loopback" },
+  agents: { value: "DIR", about: "a folder of agent files (default ./agents where there is one)" },
+};
+
+/** A coordinator over this place's state directory, with a beacon that tells the command line where it is. */
+export async function serveHere(input: CommandInput, local: Local, listen: { host: string; port: number }): Promise<Coordinator> {
+  const { stateDirectory } = local.places;
+  const { audit } = local.config.execution;
+  const publicUrls = input.options["public-url"];
+  const coordinator = await startCoordinator({
+    stateDirectory,
+    ...listen,
+    agentsDirectory: agentsFolder(input, local),
+    authEnabled: input.env["AUTH_ENABLED"] !== "false",
+    ...(Array.isArray(publicUrls) ? { publicUrls } : {}),
+    runRetentionDays: audit.retention_days,
+    auditRetentionDays: audit.retention_days,
+    onDefect: (error, where) => write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}\n`),
+    onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
+  });
+  const beacon = beaconFile(stateDirectory);
+  writeFileSync(`${beacon}.${process.pid}`, JSON.stringify({ url: coordinator.url, pid: process.pid }), { mode: 0o600 });
+  renameSync(`${beacon}.${process.pid}`, beacon);
+  return {
+    ...coordinator,
+    async stop() {
+      rmSync(beacon, { force: true });
+      await coordinator.stop();
+    },
+  };
+}
+
+export function readListen({ options }: CommandInput): { host: string; port: number } {
+  const given = text(options, "port") ?? "8765";
+  const port = Number(given);
+  if (!/^\d+$/.test(given) || port > 65_535) throw usage(`--port ${given} is not a port number.`, "up", "--port");
+  return { host: text(options, "host") ?? "127.0.0.1", port };
+}
+
+function agentsFolder(input: CommandInput, { places }: Local): string | null {
+  const given = text(input.options, "agents");
+  if (given) return given;
+  const beside = join(places.configFile ? dirname(places.configFile) : input.cwd, "agents");
+  return existsSync(beside) && beside !== join(findPackageFolder("examples") ?? "", "agents") ? beside : null;
+}

@@ -1,0 +1,104 @@
+import { join } from "node:path";
+import { findLocal } from "../local.ts";
+import { start } from "../process/start.ts";
+import { createClient } from "../wire/client.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
+import { readListen, serveHere, serveOptions } from "./serve-here.ts";
+import { untilToldToEnd } from "./until-told.ts";
+
+export const upCommand: CommandSpec = {
+  name: "up",
+  summary: "coordinator and runner by one command",
+  takes: "",
+  examples: [
+    ["drover up", "every profile found here, on 127.0.0.1:8765"],
+    ["drover up -x ./profiles/build.json --port 0", "one profile, any free port"],
+  ],
+  options: {
+    ...serveOptions,
+    profile: { value: "P", short: "x", repeat: true, about: "only these profiles" },
+    slots: { value: "N", about: "runs at once, in place of the profiles' numbers" },
+    examples: { about: "offer the examples that come with Drover too" },
+  },
+  run: up,
+};
+
+/** The runner is a process of its own: what it spawns must not make the coordinator wait, nor its memory make spawning slow. */
+async function up(input: CommandInput): Promise<number> {
+  const local = await findLocal(input.env, input.cwd);
+  const coordinator = await serveHere(input, local, readListen(input));
+  const ending = new AbortController();
+  const runner = start(
+    {
+      executable: process.execPath,
+      arguments: [join(__dirname, "..", "bin", "drover.js"), "runner", ...runnerWords(input)],
+      workingDirectory: input.cwd,
+      environment: { DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.adminToken, DROVER_STATE_DIR: local.places.stateDirectory },
+    },
+    // not in a namespace: a stop is the runner's to pass on, and what it runs has namespaces of its own
+    { isolation: "none", stdin: "pipe", parentEnvironment: input.env, environment: { mode: "inherit", allow: ["*"] }, graceMs: 35_000 },
+    ending.signal,
+  );
+  for (const stream of [runner.stdout, runner.stderr]) stream?.on("data", (chunk: Buffer) => write(2, chunk));
+  if (!input.options["quiet"]) {
+    await untilRunnersAre(coordinator.url, coordinator.adminToken, runner.result);
+    write(2, welcome(coordinator.url, local.places.stateDirectory));
+  }
+  let told = false;
+  await untilToldToEnd({
+    async gently() {
+      told = true;
+      await runner.kill("shutdown");
+      await coordinator.stop();
+    },
+    async atOnce() {
+      ending.abort("shutdown");
+      await coordinator.stop();
+    },
+    ended: runner.result.then(() => undefined),
+  });
+  if (told) return 0;
+  const { error } = await runner.result;
+  await coordinator.stop();
+  write(2, `drover: the runner ended: ${error?.message ?? "without a word"}\n`);
+  return 125;
+}
+
+function runnerWords({ options }: CommandInput): string[] {
+  const slots = options["slots"];
+  return [
+    "--while-stdin",
+    ...list(options, "profile").flatMap((profile) => ["-x", profile]),
+    ...(typeof slots === "string" ? ["--slots", slots] : []),
+    ...(options["examples"] ? ["--examples"] : []),
+    ...(options["quiet"] ? ["--quiet"] : []),
+  ];
+}
+
+async function untilRunnersAre(url: string, token: string, ended: Promise<unknown>): Promise<void> {
+  let gone = false;
+  void ended.then(() => (gone = true));
+  const client = createClient({ url, token });
+  for (let tries = 0; tries < 200 && !gone; tries++) {
+    if ((await client.runners.list()).items.some(({ status }) => status === "online")) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw usage("The runner did not come up; what it said stands above.", "up");
+}
+
+function welcome(url: string, stateDirectory: string): string {
+  return `
+Drover is up at ${url}
+  API reference   ${url}/docs
+  admin token     ${join(stateDirectory, "token")}
+
+Try, in another terminal:
+  drover run echo --message "Hello World"
+  drover agents list
+  drover runs list
+  curl -s ${url}/agents -H "Authorization: Bearer $(cat ${join(stateDirectory, "token")})"
+
+Ctrl-C lets what runs finish, and ends.
+`;
+}

@@ -1,0 +1,41 @@
+import { mkdirSync } from "node:fs";
+import type { Local } from "../local.ts";
+import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { startRunner } from "../runner.ts";
+import { type Client, createClient } from "../wire/client.ts";
+import { connect } from "./connect.ts";
+import { write } from "./io.ts";
+import type { CommandInput } from "./options.ts";
+import { serveHere } from "./serve-here.ts";
+
+/** Works with the coordinator that is there, or with one that lives as long as this command. */
+export async function withCoordinator(input: CommandInput, work: (client: Client) => Promise<number>): Promise<number> {
+  const { client, local } = await connect(input);
+  return client ? work(client) : withOwn(input, local, work);
+}
+
+async function withOwn(input: CommandInput, local: Local, work: (client: Client) => Promise<number>): Promise<number> {
+  mkdirSync(local.places.stateDirectory, { recursive: true, mode: 0o700 });
+  const onNotice = (message: string): void => {
+    if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
+  };
+  const coordinator = await serveHere(input, local, { host: "127.0.0.1", port: 0 });
+  const profiles = await openProfiles({ wanted: null, folders: profileFolders(input.cwd, true), env: input.env, onNotice });
+  const runner = await startRunner({
+    port: coordinator.port,
+    profiles: profiles.profiles,
+    stateDirectory: local.places.stateDirectory,
+    projectDir: input.cwd,
+    env: input.env,
+    maxOutputKb: local.config.execution.max_output_kb,
+    defaultTimeoutSeconds: local.config.execution.default_timeout_seconds,
+    onNotice,
+  });
+  try {
+    return await work(createClient({ url: coordinator.url, token: coordinator.adminToken }));
+  } finally {
+    await runner.stop();
+    await profiles.stop();
+    await coordinator.stop();
+  }
+}
