@@ -1,5 +1,5 @@
-// `npm start`: installs and builds what is needed, then does Drover's main job: a command, on the record.
-import { spawnSync } from "node:child_process";
+// `npm start`: installs and builds what is needed, starts Drover with its examples, and shows a first run.
+import { spawn, spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureBuilt } from "./lib/build.mjs";
@@ -10,19 +10,27 @@ ensureInstalled(root, "product");
 await ensureBuilt(root);
 
 const drover = join(root, "bin", "drover.js");
-show('drover exec "echo hello from $(uname -s)"', ["exec", "echo hello from $(uname -s)"]);
-show("drover runs list --limit 5", ["runs", "list", "--limit", "5"]);
-show("drover audit verify", ["audit", "verify"]);
-process.stdout.write(`
-That command ran in its own process namespace where this machine has one, and is on the record.
-Next:
-  npx drover exec "npm --version" --json    a result as JSON
-  npx drover doctor                         what this machine can isolate and limit
-  npx drover --help                         everything else
-`);
+// words after `npm start --` are for `drover up`
+const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.slice(2)], { cwd: root, stdio: ["inherit", "inherit", "pipe"] });
+let told = "";
+up.stderr.on("data", (chunk) => {
+  process.stderr.write(chunk);
+  if (told === null) return;
+  told += chunk;
+  if (!told.includes("Drover is up")) return;
+  told = null;
+  firstRun();
+});
+up.once("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
+// a terminal sends Ctrl-C to all of us; what ends us alone is passed on
+process.on("SIGINT", () => undefined);
+process.on("SIGTERM", () => up.kill("SIGTERM"));
 
-function show(shown, args) {
-  process.stdout.write(`\n$ ${shown}\n`);
-  const { status } = spawnSync(process.execPath, [drover, ...args], { cwd: root, stdio: "inherit" });
-  if (status !== 0) process.exit(status ?? 1);
+function firstRun() {
+  const words = ["run", "echo", "--message", "Hello World"];
+  process.stdout.write('\n$ drover run echo --message "Hello World"\n');
+  spawnSync(process.execPath, [drover, ...words], { cwd: root, stdio: "inherit" });
+  process.stdout.write("\n$ drover runs list --limit 3\n");
+  spawnSync(process.execPath, [drover, "runs", "list", "--limit", "3", "--quiet"], { cwd: root, stdio: "inherit" });
+  process.stdout.write("\nDrover goes on serving. Use it from another terminal as `npx drover ...` in this folder; Ctrl-C ends it.\n");
 }

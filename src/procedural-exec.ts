@@ -21,14 +21,19 @@ export async function main(): Promise<void> {
   const first = await lines.next();
   const invocation = first.done ? "stdin ended before an invocation came" : parseInvocation(first.value.text);
   if (typeof invocation === "string") {
-    process.stderr.write(`drover-procedural-exec: ${invocation}. Its first line of stdin must be the invocation as JSON.\n`);
+    process.stderr.write(
+      `drover-procedural-exec: ${invocation}. Its first line of stdin must be the invocation as JSON.\n`,
+    );
     process.exitCode = 125;
     return;
   }
   void obey(lines, controller);
   const schemas = lazySchemas();
   let ended: Ended | null = null;
-  const outcome = await executor(schemas.check).run(invocation, contextOf(invocation, controller.signal, (end) => (ended = end)));
+  const outcome = await executor(schemas.check).run(
+    invocation,
+    contextOf(invocation, controller.signal, (end) => (ended = end)),
+  );
   await print(resultOf(outcome));
   await schemas.stop();
   process.exit(exitCodeOf(outcome, ended));
@@ -54,7 +59,8 @@ function parseInvocation(text: string): Invocation | string {
     const agent: unknown = Reflect.get(value, "agent");
     if (typeof agent !== "object" || agent === null) return "the invocation has no agent";
     const parameters: unknown = Reflect.get(value, "parameters") ?? {};
-    if (typeof parameters !== "object" || Array.isArray(parameters)) return "the invocation's parameters are not an object";
+    if (typeof parameters !== "object" || Array.isArray(parameters))
+      return "the invocation's parameters are not an object";
     return { mode: "start", ...value, parameters, agent: { list_style: "comma", ...agent } } as Invocation; // checked above, as far as it is used
   } catch (error) {
     if (error instanceof SyntaxError) return "the invocation is not JSON";
@@ -78,7 +84,11 @@ function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (end
     input: { async *[Symbol.asyncIterator]() {} },
     async start(command) {
       // this program's own environment was made for the command already
-      const running = start(command, { environment: { mode: "inherit", allow: ["*"] }, stdin: "none", output: "both" }, signal);
+      const running = start(
+        command,
+        { environment: { mode: "inherit", allow: ["*"] }, stdin: "none", output: "both" },
+        signal,
+      );
       void running.result.then(onEnd);
       return running;
     },
@@ -96,10 +106,26 @@ function resultOf(outcome: Outcome): RunEvent {
   const none = { reason: null, error: null, exit_code: null, result_text: null, result_data: null };
   switch (outcome.status) {
     case "completed":
-      return { type: "result", ...none, status: "completed", exit_code: outcome.exit_code, result_text: outcome.text, result_data: outcome.data ?? null };
+      return {
+        type: "result",
+        ...none,
+        status: "completed",
+        exit_code: outcome.exit_code,
+        result_text: outcome.text,
+        result_data: outcome.data ?? null,
+      };
     case "failed": {
       const { reason, message, exit_code, text, data } = outcome;
-      return { type: "result", ...none, status: "failed", reason, error: message, exit_code, result_text: text ?? null, result_data: data ?? null };
+      return {
+        type: "result",
+        ...none,
+        status: "failed",
+        reason,
+        error: message,
+        exit_code,
+        result_text: text ?? null,
+        result_data: data ?? null,
+      };
     }
     case "cancelled":
     case "parked":

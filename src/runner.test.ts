@@ -19,7 +19,7 @@ async function setUp(profiles: Record<string, object>) {
   const folder = mkdtempSync(join(tmpdir(), "drover-runner-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
   await mkdir(join(folder, "profiles"));
-  await writeFile(join(folder, "hello"), "#!/bin/sh\necho '{\"hello\":\"'$1$2'\"}'\necho \"$PASSED $KEPT\" >&2\n");
+  await writeFile(join(folder, "hello"), '#!/bin/sh\necho \'{"hello":"\'$1$2\'"}\'\necho "$PASSED $KEPT" >&2\n');
   await chmod(join(folder, "hello"), 0o755);
   const coordinator = createMemoryCoordinator();
   const loaded = [];
@@ -48,13 +48,25 @@ async function setUp(profiles: Record<string, object>) {
 }
 
 test("one registration for each profile, each with its own key, and runs go to them", async () => {
-  const { coordinator, start, folder } = await setUp({ one: { type: "procedural", env_from: ["PASSED"] }, two: { type: "procedural", slots: 7, env_from: ["PASSED"] } });
+  const { coordinator, start, folder } = await setUp({
+    one: { type: "procedural", env_from: ["PASSED"] },
+    two: { type: "procedural", slots: 7, env_from: ["PASSED"] },
+  });
   const runner = await start();
   const registered = [...coordinator.runners.values()].map(({ registration }) => registration);
-  expect(registered.map(({ executor_profile, slots }) => [executor_profile, slots])).toEqual([["one", 4], ["two", 7]]);
+  expect(registered.map(({ executor_profile, slots }) => [executor_profile, slots])).toEqual([
+    ["one", 4],
+    ["two", 7],
+  ]);
   expect(registered[0]!.runner_key).not.toBe(registered[1]!.runner_key);
-  const id = coordinator.submit({ command: "./hello", output_schema: { type: "object", required: ["hello"] } }, { parameters: { name: "you" } });
-  await poll(() => coordinator.runs.get(id)!.outcome).toMatchObject({ status: "completed", data: { hello: "--nameyou" } });
+  const id = coordinator.submit(
+    { command: "./hello", output_schema: { type: "object", required: ["hello"] } },
+    { parameters: { name: "you" } },
+  );
+  await poll(() => coordinator.runs.get(id)!.outcome).toMatchObject({
+    status: "completed",
+    data: { hello: "--nameyou" },
+  });
   expect(coordinator.events(id)).toContainEqual(expect.objectContaining({ stream: "stderr", text: "passed \n" }));
   await runner.stop();
   await runner.stop();

@@ -6,7 +6,12 @@ import { type LazySchemas, lazySchemas } from "./lazy-schemas.ts";
 import { createCommandExecutor } from "./execute/executors/command.ts";
 import { loadModuleExecutor } from "./execute/executors/module.ts";
 import { createProceduralExecutor } from "./execute/executors/procedural/procedural.ts";
-import { type RegistrationOptions, type RunningRegistration, startRegistration, type Times } from "./execute/registration.ts";
+import {
+  type RegistrationOptions,
+  type RunningRegistration,
+  startRegistration,
+  type Times,
+} from "./execute/registration.ts";
 import { lockRunner, runnerKey } from "./execute/runner-lock.ts";
 import type { Agent } from "./model/agent.ts";
 import { RequestError } from "./model/errors.ts";
@@ -82,7 +87,9 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   return {
     registrations: opened.map(({ registration }) => registration),
     async replaceAgents(name, agents) {
-      await Promise.all(opened.filter(({ profile }) => profile === name).map(({ registration }) => registration.replaceAgents(agents)));
+      await Promise.all(
+        opened.filter(({ profile }) => profile === name).map(({ registration }) => registration.replaceAgents(agents)),
+      );
     },
     async drain() {
       await Promise.all(opened.map(({ registration }) => registration.drain()));
@@ -96,7 +103,12 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   };
 }
 
-async function openProfile({ loaded, agents }: RunnerProfile, options: RunnerOptions, schemas: LazySchemas, signal: AbortSignal) {
+async function openProfile(
+  { loaded, agents }: RunnerProfile,
+  options: RunnerOptions,
+  schemas: LazySchemas,
+  signal: AbortSignal,
+) {
   const { profile, name: executor_profile } = loaded;
   const runner = identityOf(executor_profile, options);
   const directory = join(options.stateDirectory, "runners", runner);
@@ -120,7 +132,13 @@ async function openProfile({ loaded, agents }: RunnerProfile, options: RunnerOpt
         agents,
         slots: options.slots ?? profile.slots,
       },
-      logs: { directory: join(options.stateDirectory, "logs"), runner, now, memoryBytes: 1024 * 1024, maxBytes: 256 * 1024 * 1024 },
+      logs: {
+        directory: join(options.stateDirectory, "logs"),
+        runner,
+        now,
+        memoryBytes: 1024 * 1024,
+        maxBytes: 256 * 1024 * 1024,
+      },
       supervise: {
         executor,
         runnerDirectory: loaded.directory,
@@ -161,7 +179,11 @@ async function openProfile({ loaded, agents }: RunnerProfile, options: RunnerOpt
       killOrphans,
       onNotice: options.onNotice,
     };
-    return { profile: executor_profile, registration: await startRegistration(registrationOptions, signal), release: () => lock.release() };
+    return {
+      profile: executor_profile,
+      registration: await startRegistration(registrationOptions, signal),
+      release: () => lock.release(),
+    };
   } catch (error) {
     lock.release();
     throw error;
@@ -172,18 +194,37 @@ const now = (): Date => new Date();
 
 /** Stable over restarts, and a file name: the same things that the coordinator makes a runner_id of. */
 function identityOf(profile: string, { name, projectDir }: RunnerOptions): string {
-  const hash = createHash("sha256").update(JSON.stringify([hostname(), projectDir, profile, name ?? null])).digest("hex");
+  const hash = createHash("sha256")
+    .update(JSON.stringify([hostname(), projectDir, profile, name ?? null]))
+    .digest("hex");
   return `${profile.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 40)}-${hash.slice(0, 12)}`;
 }
 
-async function executorFor({ profile, directory, name }: LoadedProfile, options: RunnerOptions, redactor: Redactor, schemas: LazySchemas): Promise<Executor> {
+async function executorFor(
+  { profile, directory, name }: LoadedProfile,
+  options: RunnerOptions,
+  redactor: Redactor,
+  schemas: LazySchemas,
+): Promise<Executor> {
   const place = { runnerDirectory: directory, variables: { allowed: profile.allow_env, env: options.env } };
-  if (profile.command !== undefined) return createCommandExecutor({ ...place, name: profile.type, command: profile.command });
+  if (profile.command !== undefined)
+    return createCommandExecutor({ ...place, name: profile.type, command: profile.command });
   if (profile.module !== undefined) {
     const cacheDirectory = join(options.stateDirectory, "cache", "modules");
-    return loadModuleExecutor({ module: profile.module, runnerDirectory: directory, cacheDirectory, config: profile.config });
+    return loadModuleExecutor({
+      module: profile.module,
+      runnerDirectory: directory,
+      cacheDirectory,
+      config: profile.config,
+    });
   }
-  if (profile.type === "procedural") return createProceduralExecutor({ ...place, redactor, maxOutputBytes: options.maxOutputKb * 1024, checkOutput: schemas.check });
+  if (profile.type === "procedural")
+    return createProceduralExecutor({
+      ...place,
+      redactor,
+      maxOutputBytes: options.maxOutputKb * 1024,
+      checkOutput: schemas.check,
+    });
   throw new RequestError({
     code: "DROVER-CFG-004",
     message: `The profile ${name} names the executor ${profile.type}, which is not built in.`,

@@ -33,7 +33,7 @@ export async function build(root) {
     logLevel: "warning",
   };
 
-  const pending = ["src/cli/main.ts", "src/cli/exec.ts"];
+  const pending = ["src/cli/main.ts", "src/cli/exec.ts", "src/procedural-exec.ts"];
   const done = new Map();
   while (pending.length > 0) {
     const entry = pending.pop();

@@ -14,6 +14,7 @@ import { exitCodeOf, withSignals } from "./exec-end.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { retainIfDue } from "./retain.ts";
 import { runCommand } from "./run-command.ts";
 
 export const execCommand: CommandSpec = {
@@ -60,6 +61,7 @@ async function runExec(input: CommandInput): Promise<number> {
       signal,
     );
   });
+  if (store) await retainIfDue(store, local, new Date());
   await store?.close();
   if (json) write(1, `${JSON.stringify(await resultJson(record))}\n`);
   return exitCodeOf(record, { json, quiet: options["quiet"] === true, recorded: store !== null });

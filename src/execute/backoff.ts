@@ -4,7 +4,15 @@ export interface Backoff {
   reset(): void;
 }
 
-export function createBackoff({ firstMs, longestMs, random }: { firstMs: number; longestMs: number; random: () => number }): Backoff {
+export function createBackoff({
+  firstMs,
+  longestMs,
+  random,
+}: {
+  firstMs: number;
+  longestMs: number;
+  random: () => number;
+}): Backoff {
   let next = firstMs;
   return {
     async wait(signal) {

@@ -35,7 +35,11 @@ const busyPauseMs = 25;
 export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const { port, identity } = options;
   const stopping = new AbortController();
-  const backoff = createBackoff({ firstMs: options.pollPauseMs, longestMs: options.pollPauseMs * 10, random: options.random });
+  const backoff = createBackoff({
+    firstMs: options.pollPauseMs,
+    longestMs: options.pollPauseMs * 10,
+    random: options.random,
+  });
   const freed = createBell();
   let claimId = options.newId();
   let asOfClaim: string | null = null;
@@ -50,7 +54,10 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     current = { want, cut };
     const sentAt = performance.now();
     try {
-      const answer = await port.poll({ runner_id, epoch, claim_id: claimId, want, ack_order: ackOrder }, AbortSignal.any([cut.signal, stopping.signal]));
+      const answer = await port.poll(
+        { runner_id, epoch, claim_id: claimId, want, ack_order: ackOrder },
+        AbortSignal.any([cut.signal, stopping.signal]),
+      );
       // what arrives once the runner drains is not listed as held, and so goes back at no cost
       if (!draining && !stopping.signal.aborted) for (const claim of answer.claims) options.take(claim);
       asOfClaim = claimId;
@@ -62,7 +69,8 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       }
       backoff.reset();
       // a port that does not hold a poll open must not be asked in a circle
-      if (answer.claims.length + answer.orders.length === 0 && performance.now() - sentAt < 5) await sleep(5, stopping.signal);
+      if (answer.claims.length + answer.orders.length === 0 && performance.now() - sentAt < 5)
+        await sleep(5, stopping.signal);
     } catch (error) {
       // the same claim_id again: had this one been answered, the answer is the same
       if (cut.signal.aborted || stopping.signal.aborted) return;

@@ -19,7 +19,13 @@ export function commandWords(
   listStyle: ListStyle = "comma",
 ): CommandWords {
   const built = buildArguments(command, parameters, listStyle, variables);
-  if (!built.ok) return { ok: false, message: built.faults.map(({ path, message }) => `${path === "" ? "" : `parameters${path} `}${message}`).join("; ") };
+  if (!built.ok)
+    return {
+      ok: false,
+      message: built.faults
+        .map(({ path, message }) => `${path === "" ? "" : `parameters${path} `}${message}`)
+        .join("; "),
+    };
   const [program, ...rest] = built.argv;
   const seen = findCommand(program, runnerDirectory, variables.env["PATH"]);
   // what is not there is named as it was looked for: the start then says what is wrong with it

@@ -1,4 +1,4 @@
-import { mkdir, realpath, rm, stat } from "node:fs/promises";
+import { mkdir, realpath, rm, rmdir, stat } from "node:fs/promises";
 import { isAbsolute, join, sep } from "node:path";
 import type { Invocation, RunContext } from "../model/executor.ts";
 
@@ -17,14 +17,32 @@ export interface Places {
 export type Opened = { ok: true; dirs: RunContext["dirs"]; remove(): Promise<void> } | { ok: false; message: string };
 
 /** The directories of one run. A work directory outside what the operator allowed is refused. */
-export async function openDirectories(name: string, { project_dir, session_id }: Invocation, places: Places): Promise<Opened> {
-  const work = await allowedDirectory(project_dir ?? places.projectDir, places);
+export async function openDirectories(
+  name: string,
+  { project_dir, session_id }: Invocation,
+  places: Places,
+): Promise<Opened> {
+  const work = project_dir === null ? places.projectDir : await allowedDirectory(project_dir, places);
   if (typeof work !== "string") return { ok: false, message: work.message };
   const tmp = join(places.tmpRoot, name);
-  await mkdir(tmp, { recursive: true, mode: 0o700 });
+  await makeDirectory(tmp);
   const home = places.sessionHomes === null ? places.home : join(places.sessionHomes, session_id);
   if (places.sessionHomes !== null) await mkdir(home, { recursive: true, mode: 0o700 });
-  return { ok: true, dirs: { work, home, tmp }, remove: () => rm(tmp, { recursive: true, force: true, maxRetries: 3 }) };
+  return {
+    ok: true,
+    dirs: { work, home, tmp },
+    remove: () => removeDirectory(tmp),
+  };
+}
+
+/** One call where its parent is there, as it nearly always is. */
+async function makeDirectory(path: string): Promise<void> {
+  await mkdir(path, { mode: 0o700 }).catch(() => mkdir(path, { recursive: true, mode: 0o700 }));
+}
+
+/** One call where it is empty, as it nearly always is. */
+async function removeDirectory(path: string): Promise<void> {
+  await rmdir(path).catch(() => rm(path, { recursive: true, force: true, maxRetries: 3 }));
 }
 
 /** Compared by what they really are, so that no link leads out. */
@@ -35,16 +53,24 @@ async function allowedDirectory(wanted: string, { projectDir, roots }: Places): 
   if (!(await stat(real)).isDirectory()) return { message: `project_dir ${wanted} is not a directory.` };
   for (const root of [projectDir, ...roots]) {
     const realRoot = await realOf(root);
-    if (realRoot !== null && (real === realRoot || real.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep))) return real;
+    if (realRoot !== null && (real === realRoot || real.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep)))
+      return real;
   }
-  return { message: `project_dir ${wanted} is outside what this runner allows; its profile can add a folder to project_roots.` };
+  return {
+    message: `project_dir ${wanted} is outside what this runner allows; its profile can add a folder to project_roots.`,
+  };
 }
 
 async function realOf(path: string): Promise<string | null> {
   try {
     return await realpath(path);
   } catch (error) {
-    if (error instanceof Error && "code" in error && ["ENOENT", "ENOTDIR", "EACCES", "ELOOP", "ENAMETOOLONG"].includes(String(error.code))) return null;
+    if (
+      error instanceof Error &&
+      "code" in error &&
+      ["ENOENT", "ENOTDIR", "EACCES", "ELOOP", "ENAMETOOLONG"].includes(String(error.code))
+    )
+      return null;
     throw error;
   }
 }

@@ -56,7 +56,12 @@ export function createExecutions(options: ExecutionsOptions): Executions {
       await options.sync();
       const running = options.start(
         command,
-        { ...options.options, ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id }, stdin: "pipe", output: "both" },
+        {
+          ...options.options,
+          ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },
+          stdin: "pipe",
+          output: "both",
+        },
         signal,
       );
       ends.push(recordEnd(execution_id, running));
@@ -102,7 +107,11 @@ function endOf(execution_id: string, ended: Ended, running: Running): ExecutionE
     duration_ms: ended.durationMs,
     isolation: ended.isolation,
     leftovers: ended.leftovers,
-    resources: resources && { user_ms: resources.userMs, system_ms: resources.systemMs, max_rss_kb: resources.maxRssKb },
+    resources: resources && {
+      user_ms: resources.userMs,
+      system_ms: resources.systemMs,
+      max_rss_kb: resources.maxRssKb,
+    },
     error: error && { code: error.code, message: error.message },
     stdout_bytes: bytesRead(running.stdout),
     stderr_bytes: bytesRead(running.stderr),
@@ -125,7 +134,10 @@ export function interruptedEnd(execution_id: string, ended_at: string): Executio
     isolation: null,
     leftovers: 0,
     resources: null,
-    error: { code: "DROVER-EXE-011", message: "The runner died before it ended; what was left of it was killed by the next one." },
+    error: {
+      code: "DROVER-EXE-011",
+      message: "The runner died before it ended; what was left of it was killed by the next one.",
+    },
     stdout_bytes: 0,
     stderr_bytes: 0,
     truncated: false,

@@ -16,6 +16,8 @@ export interface HeldRuns {
   abortAll(reason: StopReason): void;
   /** Resolves when everything that was taken up to now has ended. */
   ended(): Promise<void>;
+  /** Resolves when the logs are gone that nobody wants any more, which waits for those somebody does. */
+  cleaned(): Promise<void>;
 }
 
 export interface HeldRunsOptions {
@@ -36,12 +38,13 @@ export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onN
     if (waiting) slotFreed();
   }
 
-  function removeLog(journal: Journal): void {
-    try {
-      journal.remove();
-    } catch (error) {
-      onNotice(`the log of run ${journal.run_id} could not be removed`, error);
-    }
+  const cleaning = new Set<Promise<void>>();
+  function clean(what: Promise<unknown>, journal: Journal): void {
+    const cleaned = what
+      .then(() => journal.remove())
+      .catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be removed`, error))
+      .finally(() => cleaning.delete(cleaned));
+    cleaning.add(cleaned);
   }
 
   return {
@@ -78,7 +81,7 @@ export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onN
         slotFreed();
       });
       // when both have happened nobody wants the log any more, and nobody writes to it
-      void Promise.all([supervised.ended, settled]).then(() => removeLog(journal));
+      clean(Promise.all([supervised.ended, settled]), journal);
     },
 
     obey(order) {
@@ -94,6 +97,9 @@ export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onN
     },
     async ended() {
       await Promise.all([...runs.values()].map(({ supervised }) => supervised.ended));
+    },
+    async cleaned() {
+      await Promise.all(cleaning);
     },
   };
 }

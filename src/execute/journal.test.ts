@@ -17,7 +17,14 @@ function setUp({ memoryBytes = 1_000_000, maxBytes = 100_000_000, wrap = (file: 
   const folder = mkdtempSync(join(tmpdir(), "drover-journal-"));
   folders.push(folder);
   const path = join(folder, "r.1.jsonl");
-  const journal = openJournal({ run_id: "r", attempt: 1, now: () => new Date(0), memoryBytes, maxBytes, open: () => wrap(openLogFile(path, { create: true })) });
+  const journal = openJournal({
+    run_id: "r",
+    attempt: 1,
+    now: () => new Date(0),
+    memoryBytes,
+    maxBytes,
+    open: () => wrap(openLogFile(path, { create: true })),
+  });
   return { journal, path };
 }
 
@@ -43,7 +50,10 @@ test("every event is in the file at once, numbered densely, the outcome last", (
   expect(readFileSync(path, "utf8")).toContain('"n":1');
   journal.append(line("b"));
   journal.finish(done);
-  const lines = readFileSync(path, "utf8").trim().split("\n").map((text) => JSON.parse(text) as { n?: number; outcome?: unknown; last_n?: number });
+  const lines = readFileSync(path, "utf8")
+    .trim()
+    .split("\n")
+    .map((text) => JSON.parse(text) as { n?: number; outcome?: unknown; last_n?: number });
   expect(lines.map(({ n }) => n)).toEqual([1, 2, undefined]);
   expect(lines.at(-1)).toMatchObject({ outcome: done, last_n: 2 });
 });

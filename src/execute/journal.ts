@@ -29,7 +29,7 @@ export interface Journal {
   next(maxBytes: number): { events: NumberedEvent[]; bytes: number; whole: boolean };
   ack(n: number): void;
   /** The coordinator has all of it, or wants none of it. */
-  remove(): void;
+  remove(): Promise<void>;
   close(): void;
 }
 
@@ -102,7 +102,11 @@ export function openJournal(options: JournalOptions): Journal {
     const numbered: NumberedEvent = { n: lastN + 1, at: options.now().toISOString(), event };
     const line = JSON.stringify({ attempt, ...numbered });
     if (line.length <= maxEventLength) return { numbered, line };
-    return lineOf({ type: "error", code: "event_too_large", message: `An event of type ${event.type} was ${line.length} characters long and was left out.` });
+    return lineOf({
+      type: "error",
+      code: "event_too_large",
+      message: `An event of type ${event.type} was ${line.length} characters long and was left out.`,
+    });
   }
 
   function enqueue(entry: Entry): void {
@@ -189,8 +193,8 @@ export function openJournal(options: JournalOptions): Journal {
       lastN = Math.max(lastN, n);
     },
 
-    remove() {
-      file?.remove();
+    async remove() {
+      await file?.remove();
     },
     close() {
       file?.close();

@@ -1,4 +1,15 @@
-import { closeSync, constants, fdatasync, fstatSync, ftruncateSync, mkdirSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fdatasync,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  writeSync,
+} from "node:fs";
+import { rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { HostError } from "../model/errors.ts";
 
@@ -15,7 +26,7 @@ export interface LogFile {
   /** What a crash left behind the last whole line. */
   cutTo(size: number): void;
   close(): void;
-  remove(): void;
+  remove(): Promise<void>;
 }
 
 export function openLogFile(path: string, { create }: { create: boolean }): LogFile {
@@ -37,7 +48,7 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
     append(line) {
       const bytes = Buffer.from(`${line}\n`, "utf8");
       try {
-        for (let written = 0; written < bytes.length; ) written += writeSync(fd, bytes, written);
+        for (let written = 0; written < bytes.length;) written += writeSync(fd, bytes, written);
       } catch (cause) {
         throw restore(fd, size, path, cause);
       }
@@ -62,9 +73,10 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
       size = end;
     },
     close,
-    remove() {
+    async remove() {
       close();
-      rmSync(path, { force: true });
+      // not in the event loop's time: a busy disk takes a millisecond for it
+      await rm(path, { force: true });
     },
   };
 }
@@ -104,8 +116,12 @@ function logFault(path: string, cause: unknown): HostError {
   const full = cause instanceof Error && "code" in cause && (cause.code === "ENOSPC" || cause.code === "EDQUOT");
   return new HostError({
     code: full ? "DROVER-STA-002" : "DROVER-STA-001",
-    message: full ? `No space left for the run's log ${path}.` : `The run's log ${path} cannot be written (${messageOf(cause)}).`,
-    next: full ? "Free space on the runner's disk, then run it again." : "See that the runner may write there, then run it again.",
+    message: full
+      ? `No space left for the run's log ${path}.`
+      : `The run's log ${path} cannot be written (${messageOf(cause)}).`,
+    next: full
+      ? "Free space on the runner's disk, then run it again."
+      : "See that the runner may write there, then run it again.",
     cause,
   });
 }

@@ -77,7 +77,7 @@ function readLog(path: string, run_id: string, attempt: number, options: LogsOpt
   let whose: string | undefined;
   let good = 0;
   const open = new Set<string>();
-  for (let from = 0; ; ) {
+  for (let from = 0; ;) {
     const { lines, end } = file.read(from, 1024 * 1024);
     if (lines.length === 0) break;
     for (const text of lines) {
@@ -101,7 +101,10 @@ function readLog(path: string, run_id: string, attempt: number, options: LogsOpt
   // nothing was written after it, so nothing was done after it
   file.cutTo(good);
   const { now, memoryBytes, maxBytes } = options;
-  return { journal: openJournal({ run_id, attempt, now, memoryBytes, maxBytes, open: () => file, found: { lastN, outcome } }), open: [...open] };
+  return {
+    journal: openJournal({ run_id, attempt, now, memoryBytes, maxBytes, open: () => file, found: { lastN, outcome } }),
+    open: [...open],
+  };
 }
 
 function parseLine(text: string): AnyLine | null {

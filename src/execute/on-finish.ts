@@ -20,11 +20,17 @@ export interface OnFinishOptions {
  * The agent's own command for when a run is over. It is on the record like everything else that is started,
  * hence before the result, which is last; how it ends changes nothing about the run.
  */
-export async function runOnFinish(command: string | undefined, outcome: Outcome, options: OnFinishOptions): Promise<void> {
+export async function runOnFinish(
+  command: string | undefined,
+  outcome: Outcome,
+  options: OnFinishOptions,
+): Promise<void> {
   if (command === undefined || outcome.status === "parked") return;
   // not over: somebody else has it, or will
-  if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown")) return;
-  const fail = (why: string): void => options.emit({ type: "error", code: "on_finish", message: `The agent's on_finish command failed: ${why}` });
+  if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown"))
+    return;
+  const fail = (why: string): void =>
+    options.emit({ type: "error", code: "on_finish", message: `The agent's on_finish command failed: ${why}` });
   const words = commandWords(command, options);
   if (!words.ok) return fail(words.message);
   try {

@@ -55,5 +55,11 @@ test("bytes that are no text survive", () => {
   const reader = createChunkReader("stdout");
   for (const event of [...reader.push(bytes), ...reader.end()]) output.push(event);
   output.end();
-  expect(Buffer.concat(events.map((event) => (event.base64 === undefined ? Buffer.from(event.text!) : Buffer.from(event.base64, "base64"))))).toEqual(bytes);
+  expect(
+    Buffer.concat(
+      events.map((event) =>
+        event.base64 === undefined ? Buffer.from(event.text!) : Buffer.from(event.base64, "base64"),
+      ),
+    ),
+  ).toEqual(bytes);
 });

@@ -15,7 +15,11 @@ export interface OutputEvents {
 
 const eventBytes = 64 * 1024;
 
-export function createOutputEvents(options: { redactor: Redactor; write: (event: OutputEvent) => void; delayMs: number }): OutputEvents {
+export function createOutputEvents(options: {
+  redactor: Redactor;
+  write: (event: OutputEvent) => void;
+  delayMs: number;
+}): OutputEvents {
   const redacting: Record<OutputStream, RedactStream | null> = { stdout: null, stderr: null };
   const partial: Record<OutputStream, Uint8Array> = { stdout: empty, stderr: empty };
   let pieces: { stream: OutputStream; chunks: Uint8Array[] }[] = [];
@@ -53,7 +57,8 @@ export function createOutputEvents(options: { redactor: Redactor; write: (event:
         flush();
         options.write({ type: "output", stream, text: "", skipped: event.skipped });
       }
-      const bytes = event.text === undefined ? Buffer.from(event.base64 ?? "", "base64") : Buffer.from(event.text, "utf8");
+      const bytes =
+        event.text === undefined ? Buffer.from(event.base64 ?? "", "base64") : Buffer.from(event.text, "utf8");
       redacting[stream] ??= options.redactor.stream();
       keep(stream, redacting[stream].push(bytes));
     },
@@ -76,17 +81,25 @@ export function createOutputEvents(options: { redactor: Redactor; write: (event:
 const empty = new Uint8Array(0);
 
 function* toEvents(stream: OutputStream, bytes: Uint8Array): Generator<OutputEvent> {
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const slice = bytes.subarray(at, at + eventBytes);
-    const part = at + slice.length === bytes.length ? slice : slice.subarray(0, completeCharacters(slice) || slice.length);
+    const part =
+      at + slice.length === bytes.length ? slice : slice.subarray(0, completeCharacters(slice) || slice.length);
     const buffer = Buffer.from(part.buffer, part.byteOffset, part.length);
-    yield { type: "output", stream, ...(isUtf8(part) ? { text: buffer.toString("utf8") } : { base64: buffer.toString("base64") }) };
+    yield {
+      type: "output",
+      stream,
+      ...(isUtf8(part) ? { text: buffer.toString("utf8") } : { base64: buffer.toString("base64") }),
+    };
     at += part.length;
   }
 }
 
 /** A chunk of a pipe as events, for executors: a character cut at its end waits for the next chunk. */
-export function createChunkReader(stream: OutputStream): { push(chunk: Uint8Array): OutputEvent[]; end(): OutputEvent[] } {
+export function createChunkReader(stream: OutputStream): {
+  push(chunk: Uint8Array): OutputEvent[];
+  end(): OutputEvent[];
+} {
   let rest: Uint8Array = empty;
   return {
     push(chunk) {

@@ -38,7 +38,10 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
   host.agents.setFiles([
     sampleAgent({ name: "greet", command: "sh -c 'echo hello; echo oops >&2' sh" }),
     sampleAgent({ name: "endless", command: "sleep 1000" }),
-    sampleAgent({ name: "slow", command: "sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo line $i; sleep 0.1; done' sh" }),
+    sampleAgent({
+      name: "slow",
+      command: "sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo line $i; sleep 0.1; done' sh",
+    }),
   ]);
   const ended = async (run_id: string): Promise<Run> => {
     await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
@@ -66,7 +69,13 @@ test("many runs through few slots: each once, each whole, and the audit holds", 
   const { submit, ended, expectWhole, verify, logs } = await setUp();
   const ids = await Promise.all(Array.from({ length: 30 }, () => submit({ agent_name: "greet" })));
   for (const id of ids) {
-    expect(await ended(id)).toMatchObject({ status: "completed", exit_code: 0, result_text: "hello\n", attempt: 1, failures: 0 });
+    expect(await ended(id)).toMatchObject({
+      status: "completed",
+      exit_code: 0,
+      result_text: "hello\n",
+      attempt: 1,
+      failures: 0,
+    });
     const events = await expectWhole(id);
     expect(events.filter(({ type }) => type === "execution_started")).toHaveLength(1);
     expect(events.filter(({ type }) => type === "execution_ended")).toHaveLength(1);
@@ -88,7 +97,8 @@ test("a stop reaches the run, and a run's own time limit too", async () => {
 test("a coordinator that was away for longer than a lease finds every run and every line", async () => {
   const { submit, ended, restart, expectWhole, events } = await setUp({ leaseMs: 500 });
   const ids = await Promise.all(Array.from({ length: 4 }, () => submit({ agent_name: "slow" })));
-  for (const id of ids) await poll(async () => (await events(id)).some(({ event }) => event.type === "output")).toBe(true);
+  for (const id of ids)
+    await poll(async () => (await events(id)).some(({ event }) => event.type === "output")).toBe(true);
   await restart(1000);
   for (const id of ids) {
     expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1, failures: 0 });

@@ -13,7 +13,11 @@ export type PortFault = "register" | "duplicate" | "down" | "silent" | "refused"
 export function portFault(error: unknown): PortFault {
   let fault: PortFault = "silent";
   // the cause of a cause tells why: a system error below the port's own word for it
-  for (let at = error, depth = 0; typeof at === "object" && at !== null && depth < 5; at = Reflect.get(at, "cause"), depth++) {
+  for (
+    let at = error, depth = 0;
+    typeof at === "object" && at !== null && depth < 5;
+    at = Reflect.get(at, "cause"), depth++
+  ) {
     for (const key of ["conflict", "code", "status"] as const) {
       const found = meanings.get(String(Reflect.get(at, key)));
       if (found !== undefined) return found;

@@ -36,18 +36,23 @@ async function outcomeOf(coordinator: MemoryCoordinator, run_id: string): Promis
 
 function expectDense(coordinator: MemoryCoordinator, run_id: string): void {
   const { log, attempt } = coordinator.runs.get(run_id)!;
-  const numbers = log.filter((line) => line.attempt === attempt).flatMap(({ numbered }) => (numbered ? [numbered.n] : []));
+  const numbers = log
+    .filter((line) => line.attempt === attempt)
+    .flatMap(({ numbered }) => (numbered ? [numbered.n] : []));
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
 }
 
 const textOf = (coordinator: MemoryCoordinator, run_id: string): string =>
-  coordinator.events(run_id).flatMap((event) => (event.type === "output" ? [event.text ?? ""] : [])).join("");
+  coordinator
+    .events(run_id)
+    .flatMap((event) => (event.type === "output" ? [event.text ?? ""] : []))
+    .join("");
 
 test("a run goes from claim to outcome, and leaves nothing behind", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, logs, folder } = await setUp(coordinator);
   await open();
-  const id = coordinator.submit(sh('echo hello; echo oops >&2; echo $TMPDIR >&2; echo $DROVER_RUN_ID >&2'));
+  const id = coordinator.submit(sh("echo hello; echo oops >&2; echo $TMPDIR >&2; echo $DROVER_RUN_ID >&2"));
   expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "hello\n" });
   const types = coordinator.events(id).map(({ type }) => type);
   expect(types.slice(0, 2)).toEqual(["status", "execution_started"]);
@@ -65,15 +70,26 @@ test("hostile parameters reach the command unchanged and come back as data", asy
   await writeFile(join(folder, "echo.cjs"), "console.log(JSON.stringify({ argv: process.argv.slice(2) }));");
   await open();
   const message = "a \"b\" 'c'\n--x $(id) `id` \u{1f600}";
-  const id = coordinator.submit({ command: `${process.execPath} ${join(folder, "echo.cjs")}` }, { parameters: { message, flag: true, dash: "--x" } });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", data: { argv: ["--message", message, "--flag", "--dash=--x"] } });
+  const id = coordinator.submit(
+    { command: `${process.execPath} ${join(folder, "echo.cjs")}` },
+    { parameters: { message, flag: true, dash: "--x" } },
+  );
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "completed",
+    data: { argv: ["--message", message, "--flag", "--dash=--x"] },
+  });
 });
 
 test("a failure tells its exit code, and its error is what the command said", async () => {
   const coordinator = createMemoryCoordinator();
   await (await setUp(coordinator)).open();
   const id = coordinator.submit(sh("echo it is wrong >&2; exit 7"));
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 7, message: "it is wrong" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "failed",
+    reason: "exit_nonzero",
+    exit_code: 7,
+    message: "it is wrong",
+  });
   const missing = coordinator.submit({ command: "scripts/nosuch" });
   expect(await outcomeOf(coordinator, missing)).toMatchObject({ status: "failed", reason: "command_not_found" });
 });
@@ -82,7 +98,9 @@ test("secrets are out of events, results and the log on disk before they are wri
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
   await open();
-  const id = coordinator.submit(sh("printf canary-6f1d; sleep 0.2; printf 20b7e4; cat"), { parameters: { key: "canary-6f1d20b7e4" } });
+  const id = coordinator.submit(sh("printf canary-6f1d; sleep 0.2; printf 20b7e4; cat"), {
+    parameters: { key: "canary-6f1d20b7e4" },
+  });
   const log = () => readFileSync(join(folder, "logs", `${id}.1.jsonl`), "utf8");
   await poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
   expect(log()).not.toContain("canary-6f1d20b7e4");
@@ -108,13 +126,10 @@ test("no more runs at once than slots, and a freed slot is filled", async () => 
   const runner = await open();
   const ids = Array.from({ length: 8 }, () => coordinator.submit({ command: "sleep 0.1" }));
   let most = 0;
-  await poll(
-      () => {
-        most = Math.max(most, runner.running);
-        return ids.every((id) => coordinator.runs.get(id)!.outcome !== null);
-      },
-    )
-    .toBe(true);
+  await poll(() => {
+    most = Math.max(most, runner.running);
+    return ids.every((id) => coordinator.runs.get(id)!.outcome !== null);
+  }).toBe(true);
   expect(most).toBe(2);
 });
 
@@ -125,7 +140,11 @@ test("work outside the runner's directories is refused, also through a link", as
   await open();
   for (const project_dir of ["/", join(folder, "out", "etc"), "relative", join(folder, "missing")]) {
     const id = coordinator.submit({ command: "true" }, { project_dir });
-    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "refused", message: expect.stringContaining("project_dir") });
+    expect(await outcomeOf(coordinator, id)).toMatchObject({
+      status: "failed",
+      reason: "refused",
+      message: expect.stringContaining("project_dir"),
+    });
   }
 });
 
@@ -133,7 +152,11 @@ test("an outage loses no event and no run, and leaves no gap", async () => {
   const coordinator = createMemoryCoordinator({ leaseMs: 400 });
   const { open } = await setUp(coordinator, { logs: { memoryBytes: 2000 } });
   await open();
-  const ids = Array.from({ length: 3 }, () => coordinator.submit(sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.1; done")));
+  const ids = Array.from({ length: 3 }, () =>
+    coordinator.submit(
+      sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.1; done"),
+    ),
+  );
   await poll(() => ids.every((id) => coordinator.events(id).some(({ type }) => type === "output"))).toBe(true);
   coordinator.faults.away = "down";
   await new Promise((resolve) => setTimeout(resolve, 1500));
@@ -244,13 +267,32 @@ test("a log without an outcome ends as lost, its events shipped and its orphans 
   const { runner_id, epoch } = await coordinator.port.register(options().registration);
   await coordinator.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, new AbortController().signal);
   mkdirSync(join(folder, "logs"));
-  const orphan = spawn("sleep", ["1000"], { env: { ...process.env, DROVER_EXECUTION_ID: `dead-${id}` }, stdio: "ignore" });
+  const orphan = spawn("sleep", ["1000"], {
+    env: { ...process.env, DROVER_EXECUTION_ID: `dead-${id}` },
+    stdio: "ignore",
+  });
   closing.push(async () => void orphan.kill("SIGKILL"));
   await poll(() => findOrphans([`dead-${id}`]).length).toBe(1);
   const at = new Date().toISOString();
-  const execution = { execution_id: `dead-${id}`, command: "true", argv: ["true"], working_directory: "/", started_at: at, timeout_ms: null, owner: { pid: 1, start: "", host: "" }, correlation: {} };
-  const lines = [{ run_id: id, attempt: 1, runner: "test" }, { attempt: 1, n: 1, at, event: { type: "status", status: "running" } }, { attempt: 1, n: 2, at, event: { type: "execution_started", execution } }];
-  writeFileSync(join(folder, "logs", `${id}.1.jsonl`), `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"attempt":1,"n":3,"at":"20`);
+  const execution = {
+    execution_id: `dead-${id}`,
+    command: "true",
+    argv: ["true"],
+    working_directory: "/",
+    started_at: at,
+    timeout_ms: null,
+    owner: { pid: 1, start: "", host: "" },
+    correlation: {},
+  };
+  const lines = [
+    { run_id: id, attempt: 1, runner: "test" },
+    { attempt: 1, n: 1, at, event: { type: "status", status: "running" } },
+    { attempt: 1, n: 2, at, event: { type: "execution_started", execution } },
+  ];
+  writeFileSync(
+    join(folder, "logs", `${id}.1.jsonl`),
+    `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"attempt":1,"n":3,"at":"20`,
+  );
   await open();
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
   expect(coordinator.events(id).map(({ type }) => type)).toEqual(["status", "execution_started", "execution_ended"]);
@@ -265,7 +307,11 @@ test("a log that cannot be written ends the run as internal, and never as a succ
   await open();
   await writeFile(join(folder, "logs"), "not a folder");
   const id = coordinator.submit({ command: "true" });
-  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "internal", message: expect.stringContaining("log") });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "failed",
+    reason: "internal",
+    message: expect.stringContaining("log"),
+  });
   expect(coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(false);
 });
 
@@ -292,7 +338,10 @@ test("what is too large for any coordinator is left out, and that is told", asyn
   await (await setUp(coordinator, { executor })).open();
   const id = coordinator.submit({});
   expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "fine" });
-  expect(coordinator.events(id).flatMap((event) => (event.type === "error" ? [event.code] : []))).toEqual(["event_too_large", "result_truncated"]);
+  expect(coordinator.events(id).flatMap((event) => (event.type === "error" ? [event.code] : []))).toEqual([
+    "event_too_large",
+    "result_truncated",
+  ]);
 });
 
 test("an executor that throws is a defect with a clean message, and the runner goes on", async () => {
@@ -314,14 +363,21 @@ test("an executor that throws is a defect with a clean message, and the runner g
 test("on_finish runs once, before the result, and its failure changes nothing", async () => {
   const coordinator = createMemoryCoordinator();
   const { open, folder } = await setUp(coordinator);
-  await writeFile(join(folder, "after.sh"), `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(folder, "told")}\necho broken >&2\nexit 3\n`);
+  await writeFile(
+    join(folder, "after.sh"),
+    `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(folder, "told")}\necho broken >&2\nexit 3\n`,
+  );
   await chmod(join(folder, "after.sh"), 0o755);
   await open();
   const id = coordinator.submit({ ...sh("exit 4"), on_finish: "./after.sh" });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 4 });
   expect(readFileSync(join(folder, "told"), "utf8")).toBe("failed/exit_nonzero/4\n");
   expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
-  expect(coordinator.events(id)).toContainEqual({ type: "error", code: "on_finish", message: expect.stringContaining("broken") });
+  expect(coordinator.events(id)).toContainEqual({
+    type: "error",
+    code: "on_finish",
+    message: expect.stringContaining("broken"),
+  });
 });
 
 test("nobody attends: a question is denied at once; somebody does: the answer comes by order", async () => {
@@ -340,7 +396,9 @@ test("nobody attends: a question is denied at once; somebody does: the answer co
   await open();
   expect(await outcomeOf(coordinator, coordinator.submit({}))).toMatchObject({ text: "deny" });
   const id = coordinator.submit({}, { attended: true });
-  await poll(() => coordinator.events(id).some((event) => event.type === "status" && event.status === "waiting")).toBe(true);
+  await poll(() => coordinator.events(id).some((event) => event.type === "status" && event.status === "waiting")).toBe(
+    true,
+  );
   coordinator.order(id, { answer: { request_id: "q1", answer: { decision: "allow" } } });
   coordinator.order(id, { input: { text: "go on" } });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ text: "go on" });

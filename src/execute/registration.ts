@@ -7,6 +7,7 @@ import { startClaimLoop } from "./claim-loop.ts";
 import { interruptedEnd } from "./executions.ts";
 import { createHeldRuns } from "./held-runs.ts";
 import { createIdentity } from "./identity.ts";
+import type { Journal } from "./journal.ts";
 import { isLeaseOver } from "./lease-watch.ts";
 import { findRunLogs, type LogsOptions } from "./logs.ts";
 import { portFault, type PortFault } from "./port-faults.ts";
@@ -49,7 +50,10 @@ export interface RunningRegistration {
 }
 
 /** Rejects where another live runner has this identity; waits while the coordinator is away. */
-export async function startRegistration(options: RegistrationOptions, signal: AbortSignal): Promise<RunningRegistration> {
+export async function startRegistration(
+  options: RegistrationOptions,
+  signal: AbortSignal,
+): Promise<RunningRegistration> {
   const { port, times, onNotice, logs } = options;
   const { monotonic, newId } = options.supervise;
   const ending = new AbortController();
@@ -59,19 +63,26 @@ export async function startRegistration(options: RegistrationOptions, signal: Ab
   const first = await identity.current();
 
   const found = findRunLogs(logs);
+  const drop = (journal: Journal): void =>
+    void journal
+      .remove()
+      .catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be removed`, error));
   await settleFound(found, options);
 
-  const shipper = startShipper({
-    port,
-    identity,
-    asOfClaim: () => loop.asOfClaim,
-    heartbeatMs: times.heartbeatMs,
-    maxReportBytes: options.maxReportBytes,
-    maxUnshippedBytes: options.maxUnshippedBytes,
-    monotonic,
-    random: options.random,
-    onFault: (error, fault) => told("report", error, fault),
-  }, found.map(({ journal }) => ({ journal, onLost: () => journal.remove(), onFinished: () => journal.remove() })));
+  const shipper = startShipper(
+    {
+      port,
+      identity,
+      asOfClaim: () => loop.asOfClaim,
+      heartbeatMs: times.heartbeatMs,
+      maxReportBytes: options.maxReportBytes,
+      maxUnshippedBytes: options.maxUnshippedBytes,
+      monotonic,
+      random: options.random,
+      onFault: (error, fault) => told("report", error, fault),
+    },
+    found.map(({ journal }) => ({ journal, onLost: () => drop(journal), onFinished: () => drop(journal) })),
+  );
 
   const held = createHeldRuns({
     slots: () => registration.slots,
@@ -96,7 +107,10 @@ export async function startRegistration(options: RegistrationOptions, signal: Ab
   let wasOver = false;
   const watchLease = (): void => {
     const isOver = held.running > 0 && isLeaseOver(shipper, first.lease_ms);
-    if (isOver && !wasOver) onNotice(`no report was answered for ${Math.round(shipper.silentMs)} ms: the lease is over, and what runs is ended`);
+    if (isOver && !wasOver)
+      onNotice(
+        `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease is over, and what runs is ended`,
+      );
     if (isOver) held.abortAll("lease_lost");
     wasOver = isOver;
   };
@@ -105,12 +119,14 @@ export async function startRegistration(options: RegistrationOptions, signal: Ab
   async function leave(): Promise<void> {
     await held.ended();
     shipper.poke();
-    await shipper.emptied(times.goodbyeMs);
+    await within(times.goodbyeMs, Promise.all([shipper.emptied(times.goodbyeMs), held.cleaned()]));
     clearInterval(watch);
     await Promise.all([loop.stop(), shipper.stop()]);
     const { runner_id, epoch } = await identity.current();
     ending.abort();
-    const goodbye = port.deregister({ runner_id, epoch }).catch((error: unknown) => told("deregister", error, portFault(error)));
+    const goodbye = port
+      .deregister({ runner_id, epoch })
+      .catch((error: unknown) => told("deregister", error, portFault(error)));
     await within(times.goodbyeMs, goodbye);
   }
 
@@ -142,7 +158,11 @@ export async function startRegistration(options: RegistrationOptions, signal: Ab
   };
 }
 
-async function register(registration: Registration, { port, times, random, onNotice }: RegistrationOptions, signal: AbortSignal): Promise<Registered> {
+async function register(
+  registration: Registration,
+  { port, times, random, onNotice }: RegistrationOptions,
+  signal: AbortSignal,
+): Promise<Registered> {
   const backoff = createBackoff({ firstMs: times.pollPauseMs, longestMs: times.pollPauseMs * 10, random });
   const told = tellOnce(onNotice);
   for (;;) {
@@ -159,7 +179,10 @@ async function register(registration: Registration, { port, times, random, onNot
 }
 
 /** Logs without an outcome belong to executions whose runner died: what is left of them is ended, and they end as lost. */
-async function settleFound(found: ReturnType<typeof findRunLogs>, { killOrphans, supervise }: RegistrationOptions): Promise<void> {
+async function settleFound(
+  found: ReturnType<typeof findRunLogs>,
+  { killOrphans, supervise }: RegistrationOptions,
+): Promise<void> {
   const unfinished = found.filter(({ journal }) => journal.outcome === null);
   await killOrphans(unfinished.flatMap(({ open }) => open));
   for (const { journal, open } of unfinished) {
@@ -167,7 +190,9 @@ async function settleFound(found: ReturnType<typeof findRunLogs>, { killOrphans,
     const at = supervise.now().toISOString();
     for (const id of open) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at) });
     const lost = outcomeOfStop("lease_lost");
-    journal.finish(lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost);
+    journal.finish(
+      lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost,
+    );
   }
 }
 

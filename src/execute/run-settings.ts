@@ -25,12 +25,20 @@ export function timeoutMsOf(agent: Agent, limits: TimeLimits): number {
 
 /** null: it may be silent as long as it likes, as commands may. */
 export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
-  const seconds = agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
+  const seconds =
+    agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
   return seconds === null ? null : seconds * 1000;
 }
 
 export function correlationOf(claim: ReceivedClaim): Correlation {
-  const nothing: Correlation = { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null };
+  const nothing: Correlation = {
+    session_id: null,
+    task_id: null,
+    step_id: null,
+    tool_call_id: null,
+    worktree_id: null,
+    repo_sha: null,
+  };
   return { ...nothing, ...claim.correlation, session_id: claim.invocation.session_id };
 }
 

@@ -30,7 +30,11 @@ export function lockRunner(directory: string, owner: Owner, isAlive: (owner: Own
   } finally {
     rmSync(aside, { force: true });
   }
-  throw new HostError({ code: "DROVER-STA-001", message: `The lock ${path} could not be taken.`, next: "Try again; remove the file if no runner uses it." });
+  throw new HostError({
+    code: "DROVER-STA-001",
+    message: `The lock ${path} could not be taken.`,
+    next: "Try again; remove the file if no runner uses it.",
+  });
 }
 
 /** The runner's secret identity, made once. */
@@ -63,7 +67,9 @@ function linkOnce(from: string, to: string): boolean {
 function ownerIn(text: string): Owner | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && typeof Reflect.get(value, "pid") === "number" ? (value as Owner) : null; // ours: its pid was just seen
+    return typeof value === "object" && value !== null && typeof Reflect.get(value, "pid") === "number"
+      ? (value as Owner)
+      : null; // ours: its pid was just seen
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

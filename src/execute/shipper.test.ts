@@ -18,7 +18,10 @@ afterEach(async () => {
 });
 
 /** A shipper whose reports are answered by a function. */
-function setUp(answer: (request: ReportRequest, turn: number) => Promise<ReportAnswer> | ReportAnswer, heartbeatMs = 20) {
+function setUp(
+  answer: (request: ReportRequest, turn: number) => Promise<ReportAnswer> | ReportAnswer,
+  heartbeatMs = 20,
+) {
   const folder = mkdtempSync(join(tmpdir(), "drover-shipper-"));
   const requests: ReportRequest[] = [];
   const port: Pick<RunnerPort, "report"> = {
@@ -40,7 +43,14 @@ function setUp(answer: (request: ReportRequest, turn: number) => Promise<ReportA
   });
   closing.push(shipper.stop, () => rm(folder, { recursive: true, force: true }));
   const journal = (run_id: string) =>
-    openJournal({ run_id, attempt: 1, now: () => new Date(), memoryBytes: 10_000, maxBytes: 1e6, open: () => openLogFile(join(folder, run_id), { create: true }) });
+    openJournal({
+      run_id,
+      attempt: 1,
+      now: () => new Date(),
+      memoryBytes: 10_000,
+      maxBytes: 1e6,
+      open: () => openLogFile(join(folder, run_id), { create: true }),
+    });
   return { shipper, requests, journal };
 }
 
@@ -56,7 +66,11 @@ const takeAll = (request: ReportRequest): ReportAnswer => ({
 
 test("a finish counts only when every event before it is stored", async () => {
   let finishedAt = 0;
-  const { shipper, requests, journal } = setUp((request, turn) => (turn < 4 ? { ...nothing, acked: request.events.map((of) => ({ run_id: of.run_id, attempt: 1, n: 1 })) } : takeAll(request)));
+  const { shipper, requests, journal } = setUp((request, turn) =>
+    turn < 4
+      ? { ...nothing, acked: request.events.map((of) => ({ run_id: of.run_id, attempt: 1, n: 1 })) }
+      : takeAll(request),
+  );
   const one = journal("a");
   one.append(output("x"));
   one.append(output("y"));
@@ -68,9 +82,9 @@ test("a finish counts only when every event before it is stored", async () => {
 });
 
 test("events that come while a report is under way go into the next one, together", async () => {
-  let release: () => void = () => undefined;
+  const gate: { open?: () => void } = {};
   const { shipper, requests, journal } = setUp(async (request, turn) => {
-    if (turn === 2) await new Promise<void>((resolve) => (release = resolve));
+    if (turn === 2) await new Promise<void>((resolve) => (gate.open = resolve));
     return takeAll(request);
   }, 10_000);
   await poll(() => requests.length).toBe(1);
@@ -83,7 +97,7 @@ test("events that come while a report is under way go into the next one, togethe
     one.append(output(text));
     shipper.poke();
   }
-  release();
+  gate.open?.();
   await poll(() => requests.length).toBe(3);
   expect(requests[2]!.events[0]!.events.map(({ n }) => n)).toEqual([2, 3]);
 });
@@ -113,10 +127,10 @@ test("a report keeps to its size, and large results go one by one", async () => 
 
 test("who writes faster than the coordinator takes has to wait; while it is away, the disk takes it", async () => {
   let away = false;
-  let release: () => void = () => undefined;
+  const gate: { open?: () => void } = {};
   const { shipper, journal, requests } = setUp(async (request) => {
     if (away) throw new Error("away");
-    await new Promise<void>((resolve) => (release = resolve));
+    await new Promise<void>((resolve) => (gate.open = resolve));
     return takeAll(request);
   });
   await poll(() => requests.length).toBe(1);
@@ -128,7 +142,7 @@ test("who writes faster than the coordinator takes has to wait; while it is away
   await new Promise((resolve) => setImmediate(resolve));
   expect(waited).toBe(false);
   away = true;
-  release();
+  gate.open?.();
   await room;
   await shipper.room(one);
 });

@@ -77,7 +77,14 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     const { runner_id, epoch } = await identity.current();
     bell.reset();
     const sending = [...shipments.values()];
-    const request = buildReport({ runner_id, epoch, as_of_claim: options.asOfClaim(), sending, partials, maxBytes: options.maxReportBytes });
+    const request = buildReport({
+      runner_id,
+      epoch,
+      as_of_claim: options.asOfClaim(),
+      sending,
+      partials,
+      maxBytes: options.maxReportBytes,
+    });
     partials = [];
     sentAt = monotonic();
     try {
@@ -183,7 +190,11 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
 }
 
 function isReady(journal: Journal, sent: ReportRequest): boolean {
-  if (journal.outcome !== null && !sent.finishes.some(({ run_id, attempt }) => run_id === journal.run_id && attempt === journal.attempt)) return true;
+  if (
+    journal.outcome !== null &&
+    !sent.finishes.some(({ run_id, attempt }) => run_id === journal.run_id && attempt === journal.attempt)
+  )
+    return true;
   return journal.lastN > journal.ackedN;
 }
 

@@ -16,15 +16,24 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
     case "shutdown":
       return { status: "cancelled", by: "shutdown" };
     case "timeout":
-      return failed("timeout", "Its time was over; everything it had started was ended. Give it more time, or look at why it hangs.");
+      return failed(
+        "timeout",
+        "Its time was over; everything it had started was ended. Give it more time, or look at why it hangs.",
+      );
     case "idle":
       return failed("idle", "It said nothing for too long and was ended.");
     case "budget":
       return failed("budget_exceeded", "Its budget was used up.");
     case "output_limit":
-      return failed("limit_exceeded", "Its log reached the largest size a run may have, and it was ended. Make it print less.");
+      return failed(
+        "limit_exceeded",
+        "Its log reached the largest size a run may have, and it was ended. Make it print less.",
+      );
     case "lease_lost":
-      return failed("runner_lost", "The runner could not reach the coordinator for longer than its lease, and ended the run so that it cannot run twice.");
+      return failed(
+        "runner_lost",
+        "The runner could not reach the coordinator for longer than its lease, and ended the run so that it cannot run twice.",
+      );
     default: {
       const unknown: never = reason;
       return failed("internal", `Stopped for an unknown reason: ${String(unknown)}.`);

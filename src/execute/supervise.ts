@@ -105,7 +105,8 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
       if (!open) return onNotice(`run ${name} sent an event after its end; it was dropped`);
       silence?.restart();
       if (event.type === "output") output.push(event);
-      else if (notTheExecutors.has(event.type)) record({ type: "error", message: `An executor may not send "${event.type}" events; it was dropped.` });
+      else if (notTheExecutors.has(event.type))
+        record({ type: "error", message: `An executor may not send "${event.type}" events; it was dropped.` });
       else record(event);
       await links.room();
     },
@@ -147,7 +148,9 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
       await executions.settled();
       return outcome;
     } finally {
-      await opened.remove().catch((error: unknown) => onNotice(`the temporary folder of run ${name} could not be removed`, error));
+      await opened
+        .remove()
+        .catch((error: unknown) => onNotice(`the temporary folder of run ${name} could not be removed`, error));
     }
   }
 
@@ -166,7 +169,11 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
     });
     output.end();
     if (isTooLarge(outcome)) {
-      record({ type: "error", code: "result_truncated", message: "The result is larger than a run may have; its data was left out." });
+      record({
+        type: "error",
+        code: "result_truncated",
+        message: "The result is larger than a run may have; its data was left out.",
+      });
       outcome = withoutData(outcome);
     }
     open = false;
@@ -189,7 +196,14 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
 }
 
 /** Those are the scaffold's and the coordinator's: an executor that could write them could forge the record. */
-const notTheExecutors: ReadonlySet<RunEvent["type"]> = new Set(["status", "result", "execution_started", "execution_ended", "permission_request", "permission_decision"]);
+const notTheExecutors: ReadonlySet<RunEvent["type"]> = new Set([
+  "status",
+  "result",
+  "execution_started",
+  "execution_ended",
+  "permission_request",
+  "permission_decision",
+]);
 
 /** With the last events it has to fit into one report. */
 const maxOutcomeBytes = 17 * 1024 * 1024;

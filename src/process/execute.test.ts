@@ -121,11 +121,7 @@ test("an onOutput that never returns does not outlast a timeout", async () => {
 });
 
 test("an onOutput that throws ends the command and rejects, as it is a defect of the caller", async () => {
-  const later = (): Promise<void> => Promise.reject(new Error("broken"));
-  const atOnce = (): void => {
-    throw new Error("broken");
-  };
-  for (const onOutput of [later, atOnce]) {
+  for (const onOutput of [failsLater, failsAtOnce]) {
     const mark = newMark();
     await expect(
       execute({ executable: "yes", arguments: [mark] }, { capture: { ...keepAll, onOutput } }),
@@ -201,3 +197,11 @@ test("an unknown command is a result, not a throw", async () => {
     stdout: { totalBytes: 0 },
   });
 });
+
+function failsLater(): Promise<void> {
+  return Promise.reject(new Error("broken"));
+}
+
+function failsAtOnce(): void {
+  throw new Error("broken");
+}

@@ -1,4 +1,4 @@
-import { byteClass, failed, latin1, markOf, more, readRun, undecidedAtEnd, visibleExcept } from "./matcher.ts";
+import { byteClass, failed, latin1, markOf, more, readRun, visibleExcept } from "./matcher.ts";
 import type { Matcher, Verdict, View } from "./matcher.ts";
 import { isStrong, tellingWord } from "./strong.ts";
 
@@ -16,14 +16,14 @@ export const assignmentMatcher: Matcher = {
   startsInAnchor: false,
   match(text, at) {
     const behindName = readRun(text, at, nameEnd, 1, longestName);
-    if (behindName < 0) return undecidedAtEnd(text, behindName);
+    if (behindName < 0) return undefined;
     const name = latin1(text.bytes, startOfName(text, at), behindName);
     const behindSign = readSign(text, behindName, name.includes("--"));
-    if (behindSign < 0) return undecidedAtEnd(text, behindSign);
+    if (behindSign < 0) return undefined;
     const word = tellingWord(name);
     if (word === undefined) return undefined;
     const behindQuote = readQuote(text, behindSign);
-    if (behindQuote < 0) return undecidedAtEnd(text, behindQuote);
+    if (behindQuote < 0) return undefined;
     const start = word === "authorization" ? readScheme(text, behindQuote) : behindQuote;
     if (start < 0) return start === more ? { undecidedFrom: behindQuote } : undefined;
     return readValue(text, start, behindQuote > behindSign, word);

@@ -1,14 +1,4 @@
-import {
-  byteClass,
-  failed,
-  latin1,
-  markOf,
-  more,
-  readLiteral,
-  readRun,
-  undecidedAtEnd,
-  visibleExcept,
-} from "./matcher.ts";
+import { byteClass, failed, latin1, markOf, more, readLiteral, readRun, visibleExcept } from "./matcher.ts";
 import type { ByteClass, Matcher } from "./matcher.ts";
 import { isPlaceholder } from "./strong.ts";
 
@@ -23,9 +13,9 @@ const userinfoMatcher: Matcher = {
   startsInAnchor: false,
   match(text, at) {
     const behindUser = readRun(text, at + 4, userBytes, 0, 128);
-    if (behindUser < 0) return undecidedAtEnd(text, behindUser);
+    if (behindUser < 0) return undefined;
     const start = readLiteral(text, behindUser, ":");
-    if (start < 0) return undecidedAtEnd(text, start);
+    if (start < 0) return undefined;
     const end = readRun(text, start, passwordBytes, 1, 1024);
     const behind = end < 0 ? end : readLiteral(text, end, "@");
     if (behind === more) return { undecidedFrom: start };
@@ -72,7 +62,7 @@ function schemeMatcher({ word, bytes, mark, accepts }: Scheme): Matcher {
       const behindSmall = readLiteral(text, at, small);
       const behindWord = behindSmall === failed ? readLiteral(text, at, large) : behindSmall;
       const start = behindWord < 0 ? behindWord : readRun(text, behindWord, blanks, 1, 4);
-      if (start < 0) return undecidedAtEnd(text, start);
+      if (start < 0) return undefined;
       const end = readRun(text, start, bytes, 8, 4096);
       if (end === more) return { undecidedFrom: start };
       if (end === failed || !accepts(latin1(text.bytes, start, end))) return undefined;

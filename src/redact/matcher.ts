@@ -19,7 +19,10 @@ export interface View {
   coveredEnd: number;
 }
 
-/** Found, undecided (whatever may become secret starts there or later), or nothing. */
+/**
+ * Found, undecided (whatever may become secret starts there or later), or nothing. Where the text ends before
+ * anything of the secret itself was seen, that is nothing too: the context brings the anchor up again.
+ */
 export type Verdict = Span | Undecided | undefined;
 
 export interface Span {
@@ -66,11 +69,6 @@ export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: nu
   }
   if (end === bytes.length && end < at + max && text.open) return more;
   return end - at < min ? failed : end;
-}
-
-/** Nothing of a value was seen yet, so nothing has to be held back. */
-export function undecidedAtEnd(text: View, read: number): Verdict {
-  return read === more ? { undecidedFrom: text.bytes.length } : undefined;
 }
 
 export type ByteClass = Uint8Array;

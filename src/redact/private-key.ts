@@ -1,4 +1,4 @@
-import { byteClass, failed, latin1, markOf, more, readLiteral, readRun, undecidedAtEnd } from "./matcher.ts";
+import { byteClass, failed, latin1, markOf, more, readLiteral, readRun } from "./matcher.ts";
 import type { Matcher, View } from "./matcher.ts";
 
 /**
@@ -11,11 +11,11 @@ export const privateKeyMatcher: Matcher = {
   match(text, at) {
     if (!/-----BEGIN [A-Z0-9 ]{0,24}PRI$/.test(latin1(text.bytes, Math.max(0, at - 48), at))) return undefined;
     const behindKey = readLiteral(text, at, "VATE KEY");
-    if (behindKey < 0) return undecidedAtEnd(text, behindKey);
+    if (behindKey < 0) return undefined;
     const block = readLiteral(text, behindKey, " BLOCK");
-    if (block === more) return undecidedAtEnd(text, block);
+    if (block === more) return undefined;
     const start = readLiteral(text, block === failed ? behindKey : block, "-----");
-    if (start < 0) return undecidedAtEnd(text, start);
+    if (start < 0) return undefined;
     const end = readBody(text, start);
     if (end === more) return { undecidedFrom: start };
     return end === failed ? undefined : { start, end, mark: markOf("private-key"), rank: 1 };

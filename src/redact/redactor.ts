@@ -20,9 +20,10 @@ export interface RedactorOptions {
 /** The variables are those of now; everything else is built when the first text needs it. */
 export function createRedactor({ variables, values = [] }: RedactorOptions): Redactor {
   const indexFor = lazyIndex({ variables: { ...variables }, values });
+  const shortest = values.length > 0 ? shortestValue : shortestFound;
 
   function text(plain: string): string {
-    if (plain.length < shortestText) return plain;
+    if (plain.length < shortest) return plain;
     const bytes = Buffer.from(plain, "utf8");
     const redacted = redactBytes(indexFor(bytes.length), bytes);
     return redacted.length === bytes.length && bytes.equals(redacted) ? plain : Buffer.from(redacted).toString("utf8");
@@ -37,8 +38,10 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
   };
 }
 
-/** The search works on four bytes, and no secret is shorter. */
-const shortestText = 4;
+/** The search works on four bytes, and no given value is shorter. */
+const shortestValue = 4;
+/** No variable's value and no shape is shorter: the smallest command lines need no search at all. */
+const shortestFound = 6;
 
 /** A text shorter than every secret cannot hold one: a short command line costs no search for them. */
 function lazyIndex(options: Required<RedactorOptions>): (length: number) => Index {

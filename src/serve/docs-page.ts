@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { OpenApiDocument, Operation } from "./openapi.ts";
+import type { OpenApiDocument, Operation } from "./openapi-document.ts";
 
 const css = `
 :root { color-scheme: light dark; --line: #8884; --soft: #888; }

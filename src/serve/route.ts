@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { z } from "zod";
 import type { ServeDeps } from "./deps.ts";
-import type { OpenApiDocument } from "./openapi.ts";
+import type { OpenApiDocument } from "./openapi-document.ts";
 import type { ObjectKind, Objects, Principal, Rule } from "./rule.ts";
 
 export type Method = "get" | "post" | "put" | "delete";

@@ -26,10 +26,13 @@ export async function* followEvents(target: Target, path: string, place: "seq" |
   for (;;) {
     try {
       for await (const event of oneConnection(target, path, after, options)) {
-        // what a reconnect might repeat is known by its number
         if (event === "end") return;
-        awaySince = null;
-        pauseMs = firstPauseMs;
+        if (event === "open") {
+          awaySince = null;
+          pauseMs = firstPauseMs;
+          continue;
+        }
+        // what a reconnect might repeat is known by its number
         if (event[place] <= after) continue;
         after = event[place];
         yield event;
@@ -44,13 +47,14 @@ export async function* followEvents(target: Target, path: string, place: "seq" |
     if (options.signal?.aborted) return;
     options.onReconnect?.();
     await pause(pauseMs, options.signal);
-    pauseMs = Math.min(pauseMs * 2, 5000);
+    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
   }
 }
 
 const firstPauseMs = 50;
+const longestPauseMs = 2000;
 
-async function* oneConnection(target: Target, path: string, after: number, options: FollowOptions): AsyncGenerator<StoredEvent | "end"> {
+async function* oneConnection(target: Target, path: string, after: number, options: FollowOptions): AsyncGenerator<StoredEvent | "open" | "end"> {
   const cut = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, cut.signal]) : cut.signal;
   const silenceMs = options.silenceMs ?? 60_000;
@@ -64,6 +68,7 @@ async function* oneConnection(target: Target, path: string, after: number, optio
       signal,
     });
     if (response.status === 204 || response.body === null) return yield "end";
+    yield "open";
     for await (const message of readSse(awake(response.body, watch))) {
       if (message.event === "end") return yield "end";
       // written from a StoredEvent by the server

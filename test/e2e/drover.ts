@@ -55,7 +55,7 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
 
 const made: string[] = [];
 afterEach(() => {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true });
 });
 
 /** A fresh folder, gone after the test; `uid` may write it. */

@@ -13,27 +13,45 @@ afterEach(async () => {
 });
 
 /** Runs a program given as its source; `reads` is what its lines of stdin were. */
-async function run(source: string, more: Partial<RunContext> = {}, invocation = invocationOf("r1", { command: "true" })) {
+async function run(
+  source: string,
+  more: Partial<RunContext> = {},
+  invocation = invocationOf("r1", { command: "true" }),
+) {
   const folder = await mkdtemp(join(tmpdir(), "drover-command-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "program.cjs"), source);
   const opened = await openContext(more);
   closing.push(opened.close);
   const place = { runnerDirectory: folder, variables: { allowed: [], env: process.env } };
-  const executor = createCommandExecutor({ ...place, name: "program", command: `${process.execPath} ${join(folder, "program.cjs")}` });
+  const executor = createCommandExecutor({
+    ...place,
+    name: "program",
+    command: `${process.execPath} ${join(folder, "program.cjs")}`,
+  });
   return { outcome: await executor.run(invocation, opened.context), events: opened.events };
 }
 
-const firstLine = 'require("node:readline").createInterface({ input: process.stdin }).once("line", (line) => { const invocation = JSON.parse(line);';
+const firstLine =
+  'require("node:readline").createInterface({ input: process.stdin }).once("line", (line) => { const invocation = JSON.parse(line);';
 
 test("the program gets the invocation on its first line, and its result event is the outcome", async () => {
-  const invocation = invocationOf("r1", { command: "true" }, { parameters: { a: "x\n\"y\"" }, prompt: "hi", executor_config: { k: 1 } });
+  const invocation = invocationOf(
+    "r1",
+    { command: "true" },
+    { parameters: { a: 'x\n"y"' }, prompt: "hi", executor_config: { k: 1 } },
+  );
   const { outcome } = await run(
     `${firstLine} console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: "t", result_data: invocation })); process.exit(0); });`,
     {},
     invocation,
   );
-  expect(outcome).toEqual({ status: "completed", exit_code: 0, text: "t", data: JSON.parse(JSON.stringify(invocation)) });
+  expect(outcome).toEqual({
+    status: "completed",
+    exit_code: 0,
+    text: "t",
+    data: JSON.parse(JSON.stringify(invocation)),
+  });
 });
 
 test("events are passed on; lines that are none become errors and stop nothing", async () => {
@@ -79,12 +97,25 @@ test("answers and input reach the program as lines", async () => {
     },
   );
   if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
-  expect(outcome.data).toEqual(expect.arrayContaining([{ input: { text: "more" } }, { answer: { request_id: "q", answer: { decision: "allow" } } }]));
+  expect(outcome.data).toEqual(
+    expect.arrayContaining([
+      { input: { text: "more" } },
+      { answer: { request_id: "q", answer: { decision: "allow" } } },
+    ]),
+  );
 });
 
 test("a program that is not there is an outcome", async () => {
   const opened = await openContext();
   closing.push(opened.close);
-  const executor = createCommandExecutor({ runnerDirectory: opened.folder, variables: { allowed: [], env: process.env }, name: "x", command: "bin/nosuch" });
-  expect(await executor.run(invocationOf("r", { command: "true" }), opened.context)).toMatchObject({ status: "failed", reason: "command_not_found" });
+  const executor = createCommandExecutor({
+    runnerDirectory: opened.folder,
+    variables: { allowed: [], env: process.env },
+    name: "x",
+    command: "bin/nosuch",
+  });
+  expect(await executor.run(invocationOf("r", { command: "true" }), opened.context)).toMatchObject({
+    status: "failed",
+    reason: "command_not_found",
+  });
 });

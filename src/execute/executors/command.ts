@@ -32,7 +32,8 @@ export function createCommandExecutor(options: CommandExecutorOptions): Executor
     name: options.name,
     can,
     async run(invocation, context) {
-      if (invocation.mode !== "start" && !can[invocation.mode]) return failed("refused", `The executor ${options.name} cannot ${invocation.mode} a session.`);
+      if (invocation.mode !== "start" && !can[invocation.mode])
+        return failed("refused", `The executor ${options.name} cannot ${invocation.mode} a session.`);
       const words = commandWords(options.command, options);
       if (!words.ok) return failed("refused", `The executor's command cannot be run: ${words.message}.`);
       try {
@@ -56,12 +57,20 @@ async function eventParser(): Promise<ParseEvent> {
   const { runEventSchema } = await import("../../model/event.ts");
   return (value) => {
     const parsed = runEventSchema.safeParse(value);
-    return parsed.success ? parsed.data : parsed.error.issues.map(({ path, message }) => `${path.join(".") || "event"}: ${message}`).join("; ");
+    return parsed.success
+      ? parsed.data
+      : parsed.error.issues.map(({ path, message }) => `${path.join(".") || "event"}: ${message}`).join("; ");
   };
 }
 
-async function converse(running: Running, invocation: Invocation, context: RunContext, parse: ParseEvent): Promise<Outcome> {
-  const say = (line: object): void => void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
+async function converse(
+  running: Running,
+  invocation: Invocation,
+  context: RunContext,
+  parse: ParseEvent,
+): Promise<Outcome> {
+  const say = (line: object): void =>
+    void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
   let result: ResultEvent | null = null;
   let stderr = "";
   const emit = inTurn(context.emit);
@@ -83,17 +92,52 @@ async function converse(running: Running, invocation: Invocation, context: RunCo
     for await (const line of readLines(running.stdout, maxLineBytes)) {
       const event = line.whole ? parseLine(line.text, parse) : `it is longer than ${maxLineBytes} bytes`;
       if (typeof event !== "string") await onEvent(event);
-      else await emit({ type: "error", code: "bad_line", message: `A line of the executor is no event (${event}): ${line.text.slice(0, 200)}` });
+      else
+        await emit({
+          type: "error",
+          code: "bad_line",
+          message: `A line of the executor is no event (${event}): ${line.text.slice(0, 200)}`,
+        });
     }
   };
-  const [ended] = await Promise.all([running.result, readStdout(), readStderr(running.stderr, emit, (text) => (stderr = (stderr + text).slice(0, 500)))]);
+  const [ended] = await Promise.all([
+    running.result,
+    readStdout(),
+    readStderr(running.stderr, emit, (text) => (stderr = (stderr + text).slice(0, 500))),
+  ]);
   context.signal.removeEventListener("abort", onStop);
   return outcomeOf(ended, result, stderr.trim());
 }
 
 function invocationLine(invocation: Invocation): object {
-  const { schema_version, run_id, attempt, mode, session_id, executor_session_id, agent, parameters, prompt, project_dir, attended, executor_config } = invocation;
-  return { schema_version, run_id, attempt, mode, session_id, executor_session_id, agent, parameters, prompt, project_dir, attended, executor_config };
+  const {
+    schema_version,
+    run_id,
+    attempt,
+    mode,
+    session_id,
+    executor_session_id,
+    agent,
+    parameters,
+    prompt,
+    project_dir,
+    attended,
+    executor_config,
+  } = invocation;
+  return {
+    schema_version,
+    run_id,
+    attempt,
+    mode,
+    session_id,
+    executor_session_id,
+    agent,
+    parameters,
+    prompt,
+    project_dir,
+    attended,
+    executor_config,
+  };
 }
 
 /** Ends with the run's input, which ends with the run. */
@@ -110,7 +154,11 @@ function parseLine(text: string, parse: ParseEvent): RunEvent | string {
   }
 }
 
-async function readStderr(stream: Readable | null, emit: RunContext["emit"], said: (text: string) => void): Promise<void> {
+async function readStderr(
+  stream: Readable | null,
+  emit: RunContext["emit"],
+  said: (text: string) => void,
+): Promise<void> {
   if (stream === null) return;
   const reader = createChunkReader("stderr");
   const hand = async (events: ReturnType<typeof reader.push>): Promise<void> => {
@@ -128,7 +176,14 @@ function outcomeOf(ended: Ended, result: ResultEvent | null, stderr: string): Ou
   if (result) return outcomeOfResult(result);
   if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
   const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
-  const reason = ended.error.code === "DROVER-EXE-001" ? "command_not_found" : ended.error.code !== "DROVER-EXE-003" ? "internal" : ended.signal ? "signalled" : "exit_nonzero";
+  const reason =
+    ended.error.code === "DROVER-EXE-001"
+      ? "command_not_found"
+      : ended.error.code !== "DROVER-EXE-003"
+        ? "internal"
+        : ended.signal
+          ? "signalled"
+          : "exit_nonzero";
   return { ...failed(reason, message), exit_code: ended.exitCode };
 }
 
@@ -140,7 +195,12 @@ function outcomeOfResult({ status, reason, error, exit_code, result_text, result
     case "cancelled":
       return { status, by: "user" };
     case "failed":
-      return { ...failed(reason ?? "internal", error ?? "The executor gave no reason."), exit_code, ...(result_text === null ? {} : { text: result_text }), ...data };
+      return {
+        ...failed(reason ?? "internal", error ?? "The executor gave no reason."),
+        exit_code,
+        ...(result_text === null ? {} : { text: result_text }),
+        ...data,
+      };
     default: {
       const unknown: never = status;
       return failed("internal", `The executor ended with an unknown status: ${String(unknown)}.`);
@@ -154,6 +214,9 @@ function inTurn(emit: RunContext["emit"]): RunContext["emit"] {
   return (event) => (last = last.then(() => emit(event)));
 }
 
-function failed(reason: Extract<Outcome, { status: "failed" }>["reason"], message: string): Extract<Outcome, { status: "failed" }> {
+function failed(
+  reason: Extract<Outcome, { status: "failed" }>["reason"],
+  message: string,
+): Extract<Outcome, { status: "failed" }> {
   return { status: "failed", reason, message, exit_code: null };
 }

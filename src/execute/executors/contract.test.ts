@@ -58,12 +58,23 @@ function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSu
 
 describeContract("the procedural executor", executorContract, async () =>
   subject(
-    createProceduralExecutor({ ...place(), redactor: createRedactor({ variables: {} }), maxOutputBytes: 1024 * 1024, checkOutput: () => Promise.resolve([]) }),
+    createProceduralExecutor({
+      ...place(),
+      redactor: createRedactor({ variables: {} }),
+      maxOutputBytes: 1024 * 1024,
+      checkOutput: () => Promise.resolve([]),
+    }),
   ),
 );
 
 describeContract("drover-procedural-exec as a command", executorContract, async () =>
-  subject(createCommandExecutor({ ...place(), name: "procedural-exec", command: `${process.execPath} ${join(folder, "exec.cjs")}` })),
+  subject(
+    createCommandExecutor({
+      ...place(),
+      name: "procedural-exec",
+      command: `${process.execPath} ${join(folder, "exec.cjs")}`,
+    }),
+  ),
 );
 
 describeContract("an executor from a TypeScript module", executorContract, async () =>

@@ -17,7 +17,15 @@ async function load(name: string, source: string) {
   closing.push(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, name), source);
   const cacheDirectory = join(folder, "cache");
-  return { executor: await loadModuleExecutor({ module: name, runnerDirectory: folder, cacheDirectory, config: { word: "hi" } }), cacheDirectory };
+  return {
+    executor: await loadModuleExecutor({
+      module: name,
+      runnerDirectory: folder,
+      cacheDirectory,
+      config: { word: "hi" },
+    }),
+    cacheDirectory,
+  };
 }
 
 async function run(executor: Awaited<ReturnType<typeof load>>["executor"]) {
@@ -27,7 +35,10 @@ async function run(executor: Awaited<ReturnType<typeof load>>["executor"]) {
 }
 
 test("a JavaScript module is taken as it is, with the profile's config", async () => {
-  const { executor } = await load("e.mjs", 'export const createExecutor = (config) => ({ name: "js", can: {}, run: async () => ({ status: "completed", exit_code: null, text: config.word }) });');
+  const { executor } = await load(
+    "e.mjs",
+    'export const createExecutor = (config) => ({ name: "js", can: {}, run: async () => ({ status: "completed", exit_code: null, text: config.word }) });',
+  );
   expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: null, text: "hi" });
 });
 
@@ -41,9 +52,17 @@ test("a TypeScript module is compiled into the cache, with what it imports", asy
 });
 
 test("events and outcomes that are none do not get through", async () => {
-  const { executor } = await load("e.mjs", 'export const executor = { name: "odd", can: {}, async run(_, context) { await context.emit({ type: "progress", percent: NaN }); return { status: "great", extra: 1 }; } };');
+  const { executor } = await load(
+    "e.mjs",
+    'export const executor = { name: "odd", can: {}, async run(_, context) { await context.emit({ type: "progress", percent: NaN }); return { status: "great", extra: 1 }; } };',
+  );
   const { outcome, events } = await run(executor);
-  expect(outcome).toEqual({ status: "failed", reason: "internal", message: "The executor odd ended without an outcome.", exit_code: null });
+  expect(outcome).toEqual({
+    status: "failed",
+    reason: "internal",
+    message: "The executor odd ended without an outcome.",
+    exit_code: null,
+  });
   expect(events).toEqual([expect.objectContaining({ type: "error", code: "bad_event" })]);
 });
 
@@ -56,5 +75,7 @@ test.each([
   const folder = mkdtempSync(join(tmpdir(), "drover-module-"));
   closing.push(() => rm(folder, { recursive: true, force: true }));
   if (source !== null) await writeFile(join(folder, name), source);
-  await expect(loadModuleExecutor({ module: name, runnerDirectory: folder, cacheDirectory: join(folder, "cache"), config: {} })).rejects.toThrow(reason);
+  await expect(
+    loadModuleExecutor({ module: name, runnerDirectory: folder, cacheDirectory: join(folder, "cache"), config: {} }),
+  ).rejects.toThrow(reason);
 });

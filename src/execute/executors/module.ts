@@ -22,8 +22,12 @@ export async function loadModuleExecutor(options: ModuleOptions): Promise<Execut
   if (!existsSync(file)) throw moduleFault(file, "there is no such file");
   const imported = await importModule(file.endsWith(".ts") ? await compile(file, options.cacheDirectory) : file, file);
   const create = Reflect.get(imported, "createExecutor") as unknown;
-  const executor: unknown = typeof create === "function" ? await (create as (config: unknown) => unknown)(options.config) : Reflect.get(imported, "executor");
-  if (!isExecutor(executor)) throw moduleFault(file, 'it must export `executor`, or `createExecutor(config)`, with "name", "can" and "run"');
+  const executor: unknown =
+    typeof create === "function"
+      ? await (create as (config: unknown) => unknown)(options.config)
+      : Reflect.get(imported, "executor");
+  if (!isExecutor(executor))
+    throw moduleFault(file, 'it must export `executor`, or `createExecutor(config)`, with "name", "can" and "run"');
   return checked(executor);
 }
 
@@ -32,12 +36,21 @@ async function checked(executor: Executor): Promise<Executor> {
   const { runEventSchema } = await import("../../model/event.ts");
   return {
     name: executor.name,
-    can: { resume: executor.can.resume === true, fork: executor.can.fork === true, ask: executor.can.ask === true, input: executor.can.input === true },
+    can: {
+      resume: executor.can.resume === true,
+      fork: executor.can.fork === true,
+      ask: executor.can.ask === true,
+      input: executor.can.input === true,
+    },
     async run(invocation, context) {
       const emit: RunContext["emit"] = async (event) => {
         const parsed = runEventSchema.safeParse(asSent(event));
         if (parsed.success) return context.emit(parsed.data);
-        await context.emit({ type: "error", code: "bad_event", message: `The executor ${executor.name} sent something that is no event: ${parsed.error.issues[0]?.message}` });
+        await context.emit({
+          type: "error",
+          code: "bad_event",
+          message: `The executor ${executor.name} sent something that is no event: ${parsed.error.issues[0]?.message}`,
+        });
       };
       return soundOutcome(await executor.run(invocation, { ...context, emit }), executor.name);
     },
@@ -54,14 +67,30 @@ function soundOutcome(outcome: Outcome, name: string): Outcome {
       return { status: "completed", exit_code, text: text ?? null, ...data };
     case "failed": {
       const reason = failureReasons.find((known) => known === outcome.reason) ?? "internal";
-      return { status: "failed", reason, message: String(outcome.message), exit_code, ...(text === undefined ? {} : { text }), ...data };
+      return {
+        status: "failed",
+        reason,
+        message: String(outcome.message),
+        exit_code,
+        ...(text === undefined ? {} : { text }),
+        ...data,
+      };
     }
     case "cancelled":
       return { status: "cancelled", by: outcome.by === "shutdown" ? "shutdown" : "user" };
     case "parked":
-      return { status: "parked", why: outcome.why === "budget" ? "budget" : "usage_limit", ...(typeof outcome.until === "string" ? { until: outcome.until } : {}) };
+      return {
+        status: "parked",
+        why: outcome.why === "budget" ? "budget" : "usage_limit",
+        ...(typeof outcome.until === "string" ? { until: outcome.until } : {}),
+      };
     default:
-      return { status: "failed", reason: "internal", message: `The executor ${name} ended without an outcome.`, exit_code: null };
+      return {
+        status: "failed",
+        reason: "internal",
+        message: `The executor ${name} ended without an outcome.`,
+        exit_code: null,
+      };
   }
 }
 
@@ -81,7 +110,12 @@ async function importModule(path: string, file: string): Promise<object> {
 /** By content, so that a changed file is compiled anew and an old one never loaded in its place. */
 async function compile(file: string, cacheDirectory: string): Promise<string> {
   const { build, version } = await import("esbuild");
-  const hash = createHash("sha256").update(version).update("\0").update(file).update("\0").update(await readFile(file));
+  const hash = createHash("sha256")
+    .update(version)
+    .update("\0")
+    .update(file)
+    .update("\0")
+    .update(await readFile(file));
   const outfile = join(cacheDirectory, `${hash.digest("hex").slice(0, 32)}.mjs`);
   await mkdir(cacheDirectory, { recursive: true, mode: 0o700 });
   try {
@@ -93,7 +127,9 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
       platform: "node",
       format: "esm",
       target: "node20.19",
-      banner: { js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);' },
+      banner: {
+        js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
+      },
       logLevel: "silent",
     });
     // in one move: another runner may load it at this moment
@@ -108,7 +144,11 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
 
 function isExecutor(value: unknown): value is Executor {
   if (typeof value !== "object" || value === null) return false;
-  return typeof Reflect.get(value, "name") === "string" && typeof Reflect.get(value, "can") === "object" && typeof Reflect.get(value, "run") === "function";
+  return (
+    typeof Reflect.get(value, "name") === "string" &&
+    typeof Reflect.get(value, "can") === "object" &&
+    typeof Reflect.get(value, "run") === "function"
+  );
 }
 
 function moduleFault(file: string, why: string, cause?: unknown): HostError {

@@ -31,17 +31,40 @@ const node = (source: string): Partial<Agent> => ({ command: `"${process.execPat
 
 test.each(["resume", "fork"] as const)("%s is refused in so many words", async (mode) => {
   const { outcome } = await run({ command: "true" }, { mode });
-  expect(outcome).toEqual({ status: "failed", reason: "refused", message: "Procedural agents do not support resumption", exit_code: null });
+  expect(outcome).toEqual({
+    status: "failed",
+    reason: "refused",
+    message: "Procedural agents do not support resumption",
+    exit_code: null,
+  });
 });
 
 test("stdout that is JSON becomes data, other output does not", async () => {
-  expect((await run({ command: "printf '{\"a\":[1]}'" })).outcome).toEqual({ status: "completed", exit_code: 0, text: '{"a":[1]}', data: { a: [1] } });
-  expect((await run({ command: "printf 'null'" })).outcome).toEqual({ status: "completed", exit_code: 0, text: "null", data: null });
-  expect((await run({ command: "printf 'truly not'" })).outcome).toEqual({ status: "completed", exit_code: 0, text: "truly not" });
+  expect((await run({ command: "printf '{\"a\":[1]}'" })).outcome).toEqual({
+    status: "completed",
+    exit_code: 0,
+    text: '{"a":[1]}',
+    data: { a: [1] },
+  });
+  expect((await run({ command: "printf 'null'" })).outcome).toEqual({
+    status: "completed",
+    exit_code: 0,
+    text: "null",
+    data: null,
+  });
+  expect((await run({ command: "printf 'truly not'" })).outcome).toEqual({
+    status: "completed",
+    exit_code: 0,
+    text: "truly not",
+  });
 });
 
 test("data is read from the whole output, also where the text is cut", async () => {
-  const { outcome } = await run(node('console.log(JSON.stringify({ list: Array(20000).fill("0123456789") }))'), {}, { maxOutputBytes: 1000 });
+  const { outcome } = await run(
+    node('console.log(JSON.stringify({ list: Array(20000).fill("0123456789") }))'),
+    {},
+    { maxOutputBytes: 1000 },
+  );
   if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
   expect((outcome.data as { list: string[] }).list).toHaveLength(20_000);
   expect(outcome.text!.length).toBeLessThan(1200);
@@ -57,9 +80,20 @@ test("output past 16 MB is not read as data, and that is told", async () => {
 
 test("a result is checked against the output_schema", async () => {
   const output_schema = { type: "object", required: ["ok"], properties: { ok: { type: "boolean" } } };
-  expect((await run({ command: "printf '{\"ok\":true}'", output_schema })).outcome).toMatchObject({ status: "completed" });
-  expect((await run({ command: "printf '{\"ok\":1}'", output_schema })).outcome).toMatchObject({ status: "failed", reason: "invalid_output", exit_code: 0, data: { ok: 1 } });
-  expect((await run({ command: "printf plain", output_schema })).outcome).toMatchObject({ status: "failed", reason: "invalid_output", message: expect.stringContaining("not JSON") });
+  expect((await run({ command: "printf '{\"ok\":true}'", output_schema })).outcome).toMatchObject({
+    status: "completed",
+  });
+  expect((await run({ command: "printf '{\"ok\":1}'", output_schema })).outcome).toMatchObject({
+    status: "failed",
+    reason: "invalid_output",
+    exit_code: 0,
+    data: { ok: 1 },
+  });
+  expect((await run({ command: "printf plain", output_schema })).outcome).toMatchObject({
+    status: "failed",
+    reason: "invalid_output",
+    message: expect.stringContaining("not JSON"),
+  });
 });
 
 test("the error of a failure is the first 500 characters it wrote to stderr, without secrets", async () => {
@@ -71,9 +105,15 @@ test("the error of a failure is the first 500 characters it wrote to stderr, wit
 });
 
 test("a death by signal, a command that is missing and one that cannot be run are told apart", async () => {
-  expect((await run({ command: "sh -c 'kill -9 $$'" })).outcome).toMatchObject({ reason: "signalled", exit_code: null });
+  expect((await run({ command: "sh -c 'kill -9 $$'" })).outcome).toMatchObject({
+    reason: "signalled",
+    exit_code: null,
+  });
   expect((await run({ command: "no-such-program" })).outcome).toMatchObject({ reason: "command_not_found" });
   expect((await run({ command: "/etc/passwd" })).outcome).toMatchObject({ reason: "refused" });
   expect((await run({ command: null })).outcome).toMatchObject({ reason: "refused" });
-  expect((await run({ command: "true" }, { parameters: { x: "a\0b" } })).outcome).toMatchObject({ reason: "refused", message: expect.stringContaining("NUL") });
+  expect((await run({ command: "true" }, { parameters: { x: "a\0b" } })).outcome).toMatchObject({
+    reason: "refused",
+    message: expect.stringContaining("NUL"),
+  });
 });

@@ -37,7 +37,10 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
   };
 }
 
-async function startOrRefuse(command: Parameters<RunContext["start"]>[0], context: RunContext): Promise<Running | Outcome> {
+async function startOrRefuse(
+  command: Parameters<RunContext["start"]>[0],
+  context: RunContext,
+): Promise<Running | Outcome> {
   try {
     return await context.start({ ...command, workingDirectory: context.dirs.work });
   } catch (error) {
@@ -46,7 +49,12 @@ async function startOrRefuse(command: Parameters<RunContext["start"]>[0], contex
   }
 }
 
-async function follow(running: Running, { agent }: Invocation, context: RunContext, options: ProceduralOptions): Promise<Outcome> {
+async function follow(
+  running: Running,
+  { agent }: Invocation,
+  context: RunContext,
+  options: ProceduralOptions,
+): Promise<Outcome> {
   running.stdin?.end();
   const result = createResultReader({ maxTextBytes: options.maxOutputBytes, maxDataBytes, redactor: options.redactor });
   const said = createResultReader({ maxTextBytes: 16 * 1024, maxDataBytes: 0, redactor: options.redactor });
@@ -63,12 +71,22 @@ async function follow(running: Running, { agent }: Invocation, context: RunConte
     const told = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
     return { ...failed(reasonOf(ended), told), exit_code: ended.exitCode, text, ...(data ? { data: data.value } : {}) };
   }
-  if (jsonTooLong) await emit({ type: "error", code: "result_truncated", message: `The output is longer than ${maxDataBytes} bytes and was not read as result_data.` });
+  if (jsonTooLong)
+    await emit({
+      type: "error",
+      code: "result_truncated",
+      message: `The output is longer than ${maxDataBytes} bytes and was not read as result_data.`,
+    });
   const faults = agent.output_schema ? await options.checkOutput(agent.output_schema, data?.value ?? null) : [];
   if (faults.length > 0) {
     const [first] = faults;
     const message = `The output does not fit the agent's output_schema: ${first!.path === "" ? "" : `${first!.path} `}${first!.message}${faults.length > 1 ? ` (and ${faults.length - 1} more)` : ""}.`;
-    return { ...failed("invalid_output", data ? message : `${message} It is not JSON.`), exit_code: ended.exitCode, text, ...(data ? { data: data.value } : {}) };
+    return {
+      ...failed("invalid_output", data ? message : `${message} It is not JSON.`),
+      exit_code: ended.exitCode,
+      text,
+      ...(data ? { data: data.value } : {}),
+    };
   }
   return { status: "completed", exit_code: ended.exitCode, text, ...(data ? { data: data.value } : {}) };
 }
@@ -79,7 +97,12 @@ function inTurn(emit: RunContext["emit"]): RunContext["emit"] {
   return (event) => (last = last.then(() => emit(event)));
 }
 
-async function readAll(stream: Readable | null, name: OutputStream, emit: RunContext["emit"], push: (chunk: Uint8Array) => void): Promise<void> {
+async function readAll(
+  stream: Readable | null,
+  name: OutputStream,
+  emit: RunContext["emit"],
+  push: (chunk: Uint8Array) => void,
+): Promise<void> {
   if (stream === null) return;
   const reader = createChunkReader(name);
   for await (const chunk of stream) {

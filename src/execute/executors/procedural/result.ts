@@ -11,7 +11,11 @@ export interface ResultReader {
  * `text` is redacted before it is cut, so that half a secret is never kept. `data` is parsed from the whole
  * output where it is JSON and not longer than `maxDataBytes`; what does not even begin like JSON is not kept for that.
  */
-export function createResultReader(options: { maxTextBytes: number; maxDataBytes: number; redactor: Redactor }): ResultReader {
+export function createResultReader(options: {
+  maxTextBytes: number;
+  maxDataBytes: number;
+  redactor: Redactor;
+}): ResultReader {
   const kept = keepEnds(options.maxTextBytes);
   const redacting = options.redactor.stream();
   let whole: Uint8Array[] = [];
@@ -39,7 +43,11 @@ export function createResultReader(options: { maxTextBytes: number; maxDataBytes
       const missing = totalBytes - head.length - tail.length;
       const text = truncated ? `${decode(head)}\n[... ${missing} bytes not kept ...]\n${decode(tail)}` : decode(head);
       const tooLong = bytes > options.maxDataBytes;
-      return { text, data: tooLong || !mayBeJson ? null : parse(decode(Buffer.concat(whole))), jsonTooLong: tooLong && looksStructured };
+      return {
+        text,
+        data: tooLong || !mayBeJson ? null : parse(decode(Buffer.concat(whole))),
+        jsonTooLong: tooLong && looksStructured,
+      };
     },
   };
 }

@@ -1,0 +1,20 @@
+import { join } from "node:path";
+import { statSync, utimesSync, writeFileSync } from "node:fs";
+import type { Local } from "../local.ts";
+import type { SqliteStore } from "../record/open.ts";
+
+const day = 86_400_000;
+
+/** At most once a day, and after everything else: what is older than the operator keeps is removed. */
+export async function retainIfDue(store: SqliteStore, { places, config }: Local, now: Date): Promise<void> {
+  const stamp = join(places.stateDirectory, "retention.stamp");
+  const last = statSync(stamp, { throwIfNoEntry: false });
+  if (last && now.getTime() - last.mtimeMs < day) return;
+  // before the work, so that of several only one does it
+  if (last) utimesSync(stamp, now, now);
+  else writeFileSync(stamp, "");
+  const before = new Date(now.getTime() - config.execution.audit.retention_days * day);
+  const [{ pruneAudit }, { pruneRuns }] = await Promise.all([import("../record/audit/prune.ts"), import("../record/retention.ts")]);
+  await pruneRuns(store, before);
+  await pruneAudit(store, before);
+}

@@ -1,0 +1,83 @@
+import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+import { HostError, RequestError } from "../model/errors.ts";
+import { chainEnd } from "./audit/chain.ts";
+import { formatHead } from "./audit/head.ts";
+import { readKey } from "./audit/key.ts";
+import { connect } from "./sqlite/connection.ts";
+import { hostFault } from "./sqlite/faults.ts";
+import { openConnection } from "./sqlite/open-connection.ts";
+import { patiently } from "./sqlite/patience.ts";
+import { databaseFile } from "./state-directory.ts";
+
+export interface BackupOptions {
+  directory: string;
+  /** Made by this; whoever can read it can also read and continue the audit chain, so only its owner may. */
+  file: string;
+  lockWaitMs?: number;
+}
+
+/** In the copy alone: what lies beside the database in a state directory. */
+export const extrasTable = `
+  create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
+
+/**
+ * One file with everything a state directory needs to go on: the database as of one moment, the audit key
+ * and the head the chain had then. Others may write meanwhile. Logs, files and the token file are not in it.
+ */
+export async function backupStore({ directory, file, lockWaitMs = 5000 }: BackupOptions, now: Date): Promise<{ head: string }> {
+  if (existsSync(file)) throw exists(file);
+  const source = databaseFile(directory);
+  const connection = await openConnection(source, "read", lockWaitMs);
+  const part = `${file}.part`;
+  try {
+    rmSync(part, { force: true });
+    // Made here and not by SQLite, which would give it the mode that the umask allows.
+    closeSync(openSync(part, "wx", 0o600));
+    await patiently(() => connection.sql("vacuum into ?").run(part), source, lockWaitMs);
+    chmodSync(part, 0o600);
+    const head = addExtras(part, readKey(directory), now);
+    sync(part);
+    renameSync(part, file);
+    sync(dirname(file));
+    return { head };
+  } catch (fault) {
+    rmSync(part, { force: true });
+    throw hostFault(fault, file);
+  } finally {
+    connection.close();
+  }
+}
+
+function addExtras(part: string, key: Uint8Array | null, now: Date): string {
+  const copy = connect(part, "write");
+  try {
+    copy.exec("pragma journal_mode = delete");
+    const { last_no, mac } = chainEnd(copy);
+    const head = formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") });
+    copy.exec(extrasTable);
+    copy.sql("insert into backup_extras values (?, ?, ?)").run(key, head, now.toISOString());
+    return head;
+  } finally {
+    copy.close();
+  }
+}
+
+/** Durable under its name only once this is done for the file and its folder. */
+export function sync(path: string): void {
+  const fd = openSync(path, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function exists(file: string): RequestError | HostError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `${file} exists already.`,
+    field: file,
+    next: "Choose another name, or move it away: a backup never overwrites anything.",
+  });
+}

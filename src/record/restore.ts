@@ -1,0 +1,101 @@
+import { copyFileSync, existsSync, chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { RequestError } from "../model/errors.ts";
+import { headFile } from "./audit/head.ts";
+import { keyFile } from "./audit/key.ts";
+import { verifyAudit, type Verified } from "./audit/verify.ts";
+import { sync } from "./backup.ts";
+import { schemaVersion } from "./migrations/version.ts";
+import { connect } from "./sqlite/connection.ts";
+import { hostFault } from "./sqlite/faults.ts";
+import { createStateDirectory, databaseFile } from "./state-directory.ts";
+
+interface Extras {
+  audit_key: Uint8Array | null;
+  audit_head: string;
+  made_at: string;
+}
+
+/**
+ * A state directory made from a backup. Never over an existing one; and where the chain of the copy does
+ * not verify, nothing is left behind.
+ */
+export async function restoreStore({ directory, file }: { directory: string; file: string }): Promise<{ made_at: string; audit: Verified }> {
+  for (const path of [databaseFile(directory), keyFile(directory)]) if (existsSync(path)) throw occupied(directory, path);
+  if (!existsSync(file)) throw notABackup(file, "it does not exist");
+  const extras = readExtras(file);
+  const made: string[] = [];
+  try {
+    createStateDirectory(directory);
+    made.push(databaseFile(directory));
+    const part = join(directory, "drover.db.part");
+    made.push(part);
+    copyFileSync(file, part);
+    chmodSync(part, 0o600);
+    dropExtras(part);
+    sync(part);
+    made.push(keyFile(directory), headFile(directory));
+    if (extras.audit_key !== null) writeFileSync(keyFile(directory), extras.audit_key, { mode: 0o600, flag: "wx" });
+    writeFileSync(headFile(directory), headText(extras.audit_head), { mode: 0o600 });
+    renameSync(part, databaseFile(directory));
+    sync(directory);
+    const audit = await verifyAudit({ directory });
+    if (!audit.ok) throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
+    return { made_at: extras.made_at, audit };
+  } catch (fault) {
+    for (const path of made) for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
+    throw hostFault(fault, databaseFile(directory));
+  }
+}
+
+function readExtras(file: string): Extras {
+  let copy;
+  try {
+    copy = connect(file, "immutable");
+    const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
+    if (version > schemaVersion) throw notABackup(file, `it was made by a newer Drover (version ${version}, this one knows ${schemaVersion})`);
+    const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
+    if (row === undefined) throw notABackup(file, "it has no head");
+    // The statement selects exactly these columns, written by backupStore.
+    return row as unknown as Extras;
+  } catch (fault) {
+    if (fault instanceof RequestError) throw fault;
+    throw notABackup(file, fault instanceof Error ? fault.message : String(fault));
+  } finally {
+    copy?.close();
+  }
+}
+
+function dropExtras(part: string): void {
+  const copy = connect(part, "write");
+  try {
+    copy.exec("drop table backup_extras");
+    copy.exec("pragma journal_mode = wal");
+  } finally {
+    copy.close();
+  }
+}
+
+/** As audit.head is written: its count has a fixed size. */
+function headText(head: string): string {
+  const [count = "0", mac = ""] = head.split(":");
+  return `${count.padStart(16, "0")}:${mac}\n`;
+}
+
+function occupied(directory: string, path: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `There is a state in ${directory} already (${path}).`,
+    field: directory,
+    next: "Stop its coordinator and move the directory away, or restore to another one with DROVER_STATE_DIR.",
+  });
+}
+
+function notABackup(file: string, why: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `${file} is not a backup that can be restored: ${why}.`,
+    field: file,
+    next: "Give a file that drover backup has made.",
+  });
+}

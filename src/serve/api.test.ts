@@ -1,0 +1,186 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { openDatabase } from "../record/sqlite/driver.ts";
+import { createClient } from "../wire/client.ts";
+
+let folder: string;
+let coordinator: TestCoordinator;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "drover-api-"));
+  const agentsDirectory = join(folder, "agents");
+  mkdirSync(agentsDirectory);
+  writeFileSync(join(agentsDirectory, "filed.json"), JSON.stringify({ name: "filed", type: "procedural", command: "true" }));
+  coordinator = await startTestCoordinator({ agentsDirectory, leaseMs: 600_000 });
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const call = (path: string, more: { method?: string; body?: unknown; headers?: Record<string, string> } = {}) =>
+  rawCall(coordinator.url, {
+    path,
+    method: more.method ?? "GET",
+    headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json", ...more.headers },
+    ...(more.body === undefined ? {} : { body: JSON.stringify(more.body) }),
+  });
+
+test("a run is submitted once for one Idempotency-Key, and another body with it is a conflict", async () => {
+  const submit = (parameters: object) =>
+    call("/runs", { method: "POST", headers: { "idempotency-key": "k1" }, body: { agent_name: "filed", parameters } });
+  const first = await submit({});
+  const again = await submit({});
+  expect([first.status, again.status]).toEqual([201, 200]);
+  const run = JSON.parse(first.text);
+  expect(JSON.parse(again.text).run_id).toBe(run.run_id);
+  expect(first.headers["location"]).toBe(`/runs/${run.run_id}`);
+  expect(run).toMatchObject({ status: "pending", created_by: "admin", trigger_type: "api", agent_name: "filed" });
+  expect((await submit({ other: true })).status).toBeGreaterThanOrEqual(400);
+});
+
+test("a pending run says why it waits, is stopped, and is retried as a new run", async () => {
+  const { client } = coordinator;
+  const run = await client.submit({ agent_name: "filed", demands: { tags: ["gpu"] }, task_id: "T-1" });
+  const { status, why } = await client.runs.why(run.run_id);
+  expect(status).toBe("pending");
+  expect(why.length).toBeGreaterThan(0);
+  await expect(client.runs.retry(run.run_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
+  expect((await client.runs.stop(run.run_id)).status).toBe("cancelled");
+  const retried = await client.runs.retry(run.run_id);
+  expect(retried).toMatchObject({ retry_of: run.run_id, status: "pending", task_id: "T-1", demands: { tags: ["gpu"] } });
+  expect(await client.runs.stopMany({ task_id: "T-1" })).toEqual({ cancelled: [retried.run_id], stopping: [], untouched: [] });
+  expect((await client.runs.why(retried.run_id)).why).toEqual([]);
+});
+
+test("lists are walked to their end by their cursors, each run once", async () => {
+  const { client } = coordinator;
+  for (let n = 0; n < 7; n += 1) await client.submit({ agent_name: "filed", task_id: "walk" });
+  const seen: string[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await client.runs.list({ task_id: "walk", limit: 3, ...(cursor ? { cursor } : {}) });
+    seen.push(...page.items.map((row) => row.run_id));
+    if (page.next_cursor === null) break;
+    cursor = page.next_cursor;
+  }
+  expect(seen).toHaveLength(7);
+  expect(seen).toEqual([...new Set(seen)].sort().reverse());
+  expect((await client.runs.list({ task_id: "walk", status: ["pending"] })).items).toHaveLength(7);
+  expect((await client.runs.list({ task_id: "walk", status: ["failed"] })).items).toEqual([]);
+});
+
+test("agents are put, replaced and removed; a file's agent and a bad schema are refused", async () => {
+  const { client } = coordinator;
+  const put = await client.agents.put("fresh", { command: "echo", description: "one" });
+  expect(put).toMatchObject({ name: "fresh", type: "procedural", command: "echo", source: "api", runner_id: null });
+  await client.agents.put("fresh", { command: "echo", description: "two" });
+  expect((await client.agents.get("fresh")).description).toBe("two");
+  const listed = (await client.agents.list()).items;
+  expect(listed.map((agent) => [agent.name, agent.source])).toEqual(expect.arrayContaining([["filed", "file"], ["fresh", "api"]]));
+  for (const agent of listed) expect(Object.keys(agent)).toEqual(expect.arrayContaining(["type", "command", "runner_id"]));
+  await expect(client.agents.put("filed", { command: "x" })).rejects.toMatchObject({ code: "DROVER-API-020" });
+  await expect(client.agents.remove("filed")).rejects.toMatchObject({ code: "DROVER-API-020" });
+  await expect(client.agents.put("bad", { command: "x", parameters_schema: { type: "strnig" } })).rejects.toMatchObject({ code: "DROVER-AGT-006" });
+  await expect(client.agents.put("bad name", { command: "x" })).rejects.toMatchObject({ field: "path.name" });
+  await client.agents.remove("fresh");
+  await expect(client.agents.get("fresh")).rejects.toMatchObject({ code: "DROVER-API-014" });
+});
+
+test("one name on two runners is 409 with the candidates, and name@runner picks one", async () => {
+  const { port, client } = coordinator;
+  const agents = [{ name: "twin", type: "procedural", command: "true", description: null, parameters_validation: "strict", list_style: "comma", max_attempts: 1, trust_project_settings: false }] as const;
+  const ids: string[] = [];
+  for (const place of ["/srv/a", "/srv/b"]) ids.push((await port.register({ ...registration(`twin ${place}`, place), agents: [...agents] })).runner_id);
+  await expect(client.agents.get("twin")).rejects.toMatchObject({ code: "DROVER-API-021", next: expect.stringContaining(ids[1]!) });
+  await expect(client.submit({ agent_name: "twin" })).rejects.toMatchObject({ code: "DROVER-API-021" });
+  expect(await client.agents.get(`twin@${ids[1]}`)).toMatchObject({ name: "twin", source: "runner", runner_id: ids[1] });
+});
+
+test("a runner is drained and taken back; an unknown one is 404", async () => {
+  const { port, client } = coordinator;
+  const { runner_id } = await port.register(registration("to drain", "/srv/drain"));
+  const status = async () => (await client.runners.list()).items.find((row) => row.runner_id === runner_id)?.status;
+  await client.runners.drain(runner_id);
+  expect(await status()).toBe("draining");
+  await client.runners.drain(runner_id, false);
+  expect(await status()).toBe("online");
+  await expect(client.runners.drain("nobody")).rejects.toMatchObject({ code: "DROVER-API-014" });
+});
+
+test("a session is bound once, and not without an id", async () => {
+  const { client } = coordinator;
+  const run = await client.submit({ agent_name: "filed" });
+  const session = await client.sessions.get(run.session_id!);
+  expect(session).toMatchObject({ session_id: run.session_id, agent_name: "filed", created_by: "admin" });
+  expect((await call(`/sessions/${run.session_id}/bind`, { method: "POST", body: {} })).status).toBe(400);
+  const id = session.executor_session_id ?? "their-1";
+  expect(await client.sessions.bind(run.session_id!, id)).toMatchObject({ executor_session_id: id });
+  await expect(client.sessions.bind(run.session_id!, "their-2")).rejects.toMatchObject({ code: "DROVER-API-022" });
+});
+
+test("resuming a procedural agent is refused in the words of the design", async () => {
+  const run = await coordinator.client.submit({ agent_name: "filed" });
+  for (const mode of ["resume", "fork"]) {
+    const { status, text } = await call("/runs", { method: "POST", body: { agent_name: "filed", mode, session_id: run.session_id } });
+    expect([status, JSON.parse(text).detail]).toEqual([400, "Procedural agents do not support resumption"]);
+  }
+});
+
+test("a backup is a whole database, and leaves nothing behind", async () => {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of await coordinator.client.backup()) chunks.push(chunk);
+  const file = join(folder, "copy.db");
+  writeFileSync(file, Buffer.concat(chunks));
+  const copy = openDatabase(file, { readOnly: true });
+  expect(copy.prepare("pragma integrity_check").get()).toMatchObject({ integrity_check: "ok" });
+  expect(Number(copy.prepare("select count(*) as n from runs").get()?.["n"])).toBeGreaterThan(0);
+  copy.close();
+  await expect.poll(() => readdirSync(coordinator.directory).filter((name) => name.startsWith("backup-"))).toEqual([]);
+});
+
+test("the reference is one page without scripts, whose policy allows its own style and nothing else", async () => {
+  const { text, headers } = await call("/docs");
+  expect(text).toContain("/runs/{run_id}/events");
+  expect(text).not.toMatch(/<script|src=|@import|url\(/i);
+  const style = /<style>([^]*?)<\/style>/.exec(text)?.[1] ?? "";
+  const hash = createHash("sha256").update(style).digest("base64");
+  expect(headers["content-security-policy"]).toContain(`default-src 'none'; style-src 'sha256-${hash}'`);
+  const root = await call("/");
+  expect([root.status, root.headers["location"]]).toEqual([302, "/docs"]);
+});
+
+test("metrics are what Prometheus reads", async () => {
+  await coordinator.client.health();
+  const { text } = await call("/metrics");
+  for (const line of text.trim().split("\n")) expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+]+)$/);
+  expect(text).toMatch(/drover_http_requests_total\{method="get",path="\/health",status="200"\} \d+/);
+  expect(text).toMatch(/drover_runs\{status="pending"\} \d+/);
+});
+
+test("inside a run, its attempt's token submits runs of which it is the parent, for the run's owner", async () => {
+  const { client, port } = coordinator;
+  const { token } = await client.tokens.create({ role: "user", subject: "kim" });
+  const { runner_id, epoch } = await port.register(registration("parents", "/srv/parents"));
+  const parent = await createClient({ url: coordinator.url, token }).submit({ agent_name: "filed", demands: { runner_id } });
+  const { claims } = await port.poll({ runner_id, epoch, claim_id: "p1", want: 1, ack_order: 0 }, AbortSignal.timeout(10_000));
+  const inside = createClient({ url: coordinator.url, token: claims[0]!.attempt_token });
+  expect(claims[0]!.run_id).toBe(parent.run_id);
+  expect(await inside.submit({ agent_name: "filed", parent_run_id: "somebody-else" })).toMatchObject({
+    parent_run_id: parent.run_id,
+    created_by: "kim",
+    trigger_type: "agent",
+  });
+});
+
+test("HEAD, unknown paths and wrong methods are answered, with what would be right", async () => {
+  expect((await call("/runs", { method: "HEAD" })).status).toBe(200);
+  expect((await call("/events", { method: "HEAD", headers: { accept: "text/event-stream" } })).status).toBe(200);
+  expect((await call("/nowhere")).status).toBe(404);
+  const wrong = await call("/runs", { method: "DELETE" });
+  expect([wrong.status, wrong.headers["allow"]]).toEqual([405, "POST, GET"]);
+});

@@ -1,0 +1,134 @@
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { registration, startTestCoordinator } from "../../test/coordinator.ts";
+import type { StoredEvent } from "../model/event.ts";
+import type { RunnerPort } from "../model/runner-port.ts";
+import { createClient } from "./client.ts";
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+test("readers that are cut off at random have every line once and in order", async () => {
+  const { coordinator, write, run_id } = await runningRun();
+  const proxy = await cuttingProxy(coordinator.url);
+  const lines = 10_000;
+  const readers = Array.from({ length: 20 }, async () => {
+    const client = createClient({ url: proxy.url, token: coordinator.adminToken });
+    let cuts = 0;
+    const events: StoredEvent[] = [];
+    for await (const event of client.runs.follow(run_id, { onReconnect: () => (cuts += 1) })) events.push(event);
+    return { events, cuts };
+  });
+  // ten for each reader: cut without end, a slow machine would never get anywhere
+  let cutsLeft = 200;
+  const cutting = setInterval(() => cutsLeft-- > 0 && proxy.cutOne(), 5);
+  cleanups.push(() => clearInterval(cutting));
+  await write(lines);
+  const finished = await Promise.all(readers);
+  clearInterval(cutting);
+  const expected = Array.from({ length: lines }, (_, index) => `line ${index}\n`).join("");
+  for (const { events } of finished) {
+    expect(events.map((event) => event.seq)).toEqual(events.map((_, index) => index + 1));
+    expect(events.map((event) => (event.event.type === "output" ? event.event.text : "")).join("") === expected).toBe(true);
+    expect(events.at(-1)?.event.type).toBe("result");
+  }
+  expect(finished.reduce((sum, one) => sum + one.cuts, 0)).toBeGreaterThan(20);
+});
+
+test("following a run that has ended gives its log and ends; after its last event there is nothing", async () => {
+  const { coordinator, write, run_id } = await runningRun();
+  await write(10);
+  const all: StoredEvent[] = [];
+  for await (const event of coordinator.client.runs.follow(run_id)) all.push(event);
+  const last = all.at(-1)!;
+  expect(last.event).toMatchObject({ type: "result", status: "completed" });
+  for await (const event of coordinator.client.runs.follow(run_id, { after: last.seq })) expect(event).toBeUndefined();
+  const pages = await coordinator.client.runs.events(run_id, { limit: 3 });
+  expect(pages.next_cursor).toBe("3");
+  expect(pages.items.map((event) => event.seq)).toEqual([1, 2, 3]);
+});
+
+test("a run that is not there is refused, not waited for", async () => {
+  const coordinator = await startTestCoordinator();
+  cleanups.push(() => coordinator.dispose());
+  const first = coordinator.client.runs.follow("0190aaaa-0000-7000-8000-000000000001").next();
+  await expect(first).rejects.toMatchObject({ code: "DROVER-API-014" });
+});
+
+test("the feed of all runs can be left at any moment", async () => {
+  const { coordinator, write, run_id } = await runningRun();
+  const leave = new AbortController();
+  const seen: StoredEvent[] = [];
+  const following = (async () => {
+    for await (const event of coordinator.client.follow({ signal: leave.signal })) {
+      seen.push(event);
+      if (event.event.type === "result") leave.abort();
+    }
+  })();
+  await write(100);
+  await following;
+  expect(seen.every((event) => event.run_id === run_id)).toBe(true);
+  const cursors = seen.map((event) => event.cursor);
+  expect(cursors).toEqual([...cursors].sort((a, b) => a - b));
+});
+
+/** A claimed run, and a way to write so many lines to it and finish it. */
+async function runningRun() {
+  const coordinator = await startTestCoordinator({ leaseMs: 600_000 });
+  cleanups.push(async () => {
+    await coordinator.dispose();
+    expect(coordinator.defects).toEqual([]);
+  });
+  const { client, port } = coordinator;
+  await client.agents.put("worker", { command: "true" });
+  const { runner_id, epoch } = await port.register(registration("key-a"));
+  const { run_id } = await client.submit({ agent_name: "worker" });
+  const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, AbortSignal.timeout(10_000));
+  const attempt = claims[0]!.attempt;
+  const base = { runner_id, epoch, held: [[run_id, attempt]] as [string, number][], as_of_claim: "c1", partials: [] };
+  const write = async (lines: number) => {
+    let n = 0;
+    for (let at = 0; at < lines; at += 100) {
+      const events = Array.from({ length: Math.min(10, Math.ceil((lines - at) / 10)) }, (_, index) => {
+        const from = at + index * 10;
+        const text = Array.from({ length: Math.min(10, lines - from) }, (_one, line) => `line ${from + line}\n`).join("");
+        n += 1;
+        return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text } as const };
+      });
+      await (port satisfies RunnerPort).report({ ...base, events: [{ run_id, attempt, events }], finishes: [] });
+    }
+    await port.report({ ...base, events: [], finishes: [{ run_id, attempt, last_n: n, outcome: { status: "completed", exit_code: 0, text: null } }] });
+  };
+  return { coordinator, run_id, write };
+}
+
+/** Passes bytes on, and cuts a connection in the middle of whatever it is doing. */
+async function cuttingProxy(to: string) {
+  const { hostname, port } = new URL(to);
+  const open = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    open.add(near);
+    near.on("error", () => far.destroy()).on("close", () => {
+      open.delete(near);
+      far.destroy();
+    });
+    far.on("error", () => near.destroy()).on("close", () => near.destroy());
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  cleanups.push(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  return {
+    // a TCP server's address is never a string
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cutOne() {
+      const all = [...open];
+      all[Math.floor(Math.random() * all.length)]?.destroy();
+    },
+  };
+}

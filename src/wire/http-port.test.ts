@@ -1,0 +1,82 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { describeContract } from "../../test/contract/contract.ts";
+import { runnerPortContract } from "../../test/contract/runner-port.ts";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { createHttpPort, type HttpPort } from "./http-port.ts";
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+describeContract("runner port over HTTP", runnerPortContract, async () => {
+  const { coordinator, port } = await setUp();
+  const { client } = coordinator;
+  await client.agents.put("worker", { command: "true" });
+  return {
+    port,
+    register: (runner_key) => port.register(registration(runner_key)),
+    submit: async () => (await client.submit({ agent_name: "worker" })).run_id,
+    stop: async (run_id) => void (await client.runs.stop(run_id)),
+    run: (run_id) => client.runs.get(run_id),
+    seqs: async (run_id) => (await client.runs.events(run_id, { limit: 1000 })).items.map((event) => event.seq),
+  };
+});
+
+test("a coordinator that is gone, one that is silent, and a stranger's answer are all away", async () => {
+  const { coordinator, port } = await setUp();
+  await port.register(registration("key-a"));
+  await coordinator.stop();
+  await expect(port.register(registration("key-a"))).rejects.toMatchObject({ name: "PortError", conflict: "away" });
+  for (const answer of ["never", 502, 200] as const) {
+    const stranger = createServer((_request, response) => {
+      if (answer !== "never") response.writeHead(answer, { "content-type": "text/html" }).end("<h1>proxy</h1>");
+    });
+    await new Promise<void>((resolve) => void stranger.listen(0, "127.0.0.1", resolve));
+    // a TCP server's address is never a string
+    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+    const strange = createHttpPort({ url, token: "drv_x", timeoutMs: 200 });
+    await expect(strange.register(registration("key-a"))).rejects.toMatchObject({ conflict: "away" });
+    strange.close();
+    stranger.closeAllConnections();
+    stranger.close();
+  }
+});
+
+test("an unknown runner, an older epoch, a twin and a bad token are told apart", async () => {
+  const { coordinator, port } = await setUp();
+  const report = { held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
+  await expect(port.report({ runner_id: "nobody", epoch: 1, ...report })).rejects.toMatchObject({ conflict: "unknown_runner" });
+  const old = await port.register(registration("key-a"));
+  await port.register(registration("key-a"));
+  await expect(port.report({ runner_id: old.runner_id, epoch: old.epoch, ...report })).rejects.toMatchObject({ conflict: "old_epoch" });
+  await expect(port.register(registration("key-b"))).rejects.toMatchObject({ conflict: "duplicate_runner" });
+  const guessed = createHttpPort({ url: coordinator.url, token: "drv_guessed" });
+  await expect(guessed.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unauthorized" });
+  guessed.close();
+  const wrong = { ...registration("key-d"), slots: 0 };
+  await expect(port.register(wrong)).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("body.slots") });
+});
+
+test("a poll that the runner gives up is let go at once, on both sides", async () => {
+  const { coordinator, port } = await setUp({ pollHoldMs: 60_000 });
+  const { runner_id, epoch } = await port.register(registration("key-a"));
+  const polled = port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, AbortSignal.timeout(100));
+  await expect(polled).rejects.toMatchObject({ conflict: "away" });
+  // a coordinator that still held it would not stop before its grace was over
+  await coordinator.stop();
+});
+
+async function setUp(options: { pollHoldMs?: number } = {}): Promise<{ coordinator: TestCoordinator; port: HttpPort }> {
+  const coordinator = await startTestCoordinator(options);
+  const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "box" });
+  const port = createHttpPort({ url: coordinator.url, token });
+  cleanups.push(async () => {
+    port.close();
+    await coordinator.dispose();
+    expect(coordinator.defects).toEqual([]);
+  });
+  return { coordinator, port };
+}

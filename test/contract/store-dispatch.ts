@@ -1,0 +1,511 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { drive, agentNamed, output } from "../fixtures/dispatch/drive.ts";
+import type { Change, Op, Store } from "../../src/model/store.ts";
+
+export interface OpenedForDispatch {
+  store: Store;
+  /** Of the store's own clock, which stands still otherwise. */
+  advance(ms: number): void;
+  now(): Date;
+  dispose(): Promise<void>;
+}
+
+const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
+
+/** What every store must do about runners, claims and leases. */
+export function storeDispatchContract(name: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${name} keeps the dispatch contract`, () => {
+    let opened: OpenedForDispatch;
+    let store: Store;
+    let d: ReturnType<typeof drive>;
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+      d = drive(store, opened.now);
+    });
+    afterEach(() => opened.dispose());
+
+    describe("claims", () => {
+      it("hands out by priority, then age, and writes it into the run and its log", async () => {
+        const [low, high, second] = [await d.submit(), await d.submit({ priority: 5, parameters: { a: 1 }, prompt: "p" }), await d.submit({ priority: 5 })];
+        const runner = await d.register("r");
+        const { claims } = await d.poll(runner, 2);
+        expect(claims.map(({ run_id }) => run_id)).toEqual([high, second]);
+        expect(claims[0]?.invocation).toMatchObject({ run_id: high, attempt: 1, mode: "start", parameters: { a: 1 }, prompt: "p", executor_config: { a: 1 }, agent: { name: "echo" } });
+        expect(await store.read.run(high)).toMatchObject({ status: "claimed", attempt: 1, runner_id: "r", claimed_at: opened.now().toISOString() });
+        expect(await d.event(high, 0)).toEqual({ type: "status", status: "pending" });
+        expect(await d.event(high, -1)).toMatchObject({ type: "status", status: "claimed" });
+        expect(await d.claim(runner, 5)).toEqual([low]);
+        expect(await d.claim(runner, 5)).toEqual([]);
+      });
+
+      it("answers the same claim_id with the same claims, also once a newer one was answered", async () => {
+        const [one, two] = [await d.submit(), await d.submit()];
+        const runner = await d.register("r");
+        expect(await d.claim(runner, 1, "a")).toEqual([one]);
+        expect(await d.claim(runner, 2, "a")).toEqual([one]);
+        expect(await d.claim(runner, 1, "b")).toEqual([two]);
+        const three = await d.submit();
+        expect(await d.claim(runner, 1, "a")).toEqual([one]);
+        expect(await d.claim(runner, 0, "c")).toEqual([]);
+        expect(await d.claim(runner, 1, "c")).toEqual([three]);
+      });
+
+      it("matches every demand, and all tags", async () => {
+        const wants = [
+          { hostname: "other" },
+          { project_dir: "/other" },
+          { executor_profile: "other" },
+          { executor_type: "other" },
+          { runner_id: "other" },
+          { tags: ["a", "b"] },
+        ];
+        const runs = [];
+        for (const demands of wants) runs.push(await d.submit({ demands }));
+        const plain = await d.register("r", { tags: ["a"] });
+        expect(await d.claim(plain, 10)).toEqual([]);
+        const other = await d.register("other", {
+          hostname: "other",
+          project_dir: "/other",
+          executor_profile: "other",
+          executor: { type: "other", config: {} },
+          tags: ["b", "c", "a"],
+        });
+        expect(await d.claim(other, 10)).toEqual(runs);
+      });
+
+      it("gives a runner that requires matching tags no untagged run", async () => {
+        const untagged = await d.submit();
+        const tagged = await d.submit({ demands: { tags: ["a"] } });
+        const picky = await d.register("picky", { tags: ["a"], require_matching_tags: true });
+        expect(await d.claim(picky, 5)).toEqual([tagged]);
+        expect(await d.claim(await d.register("r"), 5)).toEqual([untagged]);
+      });
+
+      it("lets no more runs of an agent work than it allows, and nothing wait behind them", async () => {
+        const capped = agentNamed("capped", { max_concurrent: 2 });
+        const runs = [];
+        for (let i = 0; i < 4; i += 1) runs.push(await d.submit({ priority: 9 }, capped));
+        const free = await d.submit();
+        const elsewhere = await d.submit({ demands: { hostname: "host" }, priority: 9 }, capped);
+        const [a, b] = [await d.register("a"), await d.register("b")];
+        expect(await d.claim(a, 10)).toEqual([runs[0], runs[1], free]);
+        expect(await d.claim(b, 10)).toEqual([]);
+        expect((await store.read.why(runs[2]!))?.map(({ demand }) => demand)).toEqual(["max_concurrent"]);
+        await d.finish(a, runs[0]!, 1);
+        expect(await d.claim(b, 10)).toEqual([runs[2]]);
+        await d.finish(a, runs[1]!, 1);
+        await d.finish(b, runs[2]!, 1);
+        expect(await d.claim(b, 10)).toEqual([runs[3], elsewhere]);
+      });
+
+      it("keeps one active run for each session", async () => {
+        const chat = agentNamed("chat", { type: "autonomous", command: null });
+        const first = await d.submit({ session_id: "s" }, chat);
+        const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
+        const runner = await d.register("r");
+        expect(await d.claim(runner, 5)).toEqual([first]);
+        expect(await store.read.why(second)).toMatchObject([{ demand: "session" }]);
+        await d.append(runner, first, 1, 1, { type: "system", subtype: "init", executor_session_id: "theirs" });
+        await d.finish(runner, first, 1);
+        const { claims } = await d.poll(runner, 5);
+        expect(claims.map(({ run_id }) => run_id)).toEqual([second]);
+        expect(claims[0]?.invocation).toMatchObject({ mode: "resume", session_id: "s", executor_session_id: "theirs" });
+        expect(await store.read.session("s")).toMatchObject({ run_count: 2, hostname: "host", executor_profile: "profile", executor_session_id: "theirs" });
+      });
+
+      it("hands nothing to a draining runner, nor while told to hold", async () => {
+        const run = await d.submit();
+        const runner = await d.register("r");
+        await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
+        expect(await d.claim(runner)).toEqual([]);
+        await store.apply([{ op: "drain_runner", runner_id: "r", draining: false }]);
+        const [held] = await store.apply([{ op: "claim_runs", ...runner, claim_id: "held", want: 1, ack_order: 0, lease_ms: 1000, hold: "disk" }]);
+        expect(held).toMatchObject({ ok: true, claims: [] });
+        expect(await d.claim(runner)).toEqual([run]);
+        expect(await store.apply([{ op: "drain_runner", runner_id: "nobody", draining: true }])).toEqual([{ ok: false, conflict: "unknown_runner" }]);
+      });
+
+      it("gives each run to one of many who ask at once", async () => {
+        const runs = new Set<string>();
+        for (let i = 0; i < 200; i += 1) runs.add(await d.submit());
+        const runners = await Promise.all(Array.from({ length: 20 }, (_, i) => d.register(`r${i}`)));
+        const taken: string[] = [];
+        await Promise.all(
+          runners.map(async (runner) => {
+            for (let got = await d.claim(runner, 3); got.length > 0; got = await d.claim(runner, 3)) taken.push(...got);
+          }),
+        );
+        expect(taken).toHaveLength(200);
+        expect(new Set(taken)).toEqual(runs);
+      });
+    });
+
+    describe("fencing", () => {
+      it("refuses who is not the run's runner in its attempt, and puts that on the record", async () => {
+        const run = await d.submit();
+        const [a, b] = [await d.register("a"), await d.register("b")];
+        expect(await d.append(a, run, 0, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+        await d.claim(a);
+        expect(await d.append(b, run, 1, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+        expect(await d.finish(b, run, 1)).toMatchObject({ ok: false, conflict: "fenced" });
+        expect(await d.append({ ...a, epoch: a.epoch - 1 }, run, 1, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+        expect(await d.append(a, run, 2, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+        expect(await d.append(a, run, 1, 1, output("x"))).toEqual({ ok: true, last_n: 1 });
+        expect(await store.read.run(run)).toMatchObject({ status: "running", started_at: opened.now().toISOString() });
+      });
+
+      it("never lets a runner move its run anywhere but between working and waiting", async () => {
+        const run = await d.submit();
+        const runner = await d.register("r");
+        await d.claim(runner);
+        for (const status of ["pending", "claimed", "parked", "stopping", "completed"] as const) {
+          await d.append(runner, run, 1, ["pending", "claimed", "parked", "stopping", "completed"].indexOf(status) + 1, { type: "status", status });
+          expect(await d.statuses(run)).toEqual(["running"]);
+        }
+        await d.append(runner, run, 1, 6, { type: "status", status: "waiting", reason: "approval" });
+        expect(await d.statuses(run)).toEqual(["waiting"]);
+      });
+
+      it("takes a finish once everything before it is stored", async () => {
+        const run = await d.submit();
+        const runner = await d.register("r");
+        await d.claim(runner);
+        expect(await d.finish(runner, run, 1, { last_n: 2 })).toEqual({ ok: false, conflict: "gap", last_n: 0 });
+        await d.append(runner, run, 1, 1, output("1"), output("2"));
+        expect(await d.finish(runner, run, 1, { last_n: 2 })).toEqual({ ok: true, last_n: 2 });
+        expect(await d.finish(runner, run, 1, { last_n: 2 })).toEqual({ ok: true, last_n: 2, repeated: true });
+        expect(await d.append(runner, run, 1, 3, output("3"))).toMatchObject({ ok: false, conflict: "finished" });
+        expect((await d.event(run, -1))?.type).toBe("result");
+      });
+    });
+
+    describe("giving back", () => {
+      it("requeues at no cost what was drained, and counts what a crash lost", async () => {
+        const often = agentNamed("often", { max_attempts: 2 });
+        const run = await d.submit({}, often);
+        const runner = await d.register("r");
+        const lost = { type: "result", status: "failed", reason: "runner_lost", error: "died", exit_code: null, result_text: null, result_data: null } as const;
+        await d.claim(runner);
+        await d.append(runner, run, 1, 1, output("1"));
+        expect(await d.finish(runner, run, 1, { give_back: "at_no_cost" })).toEqual({ ok: true, last_n: 1 });
+        expect(await d.finish(runner, run, 1, { give_back: "at_no_cost" })).toEqual({ ok: true, last_n: 1, repeated: true });
+        expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 0, runner_id: null, started_at: null });
+        await d.claim(runner);
+        await d.finish(runner, run, 2, { give_back: "as_failure", result: lost });
+        expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 1 });
+        await d.claim(runner);
+        await d.finish(runner, run, 3, { give_back: "as_failure", result: lost });
+        expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "runner_lost", failures: 2, attempt: 3 });
+        expect((await store.read.events(run, 0, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+      });
+
+      it("requeues what never arrived, and only that", async () => {
+        const [one, two, three] = [await d.submit(), await d.submit(), await d.submit()];
+        const runner = await d.register("r");
+        await d.claim(runner, 1, "a");
+        await d.claim(runner, 1, "b");
+        // Made before b was answered: says nothing about it.
+        expect(await d.beat(runner, [[one, 1]], "a")).toMatchObject({ ok: true, requeued: [], fenced: [] });
+        // The newest claim may still be on its way.
+        expect(await d.beat(runner, [[one, 1]], "b")).toMatchObject({ ok: true, requeued: [] });
+        await d.claim(runner, 1, "c");
+        expect(await d.beat(runner, [[one, 1]], "b")).toMatchObject({ ok: true, requeued: [two] });
+        expect(await d.statuses(one, two, three)).toEqual(["claimed", "pending", "claimed"]);
+        expect(await store.read.run(two)).toMatchObject({ failures: 0, attempt: 1 });
+        expect(await d.beat(runner, [[one, 1], [two, 1]], "b")).toMatchObject({ fenced: [[two, 1]], abandon: [[two, 1]] });
+      });
+
+      it("counts it where a runner forgot what it had begun", async () => {
+        const run = await d.submit();
+        const runner = await d.register("r");
+        await d.claim(runner);
+        await d.append(runner, run, 1, 1, output("begun"));
+        const again = await d.register("r");
+        expect(await d.beat(again, [], null)).toMatchObject({ ok: true, requeued: [] });
+        expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "runner_lost" });
+      });
+
+      it("lets a runner that restarted go on with what it held", async () => {
+        const run = await d.submit();
+        const before = await d.register("r");
+        await d.claim(before);
+        const after = await d.register("r");
+        expect(after.epoch).toBeGreaterThan(before.epoch);
+        expect(await d.beat(before, [[run, 1]], null)).toEqual({ ok: false, conflict: "old_epoch" });
+        expect(await d.beat(after, [[run, 1]], null)).toMatchObject({ ok: true, requeued: [], fenced: [] });
+        expect(await d.append(after, run, 1, 1, output("1"))).toEqual({ ok: true, last_n: 1 });
+      });
+
+      it("takes back what a runner still held when it left", async () => {
+        const run = await d.submit({}, agentNamed("own"));
+        const runner = await d.register("r", { agents: [agentNamed("own")] });
+        await d.claim(runner);
+        expect(await store.read.agents("own")).toMatchObject([{ source: "runner", runner_id: "r" }]);
+        expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([{ ok: true, op: "leave_runner", requeued: [run] }]);
+        expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([{ ok: false, conflict: "unknown_runner" }]);
+        expect(await store.read.agents("own")).toEqual([]);
+        expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 0 });
+      });
+    });
+
+    describe("leases", () => {
+      it("loses a runner whose lease ran out, and its runs by what attempts they have", async () => {
+        const once = await d.submit();
+        const twice = await d.submit({}, agentNamed("twice", { max_attempts: 2 }));
+        const runner = await d.register("r");
+        await d.claim(runner, 5);
+        opened.advance(9_999);
+        expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [], requeued: [], failed: [] }]);
+        await d.beat(runner, [[once, 1], [twice, 1]], null);
+        opened.advance(10_001);
+        expect(await store.apply([rescue])).toMatchObject([{ lost_runners: ["r"], requeued: [twice], failed: [once], more: false }]);
+        expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [], requeued: [], failed: [] }]);
+        expect(await store.read.run(once)).toMatchObject({ status: "failed", reason: "runner_lost", failures: 1 });
+        expect(await store.read.run(twice)).toMatchObject({ status: "pending", failures: 1 });
+        expect((await d.event(once, -1))?.type).toBe("result");
+        expect(await d.append(runner, twice, 1, 1, output("late"))).toMatchObject({ conflict: "fenced" });
+        expect(await d.append(runner, once, 1, 1, output("late"))).toMatchObject({ ok: false });
+        expect(await d.beat(runner, [], null)).toEqual({ ok: false, conflict: "unknown_runner" });
+        expect(await store.read.runner("r")).toMatchObject({ status: "lost" });
+      });
+
+      it("gives every lease its full length after an outage", async () => {
+        const run = await d.submit();
+        const runner = await d.register("r");
+        await d.claim(runner);
+        opened.advance(60_000);
+        await store.apply([{ op: "forgive_outage", lease_ms: 10_000 }, rescue]);
+        expect(await d.append(runner, run, 1, 1, output("1"))).toEqual({ ok: true, last_n: 1 });
+        opened.advance(10_001);
+        expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
+      });
+
+      it("does not take a held poll for a sign of life of a busy runner", async () => {
+        await d.submit();
+        const runner = await d.register("r");
+        const again = (claim_id: string) => store.apply([{ op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, again: true }]);
+        await d.claim(runner, 0, "idle");
+        opened.advance(8_000);
+        await again("idle");
+        opened.advance(8_000);
+        expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
+        await d.claim(runner, 1, "busy");
+        opened.advance(8_000);
+        await again("busy");
+        opened.advance(8_000);
+        expect(await store.apply([rescue])).toMatchObject([{ lost_runners: ["r"] }]);
+      });
+
+      it("refuses a second live runner, another's id, and lets a successor take over", async () => {
+        const run = await d.submit();
+        const runner = await d.register("r");
+        await d.claim(runner);
+        await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
+        opened.advance(10_001);
+        const registration = { hostname: "h", project_dir: "/", executor_profile: "p", executor: { type: "t", config: {} }, tags: [], require_matching_tags: false, agents: [], slots: 1 };
+        const stolen = await store.apply([{ op: "register_runner", runner_id: "r", key_hash: "key", owner: "eve", registration, lease_ms: 1000 }]);
+        expect(stolen).toEqual([{ ok: false, conflict: "duplicate_runner" }]);
+        await d.register("r", {}, "another key");
+        expect(await d.statuses(run)).toEqual(["failed"]);
+        expect(await d.beat(runner, [], null)).toEqual({ ok: false, conflict: "old_epoch" });
+        expect(await store.apply([{ op: "heartbeat", ...runner, owner: "eve", held: [], as_of_claim: null, lease_ms: 1 }])).toEqual([{ ok: false, conflict: "unknown_runner" }]);
+      });
+
+      it("fails what no runner can take, and only once it has waited", async () => {
+        const runner = await d.register("r");
+        const fits = await d.submit();
+        const never = await d.submit({ demands: { tags: ["gpu"] } });
+        opened.advance(299_000);
+        await d.beat(runner, [], null);
+        const young = await d.submit({ demands: { tags: ["gpu"] } });
+        expect(await store.apply([rescue])).toMatchObject([{ failed: [] }]);
+        opened.advance(2_000);
+        await d.beat(runner, [], null);
+        expect(await store.apply([rescue])).toMatchObject([{ failed: [never] }]);
+        expect(await store.read.run(never)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
+        opened.advance(299_000);
+        await d.beat(runner, [], null);
+        expect(await store.apply([rescue])).toMatchObject([{ failed: [young] }]);
+        expect(await d.statuses(fits)).toEqual(["pending"]);
+      });
+
+      it("counts from when the last runner that could take it went", async () => {
+        const runner = await d.register("r");
+        const run = await d.submit();
+        opened.advance(1_000_000);
+        await d.beat(runner, [], null);
+        await store.apply([{ op: "leave_runner", ...runner }]);
+        opened.advance(299_000);
+        expect(await store.apply([rescue])).toMatchObject([{ failed: [] }]);
+        opened.advance(2_000);
+        expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
+      });
+
+      it("does a little at a time where there is much to rescue", async () => {
+        for (let i = 0; i < 7; i += 1) await d.submit();
+        await d.claim(await d.register("r"), 7);
+        opened.advance(10_001);
+        const some = { ...rescue, limit: 3 };
+        const failed = [];
+        for (let more = true; more; ) {
+          const [result] = await store.apply([some]);
+          if (!result.ok) throw new Error(result.conflict);
+          expect(result.failed.length).toBeLessThanOrEqual(3);
+          failed.push(...result.failed);
+          more = result.more;
+        }
+        expect(failed).toHaveLength(7);
+      });
+    });
+
+    describe("stopping", () => {
+      it("cancels what waits, orders the end of what runs, and leaves the rest", async () => {
+        const [first, second, done] = [await d.submit(), await d.submit(), await d.submit({ priority: 1 })];
+        const runner = await d.register("r");
+        await d.claim(runner);
+        await d.finish(runner, done, 1);
+        await d.claim(runner);
+        const stop = { op: "stop_runs", run_ids: [first, second, done, "none"], reason: "user", by: "ann" } satisfies Op;
+        expect(await store.apply([stop])).toEqual([
+          { ok: true, op: "stop_runs", cancelled: [second], stopping: [first], untouched: [done, "none"], runners: ["r"] },
+        ]);
+        expect(await store.read.run(second)).toMatchObject({ status: "cancelled", reason: null });
+        const { orders } = await d.poll(runner, 1, "x");
+        expect(orders).toEqual([{ no: 1, run_id: first, attempt: 1, stop: "user" }]);
+        expect((await d.poll(runner, 1, "y")).orders).toEqual(orders);
+        expect((await d.poll(runner, 1, "z", 1)).orders).toEqual([]);
+        await d.finish(runner, first, 1, { result: { type: "result", status: "cancelled", reason: null, error: null, exit_code: null, result_text: null, result_data: null } });
+        expect(await d.statuses(first)).toEqual(["cancelled"]);
+      });
+
+      it("ends a stop whose runner is gone, in place of putting the run back", async () => {
+        const often = agentNamed("often", { max_attempts: 5 });
+        const runs = [];
+        for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, often));
+        const [a, b, c] = [await d.register("a"), await d.register("b"), await d.register("c")];
+        for (const runner of [a, b, c]) await d.claim(runner);
+        await store.apply([{ op: "stop_runs", run_ids: runs, reason: "user", by: "ann" }]);
+        await d.finish(a, runs[0]!, 1, { give_back: "at_no_cost" });
+        await store.apply([{ op: "leave_runner", ...b }]);
+        opened.advance(10_001);
+        await store.apply([rescue]);
+        expect(await d.statuses(...runs)).toEqual(["cancelled", "cancelled", "cancelled"]);
+      });
+
+      it("forgets an order with the attempt it was for", async () => {
+        const run = await d.submit({}, agentNamed("often", { max_attempts: 5 }));
+        const runner = await d.register("r");
+        await d.claim(runner);
+        await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
+        await d.finish(runner, run, 1);
+        expect((await d.poll(runner, 1)).orders).toEqual([]);
+      });
+    });
+
+    describe("submits", () => {
+      it("knows a key again, and refuses it for something else", async () => {
+        const key = { subject: "ann", key: "k", fingerprint: "f" };
+        const run = await d.submit({}, agentNamed("echo"), { idempotency: key });
+        const again = (idempotency: typeof key) => d.submit({}, agentNamed("echo"), { idempotency });
+        await again(key);
+        await expect(again({ ...key, fingerprint: "other" })).rejects.toThrow("idempotency");
+        await again({ ...key, subject: "bob" });
+        expect((await store.read.runs({}, { limit: 10 })).length).toBe(2);
+        const [repeated] = await store.apply([{ op: "create_run", run: { ...(await store.read.run(run))!, run_id: "x" }, events: [], agent: agentNamed("echo"), idempotency: key }]);
+        expect(repeated).toMatchObject({ ok: true, repeated: true, run_id: run });
+      });
+
+      it("keeps the agent a run was submitted with", async () => {
+        const before = agentNamed("echo", { description: "before" });
+        const run = await d.submit({}, before, { timeout_seconds: 7 });
+        await store.apply([{ op: "put_agent", agent: agentNamed("echo", { description: "after" }), by: "ann" }]);
+        const { claims } = await d.poll(await d.register("r"), 1);
+        expect(claims[0]).toMatchObject({ timeout_seconds: 7, invocation: { agent: { description: "before", timeout_seconds: 7 } } });
+        expect(await store.read.agent_of(run)).toMatchObject({ agent: before, timeout_seconds: 7 });
+      });
+
+      it("makes a session with each start, which a procedural run binds to itself", async () => {
+        await d.submit({ session_id: "p", created_by: "ann" });
+        await d.submit({ session_id: "q", created_by: "bob" }, agentNamed("chat", { type: "autonomous", command: null }));
+        expect(await store.read.session("p")).toMatchObject({ executor_session_id: "p", run_count: 1, agent_name: "echo", created_by: "ann" });
+        const bind = (executor_session_id: string, session_id = "q") => store.apply([{ op: "bind_session", session_id, executor_session_id }]);
+        expect(await bind("x")).toEqual([{ ok: true, op: "bind_session" }]);
+        expect(await bind("x")).toEqual([{ ok: true, op: "bind_session" }]);
+        expect(await bind("y")).toEqual([{ ok: false, conflict: "bound_otherwise" }]);
+        expect(await bind("y", "none")).toEqual([{ ok: false, conflict: "not_found" }]);
+        expect((await store.read.sessions({}, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(["q", "p"]);
+        expect((await store.read.sessions({ created_by: "ann" }, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(["p"]);
+        expect((await store.read.sessions({}, { limit: 5, before: "q" })).map(({ session_id }) => session_id)).toEqual(["p"]);
+      });
+    });
+
+    it("tells after each commit what somebody may wait for", async () => {
+      const changes: Change[] = [];
+      const stop = store.changes((change) => changes.push(change));
+      const run = await d.submit({ demands: { tags: ["a"] } });
+      expect(changes.at(-1)).toEqual({ runs: new Set([run]), claimable: [{ tags: ["a"] }], ordered: new Set(), foreign: false });
+      const runner = await d.register("r", { tags: ["a"] });
+      await d.claim(runner);
+      await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
+      expect(changes.at(-1)).toMatchObject({ ordered: new Set(["r"]), runs: new Set([run]) });
+      stop();
+      const told = changes.length;
+      await d.submit();
+      expect(changes).toHaveLength(told);
+    });
+
+    describe("why", () => {
+      const why = async (run_id: string) => (await store.read.why(run_id))?.map(({ demand, detail }) => `${demand}: ${detail}`).join("\n");
+
+      it("names what is missing", async () => {
+        const run = await d.submit({ demands: { hostname: "big", tags: ["gpu", "cuda"] } });
+        expect(await why(run)).toContain("agent: No runner is online");
+        await d.register("r");
+        expect(await why(run)).toContain("hostname: No online runner has hostname big");
+        await d.register("b", { hostname: "big", tags: ["gpu"] });
+        expect(await why(run)).toContain("tags: No online runner has the tags cuda");
+        await d.register("c", { hostname: "big", tags: ["cuda"] });
+        expect(await why(run)).toContain("No single online runner has all");
+        const full = await d.register("d", { hostname: "big", tags: ["cuda", "gpu"], slots: 1 });
+        expect(await why(run)).toBe("");
+        await d.submit({ priority: 9, demands: { runner_id: "d" } });
+        await d.claim(full);
+        expect(await why(run)).toContain("slots: All slots are busy");
+        await store.apply([{ op: "drain_runner", runner_id: "d", draining: true }]);
+        expect(await why(run)).toContain("slots: Every runner that could take it is draining");
+        const pinned = await d.submit({ demands: { runner_id: "gone" } });
+        expect(await why(pinned)).toContain("runner_id: Runner gone is offline");
+        expect(await store.read.why("none")).toBeNull();
+      });
+    });
+
+    describe("tokens", () => {
+      const token = { token_id: "t1", kind: "access", role: "user", subject: "ann", label: null, created_by: "root", created_at: "2026-01-01T00:00:00.000Z", expires_at: null, revoked_at: null, used_at: null } as const;
+
+      it("keeps them by hash, and the first time they were revoked", async () => {
+        expect(await store.apply([{ op: "put_token", token, hash: "h1" }])).toEqual([{ ok: true, op: "put_token" }]);
+        expect(await store.apply([{ op: "put_token", token: { ...token, token_id: "t2" }, hash: "h1" }])).toEqual([{ ok: false, conflict: "exists" }]);
+        expect(await store.apply([{ op: "put_token", token, hash: "h2" }])).toEqual([{ ok: false, conflict: "exists" }]);
+        expect(await store.read.token("h1")).toEqual(token);
+        expect(await store.read.token("h2")).toBeNull();
+        for (const at of ["2026-02-01", "2026-03-01"]) await store.apply([{ op: "revoke_token", token_id: "t1", at }]);
+        expect(await store.read.tokens({ limit: 5 })).toEqual([{ ...token, revoked_at: "2026-02-01" }]);
+        expect(await store.apply([{ op: "revoke_token", token_id: "t9", at: "x" }])).toEqual([{ ok: false, conflict: "not_found" }]);
+      });
+
+      it("exchanges an enrolment once, for a token of its own role and subject", async () => {
+        const enrolment = { ...token, token_id: "e", kind: "enrolment", role: "runner", subject: "farm", expires_at: "2026-06-01" } as const;
+        await store.apply([{ op: "put_token", token: enrolment, hash: "e" }, { op: "put_token", token, hash: "h1" }]);
+        const use = (hash: string, at: string, name = "n") =>
+          store.apply([{ op: "use_enrolment", hash, at, token: { ...token, token_id: name, role: "admin", subject: "eve" }, token_hash: `hash of ${name}` }]);
+        expect(await use("h1", "2026-01-02")).toEqual([{ ok: false, conflict: "not_found" }]);
+        expect(await use("e", "2026-06-01")).toEqual([{ ok: false, conflict: "expired" }]);
+        expect(await use("e", "2026-01-02")).toEqual([{ ok: true, op: "use_enrolment", subject: "farm" }]);
+        expect(await store.read.token("hash of n")).toMatchObject({ role: "runner", subject: "farm", kind: "access" });
+        expect(await use("e", "2026-01-02", "m")).toEqual([{ ok: false, conflict: "used" }]);
+        expect(await store.read.token("hash of m")).toBeNull();
+      });
+    });
+  });
+}
