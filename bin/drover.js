@@ -6,5 +6,6 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(125);
 }
 const argv = process.argv.slice(2);
-// exec is its own small bundle: it starts in a fraction of the time
-require(argv[0] === "exec" ? "../dist/cli-exec.cjs" : "../dist/cli-main.cjs").main(argv);
+// exec is its own small bundle, compiled ahead: it starts in a fraction of the time
+const { main } = argv[0] === "exec" ? require("./load-compiled.js")("cli-exec") : require("../dist/cli-main.cjs");
+main(argv);

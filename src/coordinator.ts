@@ -10,12 +10,11 @@ import { type DefinitionFault, describeFault } from "./model/definition-fault.ts
 import { BugError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
+import { backupStore } from "./record/backup.ts";
 import { pruneAudit } from "./record/audit/prune.ts";
 import { readKey } from "./record/audit/key.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
 import { pruneRuns } from "./record/retention.ts";
-import { copyDatabase } from "./record/sqlite/driver.ts";
-import { databaseFile } from "./record/state-directory.ts";
 import { createApp } from "./serve/app.ts";
 import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
 import { listen, refuseOpenDoor } from "./serve/listen.ts";
@@ -120,7 +119,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
 }
 
 async function stopAll(stops: (() => unknown)[]): Promise<void> {
-  for (const stop of stops.splice(0).reverse()) await stop();
+  for (const stop of stops.splice(0).toReversed()) await stop();
 }
 
 function dispatchOptions(options: CoordinatorOptions, store: SqliteStore, attemptTokens: AttemptTokens) {
@@ -209,7 +208,7 @@ async function backup(directory: string): Promise<{ file: string; dispose(): Pro
   const file = join(directory, `backup-${randomBytes(8).toString("hex")}.db`);
   const dispose = (): Promise<void> => rm(file, { force: true });
   try {
-    await copyDatabase(databaseFile(directory), file);
+    await backupStore({ directory, file }, new Date());
   } catch (error) {
     await dispose();
     throw error;

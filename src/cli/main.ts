@@ -29,6 +29,8 @@ const commands: Record<string, { about: string; load: () => Promise<CommandSpec>
   "tokens revoke": { about: "ends a token at once", load: async () => (await import("./tokens.ts")).tokensRevoke },
   "audit verify": { about: "is the record whole?", load: async () => (await import("./audit-verify.ts")).auditVerify },
   "audit export": { about: "the record as JSON lines", load: async () => (await import("./audit-export.ts")).auditExport },
+  backup: { about: "the whole record in one file", load: async () => (await import("./backup.ts")).backupCommand },
+  restore: { about: "a backup into a new place", load: async () => (await import("./backup.ts")).restoreCommand },
   doctor: { about: "what this machine can do, what is missing", load: async () => (await import("./doctor.ts")).doctor },
 };
 

@@ -14,7 +14,7 @@ async function exitCodeOf(spec: CommandSpec, argv: readonly string[]): Promise<n
       const { showHelp } = await import("./help.ts");
       return showHelp(spec);
     }
-    const input: CommandInput = { ...parsed, env: process.env, cwd: process.cwd() };
+    const input: CommandInput = { ...parsed, env: { ...process.env }, cwd: process.cwd() };
     return await spec.run(input);
   } catch (error) {
     // the reader went away, as in `drover runs list | head -1`: nobody is left to tell

@@ -310,9 +310,44 @@ test("a log that cannot be written ends the run as internal, and never as a succ
   expect(await outcomeOf(coordinator, id)).toMatchObject({
     status: "failed",
     reason: "internal",
-    message: expect.stringContaining("log"),
+    message: expect.stringContaining("cannot be written"),
   });
   expect(coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(false);
+});
+
+test("an executor that goes on without a log does not make a success of it", async () => {
+  const coordinator = createMemoryCoordinator();
+  const executor: FixtureOptions["executor"] = {
+    name: "careless",
+    can: { resume: false, fork: false, ask: false, input: false },
+    async run(_invocation, context) {
+      await context.emit({ type: "assistant", text: "nobody will read this" });
+      return { status: "completed", exit_code: 0, text: "all is well" };
+    },
+  };
+  const { open, folder } = await setUp(coordinator, { executor });
+  await open();
+  await writeFile(join(folder, "logs"), "not a folder");
+  const id = coordinator.submit({});
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "internal" });
+});
+
+test("what an executor says and answers is redacted, whatever its shape", async () => {
+  const coordinator = createMemoryCoordinator();
+  const secret = "canary-6f1d20b7e4";
+  const executor: FixtureOptions["executor"] = {
+    name: "talkative",
+    can: { resume: false, fork: false, ask: false, input: false },
+    async run(_invocation, context) {
+      await context.emit({ type: "tool_use", tool_use_id: "t", name: "x", input: { deep: [{ key: secret }] } });
+      return { status: "completed", exit_code: 0, text: `it is ${secret}`, data: { [secret]: secret } };
+    },
+  };
+  await (await setUp(coordinator, { executor })).open();
+  const id = coordinator.submit({});
+  await outcomeOf(coordinator, id);
+  expect(JSON.stringify(coordinator.events(id))).not.toContain(secret);
+  expect(JSON.stringify(coordinator.runs.get(id)!.outcome)).not.toContain(secret);
 });
 
 test("a log that reaches its cap ends the run as limit_exceeded", async () => {

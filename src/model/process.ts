@@ -49,7 +49,7 @@ export interface StartOptions {
   /** DROVER_* ids, set in every child, also under `replace`. */
   ids?: Readonly<Record<string, string>>;
   /** `inherit` hands over Drover's own descriptor, so that a terminal stays one. */
-  stdin?: "none" | "inherit" | "pipe" | string | Uint8Array;
+  stdin?: "none" | "inherit" | "pipe" | Uint8Array;
   /** `merged`: stderr is written to stdout's pipe, in the order the command wrote. */
   output?: "both" | "merged" | "none";
   /** Between SIGTERM and SIGKILL. */

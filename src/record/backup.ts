@@ -6,8 +6,8 @@ import { formatHead } from "./audit/head.ts";
 import { readKey } from "./audit/key.ts";
 import { connect } from "./sqlite/connection.ts";
 import { hostFault } from "./sqlite/faults.ts";
+import { copyDatabase } from "./sqlite/driver.ts";
 import { openConnection } from "./sqlite/open-connection.ts";
-import { patiently } from "./sqlite/patience.ts";
 import { databaseFile } from "./state-directory.ts";
 
 export interface BackupOptions {
@@ -28,13 +28,15 @@ export const extrasTable = `
 export async function backupStore({ directory, file, lockWaitMs = 5000 }: BackupOptions, now: Date): Promise<{ head: string }> {
   if (existsSync(file)) throw exists(file);
   const source = databaseFile(directory);
-  const connection = await openConnection(source, "read", lockWaitMs);
+  // says what is wrong with a database that is missing, damaged or newer, before a copy is begun
+  (await openConnection(source, "read", lockWaitMs)).close();
   const part = `${file}.part`;
   try {
     rmSync(part, { force: true });
     // Made here and not by SQLite, which would give it the mode that the umask allows.
     closeSync(openSync(part, "wx", 0o600));
-    await patiently(() => connection.sql("vacuum into ?").run(part), source, lockWaitMs);
+    // on another thread: a coordinator goes on serving meanwhile
+    await copyDatabase(source, part);
     chmodSync(part, 0o600);
     const head = addExtras(part, readKey(directory), now);
     sync(part);
@@ -44,8 +46,6 @@ export async function backupStore({ directory, file, lockWaitMs = 5000 }: Backup
   } catch (fault) {
     rmSync(part, { force: true });
     throw hostFault(fault, file);
-  } finally {
-    connection.close();
   }
 }
 

@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { storeDispatchContract } from "../../test/contract/store-dispatch.ts";
+import { dispatchModelContract } from "../../test/contract/store-dispatch-model.ts";
+import { storeDispatchContract, type OpenedForDispatch } from "../../test/contract/store-dispatch.ts";
 import { standingClock } from "../../test/fixtures/dispatch/host.ts";
 import { openStore } from "./open.ts";
 
-storeDispatchContract("SQLite", async () => {
+async function open(): Promise<OpenedForDispatch> {
   const directory = mkdtempSync(join(tmpdir(), "drover-record-"));
   const { now, advance } = standingClock();
   const store = await openStore({ directory, now, createIfMissing: true });
@@ -18,4 +19,7 @@ storeDispatchContract("SQLite", async () => {
       rmSync(directory, { recursive: true, force: true });
     },
   };
-});
+}
+
+storeDispatchContract("SQLite", open);
+dispatchModelContract("SQLite", open);

@@ -35,7 +35,7 @@ export async function restoreStore({ directory, file }: { directory: string; fil
     dropExtras(part);
     sync(part);
     made.push(keyFile(directory), headFile(directory));
-    if (extras.audit_key !== null) writeFileSync(keyFile(directory), extras.audit_key, { mode: 0o600, flag: "wx" });
+    if (extras.audit_key !== null) writeFileSync(keyFile(directory), `${Buffer.from(extras.audit_key).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
     writeFileSync(headFile(directory), headText(extras.audit_head), { mode: 0o600 });
     renameSync(part, databaseFile(directory));
     sync(directory);

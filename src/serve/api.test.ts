@@ -69,7 +69,7 @@ test("lists are walked to their end by their cursors, each run once", async () =
     cursor = page.next_cursor;
   }
   expect(seen).toHaveLength(7);
-  expect(seen).toEqual([...new Set(seen)].sort().reverse());
+  expect(seen).toEqual([...new Set(seen)].sort().toReversed());
   expect((await client.runs.list({ task_id: "walk", status: ["pending"] })).items).toHaveLength(7);
   expect((await client.runs.list({ task_id: "walk", status: ["failed"] })).items).toEqual([]);
 });
@@ -166,7 +166,7 @@ test("inside a run, its attempt's token submits runs of which it is the parent, 
   const { client, port } = coordinator;
   const { token } = await client.tokens.create({ role: "user", subject: "kim" });
   const { runner_id, epoch } = await port.register(registration("parents", "/srv/parents"));
-  const parent = await createClient({ url: coordinator.url, token }).submit({ agent_name: "filed", demands: { runner_id } });
+  const parent = await createClient({ url: coordinator.url, token }).submit({ agent_name: "filed", demands: { runner_id }, priority: 10 });
   const { claims } = await port.poll({ runner_id, epoch, claim_id: "p1", want: 1, ack_order: 0 }, AbortSignal.timeout(10_000));
   const inside = createClient({ url: coordinator.url, token: claims[0]!.attempt_token });
   expect(claims[0]!.run_id).toBe(parent.run_id);

@@ -33,7 +33,7 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
       return answer;
     });
   }
-  app.notFound((c) => problemResponse(unrouted(c.req.method, c.req.path, table).problem, alwaysHeaders));
+  app.notFound((c) => answerError(unrouted(c.req.method, c.req.path, table), c.req.path, deps));
   app.onError((error, c) => answerError(error, `${c.req.method} ${c.req.path}`, deps));
   return app;
 }

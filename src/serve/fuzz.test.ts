@@ -3,7 +3,8 @@ import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
-import { dice, fromSchema, hostile, spoil } from "../../test/fuzz.ts";
+import { dice } from "../../test/fuzz.ts";
+import { type ApiDocument, openApiCalls } from "../../test/openapi-calls.ts";
 import { errorCodes } from "../model/errors.ts";
 
 let coordinator: TestCoordinator;
@@ -20,14 +21,13 @@ afterAll(async () => {
 test("thousands of requests made from the OpenAPI document, right and wrong, are answered with less than 500", async () => {
   const seed = randomInt(2 ** 31);
   const random = dice(seed);
-  const document = JSON.parse((await rawCall(coordinator.url, { path: "/openapi.json" })).text) as Document;
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })));
-  expect(operations.length).toBeGreaterThan(30);
+  const document = JSON.parse((await rawCall(coordinator.url, { path: "/openapi.json" })).text) as ApiDocument;
+  const calls = openApiCalls(document, headers, random);
+  expect(calls.operations).toBeGreaterThan(30);
   const count = Number(process.env["DROVER_FUZZ"] ?? 3000);
   const seen = new Map<number, number>();
   const one = async (): Promise<void> => {
-    const { path, method, operation } = random.pick(operations);
-    const call = makeCall(path, method, operation, document);
+    const call = calls.next();
     const { status, text, headers: answered } = await rawCall(coordinator.url, { ...call, headOnly: true });
     seen.set(status, (seen.get(status) ?? 0) + 1);
     const told = `seed ${seed}: ${call.method} ${call.path} ${String(call.body ?? "").slice(0, 500)} -> ${status} ${text.slice(0, 300)}`;
@@ -40,29 +40,6 @@ test("thousands of requests made from the OpenAPI document, right and wrong, are
   // some of each: otherwise the requests are all alike
   expect(seen.get(400)).toBeGreaterThan(count / 20);
   expect([...seen].filter(([status]) => status < 300).reduce((sum, [, n]) => sum + n, 0)).toBeGreaterThan(count / 50);
-
-  function makeCall(path: string, method: string, operation: Operation, { components }: Document) {
-    const filled = path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(String(random.chance(0.5) ? "echo" : hostileText())));
-    const query = (operation.parameters ?? [])
-      .filter((parameter) => parameter.in === "query" && random.chance(0.4))
-      .map((parameter): [string, string] => [parameter.name, String(random.chance(0.6) ? fromSchema(parameter.schema, components.schemas, random) : hostileText())]);
-    if (random.chance(0.05)) query.push([hostileText(), hostileText()]);
-    const schema = operation.requestBody?.content["application/json"]?.schema;
-    const body = schema === undefined ? undefined : spoil(fromSchema(schema, components.schemas, random), random.pick([0, 0, 1, 2]), random);
-    const search = new URLSearchParams(query).toString();
-    return {
-      method: method.toUpperCase(),
-      path: search === "" ? filled : `${filled}?${search}`,
-      headers: random.chance(0.1) ? { ...headers, accept: "text/event-stream", "last-event-id": hostileHeader() } : headers,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    };
-  }
-  function hostileText(): string {
-    return String(hostile(random)).toWellFormed().slice(0, 2000);
-  }
-  function hostileHeader(): string {
-    return hostileText().replaceAll(/[^\x20-\x7e]/g, "?");
-  }
 });
 
 const post = (path: string, body: string | Buffer, more: Record<string, string> = {}) =>
@@ -149,12 +126,3 @@ test("what is not HTTP at all does not end the server", async () => {
   }
   expect(await coordinator.client.health()).toMatchObject({ status: "ok" });
 });
-
-interface Operation {
-  parameters?: { name: string; in: string; schema?: unknown }[];
-  requestBody?: { content: Record<string, { schema?: unknown }> };
-}
-interface Document {
-  paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, unknown> };
-}

@@ -53,7 +53,7 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
     },
     stop() {
       stopped = true;
-      for (const feed of [...feeds.values()]) feed.stop();
+      for (const feed of feeds.values()) feed.stop();
     },
   };
 

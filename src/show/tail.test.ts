@@ -4,15 +4,16 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import type { NumberedEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
+import type { Reads } from "../model/store.ts";
 import { openStore, type SqliteStore } from "../record/open.ts";
 import { createFeedHub } from "./feed-hub.ts";
-import type { Sink } from "./feed.ts";
+import type { FeedSource, Sink } from "./feed.ts";
 import { createOwners } from "./owners.ts";
 import { allFeed, runFeed } from "./tail.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 test("every follower has every event once and in order, however slow it is and whenever it came", async () => {
@@ -31,6 +32,32 @@ test("every follower has every event once and in order, however slow it is and w
     expect(events.at(-1)?.event.type).toBe("result");
   }
   expect(hub.followers).toBe(0);
+});
+
+test("nothing is lost where reads are slow and overtake each other", async () => {
+  const log: StoredEvent[] = [];
+  const add = (event: StoredEvent["event"]) => log.push({ run_id: "r", seq: log.length + 1, attempt: 1, n: log.length + 1, at: "", cursor: log.length + 1, event });
+  const source: FeedSource = {
+    ...runFeed(none, "r"),
+    async read(after, limit) {
+      const events = log.slice(after, after + limit);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 8));
+      return { events, reached: after + events.length };
+    },
+  };
+  const hub = createFeedHub({ tickMs: 1, onFault: (error) => expect(error).toBeUndefined() });
+  const readers = Array.from({ length: 60 }, (_, index) => reader(index % 3 === 0 ? 2 : 0));
+  const waiting = [...readers];
+  for (let n = 0; n < 300; n += 1) {
+    add({ type: "output", stream: "stdout", text: String(n) });
+    hub.changed(["r"]);
+    const next = n % 5 === 0 ? waiting.pop() : undefined;
+    if (next) hub.follow(source, 0, next.sink);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  add({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null });
+  hub.changed(["r"]);
+  for (const one of readers) expect((await one.ended).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
 });
 
 test("a follower that never reads holds back neither the others nor memory", async () => {
@@ -114,6 +141,9 @@ function writer(store: SqliteStore) {
       ]),
   };
 }
+
+/** The source's own reads are replaced: nothing of the store is asked for. */
+const none = {} as Reads;
 
 function line(n: number): NumberedEvent {
   return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text: `line ${n}\n` } };

@@ -7,7 +7,7 @@ import { createClient } from "./client.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 test("readers that are cut off at random have every line once and in order", async () => {

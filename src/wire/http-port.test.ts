@@ -8,7 +8,7 @@ import { createHttpPort, type HttpPort } from "./http-port.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
 describeContract("runner port over HTTP", runnerPortContract, async () => {

@@ -3,7 +3,7 @@ import { agentSchema } from "../model/agent.ts";
 import { errorCodes } from "../model/errors.ts";
 import { runEventSchema } from "../model/event.ts";
 import { executionEndSchema, executionStartSchema } from "../model/execution.ts";
-import { demandsSchema, runSchema } from "../model/run.ts";
+import { runSchema } from "../model/run.ts";
 import { runRequestSchema } from "../model/run-request.ts";
 import { sessionSchema } from "../model/session.ts";
 import { runStatuses } from "../model/states.ts";
@@ -135,4 +135,4 @@ export const madeTokenSchema = tokenSchema.extend({ token: z.string() });
 
 export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), protocol: z.literal(1) });
 
-export { agentSchema, demandsSchema, runSchema, sessionSchema };
+export { agentSchema, runSchema, sessionSchema };

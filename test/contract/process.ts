@@ -136,7 +136,7 @@ export function processContract(name: string, { start, isolation, applied, reach
 
     test("stdin takes text of any size, bytes, a stream, or is empty", async () => {
       const text = "0123456789abcdef".repeat(250_000);
-      expect((await finish(begin({ executable: "cat" }, { stdin: text }))).out === text).toBe(true);
+      expect((await finish(begin({ executable: "cat" }, { stdin: Buffer.from(text) }))).out === text).toBe(true);
       expect((await finish(begin({ executable: "cat" }, { stdin: Buffer.from("bytes") }))).out).toBe("bytes");
       expect((await finish(begin({ executable: "cat" }))).out).toBe("");
       const running = begin({ executable: "cat" }, { stdin: "pipe" });
@@ -146,7 +146,7 @@ export function processContract(name: string, { start, isolation, applied, reach
     });
 
     test("a command that does not read its stdin is no fault", async () => {
-      expect(await finish(begin({ executable: "true" }, { stdin: "x".repeat(1_000_000) }))).toMatchObject({
+      expect(await finish(begin({ executable: "true" }, { stdin: Buffer.alloc(1_000_000, "x") }))).toMatchObject({
         exitCode: 0,
         error: null,
       });

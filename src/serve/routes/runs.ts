@@ -2,13 +2,12 @@ import { z } from "zod";
 import type { Run } from "../../model/run.ts";
 import type { RunRequest } from "../../model/run-request.ts";
 import { isTerminal, runStatuses } from "../../model/states.ts";
-import type { RunFilter } from "../../model/store.ts";
 import { listRuns } from "../../show/pages.ts";
 import { pageOf, runRowSchema, runSchema, runsQuerySchema, stoppedSchema, stopRunsSchema, submitSchema, whySchema } from "../../wire/schemas.ts";
 import type { ServeDeps, SubmitAnswer } from "../deps.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
-import { type AnyCall, json, route } from "../route.ts";
+import { json, route } from "../route.ts";
 import { anyone, type Principal, sees, seesOnly, subjectOf, submitters } from "../rule.ts";
 
 export const runRoutes = [

@@ -1,0 +1,78 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { beaconFile } from "../../src/cli/connect.ts";
+import { createClient, type Client } from "../../src/wire/client.ts";
+import { stopChild } from "./children.ts";
+
+export interface Drover {
+  url: string;
+  token: string;
+  client: Client;
+  coordinatorPid: number;
+  runnerPid: number;
+  stop(): Promise<void>;
+}
+
+const slots = 10;
+
+/** A coordinator and a runner as the command line starts them, with nothing changed but where they are. */
+export async function startDrover(root: string, place: string, told: string): Promise<Drover> {
+  writeDefinitions(root, place, told);
+  const state = join(place, "state");
+  const drover = join(root, "bin", "drover.js");
+  const env = { ...process.env, DROVER_STATE_DIR: state };
+  const run = (...args: string[]) => spawn(process.execPath, [drover, ...args], { env, cwd: place, stdio: ["pipe", "ignore", "inherit"] });
+  const coordinator = run("coordinator", "--port", "0", "--agents", join(place, "agents"), "--quiet");
+  await until("the coordinator", () => existsSync(beaconFile(state)));
+  const runner = run("runner", "-x", join(place, "profiles", "noop.json"), "-x", join(place, "profiles", "commands.json"), "--quiet");
+  const { url } = JSON.parse(readFileSync(beaconFile(state), "utf8")) as { url: string };
+  const token = readFileSync(join(state, "token"), "utf8").trim();
+  const client = createClient({ url, token });
+  await until("the runner", async () => (await client.runners.list()).items.length === 2);
+  return {
+    url,
+    token,
+    client,
+    coordinatorPid: coordinator.pid ?? 0,
+    runnerPid: runner.pid ?? 0,
+    async stop() {
+      await stopChild(runner);
+      await stopChild(coordinator);
+    },
+  };
+}
+
+export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + 20_000; !(await isSo()); ) {
+    if (performance.now() > deadline) throw new Error(`${what} did not come`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Resolves when the coordinator has stored the end of every run. */
+export async function untilAllEnded({ client }: Drover): Promise<void> {
+  await until("the end of all runs", async () => {
+    const open = await client.runs.list({ status: ["pending", "claimed", "running", "stopping"], limit: 1 });
+    return open.items.length === 0;
+  });
+}
+
+function writeDefinitions(root: string, place: string, told: string): void {
+  const write = (folder: string, name: string, value: object): void => {
+    mkdirSync(join(place, folder), { recursive: true });
+    writeFileSync(join(place, folder, `${name}.json`), JSON.stringify(value));
+  };
+  const parameters_schema = {
+    type: "object",
+    properties: { id: { type: "string" }, message: { type: "string" } },
+    required: ["id"],
+    additionalProperties: false,
+  };
+  write("agents", "noop", { name: "noop", type: "procedural", executor: "noop", command: "none", parameters_schema });
+  write("agents", "true", { name: "true", type: "procedural", command: "/bin/true", parameters_schema });
+  write("agents", "obeys", { name: "obeys", type: "procedural", command: join(root, "bench", "dispatch", "obeys.sh"), parameters_validation: "executor" });
+  write("agents", "ignores", { name: "ignores", type: "procedural", command: join(root, "bench", "dispatch", "ignores.sh"), parameters_validation: "executor" });
+  write("profiles", "noop", { type: "noop", module: join(root, "bench", "dispatch", "noop-executor.mjs"), config: { socket: told }, slots });
+  write("profiles", "commands", { type: "procedural", slots });
+}

@@ -1,0 +1,111 @@
+import { join } from "node:path";
+import { newLocalIds } from "../../src/local.ts";
+import type { NewId } from "../../src/model/ids.ts";
+import type { Run } from "../../src/model/run.ts";
+import type { CreateRun } from "../../src/model/store.ts";
+import { openStore, type SqliteStore } from "../../src/record/open.ts";
+import { median, ms, printTable, ratio, times } from "../rounds.ts";
+import { addTo, percentile, type Rounds } from "./figures.ts";
+import { noopAgent } from "./post-runs.ts";
+
+const longestFillMs = 150_000;
+
+/** The same operations on a store with few pending runs and on one with very many, one after the other. */
+export async function growth(place: string, rounds: number, samples: number): Promise<void> {
+  const newId = newLocalIds();
+  const small = await filled(join(place, "small"), 1000, newId);
+  const large = await filled(join(place, "large"), 1_000_000, newId);
+  const stores = [{ name: "small", ...small }, { name: "large", ...large }];
+  const tails = { claim: new Map() as Rounds, create: new Map() as Rounds };
+  const middles = { claim: new Map() as Rounds, create: new Map() as Rounds };
+  for (const { once } of stores) for (let warm = 0; warm < 200; warm++) await once();
+  for (let round = 0; round < rounds; round++) {
+    const took = new Map(stores.map(({ name }) => [name, { claim: [] as number[], create: [] as number[] }]));
+    // turn by turn: whatever the disk does at the moment meets both
+    for (let sample = 0; sample < samples; sample++) {
+      for (const { name, once } of sample % 2 === 0 ? stores : stores.toReversed()) {
+        const one = await once();
+        took.get(name)!.claim.push(one.claim);
+        took.get(name)!.create.push(one.create);
+      }
+    }
+    for (const [name, { claim, create }] of took) {
+      addTo(tails.claim, name, percentile(claim, 0.99));
+      addTo(tails.create, name, percentile(create, 0.99));
+      addTo(middles.claim, name, median(claim));
+      addTo(middles.create, name, median(create));
+    }
+  }
+  for (const { store } of stores) await store.close();
+  const row = (label: string, what: "claim" | "create"): string[] => [
+    label,
+    ...["small", "large"].map((name) => `${ms(median(middles[what].get(name)!))} / ${ms(median(tails[what].get(name)!))}`),
+    times(ratio(middles[what], "large", "small")),
+    times(ratio(tails[what], "large", "small")),
+    "p99 <= 1.2x",
+  ];
+  printTable(
+    `Growth: the same with ${large.count.toLocaleString("en")} pending runs (filled in ${Math.round(large.seconds)} s)`,
+    ["what, durable", "1,000: p50 / p99", `${large.count.toLocaleString("en")}: p50 / p99`, "p50 ratio", "p99 ratio", "goal"],
+    [row("claim of one run", "claim"), row("one more run", "create")],
+  );
+}
+
+async function filled(directory: string, count: number, newId: NewId) {
+  const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
+  const epoch = await register(store);
+  const began = performance.now();
+  let stored = 0;
+  while (stored < count && performance.now() - began < longestFillMs) {
+    await store.apply(Array.from({ length: Math.min(1000, count - stored) }, () => pending(newId)));
+    stored = Math.min(count, stored + 1000);
+  }
+  return { store, count: stored, seconds: (performance.now() - began) / 1000, once: claimAndCreate(store, epoch, newId) };
+}
+
+async function register(store: SqliteStore): Promise<number> {
+  const [registered] = await store.apply([
+    {
+      op: "register_runner", runner_id: "bench", key_hash: "k", owner: "bench", lease_ms: 3_600_000,
+      registration: {
+        hostname: "box", project_dir: "/", executor_profile: "noop", executor: { type: "noop", config: {} }, tags: [], require_matching_tags: false, agents: [], slots: 10,
+      },
+    },
+  ]);
+  if (!registered.ok) throw new Error(registered.conflict);
+  return registered.epoch;
+}
+
+/** One run is claimed and ended (untimed), another one comes: the number of pending ones stays. */
+function claimAndCreate(store: SqliteStore, epoch: number, newId: NewId): () => Promise<{ claim: number; create: number }> {
+  return async () => {
+    const began = performance.now();
+    const [claimed] = await store.apply([{ op: "claim_runs", runner_id: "bench", epoch, claim_id: newId(), want: 1, ack_order: 0, lease_ms: 3_600_000 }]);
+    const claim = performance.now() - began;
+    const [run] = claimed.ok ? claimed.claims : [];
+    if (run === undefined) throw new Error("nothing was claimed");
+    await store.apply([
+      {
+        op: "finish_run", run_id: run.run_id, attempt: run.attempt, at: new Date().toISOString(), events: [], isolation: null,
+        result: { type: "result", status: "completed", reason: null, error: null, exit_code: null, result_text: null, result_data: null },
+      },
+    ]);
+    const again = performance.now();
+    await store.apply([pending(newId)]);
+    return { claim, create: performance.now() - again };
+  };
+}
+
+const agent = noopAgent();
+
+function pending(newId: NewId): CreateRun {
+  const run: Run = {
+    run_id: newId(), agent_name: "noop", created_by: "bench", mode: "start", status: "pending", reason: null, error: null, waiting_for: null,
+    parameters: { id: "some", message: "Hello World" }, prompt: null, attended: false, session_id: newId(), forked_from: null, parent_run_id: null,
+    retry_of: null, trigger_type: "api", schedule: null, project_dir: null, demands: { executor_type: "noop" }, priority: 0, attempt: 0, failures: 0,
+    runner_id: null, progress: null, exit_code: null, result_text: null, result_data: null, summary: null, usage: null, isolation: null,
+    created_at: new Date().toISOString(), claimed_at: null, started_at: null, finished_at: null,
+    task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null,
+  };
+  return { op: "create_run", run, events: [], agent };
+}

@@ -1,0 +1,122 @@
+import { randomFillSync } from "node:crypto";
+import { join } from "node:path";
+import { startCoordinator } from "../../src/coordinator.ts";
+import { openSchemaChecker } from "../../src/define/json-schema/checker.ts";
+import type { Agent } from "../../src/model/agent.ts";
+import { createIds } from "../../src/model/ids.ts";
+import type { Store } from "../../src/model/store.ts";
+import type { Token } from "../../src/model/token.ts";
+import { createApp } from "../../src/serve/app.ts";
+import { createAttemptTokens } from "../../src/serve/attempt-token.ts";
+import { listen } from "../../src/serve/listen.ts";
+import { createMetrics } from "../../src/serve/metrics.ts";
+import { hashToken } from "../../src/serve/token-text.ts";
+import { createFeedHub } from "../../src/show/feed-hub.ts";
+import { submitRun } from "../../src/submit/submit.ts";
+import { printTable, ratio, times } from "../rounds.ts";
+import { announce, startRole } from "./children.ts";
+import { type HttpConnection, openHttp } from "./connection.ts";
+import { addTo, rate, type Rounds, spread } from "./figures.ts";
+
+const connections = 128;
+
+/** The same application twice, once with nothing behind it: how much of it the durable record takes. */
+export async function postRuns(place: string, rounds: number, requests: number): Promise<void> {
+  const servers = [
+    { name: "durable", child: await startRole("coordinator", { stateDirectory: join(place, "post"), agentsDirectory: join(place, "agents") }) },
+    { name: "bare", child: await startRole("no-database", {}) },
+  ];
+  const result: Rounds = new Map();
+  const open = await Promise.all(servers.map(async ({ name, child }) => {
+    const [url = "", token = ""] = child.ready.split(" ");
+    return { name, sockets: await Promise.all(Array.from({ length: connections }, () => openHttp(url, token))) };
+  }));
+  for (const { sockets } of open) await postAll(sockets, requests / 2);
+  for (let round = 0; round < rounds; round++) {
+    for (let at = 0; at < open.length; at++) {
+      const { name, sockets } = open[(at + round) % open.length]!;
+      addTo(result, name, await postAll(sockets, requests));
+    }
+  }
+  for (const { sockets } of open) for (const socket of sockets) socket.close();
+  for (const { child } of servers) await child.stop();
+  printTable(`POST /runs, ${connections} connections, ${requests} requests a round`, ["what", "median (spread)", "against no database", "goal"], [
+    ["durable", spread(result.get("durable")!, rate), times(ratio(result, "durable", "bare")), ">= 0.6x"],
+    ["the same application without a database", spread(result.get("bare")!, rate), "", ""],
+  ]);
+}
+
+/** Answers each second. */
+async function postAll(sockets: readonly HttpConnection[], requests: number): Promise<number> {
+  const body = JSON.stringify({ agent_name: "noop", parameters: { id: "some", message: "Hello World" } });
+  let left = requests;
+  const began = performance.now();
+  await Promise.all(sockets.map(async (socket) => {
+    while (left-- > 0) {
+      const { status } = await socket.request("POST", "/runs", body);
+      if (status !== 201) throw new Error(`POST /runs: ${status}`);
+    }
+  }));
+  return requests / ((performance.now() - began) / 1000);
+}
+
+export async function coordinatorRole(options: { stateDirectory: string; agentsDirectory: string | null }): Promise<void> {
+  const coordinator = await startCoordinator({ ...options, port: 0, unmatchedMs: 3_600_000 });
+  announce(`${coordinator.url} ${coordinator.adminToken}`);
+}
+
+/** Everything of POST /runs but the record: the token is known, the run is forgotten. */
+export async function noDatabaseRole(): Promise<void> {
+  const text = "drv_0123456789abcdef0123456789abcdef";
+  const known = new Map([[hashToken(text), adminToken]]);
+  const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
+  const now = (): Date => new Date();
+  const noop = noopAgent();
+  const agents = {
+    list: async () => [],
+    find: async () => ({ agent: noop, source: "file" as const, runner_id: null, owner: null }),
+    put: async () => undefined,
+    remove: async () => false,
+  };
+  // only what POST /runs asks for is ever called
+  const store = {
+    apply: async (ops: readonly unknown[]) => ops.map(() => ({ ok: true, last_n: 0 })),
+    read: { token: async (hash: string) => known.get(hash) ?? null, run: async () => null },
+  } as unknown as Pick<Store, "apply" | "read">;
+  const schemas = openSchemaChecker();
+  const app = createApp({
+    store,
+    submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
+    dispatcher: null as never, // not asked
+    agents,
+    checkSchema: async () => [],
+    attemptTokens: createAttemptTokens(Buffer.alloc(32)),
+    hub: createFeedHub({ onFault: () => undefined }),
+    owners: async () => null,
+    metrics: createMetrics({ drover_http_requests_total: "Requests." }),
+    backup: () => Promise.reject(new Error("there is nothing to keep")),
+    now,
+    newId,
+    authEnabled: true,
+    publicUrls: [],
+    version: "0",
+    onDefect: (error) => process.stderr.write(`${String(error)}\n`),
+  });
+  const { url } = await listen(app, { host: "127.0.0.1", port: 0, authEnabled: true });
+  announce(`${url} ${text}`);
+}
+
+const adminToken: Token = {
+  token_id: "t", kind: "access", role: "admin", subject: "admin", label: null, created_by: "admin",
+  created_at: new Date().toISOString(), expires_at: null, revoked_at: null, used_at: null,
+};
+
+export function noopAgent(): Agent {
+  return {
+    name: "noop", description: null, type: "procedural", executor: "noop", command: "none", parameters_validation: "strict", list_style: "comma",
+    parameters_schema: {
+      type: "object", properties: { id: { type: "string" }, message: { type: "string" } }, required: ["id"], additionalProperties: false,
+    },
+    max_attempts: 1, trust_project_settings: false,
+  };
+}

@@ -1,0 +1,46 @@
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { createServer, type AddressInfo, connect } from "node:net";
+import { stopChild } from "./children.ts";
+
+export interface Redis {
+  port: number;
+  version: string;
+  stop(): Promise<void>;
+}
+
+/** A Redis of our own that has every write on the disk before it answers; null where there is none to start. */
+export async function startRedis(directory: string): Promise<Redis | null> {
+  const version = /v=(\S+)/.exec(spawnSync("redis-server", ["--version"]).stdout?.toString("utf8") ?? "")?.[1];
+  if (version === undefined) return null;
+  mkdirSync(directory, { recursive: true });
+  const port = await freePort();
+  const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"];
+  const child = spawn("redis-server", args, { stdio: ["ignore", "ignore", "inherit"] });
+  for (let tries = 0; !(await answers(port)); tries++) {
+    if (tries > 200 || child.exitCode !== null) throw new Error("redis-server did not start");
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  return { port, version, stop: () => stopChild(child) };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      // a TCP server's address is never a string
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("error", () => resolve(false));
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
+}

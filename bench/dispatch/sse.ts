@@ -1,0 +1,206 @@
+import { createServer, type ServerResponse } from "node:http";
+import { connect, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { NumberedEvent } from "../../src/model/event.ts";
+import { createClient } from "../../src/wire/client.ts";
+import { createHttpPort } from "../../src/wire/http-port.ts";
+import { ms, printTable, ratio, times } from "../rounds.ts";
+import { announce, type Child, startRole } from "./children.ts";
+import { openHttp } from "./connection.ts";
+import { addTo, percentile, rate, type Rounds, spread } from "./figures.ts";
+import { teller, type Told } from "./tell.ts";
+
+const readers = 500;
+const pacedEachSecond = 200;
+
+interface Side {
+  name: string;
+  /** How many a round: enough for some seconds. */
+  events: number;
+  append(messages: string[]): Promise<void>;
+  /** host, path and token of the stream */
+  stream: { url: string; path: string; token: string };
+  close(): Promise<void>;
+}
+
+/** 500 readers of one run, in a process of their own: as fast as it goes, then at a pace that both can hold. */
+export async function sse(place: string, told: Told, toldPath: string, rounds: number): Promise<void> {
+  const sides = [await droverSide(place), await naiveSide()];
+  const watching: Child[] = [];
+  for (const { name, stream } of sides) watching.push(await startRole("sse-readers", { ...stream, readers, told: toldPath, name }));
+  const speeds: Rounds = new Map();
+  const delays: Rounds = new Map();
+  for (let round = -1; round < rounds; round++) {
+    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+      const speed = await atFullSpeed(side, told, `full-${side.name}-${round}`);
+      const delay = await paced(side, told, `paced-${side.name}-${round}`);
+      if (round < 0) continue;
+      addTo(speeds, side.name, speed);
+      addTo(delays, side.name, delay);
+    }
+  }
+  for (const child of watching) await child.stop();
+  for (const side of sides) await side.close();
+  printTable(`Server-sent events, ${readers} readers of one run`, ["what", "events each second (spread)", "against one write per event", "goal", `p99 delay at ${pacedEachSecond} events/s (spread)`, "goal "], [
+    ["Drover: every event durable before it is sent", spread(speeds.get("drover")!, rate), times(ratio(speeds, "drover", "naive")), ">= 10x", spread(delays.get("drover")!), "< 50 ms"],
+    ["one write per event and reader, nothing stored", spread(speeds.get("naive")!, rate), "", "", spread(delays.get("naive")!, ms), ""],
+  ]);
+}
+
+/** Events each second until the last reader has the last of them. */
+async function atFullSpeed(side: Side, told: Told, mark: string): Promise<number> {
+  const seen = told.started(mark);
+  const began = performance.now();
+  for (let sent = 0; sent < side.events; sent += 250) {
+    const last = sent + 250 >= side.events;
+    await side.append(Array.from({ length: 250 }, (_, index) => (last && index === 249 ? `mark ${mark} ` : "some of the log")));
+  }
+  await seen;
+  return side.events / ((performance.now() - began) / 1000);
+}
+
+/** The p99 over events and readers, from before an event is reported until it has arrived, in milliseconds. */
+async function paced(side: Side, told: Told, mark: string): Promise<number> {
+  const p99 = told.finished(mark);
+  const count = pacedEachSecond * 2;
+  const began = performance.now();
+  const underWay: Promise<void>[] = [];
+  for (let sent = 0; sent < count; sent++) {
+    const due = began + (sent * 1000) / pacedEachSecond - performance.now();
+    if (due > 0) await pause(due);
+    underWay.push(side.append([`at ${process.hrtime.bigint()} `]));
+  }
+  await Promise.all(underWay);
+  await side.append([`mark ${mark} `]);
+  return Number(await p99) / 1e6;
+}
+
+async function droverSide(place: string): Promise<Side> {
+  const server = await startRole("coordinator", { stateDirectory: join(place, "sse"), agentsDirectory: join(place, "agents") });
+  const [url = "", token = ""] = server.ready.split(" ");
+  const port = createHttpPort({ url, token });
+  const { runner_id, epoch } = await port.register({
+    protocol: 1, runner_key: "bench-runner-key-0", hostname: "box", project_dir: "/", executor_profile: "noop", executor: { type: "noop", config: {} },
+    tags: [], require_matching_tags: false, agents: [], slots: 1,
+  });
+  const { run_id } = await createClient({ url, token }).submit({ agent_name: "noop", parameters: { id: "sse" } });
+  const { claims } = await port.poll({ runner_id, epoch, claim_id: "one", want: 1, ack_order: 0 }, new AbortController().signal);
+  const attempt = claims[0]?.attempt ?? 0;
+  let n = 0;
+  let before: Promise<unknown> = Promise.resolve();
+  return {
+    name: "drover",
+    events: 10_000,
+    // one report at a time, as a runner does
+    append(messages) {
+      const events: NumberedEvent[] = messages.map((message) => ({ n: ++n, at: new Date().toISOString(), event: { type: "progress", percent: 50, message } }));
+      const sent = before.then(() => port.report({ runner_id, epoch, held: [[run_id, attempt]], as_of_claim: "one", events: [{ run_id, attempt, events }], partials: [], finishes: [] }));
+      before = sent;
+      return sent.then(({ fenced }) => {
+        if (fenced.length > 0) throw new Error("the run is not ours");
+      });
+    },
+    stream: { url, path: `/runs/${run_id}/events`, token },
+    async close() {
+      port.close();
+      await server.stop();
+    },
+  };
+}
+
+async function naiveSide(): Promise<Side> {
+  const server = await startRole("one-write-per-event", {});
+  const http = await openHttp(server.ready, "none");
+  let before: Promise<unknown> = Promise.resolve();
+  return {
+    name: "naive",
+    events: 1000,
+    append(messages) {
+      const sent = before.then(() => http.request("POST", "/append", JSON.stringify(messages)));
+      before = sent;
+      return sent.then(() => undefined);
+    },
+    stream: { url: server.ready, path: "/events", token: "none" },
+    async close() {
+      http.close();
+      await server.stop();
+    },
+  };
+}
+
+/** What most would write first: a write to each response for each event. Messages are as long as ours. */
+export async function oneWritePerEventRole(): Promise<void> {
+  const open = new Set<ServerResponse>();
+  let seq = 0;
+  const server = createServer((request, response) => {
+    if (request.method === "GET") {
+      response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+      response.flushHeaders();
+      open.add(response);
+      response.once("close", () => open.delete(response));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.once("end", () => {
+      for (const message of JSON.parse(Buffer.concat(chunks).toString("utf8")) as string[]) {
+        seq++;
+        const event = { run_id: "0".repeat(36), seq, attempt: 1, n: seq, at: new Date().toISOString(), cursor: seq, event: { type: "progress", percent: 50, message } };
+        const text = `id: ${seq}\ndata: ${JSON.stringify(event)}\n\n`;
+        for (const one of open) one.write(text);
+      }
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // a TCP server's address is never a string
+  announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+}
+
+interface ReaderOptions {
+  url: string;
+  path: string;
+  token: string;
+  readers: number;
+  told: string;
+  name: string;
+}
+
+/** All look for marks; every tenth also takes the delay of each event that says when it was sent. */
+export async function sseReadersRole(options: ReaderOptions): Promise<void> {
+  const tell = teller(options.told);
+  const { hostname, port, host } = new URL(options.url);
+  const marks = new Map<string, number>();
+  let delays: number[] = [];
+  const arrive = (mark: string): void => {
+    const count = (marks.get(mark) ?? 0) + 1;
+    marks.set(mark, count);
+    if (count < options.readers) return;
+    tell("S", mark);
+    tell("F", mark, BigInt(Math.round(percentile(delays, 0.99) || 0)));
+    delays = [];
+  };
+  const reader = (index: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(Number(port), hostname, () => {
+        socket.write(`GET ${options.path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${options.token}\r\naccept: text/event-stream\r\n\r\n`);
+      });
+      let rest = "";
+      socket.once("error", reject);
+      socket.once("data", () => resolve());
+      socket.on("data", (chunk: Buffer) => {
+        const at = process.hrtime.bigint();
+        // only where something is looked for is a piece made into text
+        if (rest === "" && !chunk.includes(index % 10 === 0 ? '"message":"' : "mark ") && chunk.length > 64) return;
+        const text = rest + chunk.toString("latin1");
+        for (const [, mark = ""] of text.matchAll(/"message":"mark (\S+) "/g)) arrive(mark);
+        if (index % 10 === 0) for (const [, sent = "0"] of text.matchAll(/"message":"at (\d+) "/g)) delays.push(Number(at - BigInt(sent)));
+        const end = text.lastIndexOf("\n\n");
+        rest = end < 0 ? text : text.slice(end + 2);
+        if (rest.length > 4096) rest = "";
+      });
+    });
+  await Promise.all(Array.from({ length: options.readers }, (_, index) => reader(index)));
+  announce("ready");
+}

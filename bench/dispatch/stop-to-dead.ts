@@ -1,0 +1,47 @@
+import { spawnSync } from "node:child_process";
+import { open } from "node:fs/promises";
+import { Socket } from "node:net";
+import { join } from "node:path";
+import { median, ms, printTable } from "../rounds.ts";
+import { type Drover, untilAllEnded } from "./drover.ts";
+import { percentile } from "./figures.ts";
+
+/** The grace that a command gets between SIGTERM and SIGKILL, as it is by default. */
+const graceMs = 2000;
+
+/** From before the request until a pipe that every process of the run holds open is closed by the last of them. */
+export async function stopToDead(drover: Drover, place: string, rounds: number): Promise<void> {
+  const obeys: number[] = [];
+  const ignores: number[] = [];
+  for (let warm = 0; warm < 5; warm++) await stopOne(drover, place, "obeys");
+  for (let round = 0; round < rounds; round++) {
+    for (let sample = 0; sample < 25; sample++) obeys.push(await stopOne(drover, place, "obeys"));
+    ignores.push(...(await Promise.all(Array.from({ length: 10 }, () => stopOne(drover, place, "ignores")))));
+  }
+  await untilAllEnded(drover);
+  const row = (label: string, took: number[], goal: string): string[] => [label, String(took.length), ms(median(took)), ms(percentile(took, 0.99)), goal];
+  printTable("Stop to every process dead, PID namespace", ["what", "samples", "p50", "p99", "goal (p99)"], [
+    row("obeys SIGTERM", obeys, "50 ms"),
+    row("ignores it, 2 s of grace, ten at once", ignores, ms(graceMs + 200)),
+  ]);
+}
+
+let count = 0;
+
+async function stopOne({ client }: Drover, place: string, agent_name: "obeys" | "ignores"): Promise<number> {
+  const fifo = join(place, `fifo-${count++}`);
+  const { status } = spawnSync("mkfifo", [fifo]);
+  if (status !== 0) throw new Error("mkfifo failed");
+  const opened = open(fifo, "r");
+  const { run_id } = await client.submit({ agent_name, parameters: { fifo } });
+  // opens when the command has opened its end
+  const file = await opened;
+  const dead = new Promise<void>((resolve) => {
+    const socket = new Socket({ fd: file.fd, readable: true, writable: false });
+    socket.resume().once("end", resolve);
+  });
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  const began = performance.now();
+  await Promise.all([client.runs.stop(run_id), dead]);
+  return performance.now() - began;
+}

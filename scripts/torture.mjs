@@ -1,0 +1,36 @@
+// `npm run torture [NAME...] [-- --scale X] [--fresh]`: the faults of docs/torture.md at full size, and one table at
+// the end. What was finished is kept, so that a later call goes on with what is missing; --fresh begins anew.
+import { spawn } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureBuilt } from "./lib/build.mjs";
+import { ensureInstalled } from "./lib/install.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+ensureInstalled(root, "tools");
+await ensureBuilt(root);
+
+const { build } = await import("esbuild");
+const folder = join(root, "dist-test");
+mkdirSync(folder, { recursive: true });
+const scripts = { "torture/main.ts": "torture.cjs", "test/fixtures/torture/host.ts": "torture-host.cjs" };
+for (const [source, script] of Object.entries(scripts)) {
+  await build({
+    absWorkingDir: root,
+    entryPoints: [source],
+    outfile: join(folder, script),
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node20.19",
+    external: ["@photostructure/sqlite", "esbuild"],
+    define: { DROVER_VERSION: '"0.0.0-torture"' },
+    logOverride: { "empty-import-meta": "silent" },
+  });
+}
+const words = [join(folder, "torture.cjs"), root, join(folder, "torture-host.cjs"), ...process.argv.slice(2)];
+const child = spawn(process.execPath, words, { cwd: root, stdio: "inherit" });
+// a Ctrl-C reaches the child too, which ends what it started; this one waits for it
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
+child.once("close", (status) => process.exit(status ?? 1));

@@ -1,0 +1,247 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openStore } from "../record/open.ts";
+import { interruptedExecutions } from "../record/audit/interrupted.ts";
+import { openHost, serve, standingClock, sampleAgent, type Host } from "../../test/fixtures/dispatch/host.ts";
+
+const never = new AbortController().signal;
+const done = { status: "completed", exit_code: 0, text: "ok" } as const;
+const line = (n: number) => ({ n, at: "2026-01-01T00:00:00.000Z", event: { type: "output", stream: "stdout", text: `${n}\n` } as const });
+
+let host: Host;
+const clock = standingClock();
+beforeEach(async () => {
+  host = await openHost({ clock, foreignEveryMs: 20 });
+});
+afterEach(async () => {
+  await host.close();
+  await host.dispose();
+});
+
+let polls = 0;
+const poll = (runner: { runner_id: string; epoch: number }, want = 1, signal = never) =>
+  host.port.poll({ runner_id: runner.runner_id, epoch: runner.epoch, claim_id: `p${++polls}`, want, ack_order: 0 }, signal);
+const base = (runner: { runner_id: string; epoch: number }) => ({
+  runner_id: runner.runner_id,
+  epoch: runner.epoch,
+  held: [] as [string, number][],
+  as_of_claim: null,
+  events: [],
+  partials: [],
+  finishes: [],
+});
+
+describe("a held poll", () => {
+  it("is woken by the submit itself, and brings a token for the attempt", async () => {
+    const runner = await host.register();
+    const waiting = poll(runner);
+    const run_id = await host.submit();
+    const { claims } = await waiting;
+    expect(claims).toMatchObject([{ run_id, attempt: 1, attempt_token: `signed ${run_id} 1` }]);
+  });
+
+  it("leaves others asleep: each run wakes one runner that matches, in turn", async () => {
+    const [a, b, c] = [await host.register({ name: "a" }), await host.register({ name: "b" }), await host.register({ name: "c", tags: ["x"], require_matching_tags: true })];
+    const answers: string[] = [];
+    const waits = [a, b, c].map(async (runner, index) => {
+      const { claims } = await poll(runner);
+      answers.push(`${"abc"[index]} ${claims.length}`);
+    });
+    await host.submit();
+    await host.submit();
+    await Promise.all(waits.slice(0, 2));
+    expect(answers.sort()).toEqual(["a 1", "b 1"]);
+    await host.submit({ demands: { tags: ["x"] } });
+    await waits[2];
+    expect(answers).toHaveLength(3);
+  });
+
+  it("is woken by a stop, a requeue, room under a cap and the end of a drain", async () => {
+    const [a, b] = [await host.register({ name: "a" }), await host.register({ name: "b" })];
+    const run_id = await host.submit();
+    await poll(a);
+    const ordered = poll(a, 0);
+    await host.dispatcher.stopRuns([run_id], "ann");
+    expect((await ordered).orders).toMatchObject([{ run_id, stop: "user" }]);
+
+    const second = await host.submit();
+    await poll(a);
+    const requeued = poll(b);
+    await host.port.report({ ...base(a), held: [[second, 1]], finishes: [{ run_id: second, attempt: 1, last_n: 0, outcome: { status: "cancelled", by: "shutdown" } }] });
+    expect((await requeued).claims).toMatchObject([{ run_id: second, attempt: 2 }]);
+
+    host.agents.setFiles([sampleAgent({ name: "one", max_concurrent: 1 })]);
+    const [first, next] = [await host.submit({ agent_name: "one" }), await host.submit({ agent_name: "one" })];
+    expect((await poll(a)).claims).toMatchObject([{ run_id: first }]);
+    const capped = poll(b);
+    await host.port.report({ ...base(a), held: [[first, 1]], finishes: [{ run_id: first, attempt: 1, last_n: 0, outcome: done }] });
+    expect((await capped).claims).toMatchObject([{ run_id: next }]);
+
+    expect(await host.dispatcher.drainRunner(b.runner_id, true)).toBe(true);
+    expect(await host.dispatcher.drainRunner("nobody", true)).toBe(false);
+    const drained = poll(b);
+    await host.dispatcher.drainRunner(a.runner_id, true);
+    const last = await host.submit({ agent_name: "one", demands: { runner_id: b.runner_id } });
+    await host.port.report({ ...base(b), held: [[next, 1]], finishes: [{ run_id: next, attempt: 1, last_n: 0, outcome: done }] });
+    await host.dispatcher.drainRunner(b.runner_id, false);
+    expect((await drained).claims).toMatchObject([{ run_id: last }]);
+  });
+
+  it("that its runner gave up loses nothing: the same claim_id brings the same claims", async () => {
+    const runner = await host.register();
+    const gone = new AbortController();
+    const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "same", want: 1, ack_order: 0 };
+    const given = host.port.poll(request, gone.signal);
+    const run_id = host.submit();
+    gone.abort();
+    await given;
+    const { claims } = await host.port.poll(request, never);
+    expect(claims).toMatchObject([{ run_id: await run_id, attempt: 1 }]);
+  });
+
+  it("passes on what it was woken for and could not take", async () => {
+    const [a, b] = [await host.register({ name: "a" }), await host.register({ name: "b" })];
+    const waits = [poll(a), poll(b)];
+    const ids = await Promise.all([host.submit(), host.submit()]);
+    const claimed = (await Promise.all(waits)).flatMap(({ claims }) => claims.map(({ run_id }) => run_id));
+    expect(claimed.sort()).toEqual(ids.sort());
+  });
+
+  it("is refused in the words of the port", async () => {
+    const runner = await host.register();
+    await expect(poll({ runner_id: "nobody", epoch: 1 })).rejects.toMatchObject({ conflict: "unknown_runner" });
+    const old = poll(runner);
+    const refused = expect(old).rejects.toMatchObject({ conflict: "old_epoch" });
+    await host.register();
+    await refused;
+    await expect(host.register({ runner_key: "another" })).rejects.toMatchObject({ conflict: "duplicate_runner" });
+    await expect(host.dispatcher.portFor("eve").report(base(await host.register()))).rejects.toMatchObject({ conflict: "unknown_runner" });
+  });
+
+  it("sees what another process submitted to the same database", async () => {
+    await host.dispatcher.start();
+    const runner = await host.register();
+    const waiting = poll(runner);
+    const other = await openStore({ directory: host.store.directory, now: clock.now });
+    try {
+      const run_id = await serve(other, { clock }).submit();
+      expect((await waiting).claims).toMatchObject([{ run_id }]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it("brings nothing while the disk is low, and why says so", async () => {
+    await host.close();
+    let low: string | null = "3 MB left";
+    const again = serve(host.store, { clock, lowDisk: () => low, leaseMs: 60 });
+    const runner = await again.register();
+    const run_id = await again.submit();
+    const waiting = again.port.poll({ runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "x", want: 1, ack_order: 0 }, never);
+    expect(await again.dispatcher.why(run_id)).toEqual([{ demand: "disk", detail: "3 MB left" }]);
+    low = null;
+    expect((await waiting).claims).toMatchObject([{ run_id }]);
+    await again.close();
+  });
+});
+
+it("gives 1,000 runs to 50 runners that race, each once", async () => {
+  const runners = await Promise.all(Array.from({ length: 50 }, (_, i) => host.register({ name: `r${i}` })));
+  const taken: string[] = [];
+  const enough = new AbortController();
+  const waits = runners.map(async (runner) => {
+    while (!enough.signal.aborted) {
+      const { claims } = await poll(runner, 5, enough.signal);
+      taken.push(...claims.map(({ run_id }) => run_id));
+      if (taken.length >= 1000) enough.abort();
+    }
+  });
+  const ids = await Promise.all(Array.from({ length: 1000 }, () => host.submit()));
+  await Promise.all(waits);
+  expect(taken).toHaveLength(1000);
+  expect(new Set(taken)).toEqual(new Set(ids));
+});
+
+it("accepts nothing of a stale attempt, and has each refusal on the record", async () => {
+  host.agents.setFiles([sampleAgent({ max_attempts: 100 })]);
+  const [stale, fresh] = [await host.register({ name: "stale" }), await host.register({ name: "fresh" })];
+  let attempt = 0;
+  const run_id = await host.submit();
+  const rounds = 20;
+  for (let round = 0; round < rounds; round += 1) {
+    const runner = await host.register({ name: "stale" });
+    await poll(runner);
+    attempt += 1;
+    clock.advance(10_001);
+    await host.port.report(base(fresh)).catch(() => null);
+    await host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
+    const late = { ...base(runner), held: [[run_id, attempt]] as [string, number][], events: [{ run_id, attempt, events: [line(1)] }], finishes: [{ run_id, attempt, last_n: 1, outcome: done }] };
+    await expect(host.port.report(late)).rejects.toMatchObject({ conflict: "unknown_runner" });
+    const again = await host.register({ name: "stale" });
+    expect(await host.port.report({ ...late, epoch: again.epoch })).toMatchObject({ acked: [], fenced: [{ run_id, attempt }] });
+  }
+  expect(stale.runner_id).not.toBe(fresh.runner_id);
+  expect(await host.run(run_id)).toMatchObject({ status: "pending", failures: rounds, attempt: rounds });
+  expect((await host.events(run_id)).every(({ event }) => event.type === "status")).toBe(true);
+  const fenced = host.store.connection.sql("select count(*) as rows from audit_rows where kind = 'fenced'").get()?.["rows"];
+  expect(fenced).toBe(2 * rounds);
+  expect(await host.verify()).toMatchObject({ ok: true });
+  expect(await interruptedExecutions(host.store)).toEqual([]);
+});
+
+it("comes to the same state where each request is sent three times", async () => {
+  const runner = await host.register();
+  const thrice = async <T>(send: () => Promise<T>): Promise<T> => (await Promise.all([send(), send(), send()]))[0];
+  const run_id = (await thrice(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as { ok: true; run: { run_id: string } };
+  const id = run_id.run.run_id;
+  const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "one", want: 1, ack_order: 0 };
+  const { claims } = await thrice(() => host.port.poll(request, AbortSignal.timeout(2000)));
+  expect(claims).toMatchObject([{ run_id: id, attempt: 1 }]);
+  const held: [string, number][] = [[id, 1]];
+  const events = { ...base(runner), held, as_of_claim: "one", events: [{ run_id: id, attempt: 1, events: [line(1), line(2)] }] };
+  const finish = { ...base(runner), held, as_of_claim: "one", finishes: [{ run_id: id, attempt: 1, last_n: 2, outcome: done }] };
+  const shuffled = [events, finish, events, finish, events, finish];
+  for (const one of shuffled) await host.port.report(one);
+  await host.port.poll({ ...request, want: 1 }, AbortSignal.timeout(50));
+  expect(await host.run(id)).toMatchObject({ status: "completed", attempt: 1, result_text: "ok" });
+  expect(await host.seqs(id)).toEqual([1, 2, 3, 4, 5]);
+  expect((await host.store.read.runs({}, { limit: 10 })).length).toBe(1);
+  for (let i = 0; i < 3; i += 1) await host.port.deregister(runner);
+  expect(await host.dispatcher.listRunners()).toEqual([]);
+});
+
+it("goes on after a restart of the coordinator as if it had not been away", async () => {
+  const runner = await host.register();
+  const run_id = await host.submit();
+  await poll(runner);
+  await host.close();
+  clock.advance(60_000);
+  const again = serve(host.store, { clock, rescueEveryMs: 10 });
+  await again.dispatcher.start();
+  const report = { ...base(runner), held: [[run_id, 1]] as [string, number][], events: [{ run_id, attempt: 1, events: [line(1)] }] };
+  expect(await again.port.report(report)).toMatchObject({ acked: [{ run_id, attempt: 1, n: 1 }], fenced: [], abandon: [] });
+  clock.advance(10_001);
+  await expect.poll(async () => (await again.run(run_id)).status, { timeout: 5000, interval: 10 }).toBe("failed");
+  expect(await again.run(run_id)).toMatchObject({ reason: "runner_lost" });
+  await again.close();
+});
+
+describe("agents", () => {
+  it("of files go before the API's and runners'; of two runners' neither goes before the other", async () => {
+    const of = (description: string) => sampleAgent({ name: "a", description });
+    const [one, two] = [await host.register({ name: "one", agents: [of("one")] }), await host.register({ name: "two", agents: [of("two")] })];
+    expect(await host.agents.find("a")).toMatchObject({ candidates: [{ agent: { description: "one" } }, { agent: { description: "two" } }] });
+    expect(await host.agents.find("a@two")).toMatchObject({ runner_id: two.runner_id });
+    expect(await host.agents.find(`a@${one.runner_id}`)).toMatchObject({ runner_id: one.runner_id });
+    expect(await host.agents.find("a@three")).toBeNull();
+    await host.agents.put(of("api"), "ann");
+    expect(await host.agents.find("a")).toMatchObject({ source: "api", owner: "ann" });
+    host.agents.setFiles([of("file")]);
+    expect(await host.agents.find("a")).toMatchObject({ source: "file" });
+    expect((await host.agents.list()).map(({ source }) => source)).toEqual(["file", "api", "runner", "runner"]);
+    host.agents.setFiles([]);
+    expect(await host.agents.remove("a")).toBe(true);
+    expect(await host.agents.remove("a")).toBe(false);
+    await host.port.deregister(two);
+    expect(await host.agents.find("a")).toMatchObject({ runner_id: one.runner_id });
+  });
+});

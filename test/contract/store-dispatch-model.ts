@@ -1,0 +1,173 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { isTerminal } from "../../src/model/states.ts";
+import { agentNamed, drive, type Driven, output } from "../fixtures/dispatch/drive.ts";
+import type { OpenedForDispatch } from "./store-dispatch.ts";
+
+type Step =
+  | { do: "submit"; attempts: number; capped: boolean }
+  | { do: "claim"; runner: number; want: number; sameId: boolean }
+  | { do: "append" | "finish" | "drain" | "crash"; pick: number }
+  | { do: "beat"; runner: number; forget: boolean }
+  | { do: "stop"; pick: number }
+  | { do: "expire" | "restart" | "leave"; runner: number };
+
+const runner = fc.nat({ max: 2 });
+const pick = fc.nat({ max: 50 });
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("submit" as const), attempts: fc.integer({ min: 1, max: 3 }), capped: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("claim" as const), runner, want: fc.integer({ min: 0, max: 3 }), sameId: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constantFrom("append" as const, "finish" as const, "drain" as const, "crash" as const), pick }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("beat" as const), runner, forget: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const), pick }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("expire" as const, "restart" as const, "leave" as const), runner }) },
+);
+
+/** One go at a run, as it was handed out; most of them get stale sooner or later. */
+interface Go {
+  runner: number;
+  run_id: string;
+  attempt: number;
+  sent: number;
+}
+
+/** Whatever happens in whatever order, each request sent up to three times: no run is lost, none ends twice. */
+export function dispatchModelContract(name: string, open: () => Promise<OpenedForDispatch>): void {
+  it(`${name} loses no run and ends none twice, whatever happens in whatever order`, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(step, fc.integer({ min: 1, max: 3 })), { minLength: 5, maxLength: 60 }), async (steps) => {
+        const opened = await open();
+        try {
+          await play(opened, steps);
+        } finally {
+          await opened.dispose();
+        }
+      }),
+      { numRuns: 40, endOnFailure: false },
+    );
+  });
+}
+
+async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise<void> {
+  const { store } = opened;
+  const d = drive(store, opened.now);
+  const runs: string[] = [];
+  const gos: Go[] = [];
+  const owners = new Map<string, number>();
+  const runners: (Driven | null)[] = [];
+  const claimIds = ["a0", "b0", "c0"];
+  for (const index of [0, 1, 2]) runners[index] = await d.register(`r${index}`);
+
+  for (const [one, times] of steps) {
+    for (let time = 0; time < times; time += 1) await take(one, time);
+  }
+  await quiesce();
+  for (const run_id of runs) await checkEnd(run_id);
+
+  async function take(one: Step, time: number): Promise<void> {
+    switch (one.do) {
+      case "submit": {
+        if (time > 0) return;
+        const agent = agentNamed(one.capped ? "capped" : "free", { max_attempts: one.attempts, ...(one.capped ? { max_concurrent: 2 } : {}) });
+        runs.push(await d.submit({}, agent));
+        return;
+      }
+      case "claim": {
+        const at = await alive(one.runner);
+        if (!one.sameId && time === 0) claimIds[one.runner] += "'";
+        const { claims } = await d.poll(at, one.want, claimIds[one.runner]);
+        for (const { run_id, attempt } of claims) {
+          const key = `${run_id} ${attempt}`;
+          // An attempt belongs to one runner for ever.
+          expect(owners.get(key) ?? one.runner).toBe(one.runner);
+          if (!owners.has(key)) gos.push({ runner: one.runner, run_id, attempt, sent: 0 });
+          owners.set(key, one.runner);
+        }
+        const capped = (await store.read.runs({ agent_name: "capped", status: ["claimed", "running", "stopping"] }, { limit: 100 })).length;
+        expect(capped).toBeLessThanOrEqual(2);
+        return;
+      }
+      case "append":
+      case "finish":
+      case "drain":
+      case "crash":
+        await write(one.do, gos[one.pick % Math.max(1, gos.length)]);
+        return;
+      case "beat": {
+        const at = await alive(one.runner);
+        const held = gos.filter((go) => go.runner === one.runner && !one.forget).map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
+        await d.beat(at, held, claimIds[one.runner] ?? null);
+        return;
+      }
+      case "stop": {
+        const run_id = runs[one.pick % Math.max(1, runs.length)];
+        if (run_id !== undefined) await store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
+        return;
+      }
+      case "expire":
+        opened.advance(6_000);
+        await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 2 }]);
+        return;
+      case "restart":
+        runners[one.runner] = await d.register(`r${one.runner}`);
+        return;
+      case "leave": {
+        const at = runners[one.runner];
+        if (at) await store.apply([{ op: "leave_runner", ...at }]);
+        runners[one.runner] = null;
+      }
+    }
+  }
+
+  /** Accepted exactly where the run is this runner's under this attempt. */
+  async function write(what: "append" | "finish" | "drain" | "crash", go: Go | undefined): Promise<void> {
+    if (go === undefined) return;
+    const at = await alive(go.runner);
+    const before = await store.read.run(go.run_id);
+    const current = before?.attempt === go.attempt && before.runner_id === `r${go.runner}` && !isTerminal(before.status);
+    const seqs = (await store.read.events(go.run_id, 0, 1000)).length;
+    const result =
+      what === "append"
+        ? await d.append(at, go.run_id, go.attempt, go.sent + 1, output(`${go.sent + 1}`))
+        : await d.finish(at, go.run_id, go.attempt, { last_n: go.sent, ...(what === "finish" ? {} : { give_back: what === "drain" ? "at_no_cost" : "as_failure" }) });
+    if (current) expect(result.ok).toBe(true);
+    if (what === "append" && result.ok) go.sent = result.last_n;
+    if (!current) expect((await store.read.events(go.run_id, 0, 1000)).length).toBe(seqs);
+  }
+
+  async function alive(index: number): Promise<Driven> {
+    const at = runners[index] ?? (await d.register(`r${index}`));
+    runners[index] = at;
+    const [beat] = await store.apply([{ op: "claim_runs", ...at, claim_id: claimIds[index] ?? "", want: 0, ack_order: 0, lease_ms: 10_000 }]);
+    if (beat.ok) return at;
+    const again = await d.register(`r${index}`);
+    runners[index] = again;
+    return again;
+  }
+
+  /** Everybody is lost, then one runner brings everything that is left to its end. */
+  async function quiesce(): Promise<void> {
+    opened.advance(20_000);
+    for (let more = true; more; ) {
+      const [rescued] = await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 5 }]);
+      more = rescued.ok && rescued.more;
+    }
+    const last = await d.register("last");
+    for (let round = 0; ; round += 1) {
+      const { claims } = await d.poll(last, 10, `last ${round}`);
+      for (const { run_id, attempt } of claims) expect(await d.finish(last, run_id, attempt)).toMatchObject({ ok: true });
+      if (claims.length === 0) return;
+    }
+  }
+
+  async function checkEnd(run_id: string): Promise<void> {
+    const run = await store.read.run(run_id);
+    expect(run === null ? "gone" : isTerminal(run.status)).toBe(true);
+    const events = await store.read.events(run_id, 0, 1000);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+    expect(events.filter(({ event }) => event.type === "result")).toHaveLength(1);
+    expect(events.at(-1)?.event).toMatchObject({ type: "result", status: run?.status });
+    const attempts = events.map(({ attempt }) => attempt);
+    expect(attempts).toEqual([...attempts].sort((a, b) => a - b));
+  }
+}

@@ -1,0 +1,31 @@
+import { isTerminal } from "../src/model/states.ts";
+import { type Finding, largest, type Tools } from "./finding.ts";
+import { inPlace } from "./place.ts";
+import { allRuns } from "./record.ts";
+import { each, upTo, waitFor } from "./wait.ts";
+
+const timeoutMs = 1000;
+/** What a command gets between SIGTERM and SIGKILL. */
+const graceMs = 2000;
+/** How much later a run may end than its timeout and grace say. */
+const lateMs = 500;
+
+/** K2: runs that ignore SIGTERM end in time after their timeout. */
+export async function deaf({ runs, atOnce }: { runs: number; atOnce: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const { client } = place;
+    await place.putAgent("deaf", { timeout_seconds: timeoutMs / 1000 });
+    await place.startRunner({ name: "patient", slots: atOnce });
+    await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "deaf", parameters: { deaf: true, stay: "60" } })));
+    const withinMs = 60_000 + (runs / atOnce) * (timeoutMs + graceMs + 5000);
+    await waitFor(async () => ((await allRuns(client)).every(({ status }) => isTerminal(status)) ? true : null), withinMs, 500);
+    const stored = await allRuns(client);
+    const tookMs = stored.map(({ started_at, finished_at }) => Date.parse(finished_at ?? "") - Date.parse(started_at ?? ""));
+    const wrong = stored.filter(({ reason }) => reason !== "timeout");
+    const late = tookMs.filter((ms) => !(ms <= timeoutMs + graceMs + lateMs));
+    return {
+      seen: { runs: stored.length, "ended later than timeout + grace + 0.5 s": late.length, "ended after ms, at most": Math.round(largest(tookMs)), "ended otherwise": wrong.length },
+      broken: [...wrong.slice(0, 20).map(({ run_id, status, reason, error }) => `${run_id} is ${status}: ${reason} ${error}`), ...late.map((ms) => `one took ${ms} ms`)],
+    };
+  });
+}

@@ -1,0 +1,83 @@
+import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
+import { type Finding, largest, type Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, upTo, waitFor } from "./wait.ts";
+
+/** How long what runs may go on after a SIGTERM. */
+const graceMs = 1500;
+
+/**
+ * R6: a runner that runs short and long commands is told to end. Short ones end by themselves, long ones are
+ * stopped when the grace is over and go back at no cost, nothing new is begun, and the runner ends in time.
+ */
+export async function drain({ terms, atOnce }: { terms: number; atOnce: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, { leaseMs: 10_000, pollHoldMs: 5000 }, async (place) => {
+    await place.putAgent("work");
+    const found: Drained[] = [];
+    await each(upTo(terms), atOnce, async (at) => {
+      found.push(await drainOne(place, at));
+      if (found.length % 10 === 0) tools.progress(`${found.length} of ${terms} drains`);
+    });
+    return {
+      seen: {
+        drains: found.length,
+        "killed before grace": found.reduce((sum, { early }) => sum + early, 0),
+        "new claims": found.reduce((sum, { begunLate }) => sum + begunLate, 0),
+        "ended after ms, at most": Math.round(largest(found.map(({ endedMs }) => endedMs))),
+        "grace ms": graceMs,
+      },
+      broken: found.flatMap(({ faults }) => faults),
+    };
+  });
+}
+
+interface Drained {
+  early: number;
+  begunLate: number;
+  endedMs: number;
+  faults: string[];
+}
+
+async function drainOne(place: Place, at: number): Promise<Drained> {
+  const { client } = place;
+  const name = `drained-${at}`;
+  const { child, runner_id } = await place.startRunner({ name, slots: 4, tags: [name], times: { drainMs: graceMs, heartbeatMs: 500 } });
+  const demands = { tags: [name] };
+  const long = newMark();
+  const submit = async (parameters: Record<string, unknown>) => (await client.submit({ agent_name: "work", parameters, demands })).run_id;
+  const longs = [await submit({ stay: long }), await submit({ stay: long })];
+  await waitFor(async () => (survivors(long).length >= 4 ? true : null), 30_000);
+  // one slot is left free: a runner that went on claiming would fill it
+  const short = await submit({ lines: 4, pause: "0.1" });
+  await waitFor(async () => ((await client.runs.get(short)).status === "running" ? true : null), 30_000, 10);
+  child.signal("SIGTERM");
+  const termAt = Date.now();
+  await child.says(/^draining$/m);
+  const late = [await submit({}), await submit({})];
+  const { code } = await child.closed;
+  const endedMs = Date.now() - termAt;
+
+  const faults: string[] = [];
+  if (code !== 0) faults.push(`${name} ended with ${code}: ${child.said}`);
+  if (endedMs > graceMs + 2000) faults.push(`${name} ended ${endedMs} ms after it was told`);
+  const shortRun = await client.runs.get(short);
+  if (shortRun.status !== "completed" || shortRun.attempt !== 1) faults.push(`the short ${short} is ${shortRun.status}: ${shortRun.error}`);
+  let early = 0;
+  for (const run_id of longs) {
+    const run = await client.runs.get(run_id);
+    if (run.status !== "pending" || run.failures !== 0) faults.push(`the long ${run_id} is ${run.status} with ${run.failures} failures: ${run.error}`);
+    const { items } = await client.executions.list({ run_id });
+    const ended = items[0]?.end?.ended_at;
+    if (ended === undefined) faults.push(`the long ${run_id} has no end on the record`);
+    else if (Date.parse(ended) - termAt < graceMs - 50) early += 1;
+  }
+  const begun = new Set(place.marks().map((mark) => mark.split(".")[0]));
+  const begunLate = late.filter((run_id) => begun.has(run_id)).length;
+  if (early > 0) faults.push(`${early} of ${name} were killed before the grace was over`);
+  if (begunLate > 0) faults.push(`${begunLate} were begun by ${name} after it was told`);
+  if (survivors(long).length > 0) faults.push(`${name} left processes behind`);
+  const { items } = await client.runners.list();
+  if (items.some((row) => row.runner_id === runner_id)) faults.push(`${name} is still listed`);
+  for (const run_id of [...longs, ...late]) await client.runs.stop(run_id);
+  return { early, begunLate, endedMs, faults };
+}

@@ -1,0 +1,87 @@
+import { setMaxListeners } from "node:events";
+import type { RunnerPort } from "../src/model/runner-port.ts";
+import { createHttpPort } from "../src/wire/http-port.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace } from "./place.ts";
+import { allEvents, allRuns, faultsOfLog } from "./record.ts";
+import { each, upTo } from "./wait.ts";
+
+/** R2: many claimers race for many runs over HTTP. Each run is handed to one of them, once. */
+export async function race({ claimers, runs }: { claimers: number; runs: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async ({ client, url, token, putAgent }) => {
+    await putAgent("work");
+    const handed = new Map<string, number>();
+    let finished = 0;
+    const ending = new AbortController();
+    setMaxListeners(0, ending.signal); // every claimer listens
+    const claim = async (at: number): Promise<void> => {
+      const port = createHttpPort({ url, token });
+      try {
+        await claimAll(port, at, ending.signal, (run_ids) => {
+          for (const run_id of run_ids) handed.set(run_id, (handed.get(run_id) ?? 0) + 1);
+        }, (count) => {
+          finished += count;
+          if (finished >= runs) ending.abort();
+        });
+      } finally {
+        port.close();
+      }
+    };
+    const racing = Promise.all([...upTo(claimers)].map(claim));
+    const since = performance.now();
+    await each(upTo(runs), 32, async () => void (await client.submit({ agent_name: "work" })));
+    const overdue = setTimeout(() => ending.abort(), 120_000);
+    await racing;
+    clearTimeout(overdue);
+
+    const stored = await allRuns(client);
+    const twice = [...handed].filter(([, count]) => count > 1);
+    const undone = stored.filter(({ status, attempt }) => status !== "completed" || attempt !== 1);
+    const logs = await allEvents(client);
+    return {
+      seen: { claimers, runs: stored.length, "handed out twice": twice.length, "not completed at the first attempt": undone.length, ms: Math.round(performance.now() - since) },
+      broken: [
+        ...twice.map(([run_id, count]) => `${run_id} was handed out ${count} times`),
+        ...undone.slice(0, 20).map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
+        ...(stored.length === runs && handed.size === runs ? [] : [`${stored.length} stored and ${handed.size} handed out of ${runs}`]),
+        ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
+      ],
+    };
+  });
+}
+
+async function claimAll(port: RunnerPort, at: number, signal: AbortSignal, onHanded: (run_ids: string[]) => void, onFinished: (count: number) => void): Promise<void> {
+  const { runner_id, epoch } = await port.register({
+    protocol: 1,
+    runner_key: `key of claimer ${at}`,
+    name: `claimer-${at}`,
+    hostname: "race",
+    project_dir: "/",
+    executor_profile: "race",
+    executor: { type: "procedural", config: {} },
+    tags: [],
+    require_matching_tags: false,
+    agents: [],
+    slots: 10,
+  });
+  for (let no = 1; !signal.aborted; no += 1) {
+    const claim_id = `${at}-${no}`;
+    const want = 1 + Math.floor(Math.random() * 5);
+    const { claims } = await port.poll({ runner_id, epoch, claim_id, want, ack_order: 0 }, signal).catch((error: unknown) => {
+      if (signal.aborted) return { claims: [] };
+      throw error;
+    });
+    if (claims.length === 0) continue;
+    onHanded(claims.map(({ run_id }) => run_id));
+    await port.report({
+      runner_id,
+      epoch,
+      held: claims.map(({ run_id, attempt }) => [run_id, attempt]),
+      as_of_claim: claim_id,
+      events: [],
+      partials: [],
+      finishes: claims.map(({ run_id, attempt }) => ({ run_id, attempt, last_n: 0, outcome: { status: "completed", exit_code: 0, text: null } })),
+    });
+    onFinished(claims.length);
+  }
+}

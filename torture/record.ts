@@ -1,0 +1,77 @@
+import { exportAudit } from "../src/record/audit/export.ts";
+import { verifyAudit } from "../src/record/audit/verify.ts";
+import { openConnection } from "../src/record/sqlite/open-connection.ts";
+import { databaseFile } from "../src/record/state-directory.ts";
+import type { StoredEvent } from "../src/model/event.ts";
+import type { RunRow } from "../src/model/store.ts";
+import type { Client } from "../src/wire/client.ts";
+import type { Place } from "./place.ts";
+
+/** Every run there is, without its bodies. */
+export async function allRuns(client: Client): Promise<RunRow[]> {
+  const runs: RunRow[] = [];
+  for (let cursor: string | null = null; ; ) {
+    const page: Awaited<ReturnType<Client["runs"]["list"]>> = await client.runs.list({ limit: 1000, ...(cursor === null ? {} : { cursor }) });
+    runs.push(...page.items);
+    cursor = page.next_cursor;
+    if (cursor === null) return runs;
+  }
+}
+
+/** The logs of all runs, read as one feed. */
+export async function allEvents(client: Client): Promise<Map<string, StoredEvent[]>> {
+  const logs = new Map<string, StoredEvent[]>();
+  for (let after = 0; ; ) {
+    const { items } = await client.events({ after, limit: 1000 });
+    for (const event of items) {
+      const log = logs.get(event.run_id);
+      if (log === undefined) logs.set(event.run_id, [event]);
+      else log.push(event);
+      after = event.cursor;
+    }
+    if (items.length === 0) return logs;
+  }
+}
+
+/** What is wrong with the numbers of a log: gaps, doubles, anything after the result. */
+export function faultsOfLog(run_id: string, log: readonly StoredEvent[]): string[] {
+  const faults: string[] = [];
+  const lastN = new Map<number, number>();
+  log.forEach(({ seq, attempt, n, event }, index) => {
+    if (seq !== index + 1) faults.push(`${run_id}: seq ${seq} where ${index + 1} was due`);
+    if (event.type === "result" && index !== log.length - 1) faults.push(`${run_id}: events after the result`);
+    if (n === null) return;
+    const due = (lastN.get(attempt) ?? 0) + 1;
+    if (n !== due) faults.push(`${run_id}: attempt ${attempt} has n ${n} where ${due} was due`);
+    lastN.set(attempt, n);
+  });
+  return faults;
+}
+
+/** The whole of what a run printed. */
+export function printed(log: readonly StoredEvent[]): string {
+  return log.map(({ event }) => (event.type === "output" && event.stream === "stdout" ? (event.text ?? "") : "")).join("");
+}
+
+export interface AuditSeen {
+  /** By execution_id. */
+  executions: Map<string, { runId: string; state: string; success: boolean }>;
+  /** `run_id.attempt` of everything that was refused. */
+  fenced: Set<string>;
+  verified: boolean;
+  rows: number;
+}
+
+export async function readAudit({ state }: Place): Promise<AuditSeen> {
+  const executions: AuditSeen["executions"] = new Map();
+  await exportAudit({ directory: state }, (line) => {
+    // our own export
+    const record = JSON.parse(line) as { executionId: string; runId: string; state: string; success: boolean };
+    executions.set(record.executionId, record);
+  });
+  const { ok, rows } = await verifyAudit({ directory: state });
+  const connection = await openConnection(databaseFile(state), "read", 5000);
+  const fenced = connection.sql("select run_id, attempt from audit_rows where kind = 'fenced'").all();
+  connection.close();
+  return { executions, fenced: new Set(fenced.map((row) => `${String(row["run_id"])}.${Number(row["attempt"])}`)), verified: ok, rows };
+}

@@ -1,0 +1,74 @@
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
+import { startReplayingProxy } from "./replaying-proxy.ts";
+import { each, pause, upTo, waitFor } from "./wait.ts";
+
+const delayMs = 400;
+
+/** R10: each request of a runner reaches the coordinator three times, shuffled. What is stored is as if it came once. */
+export async function replay({ runs }: { runs: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, { leaseMs: 10_000, pollHoldMs: 1000 }, async (place) => {
+    const { client } = place;
+    await place.putAgent("work");
+    const once = await typesOf(place, await undisturbed(place));
+    const proxy = await startReplayingProxy(place.url, { copies: 3, delayMs });
+    try {
+      const { child } = await place.startRunner({ name: "replayed", slots: 8, url: proxy.url, times: { heartbeatMs: 200, pollPauseMs: 30 } });
+      await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } })));
+      const left = await waitFor(async () => ((await client.runs.list({ status: ["pending", "claimed", "running"], limit: 1 })).items.length === 0 ? 0 : null), 300_000, 200);
+      await pause(delayMs * 2);
+      const finding = await judge(place, once, runs, left === null);
+      if (!child.alive) finding.broken.push(`the runner ended: ${child.said}`);
+      const { came, sent } = proxy;
+      return { ...finding, seen: { runs, "requests of the runner": came, "requests that arrived": sent, ...finding.seen } };
+    } finally {
+      await place.processes.endAll();
+      await proxy.close();
+    }
+  });
+}
+
+/** A run whose requests came once, to compare with. */
+async function undisturbed(place: Place): Promise<string> {
+  const { client } = place;
+  const { child } = await place.startRunner({ name: "undisturbed", slots: 1, times: { heartbeatMs: 200 } });
+  const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } });
+  await waitFor(async () => ((await client.runs.get(run_id)).status === "completed" ? true : null), 30_000);
+  child.signal("SIGTERM");
+  await child.closed;
+  return run_id;
+}
+
+async function typesOf({ client }: Place, run_id: string): Promise<string> {
+  return typesIn((await client.runs.events(run_id, { limit: 1000 })).items);
+}
+
+/** Output comes in pieces of any number. */
+function typesIn(log: readonly { event: { type: string; status?: unknown } }[]): string {
+  const words = log.map(({ event }) => [event.type, event.status].filter((part) => part !== undefined).join(" "));
+  return words.filter((word, at) => word !== "output" || words[at - 1] !== "output").join(", ");
+}
+
+async function judge(place: Place, once: string, runs: number, hung: boolean): Promise<Finding> {
+  const stored = await allRuns(place.client);
+  const logs = await allEvents(place.client);
+  const marks = place.marks();
+  const odd = stored.filter(({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0);
+  const other = [...logs].filter(([, log]) => typesIn(log) !== once);
+  const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
+  const { verified, executions, fenced } = await readAudit(place);
+  return {
+    seen: { "with another log": other.length, "at a second attempt or not completed": odd.length, "gaps or doubles": gaps.length, executions: marks.length, refused: fenced.size },
+    broken: [
+      ...(hung ? ["not all of them ended"] : []),
+      ...(stored.length === runs + 1 ? [] : [`${stored.length} runs for ${runs + 1} requests`]),
+      ...odd.slice(0, 20).map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}; ${typesIn(logs.get(run_id) ?? [])}`),
+      ...other.slice(0, 20).map(([run_id, log]) => `${run_id} has the log ${typesIn(log)} in place of ${once}`),
+      ...gaps,
+      ...(marks.length === runs + 1 && executions.size === runs + 1 ? [] : [`${marks.length} marks and ${executions.size} executions on the record for ${runs + 1} runs`]),
+      ...(fenced.size === 0 ? [] : [`refused although it was the same again: ${[...fenced].slice(0, 20).join(", ")}`]),
+      ...(verified ? [] : ["the audit chain does not verify"]),
+    ],
+  };
+}

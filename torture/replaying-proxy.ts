@@ -1,0 +1,79 @@
+import { Agent, createServer, type IncomingMessage, request } from "node:http";
+
+export interface ReplayingProxy {
+  url: string;
+  /** Requests of runners that came, and copies that were sent on. */
+  readonly came: number;
+  readonly sent: number;
+  close(): Promise<void>;
+}
+
+interface Answer {
+  status: number;
+  headers: IncomingMessage["headers"];
+  body: Buffer;
+}
+
+/**
+ * Between a runner and its coordinator: sends every request several times, each copy after a delay of its own,
+ * so that copies overtake later requests, and answers with whichever copy was answered first.
+ */
+export async function startReplayingProxy(target: string, options: { copies: number; delayMs: number }): Promise<ReplayingProxy> {
+  const agent = new Agent({ keepAlive: true });
+  const under = new Set<Promise<unknown>>();
+  let came = 0;
+  let sent = 0;
+  const server = createServer((incoming, outgoing) => {
+    const answer = async (): Promise<void> => {
+      const body = await readAll(incoming);
+      came += 1;
+      const copies = Array.from({ length: options.copies }, async (_, copy) => {
+        // the first soon, so that the runner is not slowed; the others whenever
+        await new Promise((resolve) => setTimeout(resolve, copy === 0 ? 0 : Math.random() * options.delayMs));
+        sent += 1;
+        return forward(target, agent, incoming, body);
+      });
+      const first = await Promise.any(copies);
+      outgoing.writeHead(first.status, { "content-type": first.headers["content-type"] ?? "application/json" }).end(first.body);
+      await Promise.allSettled(copies);
+    };
+    const answering = answer().catch((error: unknown) => outgoing.destroy(error instanceof Error ? error : undefined));
+    under.add(answering);
+    void answering.finally(() => under.delete(answering));
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  // a TCP server's address is never a string
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    get came() {
+      return came;
+    },
+    get sent() {
+      return sent;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await Promise.all(under);
+      agent.destroy();
+    },
+  };
+}
+
+function forward(target: string, agent: Agent, { method, url, headers }: IncomingMessage, body: Buffer): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { host: _host, connection: _connection, "content-length": _length, ...kept } = headers;
+    const copy = request(new URL(url ?? "/", target), { method, agent, headers: { ...kept, "content-length": body.length } }, (response) => {
+      readAll(response).then((read) => resolve({ status: response.statusCode ?? 502, headers: response.headers, body: read }), reject);
+    });
+    copy.on("error", reject);
+    copy.end(body);
+  });
+}
+
+async function readAll(stream: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer); // no encoding is set, so chunks are buffers
+  return Buffer.concat(chunks);
+}

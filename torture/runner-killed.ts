@@ -1,0 +1,70 @@
+import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
+import { type Finding, largest, type Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, pause, upTo, waitFor } from "./wait.ts";
+
+/**
+ * R4: runners are killed in the middle of a run, with the leases of the command line. The run goes back, or
+ * fails as runner_lost where it has no attempt left; a second later nothing of it is alive.
+ */
+export async function runnerKilled({ kills, atOnce }: { kills: number; atOnce: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    await place.putAgent("once");
+    await place.putAgent("twice", { max_attempts: 2 });
+    const found: Loss[] = [];
+    await each(upTo(kills), atOnce, async (at) => {
+      found.push(await killOne(place, at, at % 2 === 0 ? "once" : "twice"));
+      if (found.length % 20 === 0) tools.progress(`${found.length} of ${kills} kills`);
+    });
+    const lost = found.filter((one) => one.fault === null);
+    return {
+      seen: {
+        kills: found.length,
+        requeued: lost.filter(({ became }) => became === "pending").length,
+        "failed as runner_lost": lost.filter(({ became }) => became === "failed").length,
+        "noticed within ms": Math.round(largest(found.map(({ noticedMs }) => noticedMs))),
+        "alive a second later": found.reduce((sum, { alive }) => sum + alive, 0),
+      },
+      broken: found.flatMap(({ fault }) => fault ?? []),
+    };
+  });
+}
+
+interface Loss {
+  became: string;
+  noticedMs: number;
+  alive: number;
+  fault: string | null;
+}
+
+async function killOne(place: Place, at: number, agent_name: string): Promise<Loss> {
+  const { client } = place;
+  const name = `victim-${at}`;
+  const { child } = await place.startRunner({ name, slots: 1, tags: [name] });
+  const mark = newMark();
+  const { run_id } = await client.submit({ agent_name, parameters: { stay: mark }, demands: { tags: [name] } });
+  const begun = await waitFor(async () => (survivors(mark).length > 0 ? true : null), 30_000);
+  await pause(Math.random() * 500);
+  child.signal("SIGKILL");
+  const killedAt = performance.now();
+  await child.closed;
+  const aliveLater = pause(1000).then(() => survivors(mark));
+  const ended = await waitFor(async () => {
+    const run = await client.runs.get(run_id);
+    return run.status === "pending" || run.status === "failed" ? run : null;
+  }, 20_000, 20);
+  const noticedMs = performance.now() - killedAt;
+  const alive = await aliveLater;
+  for (const pid of alive) process.kill(pid, "SIGKILL");
+  // nobody is left to take it again
+  if (ended?.status === "pending") await client.runs.stop(run_id);
+  const faults = [
+    ...(begun === null ? ["did not begin"] : []),
+    ...(alive.length > 0 ? [`${alive.length} processes alive a second after its runner's death`] : []),
+    ...(ended === null ? ["was not noticed"] : noticedMs > 15_000 ? [`was noticed after ${Math.round(noticedMs)} ms`] : []),
+    ...(ended?.status === "failed" && ended.reason !== "runner_lost" ? [`failed as ${ended.reason}`] : []),
+    ...(ended && ended.status !== (agent_name === "once" ? "failed" : "pending") ? [`became ${ended.status} with ${agent_name}`] : []),
+    ...(ended && ended.failures !== 1 ? [`counts ${ended.failures} failures`] : []),
+  ];
+  return { became: ended?.status ?? "nothing", noticedMs, alive: alive.length, fault: faults.length === 0 ? null : `${run_id} ${faults.join("; ")}` };
+}

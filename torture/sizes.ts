@@ -1,0 +1,75 @@
+import { coordinatorKilled } from "./coordinator-killed.ts";
+import { deaf } from "./deaf.ts";
+import { drain } from "./drain.ts";
+import { escapes } from "./escapes.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { fuzz } from "./fuzz.ts";
+import { outage } from "./outage.ts";
+import { race } from "./race.ts";
+import { replay } from "./replay.ts";
+import { runnerKilled } from "./runner-killed.ts";
+import { staleWriter } from "./stale-writer.ts";
+
+export interface Torture {
+  name: string;
+  promise: string;
+  /** At a fraction of its full size, at least once. */
+  run: (scale: number, tools: Tools) => Promise<Finding>;
+}
+
+export const tortures: readonly Torture[] = [
+  {
+    name: "R1",
+    promise: "coordinator killed: no run lost, stuck, carried out twice or off the record (R1, R2, R8)",
+    run: (scale, tools) => coordinatorKilled({ kills: of(100, scale), runs: of(5000, scale) }, tools),
+  },
+  {
+    name: "R2",
+    promise: "claimers race: each run is handed out once",
+    run: (scale, tools) => race({ claimers: 50, runs: of(10_000, scale) }, tools),
+  },
+  {
+    name: "R3",
+    promise: "stale writer: refused and on the record",
+    run: (scale, tools) => staleWriter({ stops: of(1000, scale), lanes: Math.min(6, of(1000, scale)) }, tools),
+  },
+  {
+    name: "R4",
+    promise: "runner killed: noticed within 15 s",
+    run: (scale, tools) => runnerKilled({ kills: of(200, scale), atOnce: 16 }, tools),
+  },
+  {
+    name: "R6",
+    promise: "runner told to end: drains",
+    run: (scale, tools) => drain({ terms: of(100, scale), atOnce: 4 }, tools),
+  },
+  {
+    name: "R7",
+    promise: "coordinator away: nothing lost, no gap",
+    run: (scale, tools) => outage({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+  },
+  {
+    name: "R10",
+    promise: "each request three times, shuffled: as if once",
+    run: (scale, tools) => replay({ runs: of(2000, scale) }, tools),
+  },
+  {
+    name: "K1",
+    promise: "eight escapes: nothing alive at the end",
+    run: (scale, tools) => escapes({ kills: of(8000, scale) }, tools),
+  },
+  {
+    name: "K2",
+    promise: "SIGTERM ignored: ends within timeout + grace + 0.5 s",
+    run: (scale, tools) => deaf({ runs: of(500, scale), atOnce: 20 }, tools),
+  },
+  {
+    name: "S3",
+    promise: "fuzzed requests: no 5xx, no crash, no stall of 100 ms",
+    run: (scale, tools) => fuzz({ requests: of(100_000, scale) }, tools),
+  },
+];
+
+function of(full: number, scale: number): number {
+  return Math.max(1, Math.round(full * scale));
+}

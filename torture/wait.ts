@@ -1,0 +1,39 @@
+import { HostError } from "../src/model/errors.ts";
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Asks until there is an answer that is not null; null when the time is over. */
+export async function waitFor<T>(ask: () => Promise<T | null>, withinMs: number, everyMs = 50): Promise<T | null> {
+  for (const until = performance.now() + withinMs; ; ) {
+    const answer = await ask();
+    if (answer !== null || performance.now() > until) return answer;
+    await pause(everyMs);
+  }
+}
+
+/** The same call again while nobody answers. What is refused is refused. */
+export async function patiently<T>(call: () => Promise<T>, withinMs = 120_000): Promise<T> {
+  for (const until = performance.now() + withinMs; ; ) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof HostError) || performance.now() > until) throw error;
+    }
+    await pause(40);
+  }
+}
+
+/** Every one of them, so many at a time. */
+export async function each<T>(items: Iterable<T>, atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+  const iterator = items[Symbol.iterator]();
+  const worker = async (): Promise<void> => {
+    for (let next = iterator.next(); !next.done; next = iterator.next()) await work(next.value);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}
+
+export function* upTo(count: number): Generator<number> {
+  for (let at = 0; at < count; at += 1) yield at;
+}
