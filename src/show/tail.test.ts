@@ -38,7 +38,7 @@ test("nothing is lost where reads are slow and overtake each other", async () =>
   const log: StoredEvent[] = [];
   const add = (event: StoredEvent["event"]) => log.push({ run_id: "r", seq: log.length + 1, attempt: 1, n: log.length + 1, at: "", cursor: log.length + 1, event });
   const source: FeedSource = {
-    ...runFeed(none, "r"),
+    ...runFeed(noReads, "r"),
     async read(after, limit) {
       const events = log.slice(after, after + limit);
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 8));
@@ -143,7 +143,7 @@ function writer(store: SqliteStore) {
 }
 
 /** The source's own reads are replaced: nothing of the store is asked for. */
-const none = {} as Reads;
+const noReads = {} as Reads;
 
 function line(n: number): NumberedEvent {
   return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text: `line ${n}\n` } };
