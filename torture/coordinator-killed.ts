@@ -111,5 +111,6 @@ async function judge(place: Place, asked: readonly string[], stuck: number): Pro
       "missing on the record": unrecorded.length + unended.length,
     },
     broken,
+    late: [],
   };
 }

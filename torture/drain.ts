@@ -27,6 +27,7 @@ export async function drain({ terms, atOnce }: { terms: number; atOnce: number }
         "grace ms": graceMs,
       },
       broken: found.flatMap(({ faults }) => faults),
+      late: found.flatMap(({ endedMs }) => (endedMs > graceMs + 2000 ? [`one ended ${endedMs} ms after it was told`] : [])),
     };
   });
 }
@@ -59,7 +60,6 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
 
   const faults: string[] = [];
   if (code !== 0) faults.push(`${name} ended with ${code}: ${child.said}`);
-  if (endedMs > graceMs + 2000) faults.push(`${name} ended ${endedMs} ms after it was told`);
   const shortRun = await client.runs.get(short);
   if (shortRun.status !== "completed" || shortRun.attempt !== 1) faults.push(`the short ${short} is ${shortRun.status}: ${shortRun.error}`);
   let early = 0;

@@ -15,5 +15,6 @@ export async function escapes({ kills }: { kills: number }, { root }: Tools): Pr
       // at a weaker level the promise is not made
       ...(report.levels.every((level) => level === "pid" || level === "sandbox") ? [] : [`isolation was ${report.levels.join(", ")}`]),
     ],
+    late: [],
   };
 }

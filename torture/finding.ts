@@ -4,6 +4,8 @@ export interface Finding {
   seen: Record<string, number>;
   /** Each a promise that was broken, told so that it can be looked into. None may be. */
   broken: string[];
+  /** Times that were not kept: promised for a machine that is not busy with other things, and not judged by `npm test`. */
+  late: string[];
 }
 
 export interface Tools {

@@ -39,6 +39,7 @@ export async function outage({ runs, seconds }: { runs: number; seconds: number 
         ...gaps,
         ...(again === 0 ? [] : [`${again} were carried out again`]),
       ],
+      late: [],
     };
   });
 }

@@ -46,6 +46,7 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
         ...(stored.length === runs && handed.size === runs ? [] : [`${stored.length} stored and ${handed.size} handed out of ${runs}`]),
         ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
       ],
+      late: [],
     };
   });
 }

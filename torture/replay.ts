@@ -70,5 +70,6 @@ async function judge(place: Place, once: string, runs: number, hung: boolean): P
       ...(fenced.size === 0 ? [] : [`refused although it was the same again: ${[...fenced].slice(0, 20).join(", ")}`]),
       ...(verified ? [] : ["the audit chain does not verify"]),
     ],
+    late: [],
   };
 }

@@ -107,6 +107,7 @@ async function judge(place: Place, stale: readonly Stale[], unsettled: readonly 
       ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
       ...(verified ? [] : ["the audit chain does not verify"]),
     ],
+    late: [],
   };
 }
 

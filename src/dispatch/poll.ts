@@ -81,10 +81,11 @@ export function createPoll(deps: PollDeps): (request: PollRequest, signal: Abort
     else delivered.set(runner_id, { no: last.no, at: performance.now() });
     return {
       orders,
-      claims: claims.map(({ run_id, attempt, invocation }) => ({
+      claims: claims.map(({ run_id, attempt, invocation, correlation }) => ({
         run_id,
         attempt,
         invocation,
+        correlation,
         attempt_token: deps.signAttempt(run_id, attempt),
       })),
     };

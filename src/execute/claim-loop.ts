@@ -32,6 +32,8 @@ export interface ClaimLoopOptions {
 /** A busy runner polls for orders only when no slot became free for this long: short runs need no poll in between. */
 const busyPauseMs = 25;
 
+const takenPauseMs = 1;
+
 export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const { port, identity } = options;
   const stopping = new AbortController();
@@ -68,6 +70,8 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         ackOrder = order.no;
       }
       backoff.reset();
+      // what was taken begins first, and may be over by then: the next poll asks for more at once
+      if (answer.claims.length > 0) await sleep(takenPauseMs, stopping.signal);
       // a port that does not hold a poll open must not be asked in a circle
       if (answer.claims.length + answer.orders.length === 0 && performance.now() - sentAt < 5)
         await sleep(5, stopping.signal);

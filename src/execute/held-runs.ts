@@ -60,6 +60,7 @@ export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onN
       const supervised = superviseRun(claim, supervise, {
         journal,
         poke: shipper.poke,
+        hurry: shipper.hurry,
         room: () => shipper.room(journal),
         partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
         onWaiting: () => setWaiting(key, true),

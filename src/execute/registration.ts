@@ -118,7 +118,7 @@ export async function startRegistration(
 
   async function leave(): Promise<void> {
     await held.ended();
-    shipper.poke();
+    shipper.hurry();
     await within(times.goodbyeMs, Promise.all([shipper.emptied(times.goodbyeMs), held.cleaned()]));
     clearInterval(watch);
     await Promise.all([loop.stop(), shipper.stop()]);

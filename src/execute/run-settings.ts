@@ -1,12 +1,6 @@
 import type { Agent } from "../model/agent.ts";
 import type { Correlation } from "../model/execution.ts";
 import type { Invocation } from "../model/executor.ts";
-import type { Claim } from "../model/runner-port.ts";
-
-/** A claim with what a coordinator may add to it: the caller's own ids. */
-export interface ReceivedClaim extends Claim {
-  correlation?: Partial<Correlation>;
-}
 
 export interface TimeLimits {
   /** Of the profile. */
@@ -28,18 +22,6 @@ export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
   const seconds =
     agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
   return seconds === null ? null : seconds * 1000;
-}
-
-export function correlationOf(claim: ReceivedClaim): Correlation {
-  const nothing: Correlation = {
-    session_id: null,
-    task_id: null,
-    step_id: null,
-    tool_call_id: null,
-    worktree_id: null,
-    repo_sha: null,
-  };
-  return { ...nothing, ...claim.correlation, session_id: claim.invocation.session_id };
 }
 
 /** What every process of the run finds in its environment, and a nested Drover inherits. */

@@ -17,8 +17,10 @@ export interface Shipment {
 /** Brings journals to the coordinator, one report at a time; what piles up meanwhile goes into the next. */
 export interface Shipper {
   add(shipment: Shipment): void;
-  /** There is something new to ship. */
+  /** There is something new to ship: in a moment, together with what else comes until then. */
   poke(): void;
+  /** The same, and somebody waits for it: at once. */
+  hurry(): void;
   partial(run_id: string, attempt: number, delta: Delta): void;
   /** Waits while the coordinator is there but too slow for this journal. While it is away, the disk takes it. */
   room(journal: Journal): Promise<void>;
@@ -49,6 +51,9 @@ export interface ShipperOptions {
 /** Best effort means little: what does not go with the next report or the one after is old news. */
 const maxPartials = 256;
 
+/** A run that begins, spawns and ends in a moment is one report, and none is written while it begins. */
+const gatherMs = 2;
+
 /** `found` is listed as held from the very first report on. */
 export function startShipper(options: ShipperOptions, found: readonly Shipment[] = []): Shipper {
   const { port, identity, monotonic } = options;
@@ -62,6 +67,16 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   let answeredAt = monotonic();
   let sentAt: number | null = null;
   let lastFault: PortFault | null = null;
+  let gathering: NodeJS.Timeout | null = null;
+
+  const hurry = (): void => {
+    if (gathering !== null) clearTimeout(gathering);
+    gathering = null;
+    bell.ring();
+  };
+  const poke = (): void => {
+    gathering ??= setTimeout(hurry, gatherMs);
+  };
 
   const letGo = (): void => {
     const waited = waiting;
@@ -148,10 +163,11 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     add(shipment) {
       shipments.set(keyOf(shipment.journal), shipment);
     },
-    poke: bell.ring,
+    poke,
+    hurry,
     partial(run_id, attempt, delta) {
       if (partials.length < maxPartials) partials.push({ run_id, attempt, delta });
-      bell.ring();
+      poke();
     },
     async room(journal) {
       if (lastFault !== null || journal.unshippedBytes <= options.maxUnshippedBytes) return;
@@ -181,6 +197,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     },
     async stop() {
       stopping.abort();
+      if (gathering !== null) clearTimeout(gathering);
       lastFault ??= "silent"; // whoever waits for room goes on
       letGo();
       // a report that is under way may never be answered

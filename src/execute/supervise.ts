@@ -1,3 +1,4 @@
+import type { Claim } from "../model/runner-port.ts";
 import type { RunEvent } from "../model/event.ts";
 import type { ExecutionStart } from "../model/execution.ts";
 import type { Answer, Delta, Executor, Outcome, RunContext, UserInput } from "../model/executor.ts";
@@ -11,7 +12,7 @@ import type { Journal } from "./journal.ts";
 import { runOnFinish } from "./on-finish.ts";
 import { createOutputEvents } from "./output-events.ts";
 import { createQuestions, type Questions } from "./questions.ts";
-import { correlationOf, idleMsOf, idsOf, type ReceivedClaim, type TimeLimits, timeoutMsOf } from "./run-settings.ts";
+import { idleMsOf, idsOf, type TimeLimits, timeoutMsOf } from "./run-settings.ts";
 import { startStopClock, type StopClock } from "./stop-clock.ts";
 import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
 import { createInputQueue } from "./user-input.ts";
@@ -49,13 +50,14 @@ export interface SuperviseOptions {
 export interface RunLinks {
   journal: Journal;
   poke(): void;
+  hurry(): void;
   room(): Promise<void>;
   partial(delta: Delta): void;
   onWaiting(): void;
   onGoingOn(): void;
 }
 
-export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, links: RunLinks): Supervised {
+export function superviseRun(claim: Claim, options: SuperviseOptions, links: RunLinks): Supervised {
   const { journal } = links;
   const { redactor, onNotice } = options;
   const controller = new AbortController();
@@ -130,10 +132,10 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
     const executions = createExecutions({
       ...options,
       options: options.startOptions,
-      ids: idsOf(invocation, correlationOf(claim)),
+      ids: idsOf(invocation, claim.correlation),
       dirs: opened.dirs,
       timeoutMs,
-      correlation: correlationOf(claim),
+      correlation: claim.correlation,
       append: record,
       sync: journal.sync,
     });
@@ -180,7 +182,7 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
     input.end();
     if (journal.fault) outcome = internal(`${journal.fault.message} ${journal.fault.next ?? ""}`.trim());
     journal.finish(redactor.value(outcome));
-    links.poke();
+    links.hurry();
   }
 
   return {
@@ -190,7 +192,7 @@ export function superviseRun(claim: ReceivedClaim, options: SuperviseOptions, li
     ended: run().catch((error: unknown) => {
       onNotice(`run ${name} ended in a defect`, error);
       journal.finish(internal("The runner failed unexpectedly; its own log says more."));
-      links.poke();
+      links.hurry();
     }),
   };
 }

@@ -1,4 +1,5 @@
 import type { Agent } from "./agent.ts";
+import type { Correlation } from "./execution.ts";
 import type { Invocation } from "./executor.ts";
 import type { Order, Registration } from "./runner-port.ts";
 import type { Run } from "./run.ts";
@@ -111,6 +112,7 @@ export interface ClaimedRun {
   run_id: string;
   attempt: number;
   invocation: Invocation;
+  correlation: Correlation;
   /** For what the runner must know beyond the invocation. */
   timeout_seconds: number | null;
 }

@@ -1,4 +1,5 @@
 import type { Agent } from "./agent.ts";
+import type { Correlation } from "./execution.ts";
 import type { NumberedEvent } from "./event.ts";
 import type { Answer, Delta, Invocation, Outcome, UserInput } from "./executor.ts";
 import type { StopReason } from "./states.ts";
@@ -57,6 +58,8 @@ export interface Claim {
   run_id: string;
   attempt: number;
   invocation: Invocation;
+  /** The caller's own ids, for the audit and for what the run starts. */
+  correlation: Correlation;
   attempt_token: string;
 }
 

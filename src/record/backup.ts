@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { HostError, RequestError } from "../model/errors.ts";
+import { RequestError } from "../model/errors.ts";
 import { chainEnd } from "./audit/chain.ts";
 import { formatHead } from "./audit/head.ts";
 import { readKey } from "./audit/key.ts";
@@ -73,7 +73,7 @@ export function sync(path: string): void {
   }
 }
 
-function exists(file: string): RequestError | HostError {
+function exists(file: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
     message: `${file} exists already.`,

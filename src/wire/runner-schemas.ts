@@ -1,3 +1,4 @@
+import { correlationSchema } from "../model/execution.ts";
 import { z } from "zod";
 import { agentSchema } from "../model/agent.ts";
 import { runEventSchema } from "../model/event.ts";
@@ -82,6 +83,7 @@ export const pollAnswerSchema = z.object({
       run_id: z.string(),
       attempt: z.number().int(),
       attempt_token: z.string(),
+      correlation: correlationSchema,
       invocation: z.object({
         schema_version: z.literal(1),
         run_id: z.string(),

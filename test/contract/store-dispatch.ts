@@ -47,6 +47,8 @@ export function storeDispatchContract(name: string, open: () => Promise<OpenedFo
         expect(await d.claim(runner, 1, "b")).toEqual([two]);
         const three = await d.submit();
         expect(await d.claim(runner, 1, "a")).toEqual([one]);
+        await d.finish(runner, one, 1);
+        expect(await d.claim(runner, 1, "a")).toEqual([]);
         expect(await d.claim(runner, 0, "c")).toEqual([]);
         expect(await d.claim(runner, 1, "c")).toEqual([three]);
       });
@@ -151,6 +153,8 @@ export function storeDispatchContract(name: string, open: () => Promise<OpenedFo
         expect(await d.finish(b, run, 1)).toMatchObject({ ok: false, conflict: "fenced" });
         expect(await d.append({ ...a, epoch: a.epoch - 1 }, run, 1, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
         expect(await d.append(a, run, 2, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+        const waiting = await d.submit();
+        expect(await store.apply([{ op: "append_events", run_id: waiting, attempt: 0, events: [] }])).toMatchObject([{ conflict: "fenced" }]);
         expect(await d.append(a, run, 1, 1, output("x"))).toEqual({ ok: true, last_n: 1 });
         expect(await store.read.run(run)).toMatchObject({ status: "running", started_at: opened.now().toISOString() });
       });

@@ -15,7 +15,7 @@ const placeSession = `
   update sessions set hostname = ?, executor_profile = ?, project_dir = coalesce(project_dir, ?) where session_id = ?`;
 const selectInvocation = `
   select runs.run_id, runs.attempt, runs.mode, runs.session_id, runs.project_dir, runs.attended, runs.timeout_seconds,
-    run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id
+    runs.task_id, runs.step_id, runs.tool_call_id, runs.worktree_id, runs.repo_sha, run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id
   from runs join agent_revs using (agent_rev_id) left join run_bodies using (run_no)
     left join sessions on sessions.session_id = runs.session_id
   where run_no = ?`;
@@ -53,7 +53,16 @@ export function claimedRun(tx: Transaction, runner: StoredRunner, run_no: number
     attended: row["attended"] === 1,
     executor_config: executorOf(runner.row).config,
   };
-  return { run_id: invocation.run_id, attempt: invocation.attempt, invocation, timeout_seconds: agent.timeout_seconds ?? null };
+  const correlation = {
+    session_id: invocation.session_id,
+    task_id: textOrNull(row["task_id"]),
+    step_id: textOrNull(row["step_id"]),
+    tool_call_id: textOrNull(row["tool_call_id"]),
+    worktree_id: textOrNull(row["worktree_id"]),
+    repo_sha: textOrNull(row["repo_sha"]),
+  };
+  const { run_id, attempt } = invocation;
+  return { run_id, attempt, invocation, correlation, timeout_seconds: agent.timeout_seconds ?? null };
 }
 
 function textOrNull(value: SqlValue | undefined): string | null {

@@ -16,9 +16,10 @@ export interface Submitted extends Omit<Unshown, "last"> {
 }
 
 const selectKey = `
-  select fingerprint, run_id from idempotency where subject = ? and key = ?`;
+  select fingerprint, run_id from idempotency where subject = ? and key = ?
+    and exists (select 1 from runs where runs.run_id = idempotency.run_id)`;
 const insertKey = `
-  insert into idempotency (subject, key, fingerprint, run_id, at) values (?, ?, ?, ?, ?)`;
+  insert or replace into idempotency (subject, key, fingerprint, run_id, at) values (?, ?, ?, ?, ?)`;
 const selectRev = `
   select agent_rev_id from agent_revs where hash = ?`;
 const insertRev = `
@@ -30,7 +31,7 @@ const insertSession = `
 const selectBusySession = `
   select 1 from runs where session_id = ? and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
 
-/** The run that the same key has made before, or the conflict that the key now asks for something else. */
+/** The run that the same key has made before, or the conflict that the key now asks for something else. A key goes with its run. */
 export function findEarlier(tx: Transaction, { subject, key, fingerprint }: NonNullable<CreateRun["idempotency"]>): OpResult | null {
   const row = tx.sql(selectKey).get(toColumn(subject), toColumn(key));
   if (row === undefined) return null;

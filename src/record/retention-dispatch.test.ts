@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { openHost, standingClock } from "../../test/fixtures/dispatch/host.ts";
+import { pruneDispatch } from "./retention-dispatch.ts";
+
+it("takes away ended runs of before with what only they used, and a key can then be used anew", async () => {
+  const clock = standingClock();
+  const host = await openHost({ clock });
+  try {
+    const old = await host.ask({ idempotency_key: "k" });
+    const waiting = await host.run(await host.submit());
+    if (!old.ok) throw new Error(old.fault.message);
+    await host.dispatcher.stopRuns([old.run.run_id], "ann");
+    clock.advance(10_000);
+    // The newest event's run is kept, whatever its age: this is now the newest.
+    const young = await host.run(await host.submit());
+    expect(await pruneDispatch(host.store, clock.now())).toEqual({ runs: 1, sessions: 1 });
+    expect(await host.store.read.run(old.run.run_id)).toBeNull();
+    expect(await host.store.read.session(old.run.session_id ?? "")).toBeNull();
+    for (const run of [waiting, young]) expect(await host.store.read.session(run.session_id ?? "")).not.toBeNull();
+    expect(await host.ask({ idempotency_key: "k" })).toMatchObject({ ok: true, repeated: false });
+  } finally {
+    await host.close();
+    await host.dispose();
+  }
+});
