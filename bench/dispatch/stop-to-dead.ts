@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { open } from "node:fs/promises";
+import { open } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { median, ms, printTable } from "../rounds.ts";
 import { type Drover, untilAllEnded } from "./drover.ts";
 import { percentile } from "./figures.ts";
@@ -32,12 +33,13 @@ async function stopOne({ client }: Drover, place: string, agent_name: "obeys" | 
   const fifo = join(place, `fifo-${count++}`);
   const { status } = spawnSync("mkfifo", [fifo]);
   if (status !== 0) throw new Error("mkfifo failed");
-  const opened = open(fifo, "r");
+  // not a FileHandle: the socket below owns the number
+  const opened = promisify(open)(fifo, "r");
   const { run_id } = await client.submit({ agent_name, parameters: { fifo } });
   // opens when the command has opened its end
-  const file = await opened;
+  const fd = await opened;
   const dead = new Promise<void>((resolve) => {
-    const socket = new Socket({ fd: file.fd, readable: true, writable: false });
+    const socket = new Socket({ fd, readable: true, writable: false });
     socket.resume().once("end", resolve);
   });
   await new Promise((resolve) => setTimeout(resolve, 30));

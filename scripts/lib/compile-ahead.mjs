@@ -8,8 +8,7 @@ import { fileURLToPath } from "node:url";
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const name = process.argv[2];
 const file = join(root, "dist", `${name}.cjs`);
-const require = createRequire(join(root, "bin", "load-compiled.js"));
-const { compile } = require("./load-compiled.js");
+const { compile } = createRequire(file)(join(root, "bin", "load-compiled.js"));
 
 const state = mkdtempSync(join(tmpdir(), "drover-compile-"));
 process.env.DROVER_STATE_DIR = join(state, "state");

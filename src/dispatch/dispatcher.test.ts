@@ -120,6 +120,8 @@ describe("a held poll", () => {
     await host.dispatcher.start();
     const runner = await host.register();
     const waiting = poll(runner);
+    // It has asked once, and waits.
+    await expect.poll(() => host.store.connection.sql("select count(*) as claims from claims").get()?.["claims"]).toBe(1);
     const other = await openStore({ directory: host.store.directory, now: clock.now });
     try {
       const run_id = await serve(other, { clock }).submit();

@@ -87,6 +87,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     },
     async start() {
       await store.apply([{ op: "forgive_outage", lease_ms: leaseMs }]);
+      store.lookForForeign();
       tickings.push(every(options.rescueEveryMs, rescue, onFault), every(options.foreignEveryMs ?? 250, lookAround, onFault));
       if (options.retention) tickings.push(every(options.retention.everyMs, options.retention.prune, onFault));
     },

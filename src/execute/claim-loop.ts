@@ -89,7 +89,11 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      if (!draining && options.freeSlots() <= 0) await freed.wait(busyPauseMs, stopping.signal);
+      if (!draining && options.freeSlots() <= 0) {
+        await freed.wait(busyPauseMs, stopping.signal);
+        // short runs end in swarms: one poll for several slots
+        await sleep(takenPauseMs, stopping.signal);
+      }
       if (!stopping.signal.aborted) await pollOnce();
     }
   }

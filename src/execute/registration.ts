@@ -160,15 +160,16 @@ export async function startRegistration(
 
 async function register(
   registration: Registration,
-  { port, times, random, onNotice }: RegistrationOptions,
+  { port, times, random, supervise, onNotice }: RegistrationOptions,
   signal: AbortSignal,
 ): Promise<Registered> {
+  const once = { ...registration, registration_id: supervise.newId() };
   const backoff = createBackoff({ firstMs: times.pollPauseMs, longestMs: times.pollPauseMs * 10, random });
   const told = tellOnce(onNotice);
   for (;;) {
     signal.throwIfAborted();
     try {
-      return await port.register(registration);
+      return await port.register(once);
     } catch (error) {
       const fault = portFault(error);
       if (fault === "duplicate" || fault === "refused") throw error;

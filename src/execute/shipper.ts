@@ -69,9 +69,12 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   let lastFault: PortFault | null = null;
   let gathering: NodeJS.Timeout | null = null;
 
-  const hurry = (): void => {
+  const gathered = (): void => {
     if (gathering !== null) clearTimeout(gathering);
     gathering = null;
+  };
+  const hurry = (): void => {
+    gathered();
     bell.ring();
   };
   const poke = (): void => {
@@ -91,6 +94,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   async function reportOnce(): Promise<boolean> {
     const { runner_id, epoch } = await identity.current();
     bell.reset();
+    gathered();
     const sending = [...shipments.values()];
     const request = buildReport({
       runner_id,
@@ -197,7 +201,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     },
     async stop() {
       stopping.abort();
-      if (gathering !== null) clearTimeout(gathering);
+      gathered();
       lastFault ??= "silent"; // whoever waits for room goes on
       letGo();
       // a report that is under way may never be answered

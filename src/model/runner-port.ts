@@ -21,6 +21,8 @@ export interface Registration {
   protocol: 1;
   /** The runner's own secret identity: the same key within a lease is the same runner, restarted. */
   runner_key: string;
+  /** New with each registration: the same again, sent twice or late, is the same registration and has the same epoch. */
+  registration_id?: string;
   name?: string;
   hostname: string;
   project_dir: string;

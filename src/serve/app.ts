@@ -74,8 +74,7 @@ function answerError(error: unknown, where: string, deps: ServeDeps): Response {
 
 async function readBody(row: Route, incoming: HttpBindings["incoming"]): Promise<unknown> {
   if (row.method === "get") return undefined;
-  // HTTP/2 is not served: incoming is an IncomingMessage
-  const value = await readJsonBody(incoming as AnyCall["incoming"], row.bodyLimit ?? defaultBodyLimit);
+  const value = await readJsonBody(incoming, row.bodyLimit ?? defaultBodyLimit);
   if (row.body) return check(row.body, value, "body");
   const empty = value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
   if (!empty) throw new Refusal(400, "DROVER-API-006", "This route takes no body.", { faults: [{ path: "body", message: "not expected" }] });

@@ -33,9 +33,10 @@ export function refuseOpenDoor({ host, authEnabled }: Pick<ListenOptions, "host"
 
 export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: ListenOptions): Promise<Listening> {
   refuseOpenDoor(options);
+  const answer = getRequestListener(app.fetch, { errorHandler: malformed });
   const server = createServer(
     { requestTimeout: 120_000, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
-    getRequestListener(app.fetch, { errorHandler: malformed }),
+    (incoming, outgoing) => void answer(incoming, outgoing),
   );
   await bind(server, options);
   // a TCP server's address is never a string

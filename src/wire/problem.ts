@@ -36,11 +36,11 @@ export function readProblem(status: number, text: string): Problem {
   const code = parsed?.["code"];
   if (parsed && typeof code === "string" && code in errorCodes) {
     return {
-      title: String(parsed["title"] ?? ""),
+      title: textOf(parsed["title"]),
       status,
       // checked against the table in the line above
       code: code as ErrorCode,
-      detail: String(parsed["detail"] ?? ""),
+      detail: textOf(parsed["detail"]),
       faults: Array.isArray(parsed["faults"]) ? parsed["faults"].filter(isFault) : [],
       ...(typeof parsed["next"] === "string" ? { next: parsed["next"] } : {}),
     };
@@ -68,4 +68,8 @@ function parseObject(text: string): Record<string, unknown> | null {
     if (error instanceof SyntaxError) return null;
     throw error;
   }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }

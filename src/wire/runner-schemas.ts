@@ -14,6 +14,7 @@ const ofAttempt = { run_id: name, attempt };
 export const registrationSchema = z.strictObject({
   protocol: z.literal(1),
   runner_key: z.string().min(16).max(400),
+  registration_id: name.exactOptional(),
   name: name.exactOptional(),
   hostname: name,
   project_dir: z.string().min(1).max(4096),

@@ -13,8 +13,8 @@ export interface OpenedForDispatch {
 const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 
 /** What every store must do about runners, claims and leases. */
-export function storeDispatchContract(name: string, open: () => Promise<OpenedForDispatch>): void {
-  describe(`${name} keeps the dispatch contract`, () => {
+export function storeDispatchContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${engine} keeps the dispatch contract`, () => {
     let opened: OpenedForDispatch;
     let store: Store;
     let d: ReturnType<typeof drive>;
@@ -501,8 +501,8 @@ export function storeDispatchContract(name: string, open: () => Promise<OpenedFo
       it("exchanges an enrolment once, for a token of its own role and subject", async () => {
         const enrolment = { ...token, token_id: "e", kind: "enrolment", role: "runner", subject: "farm", expires_at: "2026-06-01" } as const;
         await store.apply([{ op: "put_token", token: enrolment, hash: "e" }, { op: "put_token", token, hash: "h1" }]);
-        const use = (hash: string, at: string, name = "n") =>
-          store.apply([{ op: "use_enrolment", hash, at, token: { ...token, token_id: name, role: "admin", subject: "eve" }, token_hash: `hash of ${name}` }]);
+        const use = (hash: string, at: string, token_id = "n") =>
+          store.apply([{ op: "use_enrolment", hash, at, token: { ...token, token_id, role: "admin", subject: "eve" }, token_hash: `hash of ${token_id}` }]);
         expect(await use("h1", "2026-01-02")).toEqual([{ ok: false, conflict: "not_found" }]);
         expect(await use("e", "2026-06-01")).toEqual([{ ok: false, conflict: "expired" }]);
         expect(await use("e", "2026-01-02")).toEqual([{ ok: true, op: "use_enrolment", subject: "farm" }]);

@@ -52,6 +52,7 @@ create table agent_revs (
 create table runners (
   runner_id text primary key,
   key_hash text not null,
+  registration_id text,
   owner text not null,
   name text,
   hostname text not null,

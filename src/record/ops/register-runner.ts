@@ -6,7 +6,7 @@ import { loseRunner } from "./lose-runner.ts";
 import { findRunner, type StoredRunner } from "./runner-row.ts";
 
 const columns = [
-  "runner_id", "key_hash", "owner", "name", "hostname", "project_dir", "executor_profile", "executor", "tags",
+  "runner_id", "key_hash", "registration_id", "owner", "name", "hostname", "project_dir", "executor_profile", "executor", "tags",
   "require_matching_tags", "slots", "status", "epoch", "lease_until", "claim_no", "registered_claim_no", "order_no",
   "registered_at", "last_seen_at",
 ];
@@ -19,6 +19,7 @@ export function registerRunner(tx: Transaction, op: RegisterRunner): DispatchRes
   const known = findRunner(tx, op.runner_id);
   if (known !== null && !maySucceed(tx, known, op)) return { ok: false, conflict: "duplicate_runner" };
   const same = known !== null && known.row["key_hash"] === toColumn(op.key_hash) && known.status !== "lost";
+  if (same && isRepeated(known, op)) return { ok: true, op: "register_runner", epoch: known.epoch };
   // Another process under the same name: what the one before held is nobody's now.
   if (known !== null && !same) loseRunner(tx, known);
 
@@ -29,6 +30,7 @@ export function registerRunner(tx: Transaction, op: RegisterRunner): DispatchRes
   tx.sql(upsertRunner).run(
     toColumn(op.runner_id),
     toColumn(op.key_hash),
+    toColumn(op.registration.registration_id ?? null),
     toColumn(op.owner),
     toColumn(registration.name ?? null),
     toColumn(registration.hostname),
@@ -52,6 +54,11 @@ export function registerRunner(tx: Transaction, op: RegisterRunner): DispatchRes
   for (const agent of registration.agents) tx.sql(insertAgent).run(runner, toColumn(agent.name), JSON.stringify(agent));
   matchRunner(tx, findRunner(tx, op.runner_id)?.row ?? {});
   return { ok: true, op: "register_runner", epoch };
+}
+
+/** Sent twice on its way: a new epoch would shut out the runner that was given the first. */
+function isRepeated(known: StoredRunner, { registration: { registration_id } }: RegisterRunner): boolean {
+  return registration_id !== undefined && known.row["registration_id"] === toColumn(registration_id);
 }
 
 /** The same process restarted; or, once the one before is gone, another one of the same owner. */

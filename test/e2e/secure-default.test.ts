@@ -1,0 +1,41 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { drover, folder } from "./drover.ts";
+import { serve } from "./serving.ts";
+
+test("a fresh start listens on loopback only, with a random token that only its user can read", async () => {
+  const first = await serve(folder());
+  const second = await serve(folder());
+  for (const { url, state, token } of [first, second]) {
+    expect(new URL(url).hostname).toBe("127.0.0.1");
+    expect(statSync(join(state, "token")).mode & 0o777).toBe(0o600);
+    expect(statSync(state).mode & 0o077).toBe(0);
+    // 22 characters of base62 are 130 bits
+    expect(token).toMatch(/^drv_[0-9A-Za-z]{22,}$/);
+    expect(listeners(new URL(url).port)).toEqual(["0100007F"]);
+  }
+  expect(second.token).not.toBe(first.token);
+  for (const path of ["/runs", "/agents", "/runners", "/events", "/metrics", "/tokens"]) {
+    expect((await first.call("GET", path, undefined, null)).status).toBe(401);
+    expect((await first.call("GET", path, undefined, second.token)).status).toBe(401);
+  }
+});
+
+test.each(["0.0.0.0", "::"])("without auth it refuses to listen on %s", async (host) => {
+  const place = folder();
+  const refused = await drover(["coordinator", "--host", host, "--port", "0"], { cwd: place, env: { AUTH_ENABLED: "false", DROVER_STATE_DIR: join(place, "state") } });
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toContain("DROVER-API-025");
+});
+
+/** The addresses on which this host has somebody listen at a port, as the kernel writes them. */
+function listeners(port: string): string[] {
+  const hex = Number(port).toString(16).toUpperCase().padStart(4, "0");
+  return ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) =>
+    readFileSync(file, "utf8")
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .flatMap(([, local = "", , state]) => (state === "0A" && local.endsWith(`:${hex}`) ? [local.split(":")[0]!] : [])),
+  );
+}
