@@ -18,7 +18,7 @@ export interface BackupOptions {
 }
 
 /** In the copy alone: what lies beside the database in a state directory. */
-export const extrasTable = `
+const extrasTable = `
   create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
 
 /**
