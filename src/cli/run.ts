@@ -1,4 +1,6 @@
 import { resolve } from "node:path";
+import type { Agent } from "../model/agent.ts";
+import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
 import { isTerminal as isFinal } from "../model/states.ts";
 import type { Client } from "../wire/client.ts";
@@ -51,7 +53,7 @@ async function runAgent(input: CommandInput): Promise<number> {
 }
 
 async function submit(client: Client, agent_name: string, { options, others, env, cwd }: CommandInput): Promise<Run> {
-  const agent = await client.agents.get(agent_name);
+  const schema = await schemaOf(client, agent_name);
   const prompt = text(options, "prompt");
   const project = text(options, "project-dir");
   const priority = text(options, "priority");
@@ -59,7 +61,7 @@ async function submit(client: Client, agent_name: string, { options, others, env
   const parent = env["DROVER_RUN_ID"];
   return client.submit({
     agent_name,
-    parameters: readParameters(others, text(options, "params"), agent.parameters_schema),
+    parameters: readParameters(others, text(options, "params"), schema),
     attended: isTerminal(0) && !options["detach"],
     ...(prompt === undefined ? {} : { prompt }),
     ...(project === undefined ? {} : { project_dir: resolve(cwd, project) }),
@@ -67,6 +69,16 @@ async function submit(client: Client, agent_name: string, { options, others, env
     ...(key === undefined ? {} : { idempotency_key: key }),
     ...(parent ? { parent_run_id: parent } : {}),
   });
+}
+
+/** An unknown agent is refused when it is submitted, with a suggestion. */
+async function schemaOf(client: Client, agent_name: string): Promise<Agent["parameters_schema"]> {
+  try {
+    return (await client.agents.get(agent_name)).parameters_schema;
+  } catch (error) {
+    if (error instanceof RequestError && error.code === "DROVER-API-014") return undefined;
+    throw error;
+  }
 }
 
 /** Its output as it comes; everything else only for a person who watches. */

@@ -60,8 +60,10 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         { runner_id, epoch, claim_id: claimId, want, ack_order: ackOrder },
         AbortSignal.any([cut.signal, stopping.signal]),
       );
+      // an answer to who we were before registering again may have been taken back since
+      const stale = (await identity.current()).epoch !== epoch;
       // what arrives once the runner drains is not listed as held, and so goes back at no cost
-      if (!draining && !stopping.signal.aborted) for (const claim of answer.claims) options.take(claim);
+      if (!stale && !draining && !stopping.signal.aborted) for (const claim of answer.claims) options.take(claim);
       asOfClaim = claimId;
       claimId = options.newId();
       for (const order of answer.orders) {

@@ -1,3 +1,4 @@
+import { mkdirSync } from "node:fs";
 import { mkdir, realpath, rm, rmdir, stat } from "node:fs/promises";
 import { isAbsolute, join, sep } from "node:path";
 import type { Invocation, RunContext } from "../model/executor.ts";
@@ -24,20 +25,25 @@ export async function openDirectories(
 ): Promise<Opened> {
   const work = project_dir === null ? places.projectDir : await allowedDirectory(project_dir, places);
   if (typeof work !== "string") return { ok: false, message: work.message };
-  const tmp = join(places.tmpRoot, name);
-  await makeDirectory(tmp);
+  const tmp = lazyDirectory(join(places.tmpRoot, name));
   const home = places.sessionHomes === null ? places.home : join(places.sessionHomes, session_id);
   if (places.sessionHomes !== null) await mkdir(home, { recursive: true, mode: 0o700 });
-  return {
-    ok: true,
-    dirs: { work, home, tmp },
-    remove: () => removeDirectory(tmp),
-  };
+  return { ok: true, dirs: { work, home, get tmp() { return tmp.path(); } }, remove: tmp.remove };
 }
 
-/** One call where its parent is there, as it nearly always is. */
-async function makeDirectory(path: string): Promise<void> {
-  await mkdir(path, { mode: 0o700 }).catch(() => mkdir(path, { recursive: true, mode: 0o700 }));
+/** Made when somebody asks for it, which is when a process is started: a run that starts none needs none. */
+function lazyDirectory(path: string): { path(): string; remove(): Promise<void> } {
+  let made = false;
+  return {
+    path() {
+      if (!made) mkdirSync(path, { recursive: true, mode: 0o700 });
+      made = true;
+      return path;
+    },
+    async remove() {
+      if (made) await removeDirectory(path);
+    },
+  };
 }
 
 /** One call where it is empty, as it nearly always is. */

@@ -55,6 +55,8 @@ interface Entry {
 /** What every coordinator takes in one report, with room to spare. */
 const maxEventLength = 4 * 1024 * 1024;
 const readBytes = 1024 * 1024;
+/** What an answer takes at most where all is well. */
+const settleMs = 50;
 /** Left free in a full log, for how the run ended. */
 const reserveBytes = 64 * 1024;
 
@@ -72,6 +74,7 @@ export function openJournal(options: JournalOptions): Journal {
   let readUpTo = options.found ? 0 : (file?.size ?? 0);
   /** Lines in the file that are not in the queue. */
   let behind = options.found !== undefined;
+  let settling: NodeJS.Timeout | undefined;
   /** Events that no disk took. */
   const unwritten: Entry[] = [];
 
@@ -164,8 +167,8 @@ export function openJournal(options: JournalOptions): Journal {
       const line = JSON.stringify({ attempt, last_n: lastN, at: options.now().toISOString(), outcome });
       outcomeBytes = line.length;
       if (file && fault === null) tryTo(() => file.append(line));
-      // not waited for: shipped and acknowledged is as good, and the log is gone then
-      if (fault === null) file!.sync().catch((error: unknown) => (fault ??= error as HostError));
+      // shipped and acknowledged is as good, and the log is gone then: only what takes longer goes to the disk itself
+      if (fault === null) settling = setTimeout(() => void file!.sync().catch((error: unknown) => (fault ??= error as HostError)), settleMs).unref();
     },
 
     next(maxBytes) {
@@ -194,9 +197,11 @@ export function openJournal(options: JournalOptions): Journal {
     },
 
     async remove() {
+      clearTimeout(settling);
       await file?.remove();
     },
     close() {
+      clearTimeout(settling);
       file?.close();
     },
   };

@@ -84,11 +84,25 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
 function open(path: string, create: boolean): number {
   const flags = constants.O_RDWR | constants.O_APPEND | (create ? constants.O_CREAT | constants.O_EXCL : 0);
   try {
-    if (create) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    return openSync(path, flags, 0o600);
+  } catch (cause) {
+    if (create && isMissing(cause)) return openInNewFolder(path, flags);
+    throw logFault(path, cause);
+  }
+}
+
+/** The folder comes with the first log in it. */
+function openInNewFolder(path: string, flags: number): number {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     return openSync(path, flags, 0o600);
   } catch (cause) {
     throw logFault(path, cause);
   }
+}
+
+function isMissing(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
 }
 
 /** A line cut in the middle by a full disk must not stay: the next one would join it. */

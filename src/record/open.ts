@@ -72,10 +72,13 @@ async function apply<const T extends readonly Op[]>(writer: Writer | null, ops: 
   return (await writer.apply(ops)) as { [K in keyof T]: ResultOf<T[K]> };
 }
 
+type OtherReads = typeof import("./reads/other.ts");
+
 /** A reader is refused while another process repairs the WAL of one that died, and asks again. */
 function readsOf(connection: Connection, waitMs: number): Reads {
-  // A cold `exec` never needs these, and does not load them.
-  const other = () => import("./reads/other.ts");
+  // A cold `exec` never needs these, and does not load them. Once: an import that is repeated is not for nothing.
+  let loaded: Promise<OtherReads> | null = null;
+  const other = (): Promise<OtherReads> => (loaded ??= import("./reads/other.ts"));
   return {
     run: (run_id) => reading(() => readRun(connection, run_id)),
     runs: (filter, page) => reading(() => readRuns(connection, filter, page)),
@@ -96,7 +99,7 @@ function readsOf(connection: Connection, waitMs: number): Reads {
     tokens: (page) => later(({ readTokens }) => readTokens(connection, page)),
   };
 
-  async function later<T>(read: (reads: Awaited<ReturnType<typeof other>>) => T): Promise<T> {
+  async function later<T>(read: (reads: OtherReads) => T): Promise<T> {
     const reads = await other();
     return reading(() => read(reads));
   }

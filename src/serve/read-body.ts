@@ -18,23 +18,36 @@ export async function readJsonBody(incoming: IncomingMessage, limit: number): Pr
   return value;
 }
 
-async function collect(incoming: IncomingMessage, limit: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-      // no encoding is set, so chunks are buffers
-      const bytes = chunk as Buffer;
+/** By events: an async iterator takes longer than everything else about a small body. */
+function collect(incoming: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const settle = (): void => {
+      incoming.off("data", take).off("end", end).off("close", cut).off("error", cut);
+    };
+    const take = (bytes: Buffer): void => {
       size += bytes.length;
-      if (size > limit) throw tooLarge(limit);
       chunks.push(bytes);
-    }
-  } catch (error) {
-    if (error instanceof Refusal) throw error;
+      if (size <= limit) return;
+      settle();
+      incoming.pause();
+      reject(tooLarge(limit));
+    };
+    const end = (): void => {
+      settle();
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    };
     // nobody is left to read the answer
-    throw new Refusal(400, "DROVER-API-029", "The request was cut off.");
-  }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+    const cut = (): void => {
+      settle();
+      reject(new Refusal(400, "DROVER-API-029", "The request was cut off."));
+    };
+    if (incoming.readableEnded) return end();
+    if (incoming.destroyed) return cut();
+    // no encoding is set, so chunks are buffers
+    incoming.on("data", take).on("end", end).on("close", cut).on("error", cut);
+  });
 }
 
 /** The connection is closed: what still comes of a body that is too large is nobody's to read. */

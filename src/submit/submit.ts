@@ -65,9 +65,9 @@ async function store(request: RunRequest, who: Submitter, { agent, runner_id }: 
       { path: "header.idempotency-key", message: "used before, with another body" },
     ], "Use a new key, or send exactly what was sent with it before.");
   }
-  const repeated = "repeated" in result;
-  const stored = await deps.store.read.run(("run_id" in result ? result.run_id : undefined) ?? run.run_id);
-  return { ok: true, run: stored ?? run, repeated };
+  if (!("repeated" in result)) return { ok: true, run, repeated: false };
+  const stored = await deps.store.read.run(result.run_id ?? run.run_id);
+  return { ok: true, run: stored ?? run, repeated: true };
 }
 
 function runOf(request: RunRequest, who: Submitter, agent: Agent, demands: Demands, from: Continued, deps: SubmitDeps): Run {

@@ -65,8 +65,8 @@ test("another's runner cannot be replaced, spoken for, drained of its claims or 
     finishes: [{ run_id: run.run_id, attempt: 1, last_n: 0, outcome: { status: "completed", exit_code: 0, text: "forged" } }],
   };
   const forged = await serving.call<{ code: string }>("POST", "/runner/report", report, eve.token);
-  expect([forged.status, forged.json.code]).toEqual([409, "DROVER-API-016"]);
-  expect((await serving.call("POST", "/runner/poll", { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, eve.token)).status).toBe(409);
+  expect([forged.status, forged.json.code]).toEqual([404, "DROVER-API-016"]);
+  expect((await serving.call("POST", "/runner/poll", { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, eve.token)).status).toBe(404);
   await serving.call("POST", "/runner/deregister", { runner_id, epoch }, eve.token);
   expect((await serving.call("POST", `/runners/${runner_id}/drain`, {}, eve.token)).status).toBe(403);
 

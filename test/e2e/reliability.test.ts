@@ -1,0 +1,69 @@
+// The promises of docs/torture.md at a size that fits; `npm run torture` has the full one, and judges times too.
+import { beforeAll, expect, test } from "vitest";
+import { coordinatorKilled } from "../../torture/coordinator-killed.ts";
+import { deaf } from "../../torture/deaf.ts";
+import { drain } from "../../torture/drain.ts";
+import { escapes } from "../../torture/escapes.ts";
+import type { Finding, Tools } from "../../torture/finding.ts";
+import { fuzz } from "../../torture/fuzz.ts";
+import { outage } from "../../torture/outage.ts";
+import { race } from "../../torture/race.ts";
+import { replay } from "../../torture/replay.ts";
+import { runnerKilled } from "../../torture/runner-killed.ts";
+import { staleWriter } from "../../torture/stale-writer.ts";
+import { hostHas } from "../fixtures/process/host.ts";
+import { bundle } from "./bundle.ts";
+import { root } from "./drover.ts";
+
+let tools: Tools;
+beforeAll(async () => {
+  tools = { root, host: await bundle("torture/host.ts"), progress: () => undefined };
+});
+
+const timeout = 180_000;
+
+function expectWhole({ broken, seen }: Finding, counted: Record<string, number>): void {
+  expect(broken).toEqual([]);
+  expect(seen).toMatchObject(counted);
+}
+
+test("R1, R2, R8: a coordinator that is killed loses no run, none is carried out twice, all are on the record", { timeout }, async () => {
+  expectWhole(await coordinatorKilled({ kills: 5, runs: 100 }, tools), { kills: 5, runs: 100, executions: 100 });
+});
+
+test("R2: claimers that race are handed each run once", { timeout }, async () => {
+  expectWhole(await race({ claimers: 50, runs: 400 }, tools), { runs: 400 });
+});
+
+test("R3: what a runner brings after its lease is refused, and that is on the record", { timeout }, async () => {
+  expectWhole(await staleWriter({ stops: 6, lanes: 2 }, tools), { stops: 6, "refused and on the record": 6 });
+});
+
+test("R4: a run whose runner is killed goes back or fails, and nothing of it is left", { timeout }, async () => {
+  expectWhole(await runnerKilled({ kills: 4, atOnce: 4 }, tools), { kills: 4, requeued: 2, "failed as runner_lost": 2 });
+});
+
+test("R6: a runner that is told to end lets its runs end, and begins nothing new", { timeout }, async () => {
+  expectWhole(await drain({ terms: 2, atOnce: 2 }, tools), { drains: 2 });
+});
+
+test("R7: while the coordinator is away runs go on, and nothing of them is lost", { timeout }, async () => {
+  expectWhole(await outage({ runs: 12, seconds: 5 }, tools), { "runs under way": 12 });
+});
+
+test("R10: a runner's requests sent three times and shuffled are as if sent once", { timeout }, async () => {
+  expectWhole(await replay({ runs: 40 }, tools), { runs: 40, executions: 41 });
+});
+
+test("K1: nothing is alive when an escape was ended, where the host has PID namespaces", { timeout }, async ({ skip }) => {
+  if (!hostHas("pid")) skip("this host has no PID namespaces");
+  expectWhole(await escapes({ kills: 48 }, tools), { "timeouts and cancels": 48 });
+});
+
+test("K2: a run that ignores SIGTERM ends after its timeout", { timeout }, async () => {
+  expectWhole(await deaf({ runs: 6, atOnce: 6 }, tools), { runs: 6 });
+});
+
+test("S3: requests made from the OpenAPI document, and bombs, are refused by name", { timeout }, async () => {
+  expectWhole(await fuzz({ requests: 1500 }, tools), { requests: 1500, "5xx": 0 });
+});

@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { bin, drover, folder } from "./drover.ts";
+
+const place = () => {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  return { cwd, state: join(cwd, "state"), run: (...args: string[]) => drover(args, { cwd, env }), env };
+};
+
+const started: ChildProcess[] = [];
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((child) => end(child, "SIGTERM")));
+});
+
+/** `drover up` in a process of its own, once its runner is there. */
+async function up({ cwd, env }: ReturnType<typeof place>): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [bin, "up", "--port", "0"], { cwd, env: { PATH: process.env["PATH"], HOME: cwd, ...env }, stdio: ["ignore", "ignore", "pipe"] });
+  started.push(child);
+  let told = "";
+  child.stderr!.on("data", (text: Buffer) => (told += text.toString("utf8")));
+  await expect.poll(() => told, { timeout: 40_000 }).toContain("Drover is up at");
+  return child;
+}
+
+function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode);
+  return new Promise((resolve) => {
+    child.once("exit", (code) => resolve(code));
+    child.kill(signal);
+  });
+}
+
+describe("run without a coordinator", () => {
+  it("starts one for itself, shows the output and ends with the command's code", async () => {
+    const { run } = place();
+    const message = 'quotes " and \' $(id) `x`\nnext line 🎉 --x';
+    const good = await run("run", "echo", "--message", message);
+    expect(good).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(good.stdout)).toEqual({ message });
+    const refused = await run("run", "echo", "--message", "x", "--unknown", "y");
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain("Error: Unknown parameter: --unknown");
+    expect((await run("runs", "list", "--agent", "echo")).stdout.trim().split("\n")).toHaveLength(2);
+    expect((await run("audit", "verify")).code).toBe(0);
+  });
+
+  it("says which agent was meant, and what a parameter must be", async () => {
+    const { run } = place();
+    const unknown = await run("run", "ecko", "--message", "x");
+    expect(unknown.code).not.toBe(0);
+    expect(unknown.stderr).toContain("echo");
+    const json = await run("run", "echo", "--params", "[1]");
+    expect(json).toMatchObject({ code: 2 });
+    expect(json.stderr).toContain("--params");
+  });
+});
+
+describe("up", () => {
+  it("serves runs, stops, tokens and backups, and ends when told to", async () => {
+    const here = place();
+    const { run, cwd, state } = here;
+    const child = await up(here);
+    expect(statSync(join(state, "token")).mode & 0o777).toBe(0o600);
+
+    expect((await run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
+    const whole = JSON.parse((await run("run", "echo", "--message", "hi", "--json")).stdout);
+    expect(whole).toMatchObject({ status: "completed", exit_code: 0, result_data: { message: "hi" } });
+    expect((await run("agents", "list")).stdout).toContain("echo\tprocedural\trunner");
+    expect((await run("runners", "list")).stdout).toContain("online");
+    const events = (await run("runs", "events", whole.run_id, "--json")).stdout.trim().split("\n").map((line) => JSON.parse(line));
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+    expect(events.at(-1).event.type).toBe("result");
+    const again = (await run("runs", "retry", whole.run_id, "--quiet")).stdout.trim();
+    await expect.poll(async () => JSON.parse((await run("runs", "show", again, "--json")).stdout), { timeout: 20_000 }).toMatchObject({ status: "completed", retry_of: whole.run_id });
+
+    const token = (await run("tokens", "create", "ada", "--role", "viewer", "--quiet")).stdout.trim();
+    expect(token).toMatch(/^drv_/);
+    const { url } = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8"));
+    const asAda = (...args: string[]) => drover(args, { cwd, env: { ...here.env, DROVER_API_URL: url, DROVER_API_KEY: token } });
+    expect((await asAda("runs", "list")).stdout).toBe("");
+    expect((await asAda("run", "echo", "--message", "x")).stderr).toContain("DROVER-API-011");
+
+    const file = join(cwd, "copy.backup");
+    expect((await run("backup", file)).code).toBe(0);
+    const restored = { DROVER_STATE_DIR: join(cwd, "restored") };
+    expect((await drover(["restore", file], { cwd, env: restored })).stdout).toContain("whole");
+    expect((await drover(["runs", "list", "--agent", "echo"], { cwd, env: restored })).stdout.trim().split("\n")).toHaveLength(3);
+
+    expect(await end(child, "SIGTERM")).toBe(0);
+    expect((await run("runners", "list")).stderr).toContain("No coordinator");
+  });
+
+  it("offers agents as their files change, and stops what runs", async () => {
+    const here = place();
+    const { cwd, run } = here;
+    const { mkdirSync } = await import("node:fs");
+    mkdirSync(join(cwd, "profiles"));
+    mkdirSync(join(cwd, "agents-here"));
+    writeFileSync(join(cwd, "profiles", "mine.json"), JSON.stringify({ type: "procedural", agents_dir: "./agents-here" }));
+    await up(here);
+    writeFileSync(join(cwd, "agents-here", "long.yaml"), "name: long\ncommand: sleep 60\n");
+    await expect.poll(async () => (await run("agents", "list")).stdout, { timeout: 20_000 }).toContain("long\t");
+    const id = (await run("run", "long", "--detach", "--quiet")).stdout.trim();
+    await expect.poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 }).toBe("running");
+    expect((await run("runs", "stop", id)).code).toBe(0);
+    await expect.poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 }).toBe("cancelled");
+  });
+});
