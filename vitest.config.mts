@@ -11,8 +11,18 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      { extends: true, test: { ...common, name: "source", include: ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/contract/**/*.test.ts"] } },
-      { extends: true, test: { ...common, name: "whole", include: ["test/e2e/**/*.test.ts"], globalSetup: ["test/setup-build.ts"] } },
+      {
+        extends: true,
+        test: {
+          ...common,
+          name: "source",
+          include: ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/contract/**/*.test.ts"],
+        },
+      },
+      {
+        extends: true,
+        test: { ...common, name: "whole", include: ["test/e2e/**/*.test.ts"], globalSetup: ["test/setup-build.ts"] },
+      },
     ],
   },
 });

@@ -33,10 +33,10 @@ async function main(): Promise<void> {
     if (redis && bull) process.stdout.write(`SQLite synchronous=FULL; BullMQ ${bull.version} on Redis ${redis.version} with appendfsync always\n`);
     else process.stdout.write("BullMQ is left out: there is no redis-server here (Debian: apt-get install redis-server; macOS: brew install redis)\n");
     drover = await startDrover(dirname(benchFolder), place, toldPath);
-    const sides = { drover, bull, told };
+    const sides = { drover, bull, told, redisPid: redis?.pid ?? 0 };
     if (wants("memory")) await idleMemory(drover);
     if (wants("submit")) await submitToStart(sides, rounds, 200);
-    if (wants("rate")) await throughput(sides, rounds, 3000);
+    if (wants("rate")) await throughput(sides, rounds, 2000);
     if (wants("stop")) await stopToDead(drover, place, rounds);
     await drover.stop();
     await bull?.close();

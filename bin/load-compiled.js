@@ -21,7 +21,10 @@ module.exports = function loadCompiled(name) {
 module.exports.compile = compile;
 
 function compile(file, source, cachedData) {
-  return new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, { filename: file, cachedData });
+  return new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {
+    filename: file,
+    cachedData,
+  });
 }
 
 function readCache(name) {

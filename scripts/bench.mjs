@@ -37,6 +37,10 @@ for (const name of wanted.length > 0 ? wanted : known) {
   });
   // certificates of the host cost 40 ms of every node start, on both sides of a ratio
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
-  const { status } = spawnSync(process.execPath, ["--expose-gc", script, join(root, "bench")], { cwd: root, env, stdio: "inherit" });
+  const { status } = spawnSync(process.execPath, ["--expose-gc", script, join(root, "bench")], {
+    cwd: root,
+    env,
+    stdio: "inherit",
+  });
   if (status !== 0) process.exit(status ?? 1);
 }

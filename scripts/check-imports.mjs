@@ -48,7 +48,8 @@ for (const file of walk(src)) {
     const to = folderOf(target);
     const rule = allowed[from];
     if (rule === undefined) report(file, `folder ${from}/ has no rule in scripts/check-imports.mjs`);
-    else if (rule !== "*" && to !== from && !rule.includes(to)) report(file, `${from}/ may not import ${to || "src"}/ (${specifier})`);
+    else if (rule !== "*" && to !== from && !rule.includes(to))
+      report(file, `${from}/ may not import ${to || "src"}/ (${specifier})`);
   }
 }
 findCycles();
@@ -83,7 +84,9 @@ function importsOf(file) {
   return [
     ...module.staticImports.map((i) => i.moduleRequest.value),
     ...module.staticExports.flatMap((e) => e.entries.flatMap((x) => (x.moduleRequest ? [x.moduleRequest.value] : []))),
-    ...module.dynamicImports.map((i) => text.slice(i.moduleRequest.start, i.moduleRequest.end).replaceAll(/^["'`]|["'`]$/g, "")),
+    ...module.dynamicImports.map((i) =>
+      text.slice(i.moduleRequest.start, i.moduleRequest.end).replaceAll(/^["'`]|["'`]$/g, ""),
+    ),
   ];
 }
 

@@ -21,20 +21,57 @@ function check(files: Record<string, string>) {
   return { status, stderr };
 }
 
-const clean = { "model/run.ts": "export type Run = string;", "process/start.ts": 'import type { Run } from "../model/run.ts"; export const x: Run = "";' };
+const clean = {
+  "model/run.ts": "export type Run = string;",
+  "process/start.ts": 'import type { Run } from "../model/run.ts"; export const x: Run = "";',
+};
 
 it("passes what keeps the rules, having read it", () => {
   expect(check(clean)).toEqual({ status: 0, stderr: "2 files read, 0 violations\n" });
 });
 
 it.each([
-  ["an import against the direction", { "execute/a.ts": 'import { b } from "../record/b.ts"; b();', "record/b.ts": "export const b = () => 1;" }, "execute/ may not import record/"],
-  ["the same for a type only", { "execute/a.ts": 'import type { B } from "../record/b.ts"; export type A = B;', "record/b.ts": "export type B = 1;" }, "execute/ may not import record/"],
-  ["the same by a dynamic import", { "execute/a.ts": 'void import("../record/b.ts");', "record/b.ts": "export const b = 1;" }, "execute/ may not import record/"],
-  ["the same by an export from", { "execute/a.ts": 'export { b } from "../record/b.ts";', "record/b.ts": "export const b = 1;" }, "execute/ may not import record/"],
-  ["a package in the model", { "model/a.ts": 'import { readFileSync } from "node:fs"; readFileSync("x");' }, "model/ may not import node:fs"],
-  ["a cycle", { "model/a.ts": 'import { b } from "./b.ts"; export const a = () => b;', "model/b.ts": 'import { a } from "./a.ts"; export const b = () => a;' }, "import cycle"],
-  ["a folder without a rule", { "misc/a.ts": 'import { b } from "../model/b.ts"; b();', "model/b.ts": "export const b = () => 1;" }, "has no rule"],
+  [
+    "an import against the direction",
+    { "execute/a.ts": 'import { b } from "../record/b.ts"; b();', "record/b.ts": "export const b = () => 1;" },
+    "execute/ may not import record/",
+  ],
+  [
+    "the same for a type only",
+    {
+      "execute/a.ts": 'import type { B } from "../record/b.ts"; export type A = B;',
+      "record/b.ts": "export type B = 1;",
+    },
+    "execute/ may not import record/",
+  ],
+  [
+    "the same by a dynamic import",
+    { "execute/a.ts": 'void import("../record/b.ts");', "record/b.ts": "export const b = 1;" },
+    "execute/ may not import record/",
+  ],
+  [
+    "the same by an export from",
+    { "execute/a.ts": 'export { b } from "../record/b.ts";', "record/b.ts": "export const b = 1;" },
+    "execute/ may not import record/",
+  ],
+  [
+    "a package in the model",
+    { "model/a.ts": 'import { readFileSync } from "node:fs"; readFileSync("x");' },
+    "model/ may not import node:fs",
+  ],
+  [
+    "a cycle",
+    {
+      "model/a.ts": 'import { b } from "./b.ts"; export const a = () => b;',
+      "model/b.ts": 'import { a } from "./a.ts"; export const b = () => a;',
+    },
+    "import cycle",
+  ],
+  [
+    "a folder without a rule",
+    { "misc/a.ts": 'import { b } from "../model/b.ts"; b();', "model/b.ts": "export const b = () => 1;" },
+    "has no rule",
+  ],
   ["an empty tree", {}, "no source files"],
 ])("fails on %s", (_what, files: Record<string, string>, says) => {
   mkdirSync(src, { recursive: true });

@@ -11,7 +11,10 @@ await ensureBuilt(root);
 
 const drover = join(root, "bin", "drover.js");
 // words after `npm start --` are for `drover up`
-const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.slice(2)], { cwd: root, stdio: ["inherit", "inherit", "pipe"] });
+const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.slice(2)], {
+  cwd: root,
+  stdio: ["inherit", "inherit", "pipe"],
+});
 let told = "";
 up.stderr.on("data", (chunk) => {
   process.stderr.write(chunk);
@@ -32,5 +35,7 @@ function firstRun() {
   spawnSync(process.execPath, [drover, ...words], { cwd: root, stdio: "inherit" });
   process.stdout.write("\n$ drover runs list --limit 3\n");
   spawnSync(process.execPath, [drover, "runs", "list", "--limit", "3", "--quiet"], { cwd: root, stdio: "inherit" });
-  process.stdout.write("\nDrover goes on serving. Use it from another terminal as `npx drover ...` in this folder; Ctrl-C ends it.\n");
+  process.stdout.write(
+    "\nDrover goes on serving. Use it from another terminal as `npx drover ...` in this folder; Ctrl-C ends it.\n",
+  );
 }

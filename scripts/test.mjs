@@ -10,5 +10,8 @@ ensureInstalled(root, "tools");
 await ensureBuilt(root);
 const args = process.argv.slice(2);
 if (args.length === 0) run(process.execPath, ["scripts/check.mjs"], root);
-const vitest = spawnSync(join(root, "node_modules", ".bin", "vitest"), ["run", ...args], { cwd: root, stdio: "inherit" });
+const vitest = spawnSync(join(root, "node_modules", ".bin", "vitest"), ["run", ...args], {
+  cwd: root,
+  stdio: "inherit",
+});
 process.exit(vitest.status ?? 1);

@@ -69,7 +69,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   refuseOpenDoor({ host, authEnabled });
   const now = (): Date => new Date();
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
-  const onDefect = options.onDefect ?? ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" }));
+  const onDefect =
+    options.onDefect ??
+    ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" }));
 
   const stops: (() => unknown)[] = [];
   try {
@@ -80,9 +82,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const agents = createAgentBook(store);
-    const dispatcher = createDispatcher({ ...dispatchOptions(options, store, attemptTokens), onFault: (fault) => onDefect(fault, "dispatch") });
+    const dispatcher = createDispatcher({
+      ...dispatchOptions(options, store, attemptTokens),
+      onFault: (fault) => onDefect(fault, "dispatch"),
+    });
     stops.push(() => dispatcher.stop());
-    if (options.agentsDirectory) stops.push(await followFolder(options.agentsDirectory, agents, schemas, options.onAgentFaults));
+    if (options.agentsDirectory)
+      stops.push(await followFolder(options.agentsDirectory, agents, schemas, options.onAgentFaults));
     const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
     stops.push(store.changes((change) => hub.changed(change.foreign ? null : change.runs)));
     await dispatcher.start();
@@ -111,7 +117,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await Promise.all([dispatcher.stop(), server.close(2000)]);
     });
     let stopping: Promise<void> | null = null;
-    return { url: server.url, adminToken, port: dispatcher.port, store, agents, dispatcher, stop: () => (stopping ??= stopAll(stops)) };
+    return {
+      url: server.url,
+      adminToken,
+      port: dispatcher.port,
+      store,
+      agents,
+      dispatcher,
+      stop: () => (stopping ??= stopAll(stops)),
+    };
   } catch (error) {
     await stopAll(stops);
     throw error;
@@ -154,7 +168,10 @@ function lowDisk(directory: string, minFreeBytes: number): () => string | null {
     lookedAt = performance.now();
     const { bavail, bsize } = statfsSync(directory);
     const free = bavail * bsize;
-    answer = free >= minFreeBytes ? null : `only ${Math.floor(free / 1048576)} MB are free where ${directory} lies; nothing new is started below ${Math.ceil(minFreeBytes / 1048576)} MB`;
+    answer =
+      free >= minFreeBytes
+        ? null
+        : `only ${Math.floor(free / 1048576)} MB are free where ${directory} lies; nothing new is started below ${Math.ceil(minFreeBytes / 1048576)} MB`;
     return answer;
   };
 }
@@ -173,7 +190,9 @@ async function followFolder(
   schemas: ReturnType<typeof openSchemaChecker>,
   onFaults: CoordinatorOptions["onAgentFaults"],
 ): Promise<() => Promise<void>> {
-  const tell = onFaults ?? ((faults) => faults.forEach((fault) => process.emitWarning(describeFault(fault), { code: fault.code })));
+  const tell =
+    onFaults ??
+    ((faults) => faults.forEach((fault) => process.emitWarning(describeFault(fault), { code: fault.code })));
   return new Promise((resolve) => {
     const watching = watchAgents(
       folder,

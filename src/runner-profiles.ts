@@ -31,15 +31,20 @@ export interface ProfileChoice {
 /** The `profiles/` folder of the working directory, then the ones that come with Drover. */
 export function profileFolders(cwd: string, withExamples: boolean): string[] {
   const ours = [findPackageFolder("bundled"), withExamples ? findPackageFolder("examples") : null];
-  return [cwd, ...ours].flatMap((folder) => (folder && existsSync(join(folder, "profiles")) ? [join(folder, "profiles")] : []));
+  return [cwd, ...ours].flatMap((folder) =>
+    folder && existsSync(join(folder, "profiles")) ? [join(folder, "profiles")] : [],
+  );
 }
 
 export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles> {
   const schemas = openSchemaChecker();
-  const loaded = choice.wanted === null ? everyProfile(choice) : choice.wanted.map((name) => namedProfile(name, choice));
+  const loaded =
+    choice.wanted === null ? everyProfile(choice) : choice.wanted.map((name) => namedProfile(name, choice));
   const profiles: RunnerProfile[] = [];
   for (const profile of loaded) {
-    const found = profile.agentsDirectory ? await loadAgents(profile.agentsDirectory, schemas) : { agents: [], faults: [] };
+    const found = profile.agentsDirectory
+      ? await loadAgents(profile.agentsDirectory, schemas)
+      : { agents: [], faults: [] };
     tell(found.faults, choice.onNotice);
     profiles.push({ loaded: profile, agents: found.agents.map(({ agent }) => agent) });
   }
@@ -87,7 +92,9 @@ function hostOf(env: ProfileChoice["env"]): ProfileHost {
     builtIn: builtInExecutors,
     hasCommand(command, directory) {
       const program = splitWords(command)?.[0] ?? command;
-      return [program, resolve(directory, program)].some((name) => "found" in findExecutable(name, env["PATH"], directory));
+      return [program, resolve(directory, program)].some(
+        (name) => "found" in findExecutable(name, env["PATH"], directory),
+      );
     },
   };
 }

@@ -19,7 +19,12 @@ export function dice(seed: number): Dice {
 }
 
 /** A value that fits a JSON Schema, more or less: enough to get past the door. */
-export function fromSchema(schema: unknown, named: Readonly<Record<string, unknown>>, random: Dice, depth = 0): unknown {
+export function fromSchema(
+  schema: unknown,
+  named: Readonly<Record<string, unknown>>,
+  random: Dice,
+  depth = 0,
+): unknown {
   const s = (schema ?? {}) as Record<string, unknown>; // a schema is an object, or anything goes
   if (typeof s["$ref"] === "string") return fromSchema(named[s["$ref"].split("/").at(-1)!], named, random, depth);
   if ("const" in s) return s["const"];
@@ -31,10 +36,15 @@ export function fromSchema(schema: unknown, named: Readonly<Record<string, unkno
     case "object":
       return objectFrom(s, named, random, depth);
     case "array":
-      if (Array.isArray(s["prefixItems"])) return s["prefixItems"].map((one) => fromSchema(one, named, random, depth + 1));
-      return Array.from({ length: depth > 4 ? 0 : random.int(3) }, () => fromSchema(s["items"], named, random, depth + 1));
+      if (Array.isArray(s["prefixItems"]))
+        return s["prefixItems"].map((one) => fromSchema(one, named, random, depth + 1));
+      return Array.from({ length: depth > 4 ? 0 : random.int(3) }, () =>
+        fromSchema(s["items"], named, random, depth + 1),
+      );
     case "string":
-      return s["format"] === "date-time" ? "2026-01-01T00:00:00.000Z" : random.pick(["echo", "a", "x".repeat(20), "Grüße", "2026-01-01T00:00:00Z"]);
+      return s["format"] === "date-time"
+        ? "2026-01-01T00:00:00.000Z"
+        : random.pick(["echo", "a", "x".repeat(20), "Grüße", "2026-01-01T00:00:00Z"]);
     case "integer":
     case "number":
       return random.pick([0, 1, 2, 10, 50]);
@@ -47,7 +57,12 @@ export function fromSchema(schema: unknown, named: Readonly<Record<string, unkno
   }
 }
 
-function objectFrom(s: Record<string, unknown>, named: Readonly<Record<string, unknown>>, random: Dice, depth: number): Record<string, unknown> {
+function objectFrom(
+  s: Record<string, unknown>,
+  named: Readonly<Record<string, unknown>>,
+  random: Dice,
+  depth: number,
+): Record<string, unknown> {
   const required = (s["required"] as string[] | undefined) ?? [];
   const entries = Object.entries((s["properties"] as Record<string, unknown> | undefined) ?? {})
     .filter(([name]) => required.includes(name) || random.chance(depth > 4 ? 0 : 0.3))
@@ -65,18 +80,61 @@ export function spoil(value: unknown, times: number, random: Dice): unknown {
 function spoilOnce(value: unknown, random: Dice): unknown {
   if (typeof value !== "object" || value === null || random.chance(0.2)) return hostile(random);
   const keys = Object.keys(value);
-  if (keys.length === 0 || random.chance(0.15)) return Array.isArray(value) ? [...value, hostile(random)] : { ...value, [String(hostile(random))]: hostile(random) };
+  if (keys.length === 0 || random.chance(0.15))
+    return Array.isArray(value)
+      ? [...value, hostile(random)]
+      : { ...value, [String(hostile(random))]: hostile(random) };
   const key = random.pick(keys);
   if (random.chance(0.15)) return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
   const inner: unknown = Reflect.get(value, key);
-  if (Array.isArray(value)) return value.map((one: unknown, at) => (String(at) === key ? spoilOnce(inner, random) : one));
+  if (Array.isArray(value))
+    return value.map((one: unknown, at) => (String(at) === key ? spoilOnce(inner, random) : one));
   return { ...value, [key]: spoilOnce(inner, random) };
 }
 
 export function hostile(random: Dice): unknown {
   return random.pick<unknown>([
-    null, true, 0, -1, 1.5, 1e308, -0, Number.MAX_SAFE_INTEGER + 2, "", " ", "\0", "\ud800", "\u202e", "x".repeat(10_000), "../../etc/passwd", "%00", "'; drop table runs; --",
-    "<script>alert(1)</script>", "${HOME}", "$(id)", "__proto__", "constructor", "null", "NaN", "1e9", "-1", "0x10", "echo@", "@", "\r\nx: y", "😀", [], {}, [[]], [null], { a: { b: { c: 1 } } },
-    { $ref: "#" }, { type: "string", pattern: "(a+)+$" }, "2026-13-45T99:99:99Z", "9".repeat(400), ["a", 1, null], { "": "" },
+    null,
+    true,
+    0,
+    -1,
+    1.5,
+    1e308,
+    -0,
+    Number.MAX_SAFE_INTEGER + 2,
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    "\u202e",
+    "x".repeat(10_000),
+    "../../etc/passwd",
+    "%00",
+    "'; drop table runs; --",
+    "<script>alert(1)</script>",
+    "${HOME}",
+    "$(id)",
+    "__proto__",
+    "constructor",
+    "null",
+    "NaN",
+    "1e9",
+    "-1",
+    "0x10",
+    "echo@",
+    "@",
+    "\r\nx: y",
+    "😀",
+    [],
+    {},
+    [[]],
+    [null],
+    { a: { b: { c: 1 } } },
+    { $ref: "#" },
+    { type: "string", pattern: "(a+)+$" },
+    "2026-13-45T99:99:99Z",
+    "9".repeat(400),
+    ["a", 1, null],
+    { "": "" },
   ]);
 }

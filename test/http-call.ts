@@ -21,18 +21,28 @@ export function rawCall(url: string, call: RawCall): Promise<RawAnswer> {
   // Node leaves it out of a DELETE, and the body would be taken for the next request
   const length = call.body === undefined ? {} : { "content-length": Buffer.byteLength(call.body) };
   return new Promise((resolve, reject) => {
-    const sent = request({ hostname, port, method: call.method ?? "GET", path: call.path, headers: { ...length, ...call.headers }, agent: false }, (response) => {
-      const head = { status: response.statusCode ?? 0, headers: response.headers };
-      let text = "";
-      response.setEncoding("utf8");
-      response.on("data", (chunk: string) => (text += chunk));
-      response.on("end", () => resolve({ ...head, text }));
-      response.on("error", reject);
-      if (call.headOnly && /event-stream/.test(String(response.headers["content-type"]))) {
-        resolve({ ...head, text });
-        sent.destroy();
-      }
-    });
+    const sent = request(
+      {
+        hostname,
+        port,
+        method: call.method ?? "GET",
+        path: call.path,
+        headers: { ...length, ...call.headers },
+        agent: false,
+      },
+      (response) => {
+        const head = { status: response.statusCode ?? 0, headers: response.headers };
+        let text = "";
+        response.setEncoding("utf8");
+        response.on("data", (chunk: string) => (text += chunk));
+        response.on("end", () => resolve({ ...head, text }));
+        response.on("error", reject);
+        if (call.headOnly && /event-stream/.test(String(response.headers["content-type"]))) {
+          resolve({ ...head, text });
+          sent.destroy();
+        }
+      },
+    );
     sent.on("error", reject);
     sent.end(call.body);
   });

@@ -13,7 +13,12 @@ interface Operation {
 }
 
 /** Requests of every operation, some right, most wrong in one place or two. `skip`: paths that are left alone. */
-export function openApiCalls(document: ApiDocument, headers: Record<string, string>, random: Dice, skip: readonly string[] = []) {
+export function openApiCalls(
+  document: ApiDocument,
+  headers: Record<string, string>,
+  random: Dice,
+  skip: readonly string[] = [],
+) {
   const { schemas } = document.components;
   const operations = Object.entries(document.paths)
     .filter(([path]) => !skip.includes(path))
@@ -22,18 +27,26 @@ export function openApiCalls(document: ApiDocument, headers: Record<string, stri
 
   function next(): RawCall {
     const { path, method, operation } = random.pick(operations);
-    const filled = path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(String(random.chance(0.5) ? "echo" : hostileText())));
+    const filled = path.replaceAll(/\{\w+\}/g, () =>
+      encodeURIComponent(String(random.chance(0.5) ? "echo" : hostileText())),
+    );
     const query = (operation.parameters ?? [])
       .filter((parameter) => parameter.in === "query" && random.chance(0.4))
-      .map((parameter): [string, string] => [parameter.name, String(random.chance(0.6) ? fromSchema(parameter.schema, schemas, random) : hostileText())]);
+      .map((parameter): [string, string] => [
+        parameter.name,
+        String(random.chance(0.6) ? fromSchema(parameter.schema, schemas, random) : hostileText()),
+      ]);
     if (random.chance(0.05)) query.push([hostileText(), hostileText()]);
     const schema = operation.requestBody?.content["application/json"]?.schema;
-    const body = schema === undefined ? undefined : spoil(fromSchema(schema, schemas, random), random.pick([0, 0, 1, 2]), random);
+    const body =
+      schema === undefined ? undefined : spoil(fromSchema(schema, schemas, random), random.pick([0, 0, 1, 2]), random);
     const search = new URLSearchParams(query).toString();
     return {
       method: method.toUpperCase(),
       path: search === "" ? filled : `${filled}?${search}`,
-      headers: random.chance(0.1) ? { ...headers, accept: "text/event-stream", "last-event-id": hostileHeader() } : headers,
+      headers: random.chance(0.1)
+        ? { ...headers, accept: "text/event-stream", "last-event-id": hostileHeader() }
+        : headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     };
   }

@@ -21,6 +21,7 @@ interface BullMq {
 
 export interface Bull {
   version: string;
+  workerPid: number;
   /** Does nothing, or spawns /bin/true. */
   add(queue: "noop" | "true", id: string): Promise<void>;
   pause(): Promise<void>;
@@ -35,6 +36,7 @@ export async function openBull(benchFolder: string, port: number, told: string):
   const queues = { noop: new Queue("noop", connectionTo(port)), true: new Queue("true", connectionTo(port)) };
   return {
     version,
+    workerPid: worker.pid,
     async add(queue, id) {
       await queues[queue].add("run", { id, message: "Hello World" });
     },

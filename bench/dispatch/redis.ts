@@ -5,6 +5,7 @@ import { stopChild } from "./children.ts";
 
 export interface Redis {
   port: number;
+  pid: number;
   version: string;
   stop(): Promise<void>;
 }
@@ -21,7 +22,7 @@ export async function startRedis(directory: string): Promise<Redis | null> {
     if (tries > 200 || child.exitCode !== null) throw new Error("redis-server did not start");
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
-  return { port, version, stop: () => stopChild(child) };
+  return { port, pid: child.pid ?? 0, version, stop: () => stopChild(child) };
 }
 
 function freePort(): Promise<number> {

@@ -33,7 +33,7 @@ export async function submitToStart({ drover, bull, told }: Sides, rounds: numbe
     const took = Number((await ended) - began) / 1e6;
     await answered;
     // what follows a start is not to be met by the next submit
-    await pause(5);
+    await pause(20);
     return took;
   };
   const medians: Rounds = new Map();

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { printTable, ratio, times } from "../rounds.ts";
 import type { Bull } from "./bull.ts";
 import { openHttp } from "./connection.ts";
@@ -9,6 +10,7 @@ interface Sides {
   drover: Drover;
   bull: Bull | null;
   told: Told;
+  redisPid: number;
 }
 
 const submitters = 32;
@@ -17,13 +19,17 @@ const submitters = 32;
 export async function throughput(sides: Sides, rounds: number, runs: number): Promise<void> {
   const both: Rounds = new Map();
   const backlog: Rounds = new Map();
-  const ways = [droverWay(sides.drover, sides.told), ...(sides.bull ? [bullWay(sides.bull, sides.told)] : [])];
+  const cpu: Rounds = new Map();
+  const ways = [droverWay(sides.drover, sides.told), ...(sides.bull ? [bullWay(sides.bull, sides.told, sides.redisPid)] : [])];
   for (let round = -1; round < rounds; round++) {
     for (let at = 0; at < ways.length; at++) {
       const way = ways[(at + Math.max(0, round)) % ways.length]!;
+      const cpuBefore = cpuMs(way.pids);
       const whole = await way.whole(round < 0 ? runs / 4 : runs);
+      const cpuAfter = cpuMs(way.pids);
       const worked = await way.backlog(round < 0 ? runs / 4 : runs);
       if (round < 0) continue;
+      addTo(cpu, way.name, (cpuAfter - cpuBefore) / runs);
       addTo(both, way.name, runs / whole);
       addTo(backlog, way.name, runs / worked);
     }
@@ -35,11 +41,22 @@ export async function throughput(sides: Sides, rounds: number, runs: number): Pr
   printTable(`Durable runs, 10 slots, ${runs} runs that do nothing`, ["what", "median (spread)", "against BullMQ", "goal"], [
     ...rows("submitted and worked off", both, ">= 1x, then 2x"),
     ...rows("worked off from a backlog", backlog, ""),
+    ["CPU time of coordinator and runner for each run", spread(cpu.get("drover")!), sides.bull ? times(ratio(cpu, "drover", "bull")) : "", ""],
+    ...(sides.bull ? [["CPU time of Redis and worker for each job", spread(cpu.get("bull")!), "", ""]] : []),
   ]);
+}
+
+/** User and system time so far: what a busy machine changes least. */
+function cpuMs(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ");
+    return sum + (Number(fields[11]) + Number(fields[12])) * 10;
+  }, 0);
 }
 
 interface Way {
   name: string;
+  pids: number[];
   /** Seconds from the first submit to the last end. */
   whole(runs: number): Promise<number>;
   /** Seconds from the first start to the last end, all of them waiting before. */
@@ -61,6 +78,7 @@ function droverWay(drover: Drover, told: Told): Way {
   };
   return {
     name: "drover",
+    pids: [drover.coordinatorPid, drover.runnerPid],
     async whole(runs) {
       const began = performance.now();
       const started = told.more("S", runs);
@@ -84,11 +102,12 @@ function droverWay(drover: Drover, told: Told): Way {
   };
 }
 
-function bullWay(bull: Bull, told: Told): Way {
+function bullWay(bull: Bull, told: Told, redisPid: number): Way {
   const submit = (runs: number): Promise<void> =>
     inParallel(runs, Array.from({ length: submitters }, () => ({ once: (id: string) => bull.add("noop", id), end: () => undefined })));
   return {
     name: "bull",
+    pids: [bull.workerPid, redisPid],
     async whole(runs) {
       const began = performance.now();
       const finished = told.more("F", runs);

@@ -17,7 +17,11 @@ export async function ensureBuilt(root) {
 
 /** Only speed depends on it: where it fails, Drover compiles at each start as any program does. */
 export function compileAhead(root) {
-  const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "lib", "compile-ahead.mjs"), "cli-exec"], { encoding: "utf8" });
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [join(root, "scripts", "lib", "compile-ahead.mjs"), "cli-exec"],
+    { encoding: "utf8" },
+  );
   if (status !== 0) process.stderr.write(`Not compiled ahead: ${stderr}\n`);
 }
 
@@ -64,7 +68,9 @@ export async function build(root) {
     entryPoints: ["src/index.ts"],
     outfile: join(aside, "index.mjs"),
     format: "esm",
-    banner: { js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);' },
+    banner: {
+      js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
+    },
   });
   mkdirSync(dist, { recursive: true });
   const built = readdirSync(aside);
@@ -90,7 +96,9 @@ function lazyChunks(root, found) {
         found(file);
         return { path: `./${chunkName(file)}`, namespace: "lazy" };
       });
-      builder.onLoad({ filter: /.*/, namespace: "lazy" }, ({ path }) => ({ contents: `module.exports = require(${JSON.stringify(path)});` }));
+      builder.onLoad({ filter: /.*/, namespace: "lazy" }, ({ path }) => ({
+        contents: `module.exports = require(${JSON.stringify(path)});`,
+      }));
     },
   };
 }

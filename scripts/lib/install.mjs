@@ -7,7 +7,9 @@ import { join } from "node:path";
 /** @param {string} root @param {"product" | "tools"} want */
 export function ensureInstalled(root, want) {
   const stampFile = join(root, "node_modules", ".drover-installed");
-  const lock = createHash("sha256").update(readFileSync(join(root, "package-lock.json"))).digest("hex");
+  const lock = createHash("sha256")
+    .update(readFileSync(join(root, "package-lock.json")))
+    .digest("hex");
   const have = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
   if (have === `${lock} tools` || (want === "product" && have === `${lock} product`)) return;
   process.stderr.write(`Installing ${want === "product" ? "Drover's packages" : "packages and test tools"}...\n`);

@@ -42,7 +42,13 @@ async function listAgents(input: CommandInput): Promise<number> {
     for (const agent of items) write(1, `${JSON.stringify(agent)}\n`);
     return 0;
   }
-  const rows = items.map((agent) => [agent.name, agent.type, agent.source, agent.runner_id ?? "-", agent.description ?? ""]);
+  const rows = items.map((agent) => [
+    agent.name,
+    agent.type,
+    agent.source,
+    agent.runner_id ?? "-",
+    agent.description ?? "",
+  ]);
   writeTable(["NAME", "TYPE", "SOURCE", "RUNNER", "DESCRIPTION"], rows);
   return 0;
 }
@@ -83,5 +89,10 @@ async function checkAgents(input: CommandInput): Promise<number> {
 }
 
 function missing(path: string): RequestError {
-  return new RequestError({ code: "DROVER-USE-001", field: "FILE", message: `There is no ${path}.`, next: "Name an agent file or a folder of them." });
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field: "FILE",
+    message: `There is no ${path}.`,
+    next: "Name an agent file or a folder of them.",
+  });
 }

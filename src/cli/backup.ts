@@ -22,14 +22,22 @@ export const restoreCommand: CommandSpec = {
   name: "restore",
   summary: "a backup into a state directory that has no record yet",
   takes: "FILE",
-  examples: [["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"]],
+  examples: [
+    ["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"],
+  ],
   options: {},
   run: restore,
 };
 
 async function backup(input: CommandInput): Promise<number> {
   const file = oneFile(input, "backup");
-  if (existsSync(file)) throw new RequestError({ code: "DROVER-USE-001", field: "FILE", message: `${file} exists already.`, next: "Name a new file." });
+  if (existsSync(file))
+    throw new RequestError({
+      code: "DROVER-USE-001",
+      field: "FILE",
+      message: `${file} exists already.`,
+      next: "Name a new file.",
+    });
   const { client, local } = await connect(input);
   if (client) {
     const partial = `${file}.${process.pid}.partial`;
@@ -41,7 +49,8 @@ async function backup(input: CommandInput): Promise<number> {
     }
   } else {
     const { stateDirectory } = local.places;
-    if (!existsSync(join(stateDirectory, "drover.db"))) throw usage(`There is no record in ${stateDirectory} to back up.`, "backup");
+    if (!existsSync(join(stateDirectory, "drover.db")))
+      throw usage(`There is no record in ${stateDirectory} to back up.`, "backup");
     await backupStore({ directory: stateDirectory, file }, new Date());
   }
   if (!input.options["quiet"]) write(2, `Wrote ${file}. It holds the audit key: keep it private.\n`);
@@ -52,7 +61,12 @@ async function restore(input: CommandInput): Promise<number> {
   const file = oneFile(input, "restore");
   const { places } = await findLocal(input.env, input.cwd);
   const { audit, made_at } = await restoreStore({ directory: places.stateDirectory, file });
-  write(1, input.options["json"] ? `${JSON.stringify({ state_directory: places.stateDirectory, made_at, ...audit })}\n` : `Restored what was backed up at ${made_at} into ${places.stateDirectory}: ${audit.rows} audit rows, whole.\nhead ${audit.head}\n`);
+  write(
+    1,
+    input.options["json"]
+      ? `${JSON.stringify({ state_directory: places.stateDirectory, made_at, ...audit })}\n`
+      : `Restored what was backed up at ${made_at} into ${places.stateDirectory}: ${audit.rows} audit rows, whole.\nhead ${audit.head}\n`,
+  );
   return 0;
 }
 

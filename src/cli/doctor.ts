@@ -19,7 +19,10 @@ async function examine(input: CommandInput): Promise<number> {
   const host = await probeHost();
   if (input.options["json"]) {
     const { stateDirectory, configFile } = places;
-    write(1, `${JSON.stringify({ node: process.version, state_directory: stateDirectory, config_file: configFile, ...host })}\n`);
+    write(
+      1,
+      `${JSON.stringify({ node: process.version, state_directory: stateDirectory, config_file: configFile, ...host })}\n`,
+    );
     return 0;
   }
   const rows: [string, string][] = [

@@ -31,7 +31,10 @@ export function exitCodeOf(
   show: { json: boolean; quiet: boolean; recorded: boolean },
 ): number {
   if (result.withheld.length > 0 && !show.quiet) {
-    write(2, `drover: not handed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`);
+    write(
+      2,
+      `drover: not handed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`,
+    );
   }
   if (result.error && !show.json && !show.quiet) {
     const hint = show.recorded ? `  drover runs show ${runId}\n` : "";

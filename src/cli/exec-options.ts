@@ -1,18 +1,31 @@
 import type { Config } from "../model/config.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Correlation } from "../model/execution.ts";
-import { type CaptureOptions, environmentModes, isolationLevels, type Limits, type StartOptions } from "../model/process.ts";
+import {
+  type CaptureOptions,
+  environmentModes,
+  isolationLevels,
+  type Limits,
+  type StartOptions,
+} from "../model/process.ts";
 import { type CommandInput, list, type OptionSpec, type ParsedOptions, text, usage } from "./options.ts";
 
 export const execOptions: Record<string, OptionSpec> = {
-  timeout: { value: "S", about: "end it after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)" },
+  timeout: {
+    value: "S",
+    about: "end it after S seconds (default 300; drover.yaml: execution.default_timeout_seconds)",
+  },
   cwd: { value: "DIR", about: "run in this directory" },
   env: { value: "K=V", repeat: true, about: "set a variable (repeatable)" },
   "env-mode": { value: "MODE", about: "inherit (default), merge or replace: what else the command sees" },
   shell: { about: "always through /bin/sh -c" },
   "no-shell": { about: "never through a shell" },
   isolation: { value: "L", about: "auto (default), none, group, pid or sandbox" },
-  limit: { value: "N=V", repeat: true, about: "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES (k, m, g allowed)" },
+  limit: {
+    value: "N=V",
+    repeat: true,
+    about: "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES (k, m, g allowed)",
+  },
   capture: { value: "MODE", about: "both (default), merged, none or file" },
   "max-output-kb": { value: "KB", about: "keep this much of each stream: head and tail (default 1024)" },
   "output-limit": { value: "WHAT", about: "truncate (default), or fail when a stream passes max-output-kb" },
@@ -62,7 +75,8 @@ export function readCapture(options: ParsedOptions, config: Config): CaptureOpti
 }
 
 export function readUseShell(options: ParsedOptions, config: Config): "auto" | boolean {
-  if (options["shell"] && options["no-shell"]) throw usage("--shell and --no-shell exclude each other.", "exec", "--shell");
+  if (options["shell"] && options["no-shell"])
+    throw usage("--shell and --no-shell exclude each other.", "exec", "--shell");
   return options["shell"] ? true : options["no-shell"] ? false : config.execution.use_shell;
 }
 
@@ -81,8 +95,12 @@ export function readEnvironment(options: ParsedOptions): Record<string, string> 
 }
 
 /** `repo_sha` is filled in by the caller, who knows the repository. */
-export function readCorrelation(options: ParsedOptions, env: CommandInput["env"]): Correlation & { run_id: string | null } {
-  const id = (name: string): string | null => text(options, name) || env[`DROVER_${name.replaceAll("-", "_").toUpperCase()}`] || null;
+export function readCorrelation(
+  options: ParsedOptions,
+  env: CommandInput["env"],
+): Correlation & { run_id: string | null } {
+  const id = (name: string): string | null =>
+    text(options, name) || env[`DROVER_${name.replaceAll("-", "_").toUpperCase()}`] || null;
   return {
     run_id: id("run-id"),
     session_id: id("session-id"),

@@ -108,7 +108,9 @@ function readCommand({ positionals, rest, env, cwd }: CommandInput, useShell: "a
   }
   const line = rest ? rest.map(quoted).join(" ") : (positionals[0] ?? "");
   if (line.trim() === "") throw emptyCommand();
-  const parsed = parseCommandLine(line, useShell, { isOnPath: (name) => "found" in findExecutable(name, env["PATH"], cwd) });
+  const parsed = parseCommandLine(line, useShell, {
+    isOnPath: (name) => "found" in findExecutable(name, env["PATH"], cwd),
+  });
   return { argv: [parsed.executable, ...parsed.arguments], display: line };
 }
 

@@ -49,7 +49,10 @@ export async function findRun(history: History, id: string): Promise<Run> {
   throw new RequestError({
     code: "DROVER-USE-008",
     field: "RUN",
-    message: matches.length > 1 ? `More than one run begins with ${id}: ${matches.join(", ")}.` : `There is no run ${id} here.`,
+    message:
+      matches.length > 1
+        ? `More than one run begins with ${id}: ${matches.join(", ")}.`
+        : `There is no run ${id} here.`,
     next: "`drover runs list` shows the runs.",
   });
 }
@@ -75,7 +78,8 @@ function inStore({ read }: SqliteStore): History {
   return {
     async runs(filter, limit, cursor) {
       const before = cursor === undefined ? null : fromCursor("runs", cursor);
-      if (cursor !== undefined && before === null) throw usage(`--cursor ${cursor} is not one that a list printed.`, "runs list", "--cursor");
+      if (cursor !== undefined && before === null)
+        throw usage(`--cursor ${cursor} is not one that a list printed.`, "runs list", "--cursor");
       const items = await read.runs(filter, { limit, ...(before === null ? {} : { before }) });
       return { items, next_cursor: items.length === limit ? toCursor("runs", items.at(-1)!.run_id) : null };
     },
@@ -87,7 +91,7 @@ function inStore({ read }: SqliteStore): History {
 
 /** Page by page: a run's log may be large. */
 export async function* allEvents(history: History, run_id: string, after = 0): AsyncGenerator<StoredEvent> {
-  for (let last = after; ; ) {
+  for (let last = after; ;) {
     const page = await history.events(run_id, last);
     yield* page;
     if (page.length < pageSize) return;

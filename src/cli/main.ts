@@ -19,19 +19,34 @@ const commands: Record<string, { about: string; load: () => Promise<CommandSpec>
   "runs retry": { about: "run it again", load: async () => (await import("./runs-retry.ts")).runsRetry },
   "agents list": { about: "what can be run", load: async () => (await import("./agents.ts")).agentsList },
   "agents show": { about: "one agent's definition", load: async () => (await import("./agents.ts")).agentsShow },
-  "agents check": { about: "are these definitions sound?", load: async () => (await import("./agents.ts")).agentsCheck },
+  "agents check": {
+    about: "are these definitions sound?",
+    load: async () => (await import("./agents.ts")).agentsCheck,
+  },
   "runners list": { about: "who claims runs", load: async () => (await import("./runners.ts")).runnersList },
-  "runners drain": { about: "no further runs for a runner", load: async () => (await import("./runners.ts")).runnersDrain },
-  coordinator: { about: "keeps the journal and hands out runs", load: async () => (await import("./coordinator.ts")).coordinatorCommand },
+  "runners drain": {
+    about: "no further runs for a runner",
+    load: async () => (await import("./runners.ts")).runnersDrain,
+  },
+  coordinator: {
+    about: "keeps the journal and hands out runs",
+    load: async () => (await import("./coordinator.ts")).coordinatorCommand,
+  },
   runner: { about: "claims runs and carries them out", load: async () => (await import("./runner.ts")).runnerCommand },
   "tokens list": { about: "who may do what", load: async () => (await import("./tokens.ts")).tokensList },
   "tokens create": { about: "a new token, shown once", load: async () => (await import("./tokens.ts")).tokensCreate },
   "tokens revoke": { about: "ends a token at once", load: async () => (await import("./tokens.ts")).tokensRevoke },
   "audit verify": { about: "is the record whole?", load: async () => (await import("./audit-verify.ts")).auditVerify },
-  "audit export": { about: "the record as JSON lines", load: async () => (await import("./audit-export.ts")).auditExport },
+  "audit export": {
+    about: "the record as JSON lines",
+    load: async () => (await import("./audit-export.ts")).auditExport,
+  },
   backup: { about: "the whole record in one file", load: async () => (await import("./backup.ts")).backupCommand },
   restore: { about: "a backup into a new place", load: async () => (await import("./backup.ts")).restoreCommand },
-  doctor: { about: "what this machine can do, what is missing", load: async () => (await import("./doctor.ts")).doctor },
+  doctor: {
+    about: "what this machine can do, what is missing",
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
 };
 
 export async function main(argv: readonly string[]): Promise<void> {

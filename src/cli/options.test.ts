@@ -1,7 +1,10 @@
 import { expect, it } from "vitest";
 import { parseOptions } from "./options.ts";
 
-const spec = { name: "exec", options: { timeout: { value: "S", about: "" }, env: { value: "K=V", repeat: true, about: "" }, shell: { about: "" } } };
+const spec = {
+  name: "exec",
+  options: { timeout: { value: "S", about: "" }, env: { value: "K=V", repeat: true, about: "" }, shell: { about: "" } },
+};
 
 it("takes options before and after the words, with a space or an equals sign", () => {
   expect(parseOptions(["--timeout=5", "npm test", "--env", "A=1", "--shell", "--env=B=2"], spec)).toEqual({
@@ -13,7 +16,12 @@ it("takes options before and after the words, with a space or an equals sign", (
 });
 
 it("takes nothing after -- for an option", () => {
-  expect(parseOptions(["--shell", "--", "ls", "--timeout", "--"], spec)).toEqual({ options: { shell: true }, positionals: [], others: [], rest: ["ls", "--timeout", "--"] });
+  expect(parseOptions(["--shell", "--", "ls", "--timeout", "--"], spec)).toEqual({
+    options: { shell: true },
+    positionals: [],
+    others: [],
+    rest: ["ls", "--timeout", "--"],
+  });
 });
 
 it.each([
@@ -24,7 +32,9 @@ it.each([
   [["--shell=yes"], "DROVER-USE-001", "no value"],
   [["--constructor"], "DROVER-USE-007", "--constructor"],
 ])("refuses %j", (argv, code, says) => {
-  expect(() => parseOptions(argv, spec)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(says) }));
+  expect(() => parseOptions(argv, spec)).toThrow(
+    expect.objectContaining({ code, message: expect.stringContaining(says) }),
+  );
 });
 
 it("hands unknown options over where a command takes them", () => {
@@ -32,7 +42,12 @@ it("hands unknown options over where a command takes them", () => {
   expect(parseOptions(["echo", "--message", "a b", "--flag", "--n=-3", "--timeout", "5", "--last"], open)).toEqual({
     options: { timeout: "5" },
     positionals: ["echo"],
-    others: [["message", "a b"], ["flag", true], ["n", "-3"], ["last", true]],
+    others: [
+      ["message", "a b"],
+      ["flag", true],
+      ["n", "-3"],
+      ["last", true],
+    ],
     rest: null,
   });
 });

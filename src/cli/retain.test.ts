@@ -35,16 +35,33 @@ async function exec(at: Date): Promise<string> {
       capture: { mode: "both", maxBytes: 1024, onLimit: "truncate" },
       spillDirectory: null,
       parentRunId: null,
-      correlation: { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null },
+      correlation: {
+        session_id: null,
+        task_id: null,
+        step_id: null,
+        tool_call_id: null,
+        worktree_id: null,
+        repo_sha: null,
+      },
     },
-    { store, redactor: createRedactor({ variables: {} }), now: () => clock, newId: newLocalIds(), owner: currentOwner(), createdBy: "test" },
+    {
+      store,
+      redactor: createRedactor({ variables: {} }),
+      now: () => clock,
+      newId: newLocalIds(),
+      owner: currentOwner(),
+      createdBy: "test",
+    },
     new AbortController().signal,
   );
   return runId;
 }
 
 it("removes what is older than the operator keeps, at most once a day, and the rest still verifies", async () => {
-  const local: Local = { places: { stateDirectory: directory, configFile: null, repository: null }, config: defaultConfig };
+  const local: Local = {
+    places: { stateDirectory: directory, configFile: null, repository: null },
+    config: defaultConfig,
+  };
   const now = new Date();
   const stamp = join(directory, "retention.stamp");
   await retainIfDue(store, local, new Date(now.getTime() - 2 * day));

@@ -14,7 +14,10 @@ export async function retainIfDue(store: SqliteStore, { places, config }: Local,
   if (last) utimesSync(stamp, now, now);
   else writeFileSync(stamp, "");
   const before = new Date(now.getTime() - config.execution.audit.retention_days * day);
-  const [{ pruneAudit }, { pruneRuns }] = await Promise.all([import("../record/audit/prune.ts"), import("../record/retention.ts")]);
+  const [{ pruneAudit }, { pruneRuns }] = await Promise.all([
+    import("../record/audit/prune.ts"),
+    import("../record/retention.ts"),
+  ]);
   await pruneRuns(store, before);
   await pruneAudit(store, before);
 }

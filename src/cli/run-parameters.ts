@@ -11,15 +11,18 @@ export function readParameters(
   const given = new Map<string, (string | true)[]>();
   for (const [name, value] of others) given.set(name, [...(given.get(name) ?? []), value]);
   for (const [name, values] of given) {
-    if (Object.hasOwn(parameters, name)) throw fault(`--${name}`, `${name} is given twice: as --${name} and in --params.`);
+    if (Object.hasOwn(parameters, name))
+      throw fault(`--${name}`, `${name} is given twice: as --${name} and in --params.`);
     parameters[name] = typed(name, values, typeOf(schema, name));
   }
   return parameters;
 }
 
 function typed(name: string, values: (string | true)[], type: string | null): unknown {
-  if (type === "array") return values.length === 1 && isJson(values[0]!, "[") ? parseJson(name, values[0]!) : values.map(String);
-  if (values.length > 1) throw fault(`--${name}`, `--${name} is given ${values.length} times, and the agent takes one.`);
+  if (type === "array")
+    return values.length === 1 && isJson(values[0]!, "[") ? parseJson(name, values[0]!) : values.map(String);
+  if (values.length > 1)
+    throw fault(`--${name}`, `--${name} is given ${values.length} times, and the agent takes one.`);
   const value = values[0]!;
   switch (type) {
     case "boolean":
@@ -52,7 +55,8 @@ function typeOf(schema: Agent["parameters_schema"], name: string): string | null
 
 function parseObject(text: string): Record<string, unknown> {
   const value = parseJson("params", text);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw fault("--params", "--params is not a JSON object.");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw fault("--params", "--params is not a JSON object.");
   return { ...value };
 }
 
@@ -69,5 +73,10 @@ function isJson(value: string | true, begin: string): boolean {
 }
 
 function fault(field: string, message: string): RequestError {
-  return new RequestError({ code: "DROVER-USE-001", field, message, next: "See what it takes: drover agents show AGENT" });
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field,
+    message,
+    next: "See what it takes: drover agents show AGENT",
+  });
 }

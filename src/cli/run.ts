@@ -16,7 +16,7 @@ export const runCommand: CommandSpec = {
   takes: "AGENT [--PARAMETER VALUE...]",
   examples: [
     ['drover run echo --message "Hello World"', "parameters are options, typed by the agent's schema"],
-    ["drover run disk-usage --params '{\"path\": \".\"}' --json", "or JSON; the whole run as the result"],
+    ['drover run disk-usage --params \'{"path": "."}\' --json', "or JSON; the whole run as the result"],
     ["drover run nightly --detach", "only submit it"],
   ],
   options: {
@@ -34,7 +34,8 @@ export const runCommand: CommandSpec = {
 async function runAgent(input: CommandInput): Promise<number> {
   const [agent_name, ...more] = input.positionals;
   if (!agent_name) throw usage("Name the agent to run.", "run", "AGENT");
-  if (more.length > 0) throw usage(`${more[0]} is not an option: parameters are given as --name value.`, "run", more[0]);
+  if (more.length > 0)
+    throw usage(`${more[0]} is not an option: parameters are given as --name value.`, "run", more[0]);
   return withCoordinator(input, async (client) => {
     const run = await submit(client, agent_name, input);
     if (input.options["detach"]) {
@@ -46,7 +47,10 @@ async function runAgent(input: CommandInput): Promise<number> {
     const finished = isFinal(run.status) ? run : await follow(client, run.run_id, input);
     if (input.options["json"]) write(1, `${JSON.stringify(finished)}\n`);
     else if (!input.options["quiet"] && finished.status !== "completed") {
-      write(2, `drover: ${finished.status}${finished.reason ? ` (${finished.reason})` : ""}: ${finished.error ?? ""}\n  drover runs show ${finished.run_id}\n`);
+      write(
+        2,
+        `drover: ${finished.status}${finished.reason ? ` (${finished.reason})` : ""}: ${finished.error ?? ""}\n  drover runs show ${finished.run_id}\n`,
+      );
     }
     return exitCodeOf(finished);
   });
@@ -98,7 +102,9 @@ function stopOnSignal(client: Client, run_id: string): void {
   process.on("SIGINT", () => {
     if (asked) process.exit(130);
     asked = true;
-    client.runs.stop(run_id).catch((error: unknown) => write(2, `drover: ${error instanceof Error ? error.message : String(error)}\n`));
+    client.runs
+      .stop(run_id)
+      .catch((error: unknown) => write(2, `drover: ${error instanceof Error ? error.message : String(error)}\n`));
   });
 }
 

@@ -17,7 +17,10 @@ export const runnerCommand: CommandSpec = {
   takes: "-x PROFILE",
   examples: [
     ["drover runner -x echo", "one profile, for the coordinator of this place"],
-    ["DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover runner -x ./profiles/build.json --name b1", "a remote one"],
+    [
+      "DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover runner -x ./profiles/build.json --name b1",
+      "a remote one",
+    ],
   ],
   options: {
     profile: { value: "P", short: "x", repeat: true, about: "a profile by name or path; each is a registration" },
@@ -40,7 +43,8 @@ async function runRunner(input: CommandInput): Promise<number> {
   const { places, config } = await findLocal(env, cwd);
   const folders = profileFolders(cwd, options["examples"] === true);
   const profiles = await openProfiles({ wanted: wanted.length > 0 ? wanted : null, folders, env, onNotice });
-  if (profiles.profiles.length === 0) throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
+  if (profiles.profiles.length === 0)
+    throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
   const { url, token } = await findCoordinator(input, places.stateDirectory);
   const port = createHttpPort({ url, token });
   const name = text(options, "name");
@@ -59,7 +63,10 @@ async function runRunner(input: CommandInput): Promise<number> {
   profiles.follow(runner);
   if (!options["quiet"]) {
     for (const { loaded, agents } of profiles.profiles) {
-      write(2, `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`);
+      write(
+        2,
+        `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
+      );
     }
   }
   if (options["while-stdin"]) process.stdin.resume().once("end", () => void runner.stop());
@@ -98,7 +105,11 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
 }
 
 /** What a runner logs in with is not for what it runs. */
-function withoutOurKey({ DROVER_API_KEY: _key, DROVER_ENROLMENT: _enrolment, ...env }: CommandInput["env"]): CommandInput["env"] {
+function withoutOurKey({
+  DROVER_API_KEY: _key,
+  DROVER_ENROLMENT: _enrolment,
+  ...env
+}: CommandInput["env"]): CommandInput["env"] {
   return env;
 }
 

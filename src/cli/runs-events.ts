@@ -25,7 +25,8 @@ async function showEvents(input: CommandInput): Promise<number> {
   const [id, ...more] = input.positionals;
   if (!id || more.length > 0) throw usage("runs events takes one run id.", "runs events", "RUN");
   const after = Number(text(input.options, "after") ?? "0");
-  if (!Number.isInteger(after) || after < 0) throw usage("--after takes the number of an event.", "runs events", "--after");
+  if (!Number.isInteger(after) || after < 0)
+    throw usage("--after takes the number of an event.", "runs events", "--after");
   const show = (event: StoredEvent): void => showEvent(event, input.options["json"] === true);
   const shown = await withHistory(input, async (history) => {
     const run = await findRun(history, id);

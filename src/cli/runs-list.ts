@@ -38,7 +38,10 @@ async function listRuns(input: CommandInput): Promise<number> {
     for (const row of page.items) write(1, `${JSON.stringify(row)}\n`);
   } else {
     const now = new Date();
-    writeTable(["ID", "STATUS", "EXIT", "AGENT", "DURATION", "AGE", "SUMMARY"], page.items.map((row) => cells(row, now)));
+    writeTable(
+      ["ID", "STATUS", "EXIT", "AGENT", "DURATION", "AGE", "SUMMARY"],
+      page.items.map((row) => cells(row, now)),
+    );
   }
   if (page.next_cursor && !input.options["quiet"]) write(2, `More: drover runs list --cursor ${page.next_cursor}\n`);
   return 0;

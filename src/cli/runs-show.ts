@@ -78,7 +78,9 @@ function resources(end: Execution["end"] | undefined): string | null {
 
 function showOutput(events: StoredEvent[]): void {
   for (const stream of ["stdout", "stderr"] as const) {
-    const text = events.flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [textOf(event)] : [])).join("");
+    const text = events
+      .flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [textOf(event)] : []))
+      .join("");
     if (text === "") continue;
     // stored output may hold what would redraw a terminal; a pipe gets it as it is
     const shown = isTerminal(1) ? harmless(text) : text;

@@ -11,14 +11,18 @@ export const runsStop: CommandSpec = {
     ["drover runs stop --agent nightly", "all runs of an agent"],
     ["drover runs stop --all", "everything"],
   ],
-  options: { agent: { value: "NAME", about: "every unfinished run of this agent" }, all: { about: "every unfinished run" } },
+  options: {
+    agent: { value: "NAME", about: "every unfinished run of this agent" },
+    all: { about: "every unfinished run" },
+  },
   run: stopRuns,
 };
 
 async function stopRuns(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const agent = text(options, "agent");
-  if (positionals.length === 0 && !agent && !options["all"]) throw usage("Name the runs to stop, or give --agent or --all.", "runs stop", "RUN");
+  if (positionals.length === 0 && !agent && !options["all"])
+    throw usage("Name the runs to stop, or give --agent or --all.", "runs stop", "RUN");
   const client = await connectOrFail(input);
   const stopped: string[] = [];
   for (const run_id of positionals) {
@@ -30,7 +34,18 @@ async function stopRuns(input: CommandInput): Promise<number> {
     for (const run_id of many.cancelled) stopped.push(`${run_id}\tcancelled`);
     for (const run_id of many.stopping) stopped.push(`${run_id}\tstopping`);
   }
-  if (options["json"]) write(1, `${JSON.stringify(stopped.map((line) => Object.fromEntries([["run_id", line.split("\t")[0]], ["status", line.split("\t")[1]]])))}\n`);
+  if (options["json"])
+    write(
+      1,
+      `${JSON.stringify(
+        stopped.map((line) =>
+          Object.fromEntries([
+            ["run_id", line.split("\t")[0]],
+            ["status", line.split("\t")[1]],
+          ]),
+        ),
+      )}\n`,
+    );
   else for (const line of stopped) write(1, `${line}\n`);
   return 0;
 }

@@ -16,7 +16,11 @@ export const serveOptions: Record<string, OptionSpec> = {
 };
 
 /** A coordinator over this place's state directory, with a beacon that tells the command line where it is. */
-export async function serveHere(input: CommandInput, local: Local, listen: { host: string; port: number }): Promise<Coordinator> {
+export async function serveHere(
+  input: CommandInput,
+  local: Local,
+  listen: { host: string; port: number },
+): Promise<Coordinator> {
   const { stateDirectory } = local.places;
   const { audit } = local.config.execution;
   const publicUrls = input.options["public-url"];
@@ -28,11 +32,14 @@ export async function serveHere(input: CommandInput, local: Local, listen: { hos
     ...(Array.isArray(publicUrls) ? { publicUrls } : {}),
     runRetentionDays: audit.retention_days,
     auditRetentionDays: audit.retention_days,
-    onDefect: (error, where) => write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}\n`),
+    onDefect: (error, where) =>
+      write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}\n`),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
   });
   const beacon = beaconFile(stateDirectory);
-  writeFileSync(`${beacon}.${process.pid}`, JSON.stringify({ url: coordinator.url, pid: process.pid }), { mode: 0o600 });
+  writeFileSync(`${beacon}.${process.pid}`, JSON.stringify({ url: coordinator.url, pid: process.pid }), {
+    mode: 0o600,
+  });
   renameSync(`${beacon}.${process.pid}`, beacon);
   return {
     ...coordinator,

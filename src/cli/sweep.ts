@@ -34,8 +34,22 @@ async function finishInterrupted(store: SqliteStore, { run_id, attempt, start }:
       run_id,
       attempt,
       at,
-      events: [{ n: known.last_n + 1, at, event: { type: "execution_ended", execution: interruptedEnd(start.execution_id, at, message) } }],
-      result: { type: "result", status: "failed", reason: "runner_lost", error: message, exit_code: null, result_text: null, result_data: null },
+      events: [
+        {
+          n: known.last_n + 1,
+          at,
+          event: { type: "execution_ended", execution: interruptedEnd(start.execution_id, at, message) },
+        },
+      ],
+      result: {
+        type: "result",
+        status: "failed",
+        reason: "runner_lost",
+        error: message,
+        exit_code: null,
+        result_text: null,
+        result_data: null,
+      },
       isolation: null,
     },
   ]);

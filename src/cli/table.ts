@@ -26,7 +26,9 @@ export function duration(ms: number | null): string {
   if (ms < 1000) return `${Math.round(ms)}ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)}s`;
   const minutes = Math.floor(ms / 60_000);
-  return minutes < 60 ? `${minutes}m${Math.round((ms % 60_000) / 1000)}s` : `${Math.floor(minutes / 60)}h${minutes % 60}m`;
+  return minutes < 60
+    ? `${minutes}m${Math.round((ms % 60_000) / 1000)}s`
+    : `${Math.floor(minutes / 60)}h${minutes % 60}m`;
 }
 
 export function age(from: string, now: Date): string {

@@ -45,7 +45,14 @@ async function listTokens(input: CommandInput): Promise<number> {
     for (const token of items) write(1, `${JSON.stringify(token)}\n`);
     return 0;
   }
-  const rows = items.map((token) => [token.token_id, token.role, token.subject, token.expires_at ?? "never", token.revoked_at ? "revoked" : "valid", token.label ?? ""]);
+  const rows = items.map((token) => [
+    token.token_id,
+    token.role,
+    token.subject,
+    token.expires_at ?? "never",
+    token.revoked_at ? "revoked" : "valid",
+    token.label ?? "",
+  ]);
   writeTable(["ID", "ROLE", "SUBJECT", "EXPIRES", "STATE", "LABEL"], rows);
   return 0;
 }
@@ -53,15 +60,19 @@ async function listTokens(input: CommandInput): Promise<number> {
 async function createToken(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
   const [subject, ...more] = positionals;
-  if (!subject || more.length > 0) throw usage("tokens create takes one subject: whose token it is.", "tokens create", "SUBJECT");
+  if (!subject || more.length > 0)
+    throw usage("tokens create takes one subject: whose token it is.", "tokens create", "SUBJECT");
   const enrolment = options["enrol"] === true;
   const wanted = text(options, "role") ?? (enrolment ? "runner" : "user");
   const role = tokenRoles.find((one) => one === wanted);
   if (!role) throw usage(`--role ${wanted} is not one of ${tokenRoles.join(", ")}.`, "tokens create", "--role");
   const days = text(options, "days");
-  if (days !== undefined && !(Number(days) > 0)) throw usage(`--days ${days} is not a positive number.`, "tokens create", "--days");
+  if (days !== undefined && !(Number(days) > 0))
+    throw usage(`--days ${days} is not a positive number.`, "tokens create", "--days");
   const label = text(options, "label");
-  const made = await (await connectOrFail(input)).tokens.create({
+  const made = await (
+    await connectOrFail(input)
+  ).tokens.create({
     role,
     subject,
     ...(label ? { label } : {}),
@@ -69,7 +80,8 @@ async function createToken(input: CommandInput): Promise<number> {
     ...(enrolment ? { enrolment } : {}),
   });
   write(1, options["json"] ? `${JSON.stringify(made)}\n` : `${made.token}\n`);
-  if (!options["quiet"]) write(2, `This is the only time it is shown. Take it back: drover tokens revoke ${made.token_id}\n`);
+  if (!options["quiet"])
+    write(2, `This is the only time it is shown. Take it back: drover tokens revoke ${made.token_id}\n`);
   return 0;
 }
 

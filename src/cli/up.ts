@@ -34,10 +34,20 @@ async function up(input: CommandInput): Promise<number> {
       executable: process.execPath,
       arguments: [join(__dirname, "..", "bin", "drover.js"), "runner", ...runnerWords(input)],
       workingDirectory: input.cwd,
-      environment: { DROVER_API_URL: coordinator.url, DROVER_API_KEY: coordinator.adminToken, DROVER_STATE_DIR: local.places.stateDirectory },
+      environment: {
+        DROVER_API_URL: coordinator.url,
+        DROVER_API_KEY: coordinator.adminToken,
+        DROVER_STATE_DIR: local.places.stateDirectory,
+      },
     },
     // not in a namespace: a stop is the runner's to pass on, and what it runs has namespaces of its own
-    { isolation: "none", stdin: "pipe", parentEnvironment: input.env, environment: { mode: "inherit", allow: ["*"] }, graceMs: 35_000 },
+    {
+      isolation: "none",
+      stdin: "pipe",
+      parentEnvironment: input.env,
+      environment: { mode: "inherit", allow: ["*"] },
+      graceMs: 35_000,
+    },
     ending.signal,
   );
   for (const stream of [runner.stdout, runner.stderr]) stream?.on("data", (chunk: Buffer) => write(2, chunk));

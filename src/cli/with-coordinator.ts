@@ -20,7 +20,12 @@ async function withOwn(input: CommandInput, local: Local, work: (client: Client)
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
   };
   const coordinator = await serveHere(input, local, { host: "127.0.0.1", port: 0 });
-  const profiles = await openProfiles({ wanted: null, folders: profileFolders(input.cwd, true), env: input.env, onNotice });
+  const profiles = await openProfiles({
+    wanted: null,
+    folders: profileFolders(input.cwd, true),
+    env: input.env,
+    onNotice,
+  });
   const runner = await startRunner({
     port: coordinator.port,
     profiles: profiles.profiles,

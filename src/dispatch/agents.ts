@@ -50,7 +50,9 @@ export function createAgentBook(store: Pick<Store, "apply" | "read">): AgentBook
     const byId = found.find(({ runner_id }) => runner_id === runner);
     if (byId !== undefined) return byId;
     const rows = await store.read.runners();
-    return one(found.filter(({ runner_id }) => rows.some((row) => row.runner_id === runner_id && isCalled(row, runner))));
+    return one(
+      found.filter(({ runner_id }) => rows.some((row) => row.runner_id === runner_id && isCalled(row, runner))),
+    );
   }
 }
 

@@ -5,7 +5,11 @@ import { openHost, serve, standingClock, sampleAgent, type Host } from "../../te
 
 const never = new AbortController().signal;
 const done = { status: "completed", exit_code: 0, text: "ok" } as const;
-const line = (n: number) => ({ n, at: "2026-01-01T00:00:00.000Z", event: { type: "output", stream: "stdout", text: `${n}\n` } as const });
+const line = (n: number) => ({
+  n,
+  at: "2026-01-01T00:00:00.000Z",
+  event: { type: "output", stream: "stdout", text: `${n}\n` } as const,
+});
 
 let host: Host;
 const clock = standingClock();
@@ -19,7 +23,10 @@ afterEach(async () => {
 
 let polls = 0;
 const poll = (runner: { runner_id: string; epoch: number }, want = 1, signal = never) =>
-  host.port.poll({ runner_id: runner.runner_id, epoch: runner.epoch, claim_id: `p${++polls}`, want, ack_order: 0 }, signal);
+  host.port.poll(
+    { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: `p${++polls}`, want, ack_order: 0 },
+    signal,
+  );
 const base = (runner: { runner_id: string; epoch: number }) => ({
   runner_id: runner.runner_id,
   epoch: runner.epoch,
@@ -47,7 +54,11 @@ describe("a held poll", () => {
   });
 
   it("leaves others asleep: each run wakes one runner that matches, in turn", async () => {
-    const [a, b, c] = [await host.register({ name: "a" }), await host.register({ name: "b" }), await host.register({ name: "c", tags: ["x"], require_matching_tags: true })];
+    const [a, b, c] = [
+      await host.register({ name: "a" }),
+      await host.register({ name: "b" }),
+      await host.register({ name: "c", tags: ["x"], require_matching_tags: true }),
+    ];
     const answers: string[] = [];
     const waits = [a, b, c].map(async (runner, index) => {
       const { claims } = await poll(runner);
@@ -73,14 +84,22 @@ describe("a held poll", () => {
     const second = await host.submit();
     await poll(a);
     const requeued = poll(b);
-    await host.port.report({ ...base(a), held: [[second, 1]], finishes: [{ run_id: second, attempt: 1, last_n: 0, outcome: { status: "cancelled", by: "shutdown" } }] });
+    await host.port.report({
+      ...base(a),
+      held: [[second, 1]],
+      finishes: [{ run_id: second, attempt: 1, last_n: 0, outcome: { status: "cancelled", by: "shutdown" } }],
+    });
     expect((await requeued).claims).toMatchObject([{ run_id: second, attempt: 2 }]);
 
     host.agents.setFiles([sampleAgent({ name: "one", max_concurrent: 1 })]);
     const [first, next] = [await host.submit({ agent_name: "one" }), await host.submit({ agent_name: "one" })];
     expect((await poll(a)).claims).toMatchObject([{ run_id: first }]);
     const capped = poll(b);
-    await host.port.report({ ...base(a), held: [[first, 1]], finishes: [{ run_id: first, attempt: 1, last_n: 0, outcome: done }] });
+    await host.port.report({
+      ...base(a),
+      held: [[first, 1]],
+      finishes: [{ run_id: first, attempt: 1, last_n: 0, outcome: done }],
+    });
     expect((await capped).claims).toMatchObject([{ run_id: next }]);
 
     expect(await host.dispatcher.drainRunner(b.runner_id, true)).toBe(true);
@@ -88,7 +107,11 @@ describe("a held poll", () => {
     const drained = poll(b);
     await host.dispatcher.drainRunner(a.runner_id, true);
     const last = await host.submit({ agent_name: "one", demands: { runner_id: b.runner_id } });
-    await host.port.report({ ...base(b), held: [[next, 1]], finishes: [{ run_id: next, attempt: 1, last_n: 0, outcome: done }] });
+    await host.port.report({
+      ...base(b),
+      held: [[next, 1]],
+      finishes: [{ run_id: next, attempt: 1, last_n: 0, outcome: done }],
+    });
     await host.dispatcher.drainRunner(b.runner_id, false);
     expect((await drained).claims).toMatchObject([{ run_id: last }]);
   });
@@ -113,7 +136,9 @@ describe("a held poll", () => {
     await host.register();
     await refused;
     await expect(host.register({ runner_key: "another" })).rejects.toMatchObject({ conflict: "duplicate_runner" });
-    await expect(host.dispatcher.portFor("eve").report(base(await host.register()))).rejects.toMatchObject({ conflict: "unknown_runner" });
+    await expect(host.dispatcher.portFor("eve").report(base(await host.register()))).rejects.toMatchObject({
+      conflict: "unknown_runner",
+    });
   });
 
   it("sees what another process submitted to the same database", async () => {
@@ -121,7 +146,9 @@ describe("a held poll", () => {
     const runner = await host.register();
     const waiting = poll(runner);
     // It has asked once, and waits.
-    await expect.poll(() => host.store.connection.sql("select count(*) as claims from claims").get()?.["claims"]).toBe(1);
+    await expect
+      .poll(() => host.store.connection.sql("select count(*) as claims from claims").get()?.["claims"])
+      .toBe(1);
     const other = await openStore({ directory: host.store.directory, now: clock.now });
     try {
       const run_id = await serve(other, { clock }).submit();
@@ -137,7 +164,10 @@ describe("a held poll", () => {
     const again = serve(host.store, { clock, lowDisk: () => low, leaseMs: 60 });
     const runner = await again.register();
     const run_id = await again.submit();
-    const waiting = again.port.poll({ runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "x", want: 1, ack_order: 0 }, never);
+    const waiting = again.port.poll(
+      { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "x", want: 1, ack_order: 0 },
+      never,
+    );
     expect(await again.dispatcher.why(run_id)).toEqual([{ demand: "disk", detail: "3 MB left" }]);
     low = null;
     expect((await waiting).claims).toMatchObject([{ run_id }]);
@@ -175,15 +205,25 @@ it("accepts nothing of a stale attempt, and has each refusal on the record", asy
     clock.advance(10_001);
     await host.port.report(base(fresh)).catch(() => null);
     await host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
-    const late = { ...base(runner), held: [[run_id, attempt]] as [string, number][], events: [{ run_id, attempt, events: [line(1)] }], finishes: [{ run_id, attempt, last_n: 1, outcome: done }] };
+    const late = {
+      ...base(runner),
+      held: [[run_id, attempt]] as [string, number][],
+      events: [{ run_id, attempt, events: [line(1)] }],
+      finishes: [{ run_id, attempt, last_n: 1, outcome: done }],
+    };
     await expect(host.port.report(late)).rejects.toMatchObject({ conflict: "unknown_runner" });
     const again = await host.register({ name: "stale" });
-    expect(await host.port.report({ ...late, epoch: again.epoch })).toMatchObject({ acked: [], fenced: [{ run_id, attempt }] });
+    expect(await host.port.report({ ...late, epoch: again.epoch })).toMatchObject({
+      acked: [],
+      fenced: [{ run_id, attempt }],
+    });
   }
   expect(stale.runner_id).not.toBe(fresh.runner_id);
   expect(await host.run(run_id)).toMatchObject({ status: "pending", failures: rounds, attempt: rounds });
   expect((await host.events(run_id)).every(({ event }) => event.type === "status")).toBe(true);
-  const fenced = host.store.connection.sql("select count(*) as rows from audit_rows where kind = 'fenced'").get()?.["rows"];
+  const fenced = host.store.connection.sql("select count(*) as rows from audit_rows where kind = 'fenced'").get()?.[
+    "rows"
+  ];
   expect(fenced).toBe(2 * rounds);
   expect(await host.verify()).toMatchObject({ ok: true });
   expect(await interruptedExecutions(host.store)).toEqual([]);
@@ -192,14 +232,27 @@ it("accepts nothing of a stale attempt, and has each refusal on the record", asy
 it("comes to the same state where each request is sent three times", async () => {
   const runner = await host.register();
   const thrice = async <T>(send: () => Promise<T>): Promise<T> => (await Promise.all([send(), send(), send()]))[0];
-  const run_id = (await thrice(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as { ok: true; run: { run_id: string } };
+  const run_id = (await thrice(() => host.ask({ idempotency_key: "k", parameters: { a: 1 } }))) as {
+    ok: true;
+    run: { run_id: string };
+  };
   const id = run_id.run.run_id;
   const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "one", want: 1, ack_order: 0 };
   const { claims } = await thrice(() => host.port.poll(request, AbortSignal.timeout(2000)));
   expect(claims).toMatchObject([{ run_id: id, attempt: 1 }]);
   const held: [string, number][] = [[id, 1]];
-  const events = { ...base(runner), held, as_of_claim: "one", events: [{ run_id: id, attempt: 1, events: [line(1), line(2)] }] };
-  const finish = { ...base(runner), held, as_of_claim: "one", finishes: [{ run_id: id, attempt: 1, last_n: 2, outcome: done }] };
+  const events = {
+    ...base(runner),
+    held,
+    as_of_claim: "one",
+    events: [{ run_id: id, attempt: 1, events: [line(1), line(2)] }],
+  };
+  const finish = {
+    ...base(runner),
+    held,
+    as_of_claim: "one",
+    finishes: [{ run_id: id, attempt: 1, last_n: 2, outcome: done }],
+  };
   const shuffled = [events, finish, events, finish, events, finish];
   for (const one of shuffled) await host.port.report(one);
   await host.port.poll({ ...request, want: 1 }, AbortSignal.timeout(50));
@@ -219,8 +272,16 @@ it("goes on after a restart of the coordinator as if it had not been away", asyn
   const again = serve(host.store, { clock, rescueEveryMs: 10 });
   await again.dispatcher.start();
   await host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
-  const report = { ...base(runner), held: [[run_id, 1]] as [string, number][], events: [{ run_id, attempt: 1, events: [line(1)] }] };
-  expect(await again.port.report(report)).toMatchObject({ acked: [{ run_id, attempt: 1, n: 1 }], fenced: [], abandon: [] });
+  const report = {
+    ...base(runner),
+    held: [[run_id, 1]] as [string, number][],
+    events: [{ run_id, attempt: 1, events: [line(1)] }],
+  };
+  expect(await again.port.report(report)).toMatchObject({
+    acked: [{ run_id, attempt: 1, n: 1 }],
+    fenced: [],
+    abandon: [],
+  });
   clock.advance(10_001);
   await expect.poll(async () => (await again.run(run_id)).status, { timeout: 5000, interval: 10 }).toBe("failed");
   expect(await again.run(run_id)).toMatchObject({ reason: "runner_lost" });
@@ -230,8 +291,13 @@ it("goes on after a restart of the coordinator as if it had not been away", asyn
 describe("agents", () => {
   it("of files go before the API's and runners'; of two runners' neither goes before the other", async () => {
     const of = (description: string) => sampleAgent({ name: "a", description });
-    const [one, two] = [await host.register({ name: "one", agents: [of("one")] }), await host.register({ name: "two", agents: [of("two")] })];
-    expect(await host.agents.find("a")).toMatchObject({ candidates: [{ agent: { description: "one" } }, { agent: { description: "two" } }] });
+    const [one, two] = [
+      await host.register({ name: "one", agents: [of("one")] }),
+      await host.register({ name: "two", agents: [of("two")] }),
+    ];
+    expect(await host.agents.find("a")).toMatchObject({
+      candidates: [{ agent: { description: "one" } }, { agent: { description: "two" } }],
+    });
     expect(await host.agents.find("a@two")).toMatchObject({ runner_id: two.runner_id });
     expect(await host.agents.find(`a@${one.runner_id}`)).toMatchObject({ runner_id: one.runner_id });
     expect(await host.agents.find("a@three")).toBeNull();

@@ -36,7 +36,11 @@ export interface Dispatcher {
   port: RunnerPort;
   /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
   portFor(owner: string): RunnerPort;
-  stopRuns(run_ids: string[], by: string, reason?: StopReason): Promise<{ cancelled: string[]; stopping: string[]; untouched: string[] }>;
+  stopRuns(
+    run_ids: string[],
+    by: string,
+    reason?: StopReason,
+  ): Promise<{ cancelled: string[]; stopping: string[]; untouched: string[] }>;
   /** False where there is no such runner. */
   drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
   why(run_id: string): Promise<WhyPending[]>;
@@ -88,7 +92,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     async start() {
       await store.apply([{ op: "forgive_outage", lease_ms: leaseMs }]);
       store.lookForForeign();
-      tickings.push(every(options.rescueEveryMs, rescue, onFault), every(options.foreignEveryMs ?? 250, lookAround, onFault));
+      tickings.push(
+        every(options.rescueEveryMs, rescue, onFault),
+        every(options.foreignEveryMs ?? 250, lookAround, onFault),
+      );
       if (options.retention) tickings.push(every(options.retention.everyMs, options.retention.prune, onFault));
     },
     async stop() {
@@ -102,7 +109,11 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     const mine = owner === undefined ? {} : { owner };
     return {
       async register(registration) {
-        if (registration.protocol !== 1) throw new PortError("refused", "This coordinator speaks version 1 of the runner protocol. Update the older of the two.");
+        if (registration.protocol !== 1)
+          throw new PortError(
+            "refused",
+            "This coordinator speaks version 1 of the runner protocol. Update the older of the two.",
+          );
         const runner_id = runnerIdOf(registration);
         const [result] = await store.apply([
           {
@@ -120,7 +131,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         return { runner_id, epoch: result.epoch, lease_ms: leaseMs };
       },
       poll: (request, signal) => poll(request, signal, owner),
-      report: (request) => report(request, owner, { store, now: options.now, leaseMs, onPartials: options.onPartials ?? (() => undefined) }),
+      report: (request) =>
+        report(request, owner, {
+          store,
+          now: options.now,
+          leaseMs,
+          onPartials: options.onPartials ?? (() => undefined),
+        }),
       async deregister({ runner_id, epoch }) {
         const [left] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...mine }]);
         // Unknown: it has left already, and says so again.
@@ -155,6 +172,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 }
 
-function withoutKey({ runner_key: _key, protocol: _protocol, ...rest }: Registration): Omit<Registration, "runner_key" | "protocol"> {
+function withoutKey({
+  runner_key: _key,
+  protocol: _protocol,
+  ...rest
+}: Registration): Omit<Registration, "runner_key" | "protocol"> {
   return rest;
 }

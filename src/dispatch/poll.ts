@@ -22,7 +22,9 @@ const orderAgainMs = 200;
  * Asks the store for work and orders, and again whenever there may be some. Everything handed out is in
  * the store before it is answered: where the answer is lost, the same claim_id gets it again.
  */
-export function createPoll(deps: PollDeps): (request: PollRequest, signal: AbortSignal, owner?: string) => Promise<PollAnswer> {
+export function createPoll(
+  deps: PollDeps,
+): (request: PollRequest, signal: AbortSignal, owner?: string) => Promise<PollAnswer> {
   const delivered = new Map<string, { no: number; at: number }>();
 
   return async function poll(request, caller, owner) {
@@ -38,7 +40,8 @@ export function createPoll(deps: PollDeps): (request: PollRequest, signal: Abort
         const answer = await claim(request, again, owner);
         seat.want = answer.draining ? 0 : request.want;
         if (!answer.draining) unserved = unserved.slice(answer.claims.length);
-        if (answer.claims.length > 0 || ordersAreDue(request.runner_id, answer.orders)) return answered(request.runner_id, answer);
+        if (answer.claims.length > 0 || ordersAreDue(request.runner_id, answer.orders))
+          return answered(request.runner_id, answer);
         // It found nothing it may have: whoever could not take these either need not be asked.
         if (!answer.draining) unserved = [];
         const leftMs = until - performance.now();

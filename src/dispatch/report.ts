@@ -15,16 +15,28 @@ export interface ReportDeps {
 type Attempt = { run_id: string; attempt: number };
 
 /** Everything of one report in one transaction: what happened first, then what it proves about what is held. */
-export async function report(request: ReportRequest, owner: string | undefined, deps: ReportDeps): Promise<ReportAnswer> {
+export async function report(
+  request: ReportRequest,
+  owner: string | undefined,
+  deps: ReportDeps,
+): Promise<ReportAnswer> {
   const speaker = { runner_id: request.runner_id, epoch: request.epoch, ...(owner === undefined ? {} : { owner }) };
   const writes = writesOf(request, speaker, deps.now().toISOString());
   const results = await deps.store.apply([
     ...writes,
-    { op: "heartbeat", ...speaker, held: request.held, as_of_claim: request.as_of_claim, lease_ms: deps.leaseMs } as const,
+    {
+      op: "heartbeat",
+      ...speaker,
+      held: request.held,
+      as_of_claim: request.as_of_claim,
+      lease_ms: deps.leaseMs,
+    } as const,
   ]);
   const beat = results.at(-1);
   if (beat === undefined || !("op" in beat) || beat.op !== "heartbeat") {
-    throw portConflict(beat !== undefined && "conflict" in beat && beat.conflict === "old_epoch" ? "old_epoch" : "unknown_runner");
+    throw portConflict(
+      beat !== undefined && "conflict" in beat && beat.conflict === "old_epoch" ? "old_epoch" : "unknown_runner",
+    );
   }
   // What ends with this very report is no longer held afterwards, and need not be told so.
   const ended = new Set(request.finishes.map(keyOf));
@@ -38,12 +50,17 @@ export async function report(request: ReportRequest, owner: string | undefined, 
   return { ...answer, fenced: unique(answer.fenced) };
 }
 
-function writesOf(request: ReportRequest, runner: FinishRun["runner"] & object, at: string): (AppendEvents | FinishRun)[] {
+function writesOf(
+  request: ReportRequest,
+  runner: FinishRun["runner"] & object,
+  at: string,
+): (AppendEvents | FinishRun)[] {
   const finishes = new Map(request.finishes.map((finish) => [keyOf(finish), finish]));
   const batches = new Map<string, AppendEvents>();
   for (const { run_id, attempt, events } of request.events) {
     const batch = batches.get(keyOf({ run_id, attempt }));
-    if (batch === undefined) batches.set(keyOf({ run_id, attempt }), { op: "append_events", run_id, attempt, events: [...events], runner });
+    if (batch === undefined)
+      batches.set(keyOf({ run_id, attempt }), { op: "append_events", run_id, attempt, events: [...events], runner });
     else batch.events.push(...events);
   }
   const writes: (AppendEvents | FinishRun)[] = [];
@@ -57,11 +74,19 @@ function writesOf(request: ReportRequest, runner: FinishRun["runner"] & object, 
   return [...batches.values(), ...writes];
 }
 
-function finishOf({ run_id, attempt, last_n, outcome }: ReportRequest["finishes"][number], events: FinishRun["events"], runner: FinishRun["runner"] & object, at: string): FinishRun {
+function finishOf(
+  { run_id, attempt, last_n, outcome }: ReportRequest["finishes"][number],
+  events: FinishRun["events"],
+  runner: FinishRun["runner"] & object,
+  at: string,
+): FinishRun {
   const give_back = giveBackOf(outcome);
   const result = resultOf(outcome);
   // Not in the middle of a pair of surrogates.
-  const summary = (result.error ?? result.result_text)?.trim().slice(0, 500).replace(/[\ud800-\udbff]$/, "");
+  const summary = (result.error ?? result.result_text)
+    ?.trim()
+    .slice(0, 500)
+    .replace(/[\ud800-\udbff]$/, "");
   return {
     op: "finish_run",
     run_id,
@@ -84,10 +109,23 @@ function giveBackOf(outcome: Outcome): NonNullable<FinishRun["give_back"]> | nul
 }
 
 function resultOf(outcome: Outcome): Extract<RunEvent, { type: "result" }> {
-  const none = { type: "result", reason: null, error: null, exit_code: null, result_text: null, result_data: null } as const;
+  const none = {
+    type: "result",
+    reason: null,
+    error: null,
+    exit_code: null,
+    result_text: null,
+    result_data: null,
+  } as const;
   switch (outcome.status) {
     case "completed":
-      return { ...none, status: "completed", exit_code: outcome.exit_code, result_text: outcome.text, result_data: outcome.data ?? null };
+      return {
+        ...none,
+        status: "completed",
+        exit_code: outcome.exit_code,
+        result_text: outcome.text,
+        result_data: outcome.data ?? null,
+      };
     case "failed":
       return {
         ...none,

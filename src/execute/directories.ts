@@ -28,7 +28,17 @@ export async function openDirectories(
   const tmp = lazyDirectory(join(places.tmpRoot, name));
   const home = places.sessionHomes === null ? places.home : join(places.sessionHomes, session_id);
   if (places.sessionHomes !== null) await mkdir(home, { recursive: true, mode: 0o700 });
-  return { ok: true, dirs: { work, home, get tmp() { return tmp.path(); } }, remove: tmp.remove };
+  return {
+    ok: true,
+    dirs: {
+      work,
+      home,
+      get tmp() {
+        return tmp.path();
+      },
+    },
+    remove: tmp.remove,
+  };
 }
 
 /** Made when somebody asks for it, which is when a process is started: a run that starts none needs none. */

@@ -78,7 +78,9 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
 function spillFiles(runId: string, { spillDirectory }: ExecRequest): Pick<CaptureOptions, "spill"> {
   if (!spillDirectory) return {};
   mkdirSync(spillDirectory, { recursive: true, mode: 0o700 });
-  return { spill: { stdout: join(spillDirectory, `${runId}.stdout`), stderr: join(spillDirectory, `${runId}.stderr`) } };
+  return {
+    spill: { stdout: join(spillDirectory, `${runId}.stdout`), stderr: join(spillDirectory, `${runId}.stderr`) },
+  };
 }
 
 function openJournal(runId: string, request: ExecRequest, deps: ExecDeps) {
@@ -101,7 +103,10 @@ function openJournal(runId: string, request: ExecRequest, deps: ExecDeps) {
   return {
     async start(): Promise<void> {
       const started = startOf(runId, request, deps);
-      const events = [number({ type: "status", status: "running" }), number({ type: "execution_started", execution: started })];
+      const events = [
+        number({ type: "status", status: "running" }),
+        number({ type: "execution_started", execution: started }),
+      ];
       if (!store) return;
       const [created] = await store.apply([{ op: "create_run", run: runOf(runId, request, deps, started), events }]);
       if (!created.ok) throw new BugError(`A new run could not be recorded: ${created.conflict}.`);
@@ -121,7 +126,10 @@ function openJournal(runId: string, request: ExecRequest, deps: ExecDeps) {
       await saving;
       if (!store) return;
       const { events: output, stdout } = log.finish();
-      unsaved.push(...output.map(number), number({ type: "execution_ended", execution: endOf(runId, result, redactor) }));
+      unsaved.push(
+        ...output.map(number),
+        number({ type: "execution_ended", execution: endOf(runId, result, redactor) }),
+      );
       const finish = finishOf(runId, result, stdout, unsaved, redactor);
       const [finished] = await store.apply([finish]);
       if (!finished.ok) throw new BugError(`The end of run ${runId} could not be recorded: ${finished.conflict}.`);
@@ -158,7 +166,11 @@ function endOf(runId: string, result: CommandResult, redactor: Redactor): Execut
     duration_ms: result.durationMs,
     isolation: result.isolation,
     leftovers: result.leftovers,
-    resources: resources && { user_ms: resources.userMs, system_ms: resources.systemMs, max_rss_kb: resources.maxRssKb },
+    resources: resources && {
+      user_ms: resources.userMs,
+      system_ms: resources.systemMs,
+      max_rss_kb: resources.maxRssKb,
+    },
     error: error && { code: error.code, message: redactor.text(error.message) },
     stdout_bytes: result.stdout.totalBytes,
     stderr_bytes: result.stderr.totalBytes,

@@ -168,7 +168,11 @@ export function openJournal(options: JournalOptions): Journal {
       outcomeBytes = line.length;
       if (file && fault === null) tryTo(() => file.append(line));
       // shipped and acknowledged is as good, and the log is gone then: only what takes longer goes to the disk itself
-      if (fault === null) settling = setTimeout(() => void file!.sync().catch((error: unknown) => (fault ??= error as HostError)), settleMs).unref();
+      if (fault === null)
+        settling = setTimeout(
+          () => void file!.sync().catch((error: unknown) => (fault ??= error as HostError)),
+          settleMs,
+        ).unref();
     },
 
     next(maxBytes) {

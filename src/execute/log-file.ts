@@ -9,7 +9,7 @@ import {
   readSync,
   writeSync,
 } from "node:fs";
-import { rm } from "node:fs/promises";
+import { unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { HostError } from "../model/errors.ts";
 
@@ -76,7 +76,9 @@ export function openLogFile(path: string, { create }: { create: boolean }): LogF
     async remove() {
       close();
       // not in the event loop's time: a busy disk takes a millisecond for it
-      await rm(path, { force: true });
+      await unlink(path).catch((cause: unknown) => {
+        if (!isMissing(cause)) throw cause;
+      });
     },
   };
 }

@@ -9,22 +9,27 @@ const open = (maxBytes: number) => createOutputLog({ maxBytes, redactor });
 
 it("keeps everything within the limit, in order, byte for byte, however it is cut", () => {
   fc.assert(
-    fc.property(fc.string({ unit: "binary", maxLength: 300 }), fc.array(fc.nat(40)), fc.boolean(), (text, cuts, takes) => {
-      const log = open(4096);
-      const bytes = Buffer.from(text, "utf8");
-      const events = [];
-      let at = 0;
-      for (const cut of [...cuts, bytes.length]) {
-        log.push("stdout", bytes.subarray(at, at + cut));
-        if (takes) events.push(...log.take());
-        at += cut;
-      }
-      const { events: rest, stdout } = log.finish();
-      events.push(...rest);
-      expect(stdout).toBe(bytes.toString("utf8"));
-      expect(events.map(textOf).join("")).toBe(stdout);
-      for (const event of events) expect(event.base64).toBeUndefined();
-    }),
+    fc.property(
+      fc.string({ unit: "binary", maxLength: 300 }),
+      fc.array(fc.nat(40)),
+      fc.boolean(),
+      (text, cuts, takes) => {
+        const log = open(4096);
+        const bytes = Buffer.from(text, "utf8");
+        const events = [];
+        let at = 0;
+        for (const cut of [...cuts, bytes.length]) {
+          log.push("stdout", bytes.subarray(at, at + cut));
+          if (takes) events.push(...log.take());
+          at += cut;
+        }
+        const { events: rest, stdout } = log.finish();
+        events.push(...rest);
+        expect(stdout).toBe(bytes.toString("utf8"));
+        expect(events.map(textOf).join("")).toBe(stdout);
+        for (const event of events) expect(event.base64).toBeUndefined();
+      },
+    ),
   );
 });
 
@@ -52,7 +57,10 @@ it("shows no part of a secret that lies across the end of the head or the beginn
   fc.assert(
     fc.property(fc.integer({ min: 400, max: 600 }), fc.integer({ min: 400, max: 600 }), (before, after) => {
       const log = open(1000);
-      log.push("stdout", Buffer.from(`${".".repeat(before)}${secret}${"-".repeat(50_000)}${secret}${".".repeat(after)}`));
+      log.push(
+        "stdout",
+        Buffer.from(`${".".repeat(before)}${secret}${"-".repeat(50_000)}${secret}${".".repeat(after)}`),
+      );
       const { stdout } = log.finish();
       // four characters in a row would be part of it; the mark names it
       expect(stdout.replaceAll("[redacted:PW]", "")).not.toMatch(/hunt|unte|nter|ter2|er2-|r2-h|2-hu|-hun/);

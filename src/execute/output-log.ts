@@ -109,7 +109,7 @@ function openStream(stream: OutputStream, redactor: Redactor, half: number, piec
 
 function* toEvents(piece: Piece): Generator<OutputEvent> {
   const bytes = Buffer.concat(piece.chunks);
-  for (let at = 0; at === 0 || at < bytes.length; ) {
+  for (let at = 0; at === 0 || at < bytes.length;) {
     const slice = bytes.subarray(at, at + eventBytes);
     const cut = at + slice.length === bytes.length ? slice.length : completeCharacters(slice) || slice.length;
     const part = slice.subarray(0, cut);

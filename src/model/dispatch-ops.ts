@@ -9,7 +9,15 @@ import type { StopReason } from "./states.ts";
  * The store operations of dispatch: runners, claims, leases, orders. As with every operation, plain
  * data in, a result out, durable when answered; only the store's own clock judges a lease.
  */
-export type DispatchOp = RegisterRunner | ClaimRuns | Heartbeat | LeaveRunner | DrainRunner | StopRuns | Rescue | ForgiveOutage;
+export type DispatchOp =
+  | RegisterRunner
+  | ClaimRuns
+  | Heartbeat
+  | LeaveRunner
+  | DrainRunner
+  | StopRuns
+  | Rescue
+  | ForgiveOutage;
 
 /** A runner as it speaks for itself. */
 export interface Speaker {
@@ -146,4 +154,7 @@ export interface ListedAgent {
 }
 
 /** Why a run waits, in the order they were found. */
-export type WhyPending = { demand: keyof Run["demands"] | "slots" | "max_concurrent" | "session" | "disk" | "agent"; detail: string };
+export type WhyPending = {
+  demand: keyof Run["demands"] | "slots" | "max_concurrent" | "session" | "disk" | "agent";
+  detail: string;
+};

@@ -15,5 +15,7 @@ export interface DispatchReads {
   /** Why a pending run waits; empty where it does not wait, or only for its turn. null: no such run. */
   why(run_id: string): Promise<WhyPending[] | null>;
   /** The agent a run was submitted with; null for a run that no runner claims. */
-  agent_of(run_id: string): Promise<{ agent: ListedAgent["agent"]; timeout_seconds: number | null; demands: Run["demands"] } | null>;
+  agent_of(
+    run_id: string,
+  ): Promise<{ agent: ListedAgent["agent"]; timeout_seconds: number | null; demands: Run["demands"] } | null>;
 }

@@ -13,7 +13,12 @@ export type Usage = z.infer<typeof usageSchema>;
 export const runEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("status"), status: z.enum(runStatuses), reason: z.string().optional() }),
   /** subtype "init" carries the executor's own session id. */
-  z.object({ type: z.literal("system"), subtype: z.string(), executor_session_id: z.string().optional(), data: z.unknown().optional() }),
+  z.object({
+    type: z.literal("system"),
+    subtype: z.string(),
+    executor_session_id: z.string().optional(),
+    data: z.unknown().optional(),
+  }),
   z.object({ type: z.literal("assistant"), text: z.string() }),
   z.object({ type: z.literal("tool_use"), tool_use_id: z.string(), name: z.string(), input: z.unknown() }),
   z.object({ type: z.literal("tool_result"), tool_use_id: z.string(), is_error: z.boolean(), output: z.unknown() }),
@@ -30,8 +35,19 @@ export const runEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("file"), path: z.string(), size: z.number(), sha256: z.string(), media_type: z.string() }),
   z.object({ type: z.literal("execution_started"), execution: executionStartSchema }),
   z.object({ type: z.literal("execution_ended"), execution: executionEndSchema }),
-  z.object({ type: z.literal("permission_request"), request_id: z.string(), tool: z.string(), input: z.unknown(), expires_at: z.string().optional() }),
-  z.object({ type: z.literal("permission_decision"), request_id: z.string(), decision: z.enum(["allow", "deny", "stop"]), by: z.string() }),
+  z.object({
+    type: z.literal("permission_request"),
+    request_id: z.string(),
+    tool: z.string(),
+    input: z.unknown(),
+    expires_at: z.string().optional(),
+  }),
+  z.object({
+    type: z.literal("permission_decision"),
+    request_id: z.string(),
+    decision: z.enum(["allow", "deny", "stop"]),
+    by: z.string(),
+  }),
   z.object({ type: z.literal("usage"), usage: usageSchema }),
   z.object({ type: z.literal("error"), code: z.string().optional(), message: z.string() }),
   /** Always the last of a run. */

@@ -68,6 +68,13 @@ export interface UserInput {
 
 export type Outcome =
   | { status: "completed"; exit_code: number | null; text: string | null; data?: unknown }
-  | { status: "failed"; reason: FailureReason; message: string; exit_code: number | null; text?: string; data?: unknown }
+  | {
+      status: "failed";
+      reason: FailureReason;
+      message: string;
+      exit_code: number | null;
+      text?: string;
+      data?: unknown;
+    }
   | { status: "cancelled"; by: "user" | "shutdown" }
   | { status: "parked"; why: "usage_limit" | "budget"; until?: string };

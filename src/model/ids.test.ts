@@ -4,7 +4,10 @@ import { createIds } from "./ids.ts";
 
 it("makes UUIDs of version 7 that carry their time and sort in the order they were made", () => {
   let now = 1_700_000_000_000;
-  const newId = createIds(() => now, (bytes) => void randomFillSync(bytes));
+  const newId = createIds(
+    () => now,
+    (bytes) => void randomFillSync(bytes),
+  );
   const ids = Array.from({ length: 20_000 }, (_, at) => {
     if (at % 5000 === 0) now++;
     return newId();
@@ -17,7 +20,10 @@ it("makes UUIDs of version 7 that carry their time and sort in the order they we
 
 it("stays in order when the clock goes back", () => {
   let now = 1_700_000_000_000;
-  const newId = createIds(() => now, (bytes) => void randomFillSync(bytes));
+  const newId = createIds(
+    () => now,
+    (bytes) => void randomFillSync(bytes),
+  );
   const before = newId();
   now -= 60_000;
   expect(newId() > before).toBe(true);

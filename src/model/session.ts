@@ -28,5 +28,8 @@ export type SessionResult = { ok: true; op: "bind_session" } | { ok: false; conf
 export interface SessionReads {
   session(session_id: string): Promise<Session | null>;
   /** Newest first; `before` is the last session_id of the page before. */
-  sessions(filter: { agent_name?: string; created_by?: string }, page: { before?: string; limit: number }): Promise<Session[]>;
+  sessions(
+    filter: { agent_name?: string; created_by?: string },
+    page: { before?: string; limit: number },
+  ): Promise<Session[]>;
 }

@@ -51,10 +51,14 @@ it("copies a store that is being written, and the copy goes on where it was", as
 
 it("never overwrites a file or a state", async () => {
   writeFileSync(join(folder, "copy"), "mine");
-  await expect(backupStore({ directory: store.directory, file: join(folder, "copy") }, now)).rejects.toThrow("exists already");
+  await expect(backupStore({ directory: store.directory, file: join(folder, "copy") }, now)).rejects.toThrow(
+    "exists already",
+  );
   expect(readFileSync(join(folder, "copy"), "utf8")).toBe("mine");
   await backupStore({ directory: store.directory, file: join(folder, "good") }, now);
-  await expect(restoreStore({ directory: store.directory, file: join(folder, "good") })).rejects.toThrow("There is a state");
+  await expect(restoreStore({ directory: store.directory, file: join(folder, "good") })).rejects.toThrow(
+    "There is a state",
+  );
 });
 
 it("refuses what is no backup, or was changed since, and leaves nothing", async () => {
@@ -67,7 +71,8 @@ it("refuses what is no backup, or was changed since, and leaves nothing", async 
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
   const bytes = readFileSync(join(folder, "copy"));
   // wherever it stands: in the run, in its events, and in the audit row, which is the one that tells
-  for (let at = bytes.indexOf("echo hello"); at >= 0; at = bytes.indexOf("echo hello", at)) bytes[at] = "E".charCodeAt(0);
+  for (let at = bytes.indexOf("echo hello"); at >= 0; at = bytes.indexOf("echo hello", at))
+    bytes[at] = "E".charCodeAt(0);
   chmodSync(join(folder, "copy"), 0o600);
   writeFileSync(join(folder, "copy"), bytes);
   await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");

@@ -25,7 +25,10 @@ const extrasTable = `
  * One file with everything a state directory needs to go on: the database as of one moment, the audit key
  * and the head the chain had then. Others may write meanwhile. Logs, files and the token file are not in it.
  */
-export async function backupStore({ directory, file, lockWaitMs = 5000 }: BackupOptions, now: Date): Promise<{ head: string }> {
+export async function backupStore(
+  { directory, file, lockWaitMs = 5000 }: BackupOptions,
+  now: Date,
+): Promise<{ head: string }> {
   if (existsSync(file)) throw exists(file);
   const source = databaseFile(directory);
   // says what is wrong with a database that is missing, damaged or newer, before a copy is begun

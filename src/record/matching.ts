@@ -15,7 +15,9 @@ const equal = ["runner_id", "hostname", "project_dir", "executor_profile", "exec
 
 /** The demands this runner does not meet; none: it may take the run. */
 export function unmetDemands(demands: Demands, runner: RunnerFacts): (keyof Demands)[] {
-  const unmet: (keyof Demands)[] = equal.filter((name) => demands[name] !== undefined && demands[name] !== runner[name]);
+  const unmet: (keyof Demands)[] = equal.filter(
+    (name) => demands[name] !== undefined && demands[name] !== runner[name],
+  );
   const wanted = demands.tags ?? [];
   const untagged = runner.require_matching_tags && wanted.length === 0;
   if (untagged || wanted.some((tag) => !runner.tags.includes(tag))) unmet.push("tags");

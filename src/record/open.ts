@@ -66,7 +66,10 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   }
 }
 
-async function apply<const T extends readonly Op[]>(writer: Writer | null, ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }> {
+async function apply<const T extends readonly Op[]>(
+  writer: Writer | null,
+  ops: T,
+): Promise<{ [K in keyof T]: ResultOf<T[K]> }> {
   if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
   // One result per operation, in their order: the array has the shape of T.
   return (await writer.apply(ops)) as { [K in keyof T]: ResultOf<T[K]> };

@@ -20,8 +20,15 @@ interface Extras {
  * A state directory made from a backup. Never over an existing one; and where the chain of the copy does
  * not verify, nothing is left behind.
  */
-export async function restoreStore({ directory, file }: { directory: string; file: string }): Promise<{ made_at: string; audit: Verified }> {
-  for (const path of [databaseFile(directory), keyFile(directory)]) if (existsSync(path)) throw occupied(directory, path);
+export async function restoreStore({
+  directory,
+  file,
+}: {
+  directory: string;
+  file: string;
+}): Promise<{ made_at: string; audit: Verified }> {
+  for (const path of [databaseFile(directory), keyFile(directory)])
+    if (existsSync(path)) throw occupied(directory, path);
   if (!existsSync(file)) throw notABackup(file, "it does not exist");
   const extras = readExtras(file);
   const made: string[] = [];
@@ -35,7 +42,11 @@ export async function restoreStore({ directory, file }: { directory: string; fil
     dropExtras(part);
     sync(part);
     made.push(keyFile(directory), headFile(directory));
-    if (extras.audit_key !== null) writeFileSync(keyFile(directory), `${Buffer.from(extras.audit_key).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
+    if (extras.audit_key !== null)
+      writeFileSync(keyFile(directory), `${Buffer.from(extras.audit_key).toString("hex")}\n`, {
+        mode: 0o600,
+        flag: "wx",
+      });
     writeFileSync(headFile(directory), headText(extras.audit_head), { mode: 0o600 });
     renameSync(part, databaseFile(directory));
     sync(directory);
@@ -53,7 +64,8 @@ function readExtras(file: string): Extras {
   try {
     copy = connect(file, "immutable");
     const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
-    if (version > schemaVersion) throw notABackup(file, `it was made by a newer Drover (version ${version}, this one knows ${schemaVersion})`);
+    if (version > schemaVersion)
+      throw notABackup(file, `it was made by a newer Drover (version ${version}, this one knows ${schemaVersion})`);
     const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
     if (row === undefined) throw notABackup(file, "it has no head");
     // The statement selects exactly these columns, written by backupStore.

@@ -20,7 +20,7 @@ export async function pruneDispatch(store: SqliteStore, before: Date): Promise<{
   return { runs, sessions: await inPortions(deleteSessions) };
 
   async function inPortions(statement: string): Promise<number> {
-    for (let total = 0; ; ) {
+    for (let total = 0; ;) {
       const changes = await underWriteLock(connection, lockWaitMs, () =>
         Number(connection.sql(statement).run(toColumn(before.toISOString()), atOnce).changes),
       );

@@ -14,7 +14,10 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "drover-api-"));
   const agentsDirectory = join(folder, "agents");
   mkdirSync(agentsDirectory);
-  writeFileSync(join(agentsDirectory, "filed.json"), JSON.stringify({ name: "filed", type: "procedural", command: "true" }));
+  writeFileSync(
+    join(agentsDirectory, "filed.json"),
+    JSON.stringify({ name: "filed", type: "procedural", command: "true" }),
+  );
   coordinator = await startTestCoordinator({ agentsDirectory, leaseMs: 600_000 });
 });
 afterAll(async () => {
@@ -53,8 +56,17 @@ test("a pending run says why it waits, is stopped, and is retried as a new run",
   await expect(client.runs.retry(run.run_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
   expect((await client.runs.stop(run.run_id)).status).toBe("cancelled");
   const retried = await client.runs.retry(run.run_id);
-  expect(retried).toMatchObject({ retry_of: run.run_id, status: "pending", task_id: "T-1", demands: { tags: ["gpu"] } });
-  expect(await client.runs.stopMany({ task_id: "T-1" })).toEqual({ cancelled: [retried.run_id], stopping: [], untouched: [] });
+  expect(retried).toMatchObject({
+    retry_of: run.run_id,
+    status: "pending",
+    task_id: "T-1",
+    demands: { tags: ["gpu"] },
+  });
+  expect(await client.runs.stopMany({ task_id: "T-1" })).toEqual({
+    cancelled: [retried.run_id],
+    stopping: [],
+    untouched: [],
+  });
   expect((await client.runs.why(retried.run_id)).why).toEqual([]);
 });
 
@@ -62,7 +74,7 @@ test("lists are walked to their end by their cursors, each run once", async () =
   const { client } = coordinator;
   for (let n = 0; n < 7; n += 1) await client.submit({ agent_name: "filed", task_id: "walk" });
   const seen: string[] = [];
-  for (let cursor: string | undefined; ; ) {
+  for (let cursor: string | undefined; ;) {
     const page = await client.runs.list({ task_id: "walk", limit: 3, ...(cursor ? { cursor } : {}) });
     seen.push(...page.items.map((row) => row.run_id));
     if (page.next_cursor === null) break;
@@ -81,11 +93,19 @@ test("agents are put, replaced and removed; a file's agent and a bad schema are 
   await client.agents.put("fresh", { command: "echo", description: "two" });
   expect((await client.agents.get("fresh")).description).toBe("two");
   const listed = (await client.agents.list()).items;
-  expect(listed.map((agent) => [agent.name, agent.source])).toEqual(expect.arrayContaining([["filed", "file"], ["fresh", "api"]]));
-  for (const agent of listed) expect(Object.keys(agent)).toEqual(expect.arrayContaining(["type", "command", "runner_id"]));
+  expect(listed.map((agent) => [agent.name, agent.source])).toEqual(
+    expect.arrayContaining([
+      ["filed", "file"],
+      ["fresh", "api"],
+    ]),
+  );
+  for (const agent of listed)
+    expect(Object.keys(agent)).toEqual(expect.arrayContaining(["type", "command", "runner_id"]));
   await expect(client.agents.put("filed", { command: "x" })).rejects.toMatchObject({ code: "DROVER-API-020" });
   await expect(client.agents.remove("filed")).rejects.toMatchObject({ code: "DROVER-API-020" });
-  await expect(client.agents.put("bad", { command: "x", parameters_schema: { type: "strnig" } })).rejects.toMatchObject({ code: "DROVER-AGT-006" });
+  await expect(client.agents.put("bad", { command: "x", parameters_schema: { type: "strnig" } })).rejects.toMatchObject(
+    { code: "DROVER-AGT-006" },
+  );
   await expect(client.agents.put("bad name", { command: "x" })).rejects.toMatchObject({ field: "path.name" });
   await client.agents.remove("fresh");
   await expect(client.agents.get("fresh")).rejects.toMatchObject({ code: "DROVER-API-014" });
@@ -93,12 +113,31 @@ test("agents are put, replaced and removed; a file's agent and a bad schema are 
 
 test("one name on two runners is 409 with the candidates, and name@runner picks one", async () => {
   const { port, client } = coordinator;
-  const agents = [{ name: "twin", type: "procedural", command: "true", description: null, parameters_validation: "strict", list_style: "comma", max_attempts: 1, trust_project_settings: false }] as const;
+  const agents = [
+    {
+      name: "twin",
+      type: "procedural",
+      command: "true",
+      description: null,
+      parameters_validation: "strict",
+      list_style: "comma",
+      max_attempts: 1,
+      trust_project_settings: false,
+    },
+  ] as const;
   const ids: string[] = [];
-  for (const place of ["/srv/a", "/srv/b"]) ids.push((await port.register({ ...registration(`twin ${place}`, place), agents: [...agents] })).runner_id);
-  await expect(client.agents.get("twin")).rejects.toMatchObject({ code: "DROVER-API-021", next: expect.stringContaining(ids[1]!) });
+  for (const place of ["/srv/a", "/srv/b"])
+    ids.push((await port.register({ ...registration(`twin ${place}`, place), agents: [...agents] })).runner_id);
+  await expect(client.agents.get("twin")).rejects.toMatchObject({
+    code: "DROVER-API-021",
+    next: expect.stringContaining(ids[1]!),
+  });
   await expect(client.submit({ agent_name: "twin" })).rejects.toMatchObject({ code: "DROVER-API-021" });
-  expect(await client.agents.get(`twin@${ids[1]}`)).toMatchObject({ name: "twin", source: "runner", runner_id: ids[1] });
+  expect(await client.agents.get(`twin@${ids[1]}`)).toMatchObject({
+    name: "twin",
+    source: "runner",
+    runner_id: ids[1],
+  });
 });
 
 test("a runner is drained and taken back; an unknown one is 404", async () => {
@@ -126,7 +165,10 @@ test("a session is bound once, and not without an id", async () => {
 test("resuming a procedural agent is refused in the words of the design", async () => {
   const run = await coordinator.client.submit({ agent_name: "filed" });
   for (const mode of ["resume", "fork"]) {
-    const { status, text } = await call("/runs", { method: "POST", body: { agent_name: "filed", mode, session_id: run.session_id } });
+    const { status, text } = await call("/runs", {
+      method: "POST",
+      body: { agent_name: "filed", mode, session_id: run.session_id },
+    });
     expect([status, JSON.parse(text).detail]).toEqual([400, "Procedural agents do not support resumption"]);
   }
 });
@@ -157,7 +199,8 @@ test("the reference is one page without scripts, whose policy allows its own sty
 test("metrics are what Prometheus reads", async () => {
   await coordinator.client.health();
   const { text } = await call("/metrics");
-  for (const line of text.trim().split("\n")) expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+]+)$/);
+  for (const line of text.trim().split("\n"))
+    expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+]+)$/);
   expect(text).toMatch(/drover_http_requests_total\{method="get",path="\/health",status="200"\} \d+/);
   expect(text).toMatch(/drover_runs\{status="pending"\} \d+/);
 });
@@ -166,8 +209,15 @@ test("inside a run, its attempt's token submits runs of which it is the parent, 
   const { client, port } = coordinator;
   const { token } = await client.tokens.create({ role: "user", subject: "kim" });
   const { runner_id, epoch } = await port.register(registration("parents", "/srv/parents"));
-  const parent = await createClient({ url: coordinator.url, token }).submit({ agent_name: "filed", demands: { runner_id }, priority: 10 });
-  const { claims } = await port.poll({ runner_id, epoch, claim_id: "p1", want: 1, ack_order: 0 }, AbortSignal.timeout(10_000));
+  const parent = await createClient({ url: coordinator.url, token }).submit({
+    agent_name: "filed",
+    demands: { runner_id },
+    priority: 10,
+  });
+  const { claims } = await port.poll(
+    { runner_id, epoch, claim_id: "p1", want: 1, ack_order: 0 },
+    AbortSignal.timeout(10_000),
+  );
   const inside = createClient({ url: coordinator.url, token: claims[0]!.attempt_token });
   expect(claims[0]!.run_id).toBe(parent.run_id);
   expect(await inside.submit({ agent_name: "filed", parent_run_id: "somebody-else" })).toMatchObject({

@@ -29,7 +29,11 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   for (const row of table) {
     app.on(row.method, row.path.replaceAll(/\{(\w+)\}/g, ":$1"), async (c) => {
       const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, ...c.env }, deps);
-      deps.metrics.count("drover_http_requests_total", { method: row.method, path: row.path, status: String(answer.status) });
+      deps.metrics.count("drover_http_requests_total", {
+        method: row.method,
+        path: row.path,
+        status: String(answer.status),
+      });
       return answer;
     });
   }
@@ -48,7 +52,11 @@ const alwaysHeaders = {
 
 type Asked = Pick<HttpBindings, "incoming" | "outgoing"> & Pick<AnyCall, "params" | "document"> & { url: string };
 
-async function respond(row: Route, { params, url, document, incoming, outgoing }: Asked, deps: ServeDeps): Promise<Response> {
+async function respond(
+  row: Route,
+  { params, url, document, incoming, outgoing }: Asked,
+  deps: ServeDeps,
+): Promise<Response> {
   try {
     const principal = "open" in row.rule ? nobody : await authenticate(incoming.headers.authorization, deps);
     authorize(row.rule, principal);
@@ -57,9 +65,21 @@ async function respond(row: Route, { params, url, document, incoming, outgoing }
     const object = await loadObject(row.rule, principal, params, deps);
     const body = await readBody(row, incoming);
     // HTTP/2 is not served: outgoing is a ServerResponse
-    const call = { deps, principal, params, headers: incoming.headers, query, body, object, incoming, outgoing, document } as AnyCall;
+    const call = {
+      deps,
+      principal,
+      params,
+      headers: incoming.headers,
+      query,
+      body,
+      object,
+      incoming,
+      outgoing,
+      document,
+    } as AnyCall;
     const answer = await row.handle(call);
-    for (const [name, value] of Object.entries(alwaysHeaders)) if (!answer.headers.has(name)) answer.headers.set(name, value);
+    for (const [name, value] of Object.entries(alwaysHeaders))
+      if (!answer.headers.has(name)) answer.headers.set(name, value);
     return answer;
   } catch (error) {
     return answerError(error, `${row.method} ${row.path}`, deps);
@@ -77,7 +97,10 @@ async function readBody(row: Route, incoming: HttpBindings["incoming"]): Promise
   const value = await readJsonBody(incoming, row.bodyLimit ?? defaultBodyLimit);
   if (row.body) return check(row.body, value, "body");
   const empty = value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
-  if (!empty) throw new Refusal(400, "DROVER-API-006", "This route takes no body.", { faults: [{ path: "body", message: "not expected" }] });
+  if (!empty)
+    throw new Refusal(400, "DROVER-API-006", "This route takes no body.", {
+      faults: [{ path: "body", message: "not expected" }],
+    });
   return undefined;
 }
 
@@ -85,13 +108,18 @@ function readQuery(row: Route, url: string): unknown {
   const given = new URL(url).searchParams;
   const seen: Record<string, string> = Object.create(null);
   for (const [name, value] of given) {
-    if (name in seen) throw new Refusal(400, "DROVER-API-006", `query.${name} is given twice.`, { faults: [{ path: `query.${name}`, message: "given twice" }] });
+    if (name in seen)
+      throw new Refusal(400, "DROVER-API-006", `query.${name} is given twice.`, {
+        faults: [{ path: `query.${name}`, message: "given twice" }],
+      });
     seen[name] = value;
   }
   if (row.query) return check(row.query, { ...seen }, "query");
   const first = Object.keys(seen)[0];
   if (first === undefined) return undefined;
-  throw new Refusal(400, "DROVER-API-006", `query.${first}: unknown field`, { faults: [{ path: `query.${first}`, message: "unknown field" }] });
+  throw new Refusal(400, "DROVER-API-006", `query.${first}: unknown field`, {
+    faults: [{ path: `query.${first}`, message: "unknown field" }],
+  });
 }
 
 function pick(headers: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
@@ -101,9 +129,13 @@ function pick(headers: Readonly<Record<string, unknown>>, names: readonly string
 function unrouted(method: string, path: string, table: readonly Route[]): Refusal {
   const methods = table.filter((row) => matches(row.path, path)).map((row) => row.method.toUpperCase());
   if (methods.length === 0) {
-    return new Refusal(404, "DROVER-API-007", `There is no ${path.slice(0, 200)} here.`, { next: "GET /docs lists every route." });
+    return new Refusal(404, "DROVER-API-007", `There is no ${path.slice(0, 200)} here.`, {
+      next: "GET /docs lists every route.",
+    });
   }
-  return new Refusal(405, "DROVER-API-008", `${path.slice(0, 200)} does not take ${method}.`, { headers: { allow: methods.join(", ") } });
+  return new Refusal(405, "DROVER-API-008", `${path.slice(0, 200)} does not take ${method}.`, {
+    headers: { allow: methods.join(", ") },
+  });
 }
 
 function matches(pattern: string, path: string): boolean {

@@ -8,7 +8,8 @@ type AuthDeps = Pick<ServeDeps, "store" | "attemptTokens" | "now" | "authEnabled
 
 /** Who sent this header. Asked of the store each time, so that a revoked token is refused at once. */
 export async function authenticate(header: string | undefined, deps: AuthDeps): Promise<Principal> {
-  if (!deps.authEnabled && header === undefined) return { kind: "token", role: "admin", subject: "local", token_id: "auth-off" };
+  if (!deps.authEnabled && header === undefined)
+    return { kind: "token", role: "admin", subject: "local", token_id: "auth-off" };
   const token = /^Bearer ([\w.-]{1,300})$/i.exec(header ?? "")?.[1];
   if (token === undefined) throw unauthorized("Send a token: Authorization: Bearer drv_...");
   if (token.startsWith("drva_")) return attemptPrincipal(token, deps);
@@ -25,7 +26,8 @@ async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principa
   const claim = deps.attemptTokens.read(token);
   if (claim === null) throw unauthorized("This token is not known here.");
   const run = await deps.store.read.run(claim.run_id);
-  if (run === null || run.attempt !== claim.attempt || !held.has(run.status)) throw stale("The attempt of this token has ended.");
+  if (run === null || run.attempt !== claim.attempt || !held.has(run.status))
+    throw stale("The attempt of this token has ended.");
   return { kind: "attempt", run };
 }
 
@@ -33,7 +35,8 @@ const held: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "sto
 
 function refuseStale(token: Token, now: Date): void {
   if (token.revoked_at !== null) throw stale("This token was revoked.");
-  if (token.expires_at !== null && Date.parse(token.expires_at) <= now.getTime()) throw stale(`This token expired at ${token.expires_at}.`);
+  if (token.expires_at !== null && Date.parse(token.expires_at) <= now.getTime())
+    throw stale(`This token expired at ${token.expires_at}.`);
 }
 
 function stale(detail: string): Refusal {

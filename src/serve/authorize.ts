@@ -11,7 +11,8 @@ export function authorize(rule: Rule, principal: Principal): void {
   }
   switch (principal.kind) {
     case "token":
-      if (!rule.roles.includes(principal.role)) throw forbidden(`This needs the role ${rule.roles.join(" or ")}; the token's is ${principal.role}.`);
+      if (!rule.roles.includes(principal.role))
+        throw forbidden(`This needs the role ${rule.roles.join(" or ")}; the token's is ${principal.role}.`);
       return;
     case "attempt":
       if (!rule.attempt) throw forbidden("The token of a run's attempt cannot do this.");
@@ -33,8 +34,10 @@ export async function loadObject(
   if (!("roles" in rule) || rule.object === undefined) return undefined;
   const id = params[`${rule.object}_id`] ?? "";
   const found = isId(id) ? await load(rule.object, id, deps) : null;
-  if (found === null || found.owner === null || !sees(principal, found.owner)) throw notFound(rule.object, `path.${rule.object}_id`);
-  if (principal.kind === "attempt" && id !== principal.run.run_id) throw notFound(rule.object, `path.${rule.object}_id`);
+  if (found === null || found.owner === null || !sees(principal, found.owner))
+    throw notFound(rule.object, `path.${rule.object}_id`);
+  if (principal.kind === "attempt" && id !== principal.run.run_id)
+    throw notFound(rule.object, `path.${rule.object}_id`);
   return found.object;
 }
 
@@ -43,7 +46,11 @@ function isId(id: string): boolean {
   return /^[\w@.:-]{1,200}$/.test(id);
 }
 
-async function load(kind: ObjectKind, id: string, { store: { read }, owners }: Pick<ServeDeps, "store" | "owners">): Promise<{ object: Objects[ObjectKind]; owner: string | null } | null> {
+async function load(
+  kind: ObjectKind,
+  id: string,
+  { store: { read }, owners }: Pick<ServeDeps, "store" | "owners">,
+): Promise<{ object: Objects[ObjectKind]; owner: string | null } | null> {
   switch (kind) {
     case "run": {
       const run = await read.run(id);
@@ -61,5 +68,7 @@ async function load(kind: ObjectKind, id: string, { store: { read }, owners }: P
 }
 
 function forbidden(detail: string): Refusal {
-  return new Refusal(403, "DROVER-API-011", detail, { faults: [{ path: "header.authorization", message: "not allowed with this token" }] });
+  return new Refusal(403, "DROVER-API-011", detail, {
+    faults: [{ path: "header.authorization", message: "not allowed with this token" }],
+  });
 }

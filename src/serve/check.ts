@@ -4,17 +4,29 @@ import type { ProblemFault } from "../wire/problem.ts";
 import { Refusal } from "./refusal.ts";
 
 /** What a schema makes of a part of the request, or a refusal that names each fault by its path. */
-export function check<T extends z.ZodType>(schema: T, value: unknown, part: "body" | "query" | "path" | "header"): z.output<T> {
+export function check<T extends z.ZodType>(
+  schema: T,
+  value: unknown,
+  part: "body" | "query" | "path" | "header",
+): z.output<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const faults = result.error.issues.slice(0, 50).flatMap((issue) => faultsOf(schema, issue, part));
   const first = faults[0];
-  throw new Refusal(400, "DROVER-API-006", first ? `${first.path}: ${first.message}` : "The request does not fit its schema.", { faults });
+  throw new Refusal(
+    400,
+    "DROVER-API-006",
+    first ? `${first.path}: ${first.message}` : "The request does not fit its schema.",
+    { faults },
+  );
 }
 
 function faultsOf(schema: z.ZodType, issue: z.core.$ZodIssue, part: string): ProblemFault[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: pathText(part, [...issue.path, key]), message: unknownKey(key, issue.path.length === 0 ? schema : null) }));
+    return issue.keys.map((key) => ({
+      path: pathText(part, [...issue.path, key]),
+      message: unknownKey(key, issue.path.length === 0 ? schema : null),
+    }));
   }
   return [{ path: pathText(part, issue.path), message: issue.message }];
 }
@@ -26,5 +38,8 @@ function unknownKey(key: string, schema: z.ZodType | null): string {
 }
 
 function pathText(part: string, path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${String(key)}`), part);
+  return path.reduce<string>(
+    (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${String(key)}`),
+    part,
+  );
 }

@@ -38,7 +38,8 @@ ${sections.join("\n")}
 
 function section(method: string, path: string, operation: Operation): string {
   const parameters = operation.parameters.map(
-    (one) => `<tr><td><code>${escape(one.name)}</code></td><td class="soft">${escape(one.in)}${one.required ? ", required" : ""}</td><td>${schemaText(one.schema)}</td></tr>`,
+    (one) =>
+      `<tr><td><code>${escape(one.name)}</code></td><td class="soft">${escape(one.in)}${one.required ? ", required" : ""}</td><td>${schemaText(one.schema)}</td></tr>`,
   );
   const answers = Object.entries(operation.responses).map(([status, { description, content }]) => {
     const media = Object.entries(content ?? {})[0];
@@ -53,7 +54,9 @@ ${body ? details("body", body.schema) : ""}
 }
 
 function details(title: string, schema: unknown): string {
-  return schema === undefined ? "" : `<details><summary>${escape(title)}</summary><pre>${escape(JSON.stringify(schema, null, 1))}</pre></details>`;
+  return schema === undefined
+    ? ""
+    : `<details><summary>${escape(title)}</summary><pre>${escape(JSON.stringify(schema, null, 1))}</pre></details>`;
 }
 
 function schemaText(schema: unknown): string {

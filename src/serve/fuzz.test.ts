@@ -75,9 +75,12 @@ test("faults are named by their path", async () => {
   expect(JSON.parse(deep.text).faults).toEqual([{ path: "body.a[0].b.__proto__", message: "forbidden key" }]);
 });
 
-test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "text/json; application/json"])("a body of type %s is 415", async (type) => {
-  expect((await post("/runs", "{}", { "content-type": type })).status).toBe(415);
-});
+test.each(["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "text/json; application/json"])(
+  "a body of type %s is 415",
+  async (type) => {
+    expect((await post("/runs", "{}", { "content-type": type })).status).toBe(415);
+  },
+);
 
 test("a body without an end is cut off at its limit, whatever it says of its length", async () => {
   const { hostname, port } = new URL(coordinator.url);
@@ -86,7 +89,9 @@ test("a body without an end is cut off at its limit, whatever it says of its len
   let sent = 0;
   socket.on("data", (chunk) => (answer += chunk.toString()));
   socket.on("error", () => {});
-  socket.write(`POST /runs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${headers["authorization"]}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  socket.write(
+    `POST /runs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${headers["authorization"]}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  );
   const piece = `10000\r\n${"x".repeat(0x10000)}\r\n`;
   const deadline = Date.now() + 20_000;
   while (!socket.destroyed && !answer.includes("DROVER-API-003") && Date.now() < deadline) {
@@ -107,18 +112,30 @@ test.each([
   ["of another list", Buffer.from("sessions:x").toString("base64url")],
   ["that is too long", "x".repeat(10_000)],
 ])("a cursor %s is refused", async (_what, cursor) => {
-  const { status, text } = await rawCall(coordinator.url, { path: `/runs?cursor=${encodeURIComponent(cursor)}`, headers });
+  const { status, text } = await rawCall(coordinator.url, {
+    path: `/runs?cursor=${encodeURIComponent(cursor)}`,
+    headers,
+  });
   expect([status, JSON.parse(text).faults[0].path]).toEqual([400, "query.cursor"]);
 });
 
-test.each(["%00", "..%2f..%2fetc%2fpasswd", "%F0%9F%98%80", "x".repeat(500), "%E0%A4%A", "' or 1=1 --", "__proto__"])("the id %s is nobody's", async (id) => {
-  const { status } = await rawCall(coordinator.url, { path: `/runs/${id.replaceAll(" ", "%20")}`, headers });
-  expect([400, 404]).toContain(status);
-});
+test.each(["%00", "..%2f..%2fetc%2fpasswd", "%F0%9F%98%80", "x".repeat(500), "%E0%A4%A", "' or 1=1 --", "__proto__"])(
+  "the id %s is nobody's",
+  async (id) => {
+    const { status } = await rawCall(coordinator.url, { path: `/runs/${id.replaceAll(" ", "%20")}`, headers });
+    expect([400, 404]).toContain(status);
+  },
+);
 
 test("what is not HTTP at all does not end the server", async () => {
   const { hostname, port } = new URL(coordinator.url);
-  for (const garbage of ["\0\0\0\0", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", `GET / HTTP/1.1\r\nHost: x\r\nX: ${"y".repeat(100_000)}\r\n\r\n`, "GET http://[/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"]) {
+  for (const garbage of [
+    "\0\0\0\0",
+    "GET\r\n\r\n",
+    "GET / HTTP/9.9\r\n\r\n",
+    `GET / HTTP/1.1\r\nHost: x\r\nX: ${"y".repeat(100_000)}\r\n\r\n`,
+    "GET http://[/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+  ]) {
     const socket = connect(Number(port), hostname);
     socket.on("error", () => {});
     socket.end(garbage);

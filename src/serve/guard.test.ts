@@ -12,8 +12,27 @@ beforeAll(async () => {
 });
 afterAll(() => coordinator.dispose());
 
-const badHosts = ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example:80", "127.0.0.1@evil.example", "0.0.0.0", "[::ffff:127.0.0.1]", "drover.example", "169.254.169.254"];
-const badOrigins = ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", "https://drover.example", "http://evil.example:8443", ""];
+const badHosts = [
+  "evil.example",
+  "127.0.0.1.evil.example",
+  "localhost.evil.example",
+  "evil.example:80",
+  "127.0.0.1@evil.example",
+  "0.0.0.0",
+  "[::ffff:127.0.0.1]",
+  "drover.example",
+  "169.254.169.254",
+];
+const badOrigins = [
+  "https://evil.example",
+  "null",
+  "http://localhost:1",
+  "http://127.0.0.1",
+  "file://",
+  "https://drover.example",
+  "http://evil.example:8443",
+  "",
+];
 
 const everyRoute = routes.map((row) => [`${row.method.toUpperCase()} ${row.path}`, row] as const);
 
@@ -23,12 +42,26 @@ test.each(everyRoute)("%s refuses every strange Host and Origin", async (_name, 
   const authorization = `Bearer ${coordinator.adminToken}`;
   for (const accept of ["application/json", "text/event-stream"]) {
     for (const host of badHosts) {
-      const { status, text } = await rawCall(coordinator.url, { method, path, headers: { authorization, accept, host }, headOnly: true });
+      const { status, text } = await rawCall(coordinator.url, {
+        method,
+        path,
+        headers: { authorization, accept, host },
+        headOnly: true,
+      });
       // 400: it is no host name at all
-      expect([status === 403 || status === 400, host, text]).toEqual([true, host, expect.stringMatching(/DROVER-API-0(12|29)/)]);
+      expect([status === 403 || status === 400, host, text]).toEqual([
+        true,
+        host,
+        expect.stringMatching(/DROVER-API-0(12|29)/),
+      ]);
     }
     for (const origin of badOrigins) {
-      const { status, text, headers } = await rawCall(coordinator.url, { method, path, headers: { authorization, accept, origin }, headOnly: true });
+      const { status, text, headers } = await rawCall(coordinator.url, {
+        method,
+        path,
+        headers: { authorization, accept, origin },
+        headOnly: true,
+      });
       expect([status, origin, text]).toEqual([403, origin, expect.stringContaining("DROVER-API-013")]);
       expect(Object.keys(headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
     }
@@ -37,8 +70,16 @@ test.each(everyRoute)("%s refuses every strange Host and Origin", async (_name, 
 
 test("a page of this origin, of a public address, and no page at all are accepted", async () => {
   const authorization = `Bearer ${coordinator.adminToken}`;
-  for (const headers of [{}, { origin: `http://${own}` }, { host: "drover.example:8443", origin: "https://drover.example:8443" }, { host: "localhost:8765" }, { host: "[::1]:1" }]) {
-    expect((await rawCall(coordinator.url, { path: "/runs", headers: { authorization, ...headers } })).status).toBe(200);
+  for (const headers of [
+    {},
+    { origin: `http://${own}` },
+    { host: "drover.example:8443", origin: "https://drover.example:8443" },
+    { host: "localhost:8765" },
+    { host: "[::1]:1" },
+  ]) {
+    expect((await rawCall(coordinator.url, { path: "/runs", headers: { authorization, ...headers } })).status).toBe(
+      200,
+    );
   }
 });
 
@@ -46,8 +87,18 @@ test("a form on another page cannot submit, even where auth is off", async () =>
   const open = await startTestCoordinator({ authEnabled: false });
   try {
     const body = '{"agent_name":"echo","parameters":{}}';
-    for (const type of ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", "text/plain; application/json"]) {
-      const asForm = await rawCall(open.url, { method: "POST", path: "/runs", headers: { "content-type": type }, body });
+    for (const type of [
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+      "text/plain",
+      "text/plain; application/json",
+    ]) {
+      const asForm = await rawCall(open.url, {
+        method: "POST",
+        path: "/runs",
+        headers: { "content-type": type },
+        body,
+      });
       expect(asForm.status).toBe(415);
       const crossSite = { "content-type": type, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
       expect((await rawCall(open.url, { method: "POST", path: "/runs", headers: crossSite, body })).status).toBe(403);
@@ -58,7 +109,11 @@ test("a form on another page cannot submit, even where auth is off", async () =>
   }
 });
 
-test.each(["GET /health HTTP/1.0\r\n\r\n", "GET /health HTTP/1.1\r\nHost:\r\n\r\n", "GET http://127.0.0.1/health HTTP/1.1\r\nHost: evil.example\r\n\r\n"])("%j is refused", async (request) => {
+test.each([
+  "GET /health HTTP/1.0\r\n\r\n",
+  "GET /health HTTP/1.1\r\nHost:\r\n\r\n",
+  "GET http://127.0.0.1/health HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+])("%j is refused", async (request) => {
   const { hostname, port } = new URL(coordinator.url);
   const socket = connect(Number(port), hostname);
   let answer = "";

@@ -20,13 +20,19 @@ export function createGuard(publicUrls: readonly string[]): Guard {
   return (method, headers) => {
     const host = headers.host?.toLowerCase();
     if (host === undefined || !(isLoopbackHost(host) || publicHosts.has(host))) {
-      return new Refusal(403, "DROVER-API-012", `This coordinator does not answer to the host name ${headers.host ?? "(none)"}.`, {
-        faults: [{ path: "header.host", message: "neither a loopback name nor one of public_urls" }],
-        next: "Use http://127.0.0.1, or add the address to public_urls.",
-      });
+      return new Refusal(
+        403,
+        "DROVER-API-012",
+        `This coordinator does not answer to the host name ${headers.host ?? "(none)"}.`,
+        {
+          faults: [{ path: "header.host", message: "neither a loopback name nor one of public_urls" }],
+          next: "Use http://127.0.0.1, or add the address to public_urls.",
+        },
+      );
     }
     const { origin } = headers;
-    if (origin !== undefined && !publicOrigins.has(origin) && !isOriginOf(origin, host)) return badOrigin("header.origin", origin);
+    if (origin !== undefined && !publicOrigins.has(origin) && !isOriginOf(origin, host))
+      return badOrigin("header.origin", origin);
     const site = headers["sec-fetch-site"];
     const navigation = method === "GET" && headers["sec-fetch-mode"] === "navigate";
     if (origin === undefined && site !== undefined && site !== "same-origin" && site !== "none" && !navigation) {

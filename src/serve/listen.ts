@@ -67,8 +67,12 @@ function bindFault(cause: Error, host: string, port: number): HostError {
   return new HostError({
     code: "DROVER-API-026",
     field: "port",
-    message: taken ? `Port ${port} on ${host} is taken by another program.` : `Cannot listen on ${host} port ${port}: ${cause.message}`,
-    next: taken ? "Stop that program, or use another port: --port 8766 (--port 0 takes a free one)." : "Use another --host or --port.",
+    message: taken
+      ? `Port ${port} on ${host} is taken by another program.`
+      : `Cannot listen on ${host} port ${port}: ${cause.message}`,
+    next: taken
+      ? "Stop that program, or use another port: --port 8766 (--port 0 takes a free one)."
+      : "Use another --host or --port.",
     cause,
   });
 }

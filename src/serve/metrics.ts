@@ -45,6 +45,8 @@ export function createMetrics<const Name extends string>(helps: Readonly<Record<
 }
 
 function labelText(labels: Labels): string {
-  const parts = Object.entries(labels).map(([name, value]) => `${name}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`);
+  const parts = Object.entries(labels).map(
+    ([name, value]) => `${name}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
+  );
   return parts.length === 0 ? "" : `{${parts.join(",")}}`;
 }

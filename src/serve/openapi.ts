@@ -29,22 +29,42 @@ function operationOf(row: Route): Operation {
     description: whoMay(row.rule),
     ...("open" in row.rule ? {} : { security: [{ bearer: [] }] }),
     parameters: [
-      ...[...row.path.matchAll(/\{(\w+)\}/g)].map((match) => ({ name: match[1]!, in: "path" as const, required: true, schema: { type: "string" } })),
+      ...[...row.path.matchAll(/\{(\w+)\}/g)].map((match) => ({
+        name: match[1]!,
+        in: "path" as const,
+        required: true,
+        schema: { type: "string" },
+      })),
       ...parametersOf("query", row.query),
       ...parametersOf("header", row.headers),
     ],
-    ...(row.body ? { requestBody: { required: true, content: { "application/json": { schema: toJsonSchema(row.body, "input") } } } } : {}),
+    ...(row.body
+      ? {
+          requestBody: { required: true, content: { "application/json": { schema: toJsonSchema(row.body, "input") } } },
+        }
+      : {}),
     responses: {
       ...Object.fromEntries(answers),
-      default: { description: "Refused", content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } } },
+      default: {
+        description: "Refused",
+        content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
+      },
     },
   };
 }
 
 function parametersOf(place: "query" | "header", schema: z.ZodType | undefined): Operation["parameters"] {
   if (schema === undefined) return [];
-  const { properties = {}, required = [] } = toJsonSchema(schema, "input") as { properties?: Record<string, JsonSchema>; required?: string[] }; // every query is an object
-  return Object.entries(properties).map(([name, one]) => ({ name, in: place, required: required.includes(name), schema: one }));
+  const { properties = {}, required = [] } = toJsonSchema(schema, "input") as {
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+  }; // every query is an object
+  return Object.entries(properties).map(([name, one]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    schema: one,
+  }));
 }
 
 function toJsonSchema(schema: z.ZodType, io: "input" | "output"): JsonSchema {
@@ -57,6 +77,8 @@ function whoMay(rule: Rule): string {
   if ("open" in rule) return "Open to everyone who reaches this address.";
   if ("enrolment" in rule) return "With an enrolment token.";
   const own = rule.object ? `; the ${rule.object} must be one's own, except for an admin` : "";
-  const attempt = rule.attempt ? `; also with the token of a run's current attempt${rule.object ? ", for its own run" : ""}` : "";
+  const attempt = rule.attempt
+    ? `; also with the token of a run's current attempt${rule.object ? ", for its own run" : ""}`
+    : "";
   return `Role ${rule.roles.join(", ")}${own}${attempt}.`;
 }

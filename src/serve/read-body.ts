@@ -63,7 +63,9 @@ function decode(bytes: Buffer): string {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Refusal(400, "DROVER-API-001", "The body is not UTF-8.", { faults: [{ path: "body", message: "not UTF-8" }] });
+    throw new Refusal(400, "DROVER-API-001", "The body is not UTF-8.", {
+      faults: [{ path: "body", message: "not UTF-8" }],
+    });
   }
 }
 
@@ -103,7 +105,9 @@ function isTooDeep(bytes: Buffer): boolean {
 }
 
 function tooDeep(path: string): Refusal {
-  return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${deepest} levels deep.`, { faults: [{ path, message: `at most ${deepest} levels` }] });
+  return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${deepest} levels deep.`, {
+    faults: [{ path, message: `at most ${deepest} levels` }],
+  });
 }
 
 const forbidden = new Set(["__proto__", "constructor", "prototype"]);
@@ -130,11 +134,14 @@ function isBranch(value: unknown): value is object {
 }
 
 function forbiddenKey(node: Node): Refusal {
-  return new Refusal(400, "DROVER-API-005", `The key ${node.key} is not allowed.`, { faults: [{ path: pathOf(node), message: "forbidden key" }] });
+  return new Refusal(400, "DROVER-API-005", `The key ${node.key} is not allowed.`, {
+    faults: [{ path: pathOf(node), message: "forbidden key" }],
+  });
 }
 
 function pathOf(node: Node): string {
   const keys: string[] = [];
-  for (let at: Node | null = node; at?.parent; at = at.parent) keys.unshift(Array.isArray(at.parent.value) ? `[${at.key}]` : `.${at.key}`);
+  for (let at: Node | null = node; at?.parent; at = at.parent)
+    keys.unshift(Array.isArray(at.parent.value) ? `[${at.key}]` : `.${at.key}`);
   return `body${keys.join("")}`;
 }

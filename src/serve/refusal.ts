@@ -49,7 +49,10 @@ export function refusalOf(error: unknown): Refusal {
     });
   }
   if (error instanceof HostError) {
-    return new Refusal(503, error.code, error.message, { headers: { "retry-after": "1" }, ...(error.next ? { next: error.next } : {}) });
+    return new Refusal(503, error.code, error.message, {
+      headers: { "retry-after": "1" },
+      ...(error.next ? { next: error.next } : {}),
+    });
   }
   return new Refusal(500, "DROVER-BUG-001", "Something went wrong inside Drover; its log says what.");
 }

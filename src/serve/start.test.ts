@@ -64,10 +64,14 @@ test("a token file that others can read is refused", async () => {
   running = await startTestCoordinator();
   await running.stop();
   chmodSync(join(running.directory, "token"), 0o644);
-  await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({ code: "DROVER-API-027" });
+  await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({
+    code: "DROVER-API-027",
+  });
   chmodSync(join(running.directory, "token"), 0o600);
   writeFileSync(join(running.directory, "token"), "not a token");
-  await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({ code: "DROVER-API-027" });
+  await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({
+    code: "DROVER-API-027",
+  });
 });
 
 test("a port that is taken is said so, with what to do", async () => {
@@ -76,7 +80,10 @@ test("a port that is taken is said so, with what to do", async () => {
   // a TCP server's address is never a string
   const { port } = taken.address() as { port: number };
   try {
-    await expect(startTestCoordinator({ port })).rejects.toMatchObject({ code: "DROVER-API-026", next: expect.stringContaining("--port") });
+    await expect(startTestCoordinator({ port })).rejects.toMatchObject({
+      code: "DROVER-API-026",
+      next: expect.stringContaining("--port"),
+    });
   } finally {
     taken.close();
   }
@@ -84,7 +91,10 @@ test("a port that is taken is said so, with what to do", async () => {
 
 test("stopping twice is stopping once, and streams end", async () => {
   running = await startTestCoordinator();
-  const following = rawCall(running.url, { path: "/events", headers: { authorization: `Bearer ${running.adminToken}`, accept: "text/event-stream" } });
+  const following = rawCall(running.url, {
+    path: "/events",
+    headers: { authorization: `Bearer ${running.adminToken}`, accept: "text/event-stream" },
+  });
   await expect.poll(async () => running?.client.health()).toMatchObject({ status: "ok" });
   await Promise.all([running.stop(), running.stop()]);
   expect((await following).status).toBe(200);

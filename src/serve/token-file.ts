@@ -8,12 +8,22 @@ import { hashToken, newTokenText } from "./token-text.ts";
 const shape = /^drv_[0-9A-Za-z]{32}$/;
 
 /** This state directory's own admin token: made at the first start, readable by its user alone. */
-export async function ensureAdminToken(directory: string, store: Pick<Store, "apply" | "read">, now: () => Date, newId: () => string): Promise<string> {
+export async function ensureAdminToken(
+  directory: string,
+  store: Pick<Store, "apply" | "read">,
+  now: () => Date,
+  newId: () => string,
+): Promise<string> {
   const file = join(directory, "token");
   const text = readTokenFile(file) ?? makeTokenFile(file);
   const hash = hashToken(text);
   const known = await store.read.token(hash);
-  if (known?.revoked_at) throw fileFault(file, "holds a token that was revoked", `Remove it, and the next start makes a new one: rm ${file}`);
+  if (known?.revoked_at)
+    throw fileFault(
+      file,
+      "holds a token that was revoked",
+      `Remove it, and the next start makes a new one: rm ${file}`,
+    );
   if (!known) await store.apply([{ op: "put_token", token: adminToken(newId(), now()), hash }]);
   return text;
 }
@@ -36,9 +46,11 @@ function adminToken(token_id: string, now: Date): Token {
 function readTokenFile(file: string): string | null {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) return null;
-  if (process.platform !== "win32" && (found.mode & 0o077) !== 0) throw fileFault(file, "can be read by others", `chmod 600 ${file}`);
+  if (process.platform !== "win32" && (found.mode & 0o077) !== 0)
+    throw fileFault(file, "can be read by others", `chmod 600 ${file}`);
   const text = read(file).trim();
-  if (!shape.test(text)) throw fileFault(file, "does not hold a token", `Remove it, and the next start makes a new one: rm ${file}`);
+  if (!shape.test(text))
+    throw fileFault(file, "does not hold a token", `Remove it, and the next start makes a new one: rm ${file}`);
   return text;
 }
 
@@ -76,5 +88,11 @@ function makeTokenFile(file: string): string {
 }
 
 function fileFault(file: string, what: string, next: string, cause?: unknown): HostError {
-  return new HostError({ code: "DROVER-API-027", message: `The token file ${file} ${what}.`, field: file, next, cause });
+  return new HostError({
+    code: "DROVER-API-027",
+    message: `The token file ${file} ${what}.`,
+    field: file,
+    next,
+    cause,
+  });
 }

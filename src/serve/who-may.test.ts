@@ -21,14 +21,39 @@ interface Asker {
 let coordinator: TestCoordinator;
 const askers = new Map<string, Asker>();
 const ids: Record<string, string> = { name: "guarded" };
-const names = ["none", "unknown", "admin", "user ann", "user bob", "viewer ann", "viewer bob", "viewer of all", "runner ann", "runner bob", "enrolment", "expired", "revoked", "attempt", "finished attempt"];
+const names = [
+  "none",
+  "unknown",
+  "admin",
+  "user ann",
+  "user bob",
+  "viewer ann",
+  "viewer bob",
+  "viewer of all",
+  "runner ann",
+  "runner bob",
+  "enrolment",
+  "expired",
+  "revoked",
+  "attempt",
+  "finished attempt",
+];
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({ leaseMs: 600_000 });
   const { client, adminToken } = coordinator;
-  const make = async (name: string, role: TokenRole, subject: string, more: { expires_at?: string; enrolment?: boolean } = {}) => {
+  const make = async (
+    name: string,
+    role: TokenRole,
+    subject: string,
+    more: { expires_at?: string; enrolment?: boolean } = {},
+  ) => {
     const made = await client.tokens.create({ role, subject, ...more });
-    askers.set(name, { token: made.token, role: more.enrolment ? "enrolment" : role, sees: subject === "ann" || subject === "*" });
+    askers.set(name, {
+      token: made.token,
+      role: more.enrolment ? "enrolment" : role,
+      sees: subject === "ann" || subject === "*",
+    });
     return made;
   };
   askers.set("none", { token: null, role: "nobody", sees: false });
@@ -53,15 +78,31 @@ beforeAll(async () => {
   const port = createHttpPort({ url: coordinator.url, token: runner.token });
   const { runner_id, epoch } = await port.register(registration("who-may"));
   ids["runner_id"] = runner_id;
-  const submitted = [await annClient.submit({ agent_name: "guarded" }), await annClient.submit({ agent_name: "guarded" })];
-  const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 2, ack_order: 0 }, AbortSignal.timeout(10_000));
+  const submitted = [
+    await annClient.submit({ agent_name: "guarded" }),
+    await annClient.submit({ agent_name: "guarded" }),
+  ];
+  const { claims } = await port.poll(
+    { runner_id, epoch, claim_id: "c1", want: 2, ack_order: 0 },
+    AbortSignal.timeout(10_000),
+  );
   expect(claims.map((claim) => claim.run_id).sort()).toEqual(submitted.map((run) => run.run_id).sort());
   const [going, ended] = claims;
   const held = claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
   const empty = { runner_id, epoch, held, as_of_claim: "c1", partials: [] };
-  const events = [{ run_id: going!.run_id, attempt: going!.attempt, events: [{ n: 1, at: new Date().toISOString(), event: started }] }];
+  const events = [
+    {
+      run_id: going!.run_id,
+      attempt: going!.attempt,
+      events: [{ n: 1, at: new Date().toISOString(), event: started }],
+    },
+  ];
   const outcome = { status: "completed", exit_code: 0, text: "ok" } as const;
-  await port.report({ ...empty, events, finishes: [{ run_id: ended!.run_id, attempt: ended!.attempt, last_n: 0, outcome }] });
+  await port.report({
+    ...empty,
+    events,
+    finishes: [{ run_id: ended!.run_id, attempt: ended!.attempt, last_n: 0, outcome }],
+  });
   port.close();
   askers.set("attempt", { token: going!.attempt_token, role: "attempt", sees: true });
   askers.set("finished attempt", { token: ended!.attempt_token, role: "nobody", sees: false });
@@ -84,18 +125,30 @@ const started: Extract<RunEvent, { type: "execution_started" }> = {
     started_at: "2026-01-01T00:00:00.000Z",
     timeout_ms: null,
     owner: { pid: 1, start: "1", host: "box" },
-    correlation: { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null },
+    correlation: {
+      session_id: null,
+      task_id: null,
+      step_id: null,
+      tool_call_id: null,
+      worktree_id: null,
+      repo_sha: null,
+    },
   },
 };
 
-const cases = routes.flatMap((row) => names.map((name) => [`${row.method.toUpperCase()} ${row.path}`, name, row] as const));
+const cases = routes.flatMap((row) =>
+  names.map((name) => [`${row.method.toUpperCase()} ${row.path}`, name, row] as const),
+);
 
 test.each(cases)("%s with %s is as declared", async (_route, name, row) => {
   const asker = askers.get(name)!;
   const path = row.path.replaceAll(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(ids[key]!));
   // a body that no route takes: who is let in is told so, and nothing is changed
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
-  const headers = { "content-type": "application/json", ...(asker.token ? { authorization: `Bearer ${asker.token}` } : {}) };
+  const headers = {
+    "content-type": "application/json",
+    ...(asker.token ? { authorization: `Bearer ${asker.token}` } : {}),
+  };
   const { status } = await rawCall(coordinator.url, { method: row.method.toUpperCase(), path, headers, ...body });
   const expected = declared(row, asker);
   if (expected === "in") expect([401, 403]).not.toContain(status);
@@ -118,18 +171,27 @@ test("every route declares a rule, and nothing is served that is not in the tabl
   // only the guard's settings are looked at before a request comes
   const app = createApp({ publicUrls: [] } as unknown as ServeDeps);
   const served = app.routes.filter((one) => one.path !== "/*").map((one) => `${one.method} ${one.path}`);
-  expect(served.sort()).toEqual(routes.map((row) => `${row.method.toUpperCase()} ${row.path.replaceAll(/\{(\w+)\}/g, ":$1")}`).sort());
+  expect(served.sort()).toEqual(
+    routes.map((row) => `${row.method.toUpperCase()} ${row.path.replaceAll(/\{(\w+)\}/g, ":$1")}`).sort(),
+  );
 });
 
 test("lists and the feed show a user nothing of another's", async () => {
   const bob = createClient({ url: coordinator.url, token: askers.get("user bob")!.token });
   const ann = createClient({ url: coordinator.url, token: askers.get("user ann")!.token });
-  for (const list of [(c: typeof bob) => c.runs.list(), (c: typeof bob) => c.sessions.list(), (c: typeof bob) => c.executions.list(), (c: typeof bob) => c.events()]) {
+  for (const list of [
+    (c: typeof bob) => c.runs.list(),
+    (c: typeof bob) => c.sessions.list(),
+    (c: typeof bob) => c.executions.list(),
+    (c: typeof bob) => c.events(),
+  ]) {
     expect((await list(bob)).items).toEqual([]);
     expect((await list(ann)).items.length).toBeGreaterThan(0);
   }
   await expect(bob.runs.stopMany({ all: true })).resolves.toEqual({ cancelled: [], stopping: [], untouched: [] });
-  await expect(bob.submit({ agent_name: "guarded", parent_run_id: ids["run_id"]! })).rejects.toMatchObject({ code: "DROVER-API-014" });
+  await expect(bob.submit({ agent_name: "guarded", parent_run_id: ids["run_id"]! })).rejects.toMatchObject({
+    code: "DROVER-API-014",
+  });
 });
 
 test("another owner's runner can be neither polled, reported for nor removed, and its runs not written to", async () => {
@@ -137,15 +199,24 @@ test("another owner's runner can be neither polled, reported for nor removed, an
   const runner_id = ids["runner_id"]!;
   const signal = AbortSignal.timeout(10_000);
   const report = { runner_id, epoch: 1, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
-  await expect(bob.poll({ runner_id, epoch: 1, claim_id: "x", want: 1, ack_order: 0 }, signal)).rejects.toMatchObject({ conflict: "unknown_runner" });
+  await expect(bob.poll({ runner_id, epoch: 1, claim_id: "x", want: 1, ack_order: 0 }, signal)).rejects.toMatchObject({
+    conflict: "unknown_runner",
+  });
   await expect(bob.report(report)).rejects.toMatchObject({ conflict: "unknown_runner" });
   await bob.deregister({ runner_id, epoch: 1 });
-  expect((await coordinator.client.runners.list()).items).toContainEqual(expect.objectContaining({ runner_id, status: "online" }));
+  expect((await coordinator.client.runners.list()).items).toContainEqual(
+    expect.objectContaining({ runner_id, status: "online" }),
+  );
   await expect(bob.register(registration("another key"))).rejects.toMatchObject({ conflict: "duplicate_runner" });
   const own = await bob.register(registration("bob's own key", "/srv/bob"));
   const run_id = ids["run_id"]!;
   const outcome = { status: "completed", exit_code: 0, text: "hijacked" } as const;
-  const answer = await bob.report({ ...report, runner_id: own.runner_id, epoch: own.epoch, finishes: [{ run_id, attempt: 1, last_n: 0, outcome }] });
+  const answer = await bob.report({
+    ...report,
+    runner_id: own.runner_id,
+    epoch: own.epoch,
+    finishes: [{ run_id, attempt: 1, last_n: 0, outcome }],
+  });
   expect(answer.fenced).toContainEqual({ run_id, attempt: 1 });
   expect((await coordinator.client.runs.get(run_id)).status).not.toBe("completed");
   bob.close();
@@ -161,7 +232,9 @@ test("an enrolment token works once, and gives a runner's token of the same subj
   const made = first.status === "fulfilled" ? first.value : second.status === "fulfilled" ? second.value : null;
   const port = createHttpPort({ url: coordinator.url, token: made!.token });
   const { runner_id } = await port.register(registration("fleet key", "/srv/fleet"));
-  expect((await coordinator.client.runners.list()).items.find((one) => one.runner_id === runner_id)?.owner).toBe("fleet");
+  expect((await coordinator.client.runners.list()).items.find((one) => one.runner_id === runner_id)?.owner).toBe(
+    "fleet",
+  );
   port.close();
 });
 
@@ -172,7 +245,11 @@ test("a token ends at the moment it is revoked, and one that is guessed is as go
   await coordinator.client.tokens.revoke(made.token_id);
   await expect(eve.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" });
   // the hash is what is stored: it must not itself be a token
-  await expect(createClient({ url: coordinator.url, token: hashToken(made.token) }).runs.list()).rejects.toMatchObject({ code: "DROVER-API-009" });
+  await expect(createClient({ url: coordinator.url, token: hashToken(made.token) }).runs.list()).rejects.toMatchObject({
+    code: "DROVER-API-009",
+  });
   const forged = askers.get("attempt")!.token!.replace(/\.\d+\./, ".2.");
-  await expect(createClient({ url: coordinator.url, token: forged }).runs.get(ids["run_id"]!)).rejects.toMatchObject({ code: "DROVER-API-009" });
+  await expect(createClient({ url: coordinator.url, token: forged }).runs.get(ids["run_id"]!)).rejects.toMatchObject({
+    code: "DROVER-API-009",
+  });
 });

@@ -101,7 +101,7 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
     if (place === null || reading) return;
     reading = true;
     try {
-      for (let more = true; more && place !== null && followers.size > 0; ) {
+      for (let more = true; more && place !== null && followers.size > 0;) {
         const batch = await readBatch(place, sharedPage);
         place = batch.to;
         for (const follower of followers) if (!follower.apart && follower.place === batch.from) give(follower, batch);

@@ -20,7 +20,12 @@ export async function listRuns(read: Reads, filter: RunFilter, page: Page, only:
   return fullPage("runs", rows, page.limit, (row) => row.run_id);
 }
 
-export async function listSessions(read: SessionReads, filter: { agent_name?: string }, page: Page, only: Only): Promise<Listed<Session>> {
+export async function listSessions(
+  read: SessionReads,
+  filter: { agent_name?: string },
+  page: Page,
+  only: Only,
+): Promise<Listed<Session>> {
   const rows = await read.sessions(only === null ? filter : { ...filter, created_by: only }, page);
   return fullPage("sessions", rows, page.limit, (row) => row.session_id);
 }
@@ -34,7 +39,7 @@ export async function listExecutions(
 ): Promise<Listed<Execution>> {
   const items: Execution[] = [];
   let before = page.before;
-  for (let scanned = 0; scanned < mostScanned; ) {
+  for (let scanned = 0; scanned < mostScanned;) {
     const rows = await read.executions(filter, { limit: page.limit, ...(before === undefined ? {} : { before }) });
     for (const row of rows) {
       before = row.start.execution_id;
@@ -49,10 +54,16 @@ export async function listExecutions(
 }
 
 /** Events of all runs in commit order, and where to go on: also past events that were not the asker's. */
-export async function readFeed(read: Reads, after: number, limit: number, only: Only, owners: Owners): Promise<{ events: StoredEvent[]; reached: number }> {
+export async function readFeed(
+  read: Reads,
+  after: number,
+  limit: number,
+  only: Only,
+  owners: Owners,
+): Promise<{ events: StoredEvent[]; reached: number }> {
   const events: StoredEvent[] = [];
   let reached = after;
-  for (let scanned = 0; scanned < mostScanned && events.length < limit; ) {
+  for (let scanned = 0; scanned < mostScanned && events.length < limit;) {
     const rows = await read.feed(reached, limit);
     for (const row of rows) {
       if (events.length === limit) break;

@@ -36,7 +36,16 @@ test("every follower has every event once and in order, however slow it is and w
 
 test("nothing is lost where reads are slow and overtake each other", async () => {
   const log: StoredEvent[] = [];
-  const add = (event: StoredEvent["event"]) => log.push({ run_id: "r", seq: log.length + 1, attempt: 1, n: log.length + 1, at: "", cursor: log.length + 1, event });
+  const add = (event: StoredEvent["event"]) =>
+    log.push({
+      run_id: "r",
+      seq: log.length + 1,
+      attempt: 1,
+      n: log.length + 1,
+      at: "",
+      cursor: log.length + 1,
+      event,
+    });
   const source: FeedSource = {
     ...runFeed(noReads, "r"),
     async read(after, limit) {
@@ -55,7 +64,15 @@ test("nothing is lost where reads are slow and overtake each other", async () =>
     if (next) hub.follow(source, 0, next.sink);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  add({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null });
+  add({
+    type: "result",
+    status: "completed",
+    reason: null,
+    error: null,
+    exit_code: 0,
+    result_text: null,
+    result_data: null,
+  });
   hub.changed(["r"]);
   for (const one of readers) expect((await one.ended).map((event) => event.seq)).toEqual(log.map((event) => event.seq));
 });
@@ -124,9 +141,17 @@ async function setUp() {
 
 function writer(store: SqliteStore) {
   return {
-    start: (run_id: string, created_by = "ann") => store.apply([{ op: "create_run", run: newRun(run_id, created_by), events: [] }]),
+    start: (run_id: string, created_by = "ann") =>
+      store.apply([{ op: "create_run", run: newRun(run_id, created_by), events: [] }]),
     append: (run_id: string, from: number, count: number) =>
-      store.apply([{ op: "append_events", run_id, attempt: 1, events: Array.from({ length: count }, (_, index) => line(from + index + 1)) }]),
+      store.apply([
+        {
+          op: "append_events",
+          run_id,
+          attempt: 1,
+          events: Array.from({ length: count }, (_, index) => line(from + index + 1)),
+        },
+      ]),
     finish: (run_id: string, _last: number) =>
       store.apply([
         {
@@ -136,7 +161,15 @@ function writer(store: SqliteStore) {
           at: new Date().toISOString(),
           events: [],
           isolation: null,
-          result: { type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null },
+          result: {
+            type: "result",
+            status: "completed",
+            reason: null,
+            error: null,
+            exit_code: 0,
+            result_text: null,
+            result_data: null,
+          },
         },
       ]),
   };
@@ -158,7 +191,7 @@ function reader(slowMs: number) {
   const seen = (): StoredEvent[] =>
     text
       .split("\n")
-      .filter((one) => one.startsWith("data: {\"run_id\""))
+      .filter((one) => one.startsWith('data: {"run_id"'))
       .map((one) => JSON.parse(one.slice(6)) as StoredEvent);
   const sink: Sink = {
     write(bytes) {
@@ -166,14 +199,22 @@ function reader(slowMs: number) {
       text += Buffer.from(bytes).toString();
       return slowMs === 0;
     },
-    drained: () => (slowMs === Infinity ? new Promise(() => {}) : new Promise((resolve) => setTimeout(resolve, slowMs))),
+    drained: () =>
+      slowMs === Infinity ? new Promise(() => {}) : new Promise((resolve) => setTimeout(resolve, slowMs)),
     end: () => finish(seen()),
   };
   return { sink, ended, seen, writes: () => writes };
 }
 
 function newRun(run_id: string, created_by: string): Run {
-  const none = { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null };
+  const none = {
+    session_id: null,
+    task_id: null,
+    step_id: null,
+    tool_call_id: null,
+    worktree_id: null,
+    repo_sha: null,
+  };
   return {
     ...none,
     run_id,

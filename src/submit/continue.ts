@@ -19,22 +19,32 @@ interface Deps {
   newId: NewId;
 }
 
-export async function continued(request: RunRequest, agent: Agent, who: { subject: string; role: string }, deps: Deps): Promise<Continued | SubmitFault> {
+export async function continued(
+  request: RunRequest,
+  agent: Agent,
+  who: { subject: string; role: string },
+  deps: Deps,
+): Promise<Continued | SubmitFault> {
   const { mode, session_id } = request;
   if (mode === "start") {
-    if (session_id === undefined) return { session_id: deps.newId(), forked_from: null, project_dir: null, place: null };
+    if (session_id === undefined)
+      return { session_id: deps.newId(), forked_from: null, project_dir: null, place: null };
     return bad(400, "A start begins a session of its own.", "leave it out, or set mode to resume or fork");
   }
   if (agent.type === "procedural") {
-    return faultOf(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [{ path: "body.mode", message: `${mode} of a procedural agent` }]);
+    return faultOf(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
+      { path: "body.mode", message: `${mode} of a procedural agent` },
+    ]);
   }
   if (session_id === undefined) return bad(400, `A ${mode} needs the session it continues.`, "missing");
   const session = await deps.store.read.session(session_id);
   const theirs = session !== null && (who.role === "admin" || session.created_by === who.subject);
   if (!theirs) return bad(404, "There is no such session.", "unknown");
-  if (session.agent_name !== agent.name) return bad(409, `The session is of the agent ${session.agent_name}.`, "of another agent");
+  if (session.agent_name !== agent.name)
+    return bad(409, `The session is of the agent ${session.agent_name}.`, "of another agent");
   const { hostname, executor_profile, project_dir } = session;
-  const own = mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
+  const own =
+    mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
   return { ...own, project_dir, place: { hostname, executor_profile } };
 }
 

@@ -9,7 +9,10 @@ export interface Agents {
 }
 
 /** The one agent that is meant. Of several runners' agents with one name, a demanded runner picks its own. */
-export async function findAgent({ agent_name, demands }: RunRequest, agents: Agents): Promise<ListedAgent | SubmitFault> {
+export async function findAgent(
+  { agent_name, demands }: RunRequest,
+  agents: Agents,
+): Promise<ListedAgent | SubmitFault> {
   const found = await agents.find(agent_name);
   if (found === null) return unknown(agent_name, await agents.list());
   if (!("candidates" in found)) return found;
@@ -28,6 +31,15 @@ export async function findAgent({ agent_name, demands }: RunRequest, agents: Age
 function unknown(name: string, all: readonly ListedAgent[]): SubmitFault {
   const near = suggest(name, new Set(all.map(({ agent }) => agent.name)));
   const message = `There is no agent ${name}.${near === undefined ? "" : ` Did you mean ${near}?`}`;
-  const next = all.length === 0 ? "Start a runner that brings agents, or put one into the agents folder." : "See which there are: drover agents list";
-  return faultOf(404, "DROVER-SUB-001", message, [{ path: "body.agent_name", message: near === undefined ? "unknown" : `unknown; did you mean ${near}?` }], next);
+  const next =
+    all.length === 0
+      ? "Start a runner that brings agents, or put one into the agents folder."
+      : "See which there are: drover agents list";
+  return faultOf(
+    404,
+    "DROVER-SUB-001",
+    message,
+    [{ path: "body.agent_name", message: near === undefined ? "unknown" : `unknown; did you mean ${near}?` }],
+    next,
+  );
 }

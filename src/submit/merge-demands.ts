@@ -11,13 +11,28 @@ const places = ["hostname", "project_dir", "executor_profile", "executor_type", 
  * be met. A runner's own agent is pinned to it; any other goes to runners with an executor of its kind;
  * a session goes where its conversation lies.
  */
-export function mergeDemands({ agent, runner_id }: ListedAgent, request: RunRequest, { place }: Continued): Demands | SubmitFault {
+export function mergeDemands(
+  { agent, runner_id }: ListedAgent,
+  request: RunRequest,
+  { place }: Continued,
+): Demands | SubmitFault {
   const asked = request.demands ?? {};
   const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
-  const clashes = places.filter((name) => given[name] !== undefined && asked[name] !== undefined && given[name] !== asked[name]);
+  const clashes = places.filter(
+    (name) => given[name] !== undefined && asked[name] !== undefined && given[name] !== asked[name],
+  );
   if (clashes.length > 0) {
-    const faults = clashes.map((name) => ({ path: `body.demands.${name}`, message: `the agent demands ${given[name]}` }));
-    return faultOf(409, "DROVER-SUB-005", `The agent ${agent.name} demands something else.`, faults, "Leave these demands out.");
+    const faults = clashes.map((name) => ({
+      path: `body.demands.${name}`,
+      message: `the agent demands ${given[name]}`,
+    }));
+    return faultOf(
+      409,
+      "DROVER-SUB-005",
+      `The agent ${agent.name} demands something else.`,
+      faults,
+      "Leave these demands out.",
+    );
   }
   const merged: Demands = { ...implied(agent, runner_id), ...placed(place), ...given, ...asked };
   const tags = [...new Set([...(agent.demands?.tags ?? []), ...(asked.tags ?? [])])].sort();

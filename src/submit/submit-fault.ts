@@ -9,7 +9,13 @@ export interface SubmitFault {
   next?: string;
 }
 
-export function faultOf(status: number, code: ErrorCode, message: string, faults: SubmitFault["faults"], next?: string): SubmitFault {
+export function faultOf(
+  status: number,
+  code: ErrorCode,
+  message: string,
+  faults: SubmitFault["faults"],
+  next?: string,
+): SubmitFault {
   return { status, code, message, faults, ...(next === undefined ? {} : { next }) };
 }
 

@@ -17,7 +17,13 @@ const refused = async (asked: ReturnType<Host["ask"]>) => {
 };
 
 it("makes a pending run of what was asked, with a session of its own", async () => {
-  const answer = await host.ask({ parameters: { message: "hi" }, priority: 3, task_id: "t", project_dir: "/p", demands: { tags: ["b", "a", "b"] } });
+  const answer = await host.ask({
+    parameters: { message: "hi" },
+    priority: 3,
+    task_id: "t",
+    project_dir: "/p",
+    demands: { tags: ["b", "a", "b"] },
+  });
   if (!answer.ok) throw new Error(answer.fault.message);
   expect(answer).toMatchObject({ repeated: false });
   expect(answer.run).toMatchObject({
@@ -31,12 +37,22 @@ it("makes a pending run of what was asked, with a session of its own", async () 
     project_dir: "/p",
     demands: { executor_type: "procedural", tags: ["a", "b"] },
   });
-  expect(await host.store.read.session(answer.run.session_id ?? "")).toMatchObject({ agent_name: "echo", created_by: "ann" });
+  expect(await host.store.read.session(answer.run.session_id ?? "")).toMatchObject({
+    agent_name: "echo",
+    created_by: "ann",
+  });
 });
 
 it("names the agent that may be meant, and all that an ambiguous name can mean", async () => {
-  expect(await refused(host.ask({ agent_name: "ehco" }))).toMatchObject({ status: 404, code: "DROVER-SUB-001", message: "There is no agent ehco. Did you mean echo?" });
-  const [one, two] = [await host.register({ name: "one", agents: [sampleAgent({ name: "a" })] }), await host.register({ name: "two", agents: [sampleAgent({ name: "a" })] })];
+  expect(await refused(host.ask({ agent_name: "ehco" }))).toMatchObject({
+    status: 404,
+    code: "DROVER-SUB-001",
+    message: "There is no agent ehco. Did you mean echo?",
+  });
+  const [one, two] = [
+    await host.register({ name: "one", agents: [sampleAgent({ name: "a" })] }),
+    await host.register({ name: "two", agents: [sampleAgent({ name: "a" })] }),
+  ];
   const fault = await refused(host.ask({ agent_name: "a" }));
   expect(fault).toMatchObject({ status: 409, code: "DROVER-API-021" });
   expect(fault.faults.map(({ message }) => message)).toEqual([`a@${one.runner_id}`, `a@${two.runner_id}`]);
@@ -47,34 +63,67 @@ it("names the agent that may be meant, and all that an ambiguous name can mean",
 });
 
 it("points at each parameter that is wrong, unless the executor is to judge", async () => {
-  const parameters_schema = { type: "object", properties: { n: { type: "integer" }, list: { type: "array", items: { type: "string" } } }, additionalProperties: false };
-  host.agents.setFiles([sampleAgent({ parameters_schema }), sampleAgent({ name: "free", parameters_schema, parameters_validation: "executor" })]);
+  const parameters_schema = {
+    type: "object",
+    properties: { n: { type: "integer" }, list: { type: "array", items: { type: "string" } } },
+    additionalProperties: false,
+  };
+  host.agents.setFiles([
+    sampleAgent({ parameters_schema }),
+    sampleAgent({ name: "free", parameters_schema, parameters_validation: "executor" }),
+  ]);
   const fault = await refused(host.ask({ parameters: { n: "x", list: [1], odd: true } }));
   expect(fault).toMatchObject({ status: 400, code: "DROVER-PAR-001" });
-  expect(fault.faults.map(({ path }) => path).sort()).toEqual(["body.parameters.list[0]", "body.parameters.n", "body.parameters.odd"]);
-  expect(await host.run(await host.submit({ agent_name: "free", parameters: { odd: true } }))).toMatchObject({ parameters: { odd: true } });
+  expect(fault.faults.map(({ path }) => path).sort()).toEqual([
+    "body.parameters.list[0]",
+    "body.parameters.n",
+    "body.parameters.odd",
+  ]);
+  expect(await host.run(await host.submit({ agent_name: "free", parameters: { odd: true } }))).toMatchObject({
+    parameters: { odd: true },
+  });
   const argv = await refused(host.ask({ agent_name: "free", parameters: { a: "x\0y" } }));
   expect(argv).toMatchObject({ status: 400, code: "DROVER-PAR-002", faults: [{ path: "body.parameters.a" }] });
 });
 
 it("refuses to resume or fork a procedural agent in exactly these words", async () => {
   for (const mode of ["resume", "fork"] as const) {
-    expect(await refused(host.ask({ mode, session_id: "s" }))).toMatchObject({ status: 400, message: "Procedural agents do not support resumption" });
+    expect(await refused(host.ask({ mode, session_id: "s" }))).toMatchObject({
+      status: 400,
+      message: "Procedural agents do not support resumption",
+    });
   }
 });
 
 it("continues a session where it lies, and another's not at all", async () => {
-  host.agents.setFiles([sampleAgent({ name: "chat", type: "autonomous", command: null }), sampleAgent({ name: "other", type: "autonomous", command: null })]);
-  const runner = await host.register({ hostname: "there", executor_profile: "claude", executor: { type: "claude", config: {} } });
+  host.agents.setFiles([
+    sampleAgent({ name: "chat", type: "autonomous", command: null }),
+    sampleAgent({ name: "other", type: "autonomous", command: null }),
+  ]);
+  const runner = await host.register({
+    hostname: "there",
+    executor_profile: "claude",
+    executor: { type: "claude", config: {} },
+  });
   const first = await host.run(await host.submit({ agent_name: "chat" }));
-  await host.port.poll({ runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 }, AbortSignal.timeout(5000));
+  await host.port.poll(
+    { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 },
+    AbortSignal.timeout(5000),
+  );
   const session_id = first.session_id ?? "";
   const resumed = await host.run(await host.submit({ agent_name: "chat", mode: "resume", session_id }));
-  expect(resumed).toMatchObject({ session_id, project_dir: "/project", demands: { hostname: "there", executor_profile: "claude" } });
+  expect(resumed).toMatchObject({
+    session_id,
+    project_dir: "/project",
+    demands: { hostname: "there", executor_profile: "claude" },
+  });
   const forked = await host.run(await host.submit({ agent_name: "chat", mode: "fork", session_id }));
   expect(forked).toMatchObject({ forked_from: session_id, trigger_type: "fork" });
   expect(forked.session_id).not.toBe(session_id);
-  expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id }, "bob"))).toMatchObject({ status: 404, code: "DROVER-SUB-003" });
+  expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id }, "bob"))).toMatchObject({
+    status: 404,
+    code: "DROVER-SUB-003",
+  });
   expect(await refused(host.ask({ agent_name: "other", mode: "resume", session_id }))).toMatchObject({ status: 409 });
   expect(await refused(host.ask({ agent_name: "chat", mode: "resume" }))).toMatchObject({ status: 400 });
   expect(await refused(host.ask({ agent_name: "chat", session_id }))).toMatchObject({ status: 400 });
@@ -82,8 +131,14 @@ it("continues a session where it lies, and another's not at all", async () => {
 
 it("holds both the agent's demands and the request's, and says where they cannot both hold", async () => {
   host.agents.setFiles([sampleAgent({ demands: { hostname: "big", tags: ["gpu"] } })]);
-  expect(await host.run(await host.submit({ demands: { tags: ["a"] } }))).toMatchObject({ demands: { hostname: "big", tags: ["a", "gpu"] } });
-  expect(await refused(host.ask({ demands: { hostname: "small" } }))).toMatchObject({ status: 409, code: "DROVER-SUB-005", faults: [{ path: "body.demands.hostname" }] });
+  expect(await host.run(await host.submit({ demands: { tags: ["a"] } }))).toMatchObject({
+    demands: { hostname: "big", tags: ["a", "gpu"] },
+  });
+  expect(await refused(host.ask({ demands: { hostname: "small" } }))).toMatchObject({
+    status: 409,
+    code: "DROVER-SUB-005",
+    faults: [{ path: "body.demands.hostname" }],
+  });
 });
 
 it("makes one run of one key, whatever the order of its fields, and refuses the key for another", async () => {
@@ -91,8 +146,14 @@ it("makes one run of one key, whatever the order of its fields, and refuses the 
   const again = await host.ask({ idempotency_key: "k", parameters: { b: 2, a: 1 } });
   expect(again).toMatchObject({ ok: true, repeated: true });
   expect(again.ok && once.ok && again.run.run_id === once.run.run_id).toBe(true);
-  expect(await refused(host.ask({ idempotency_key: "k", parameters: { a: 2 } }))).toMatchObject({ status: 409, code: "DROVER-SUB-004" });
-  expect(await host.ask({ idempotency_key: "k", parameters: { a: 2 } }, "bob")).toMatchObject({ ok: true, repeated: false });
+  expect(await refused(host.ask({ idempotency_key: "k", parameters: { a: 2 } }))).toMatchObject({
+    status: 409,
+    code: "DROVER-SUB-004",
+  });
+  expect(await host.ask({ idempotency_key: "k", parameters: { a: 2 } }, "bob")).toMatchObject({
+    ok: true,
+    repeated: false,
+  });
 });
 
 it("gives a retry the time that the run before it had", async () => {

@@ -46,7 +46,13 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
   return store(request, who, listed, runOf(request, who, agent, demands, from, deps), deps);
 }
 
-async function store(request: RunRequest, who: Submitter, { agent, runner_id }: ListedAgent, run: Run, deps: SubmitDeps): Promise<Submitted> {
+async function store(
+  request: RunRequest,
+  who: Submitter,
+  { agent, runner_id }: ListedAgent,
+  run: Run,
+  deps: SubmitDeps,
+): Promise<Submitted> {
   const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
   const key = request.idempotency_key;
   const [result] = await deps.store.apply([
@@ -61,16 +67,27 @@ async function store(request: RunRequest, who: Submitter, { agent, runner_id }: 
     },
   ]);
   if (!result.ok) {
-    return fail(409, "DROVER-SUB-004", "This Idempotency-Key was used for another request.", [
-      { path: "header.idempotency-key", message: "used before, with another body" },
-    ], "Use a new key, or send exactly what was sent with it before.");
+    return fail(
+      409,
+      "DROVER-SUB-004",
+      "This Idempotency-Key was used for another request.",
+      [{ path: "header.idempotency-key", message: "used before, with another body" }],
+      "Use a new key, or send exactly what was sent with it before.",
+    );
   }
   if (!("repeated" in result)) return { ok: true, run, repeated: false };
   const stored = await deps.store.read.run(result.run_id ?? run.run_id);
   return { ok: true, run: stored ?? run, repeated: true };
 }
 
-function runOf(request: RunRequest, who: Submitter, agent: Agent, demands: Demands, from: Continued, deps: SubmitDeps): Run {
+function runOf(
+  request: RunRequest,
+  who: Submitter,
+  agent: Agent,
+  demands: Demands,
+  from: Continued,
+  deps: SubmitDeps,
+): Run {
   return {
     run_id: deps.newId(),
     agent_name: agent.name,
@@ -123,7 +140,9 @@ async function timeoutBefore({ retry_of }: RunRequest, deps: SubmitDeps): Promis
 /** Equal requests have equal ones, whatever the order of their keys. */
 function fingerprint(request: RunRequest): string {
   // The key tells nothing about what is asked for: it is the same for both.
-  return createHash("sha256").update(JSON.stringify(sorted(request))).digest("hex");
+  return createHash("sha256")
+    .update(JSON.stringify(sorted(request)))
+    .digest("hex");
 }
 
 function sorted(value: unknown): unknown {

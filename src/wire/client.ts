@@ -25,7 +25,8 @@ export interface PageOf<T> {
 export type PageQuery = { limit?: number; cursor?: string };
 
 /** What the caller need not say has a default on the server. */
-export type Submission = Pick<RunRequest, "agent_name"> & Partial<Omit<RunRequest, "agent_name" | "trigger_type" | "retry_of">>;
+export type Submission = Pick<RunRequest, "agent_name"> &
+  Partial<Omit<RunRequest, "agent_name" | "trigger_type" | "retry_of">>;
 export type StopFilter = RunFilter & { all?: true };
 export type NewToken = { role: TokenRole; subject: string; label?: string; expires_at?: string; enrolment?: boolean };
 export type FlatAgent = Agent & Omit<ListedAgent, "agent">;
@@ -36,7 +37,8 @@ export type Client = ReturnType<typeof createClient>;
 export function createClient(options: ClientOptions) {
   const target: Target = { url: options.url, token: options.token, fetch: options.fetch ?? globalThis.fetch };
   const get = <T>(path: string, query: Call["query"] = {}) => sendJson<T>(target, { method: "GET", path, query });
-  const post = <T>(path: string, body: unknown = {}, headers = {}) => sendJson<T>(target, { method: "POST", path, body, headers });
+  const post = <T>(path: string, body: unknown = {}, headers = {}) =>
+    sendJson<T>(target, { method: "POST", path, body, headers });
   return {
     url: options.url,
     health: () => get<{ status: "ok"; version: string; protocol: number }>("/health"),
@@ -47,33 +49,40 @@ export function createClient(options: ClientOptions) {
       list: ({ status, ...filter }: RunFilter & PageQuery = {}) => get<PageOf<RunRow>>("/runs", { ...filter, status }),
       get: (run_id: string) => get<Run>(`/runs/${part(run_id)}`),
       stop: (run_id: string) => post<Run>(`/runs/${part(run_id)}/stop`),
-      stopMany: (filter: StopFilter) => post<{ cancelled: string[]; stopping: string[]; untouched: string[] }>("/runs/stop", filter),
+      stopMany: (filter: StopFilter) =>
+        post<{ cancelled: string[]; stopping: string[]; untouched: string[] }>("/runs/stop", filter),
       retry: (run_id: string) => post<Run>(`/runs/${part(run_id)}/retry`),
       why: (run_id: string) => get<{ status: RunStatus; why: WhyPending[] }>(`/runs/${part(run_id)}/why`),
-      events: (run_id: string, query: { after?: number; limit?: number } = {}) => get<PageOf<StoredEvent>>(`/runs/${part(run_id)}/events`, query),
-      follow: (run_id: string, follow: FollowOptions = {}) => followEvents(target, `/runs/${part(run_id)}/events`, "seq", follow),
+      events: (run_id: string, query: { after?: number; limit?: number } = {}) =>
+        get<PageOf<StoredEvent>>(`/runs/${part(run_id)}/events`, query),
+      follow: (run_id: string, follow: FollowOptions = {}) =>
+        followEvents(target, `/runs/${part(run_id)}/events`, "seq", follow),
     },
     events: (query: { after?: number; limit?: number } = {}) => get<PageOf<StoredEvent>>("/events", query),
     follow: (follow: FollowOptions = {}) => followEvents(target, "/events", "cursor", follow),
     agents: {
       list: () => get<PageOf<FlatAgent>>("/agents"),
       get: (name: string) => get<FlatAgent>(`/agents/${part(name)}`),
-      put: (name: string, agent: Omit<Partial<Agent>, "name">) => sendJson<FlatAgent>(target, { method: "PUT", path: `/agents/${part(name)}`, body: agent }),
+      put: (name: string, agent: Omit<Partial<Agent>, "name">) =>
+        sendJson<FlatAgent>(target, { method: "PUT", path: `/agents/${part(name)}`, body: agent }),
       remove: (name: string) => discard({ method: "DELETE", path: `/agents/${part(name)}` }),
     },
     runners: {
       list: () => get<PageOf<RunnerRow>>("/runners"),
-      drain: (runner_id: string, draining = true) => discard({ method: "POST", path: `/runners/${part(runner_id)}/drain`, body: { draining } }),
+      drain: (runner_id: string, draining = true) =>
+        discard({ method: "POST", path: `/runners/${part(runner_id)}/drain`, body: { draining } }),
       /** Exchanges an enrolment token, which must be this client's, for the runner's own. */
       enroll: () => post<{ token: string; token_id: string; subject: string }>("/runner/enroll"),
     },
     sessions: {
       list: (query: { agent_name?: string } & PageQuery = {}) => get<PageOf<Session>>("/sessions", query),
       get: (session_id: string) => get<Session>(`/sessions/${part(session_id)}`),
-      bind: (session_id: string, executor_session_id: string) => post<Session>(`/sessions/${part(session_id)}/bind`, { executor_session_id }),
+      bind: (session_id: string, executor_session_id: string) =>
+        post<Session>(`/sessions/${part(session_id)}/bind`, { executor_session_id }),
     },
     executions: {
-      list: (query: { run_id?: string; open?: boolean } & PageQuery = {}) => get<PageOf<Execution>>("/executions", query),
+      list: (query: { run_id?: string; open?: boolean } & PageQuery = {}) =>
+        get<PageOf<Execution>>("/executions", query),
       get: (execution_id: string) => get<Execution>(`/executions/${part(execution_id)}`),
     },
     tokens: {
@@ -83,7 +92,13 @@ export function createClient(options: ClientOptions) {
     },
     /** The bytes of a consistent copy of the database, while the coordinator goes on. */
     async backup(signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-      const response = await send(target, { method: "POST", path: "/backup", body: {}, timeoutMs: null, ...(signal ? { signal } : {}) });
+      const response = await send(target, {
+        method: "POST",
+        path: "/backup",
+        body: {},
+        timeoutMs: null,
+        ...(signal ? { signal } : {}),
+      });
       return response.body ?? (async function* () {})();
     },
   };

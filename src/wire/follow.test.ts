@@ -31,7 +31,9 @@ test("readers that are cut off at random have every line once and in order", asy
   const expected = Array.from({ length: lines }, (_, index) => `line ${index}\n`).join("");
   for (const { events } of finished) {
     expect(events.map((event) => event.seq)).toEqual(events.map((_, index) => index + 1));
-    expect(events.map((event) => (event.event.type === "output" ? event.event.text : "")).join("") === expected).toBe(true);
+    expect(events.map((event) => (event.event.type === "output" ? event.event.text : "")).join("") === expected).toBe(
+      true,
+    );
     expect(events.at(-1)?.event.type).toBe("result");
   }
   expect(finished.reduce((sum, one) => sum + one.cuts, 0)).toBeGreaterThan(20);
@@ -85,7 +87,10 @@ async function runningRun() {
   await client.agents.put("worker", { command: "true" });
   const { runner_id, epoch } = await port.register(registration("key-a"));
   const { run_id } = await client.submit({ agent_name: "worker" });
-  const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, AbortSignal.timeout(10_000));
+  const { claims } = await port.poll(
+    { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 },
+    AbortSignal.timeout(10_000),
+  );
   const attempt = claims[0]!.attempt;
   const base = { runner_id, epoch, held: [[run_id, attempt]] as [string, number][], as_of_claim: "c1", partials: [] };
   const write = async (lines: number) => {
@@ -93,13 +98,19 @@ async function runningRun() {
     for (let at = 0; at < lines; at += 100) {
       const events = Array.from({ length: Math.min(10, Math.ceil((lines - at) / 10)) }, (_, index) => {
         const from = at + index * 10;
-        const text = Array.from({ length: Math.min(10, lines - from) }, (_one, line) => `line ${from + line}\n`).join("");
+        const text = Array.from({ length: Math.min(10, lines - from) }, (_one, line) => `line ${from + line}\n`).join(
+          "",
+        );
         n += 1;
         return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text } as const };
       });
       await (port satisfies RunnerPort).report({ ...base, events: [{ run_id, attempt, events }], finishes: [] });
     }
-    await port.report({ ...base, events: [], finishes: [{ run_id, attempt, last_n: n, outcome: { status: "completed", exit_code: 0, text: null } }] });
+    await port.report({
+      ...base,
+      events: [],
+      finishes: [{ run_id, attempt, last_n: n, outcome: { status: "completed", exit_code: 0, text: null } }],
+    });
   };
   return { coordinator, run_id, write };
 }
@@ -111,10 +122,12 @@ async function cuttingProxy(to: string) {
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
     open.add(near);
-    near.on("error", () => far.destroy()).on("close", () => {
-      open.delete(near);
-      far.destroy();
-    });
+    near
+      .on("error", () => far.destroy())
+      .on("close", () => {
+        open.delete(near);
+        far.destroy();
+      });
     far.on("error", () => near.destroy()).on("close", () => near.destroy());
     near.pipe(far).pipe(near);
   });

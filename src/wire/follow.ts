@@ -19,7 +19,12 @@ export interface FollowOptions {
  * Every event once, in order, however often the connection is cut: each new one begins after the last
  * event seen. Of one run it ends after the result; of all runs never.
  */
-export async function* followEvents(target: Target, path: string, place: "seq" | "cursor", options: FollowOptions): AsyncGenerator<StoredEvent> {
+export async function* followEvents(
+  target: Target,
+  path: string,
+  place: "seq" | "cursor",
+  options: FollowOptions,
+): AsyncGenerator<StoredEvent> {
   let after = options.after ?? 0;
   let pauseMs = firstPauseMs;
   let awaySince: number | null = null;
@@ -54,7 +59,12 @@ export async function* followEvents(target: Target, path: string, place: "seq" |
 const firstPauseMs = 50;
 const longestPauseMs = 2000;
 
-async function* oneConnection(target: Target, path: string, after: number, options: FollowOptions): AsyncGenerator<StoredEvent | "open" | "end"> {
+async function* oneConnection(
+  target: Target,
+  path: string,
+  after: number,
+  options: FollowOptions,
+): AsyncGenerator<StoredEvent | "open" | "end"> {
   const cut = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, cut.signal]) : cut.signal;
   const silenceMs = options.silenceMs ?? 60_000;

@@ -48,16 +48,23 @@ test("a coordinator that is gone, one that is silent, and a stranger's answer ar
 test("an unknown runner, an older epoch, a twin and a bad token are told apart", async () => {
   const { coordinator, port } = await setUp();
   const report = { held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
-  await expect(port.report({ runner_id: "nobody", epoch: 1, ...report })).rejects.toMatchObject({ conflict: "unknown_runner" });
+  await expect(port.report({ runner_id: "nobody", epoch: 1, ...report })).rejects.toMatchObject({
+    conflict: "unknown_runner",
+  });
   const old = await port.register(registration("key-a"));
   await port.register(registration("key-a"));
-  await expect(port.report({ runner_id: old.runner_id, epoch: old.epoch, ...report })).rejects.toMatchObject({ conflict: "old_epoch" });
+  await expect(port.report({ runner_id: old.runner_id, epoch: old.epoch, ...report })).rejects.toMatchObject({
+    conflict: "old_epoch",
+  });
   await expect(port.register(registration("key-b"))).rejects.toMatchObject({ conflict: "duplicate_runner" });
   const guessed = createHttpPort({ url: coordinator.url, token: "drv_guessed" });
   await expect(guessed.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unauthorized" });
   guessed.close();
   const wrong = { ...registration("key-d"), slots: 0 };
-  await expect(port.register(wrong)).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("body.slots") });
+  await expect(port.register(wrong)).rejects.toMatchObject({
+    conflict: "refused",
+    message: expect.stringContaining("body.slots"),
+  });
 });
 
 test("a poll that the runner gives up is let go at once, on both sides", async () => {

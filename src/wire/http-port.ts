@@ -48,11 +48,18 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
 
   function attempt<T>(path: string, bytes: Buffer, limitMs: number, signal: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const request = (secure ? httpsRequest : httpRequest)(new URL(`${base.pathname.replace(/\/+$/, "")}${path}`, base), {
-        method: "POST",
-        agent,
-        headers: { authorization: `Bearer ${options.token}`, "content-type": "application/json", "content-length": bytes.length },
-      });
+      const request = (secure ? httpsRequest : httpRequest)(
+        new URL(`${base.pathname.replace(/\/+$/, "")}${path}`, base),
+        {
+          method: "POST",
+          agent,
+          headers: {
+            authorization: `Bearer ${options.token}`,
+            "content-type": "application/json",
+            "content-length": bytes.length,
+          },
+        },
+      );
       const timer = setTimeout(() => request.destroy(new Error(`no answer within ${limitMs} ms`)), limitMs);
       const abort = (): void => void request.destroy(new Error("given up by the runner"));
       const done = (): void => {
@@ -67,7 +74,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       request.on("error", (cause) => {
         done();
         const stale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
-        reject(new PortError("away", `${options.url} did not answer: ${cause.message}`, stale ? staleConnection : cause));
+        reject(
+          new PortError("away", `${options.url} did not answer: ${cause.message}`, stale ? staleConnection : cause),
+        );
       });
       request.end(bytes);
     });

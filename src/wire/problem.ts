@@ -56,7 +56,12 @@ export function readProblem(status: number, text: string): Problem {
 }
 
 function isFault(value: unknown): value is ProblemFault {
-  return typeof value === "object" && value !== null && typeof Reflect.get(value, "path") === "string" && typeof Reflect.get(value, "message") === "string";
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    typeof Reflect.get(value, "path") === "string" &&
+    typeof Reflect.get(value, "message") === "string"
+  );
 }
 
 function parseObject(text: string): Record<string, unknown> | null {

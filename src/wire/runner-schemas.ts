@@ -41,7 +41,12 @@ export const pollSchema = z.strictObject({
 
 const exitCode = z.number().int().nullable();
 const outcomeSchema = z.discriminatedUnion("status", [
-  z.strictObject({ status: z.literal("completed"), exit_code: exitCode, text: z.string().nullable(), data: z.unknown().exactOptional() }),
+  z.strictObject({
+    status: z.literal("completed"),
+    exit_code: exitCode,
+    text: z.string().nullable(),
+    data: z.unknown().exactOptional(),
+  }),
   z.strictObject({
     status: z.literal("failed"),
     reason: z.enum(failureReasons),
@@ -51,11 +56,19 @@ const outcomeSchema = z.discriminatedUnion("status", [
     data: z.unknown().exactOptional(),
   }),
   z.strictObject({ status: z.literal("cancelled"), by: z.enum(["user", "shutdown"]) }),
-  z.strictObject({ status: z.literal("parked"), why: z.enum(["usage_limit", "budget"]), until: z.string().exactOptional() }),
+  z.strictObject({
+    status: z.literal("parked"),
+    why: z.enum(["usage_limit", "budget"]),
+    until: z.string().exactOptional(),
+  }),
 ]);
 
 /** n counts from 1. */
-const numberedEventSchema = z.strictObject({ n: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER), at: z.iso.datetime(), event: runEventSchema });
+const numberedEventSchema = z.strictObject({
+  n: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
+  at: z.iso.datetime(),
+  event: runEventSchema,
+});
 
 export const reportSchema = z.strictObject({
   runner_id: name,
@@ -63,7 +76,12 @@ export const reportSchema = z.strictObject({
   held: z.array(z.tuple([name, attempt])).max(100_000),
   as_of_claim: name.nullable(),
   events: z.array(z.strictObject({ ...ofAttempt, events: z.array(numberedEventSchema) })),
-  partials: z.array(z.strictObject({ ...ofAttempt, delta: z.strictObject({ kind: z.enum(["assistant", "output"]), text: z.string() }) })),
+  partials: z.array(
+    z.strictObject({
+      ...ofAttempt,
+      delta: z.strictObject({ kind: z.enum(["assistant", "output"]), text: z.string() }),
+    }),
+  ),
   finishes: z.array(z.strictObject({ ...ofAttempt, last_n: number, outcome: outcomeSchema })),
 });
 

@@ -51,21 +51,43 @@ const runFilterShape = {
 };
 
 export const pageQuerySchema = z.strictObject({ limit, cursor: z.string().max(200).optional() });
-export const runsQuerySchema = z.strictObject({ ...runFilterShape, status: statusList.optional(), limit, cursor: z.string().max(200).optional() });
-export const eventsQuerySchema = z.strictObject({ after: after.optional(), limit });
-export const executionsQuerySchema = z.strictObject({
-  run_id: shortText.optional(),
-  open: z.enum(["true", "false"]).transform((word) => word === "true").optional(),
+export const runsQuerySchema = z.strictObject({
+  ...runFilterShape,
+  status: statusList.optional(),
   limit,
   cursor: z.string().max(200).optional(),
 });
-export const sessionsQuerySchema = z.strictObject({ agent_name: shortText.optional(), limit, cursor: z.string().max(200).optional() });
+export const eventsQuerySchema = z.strictObject({ after: after.optional(), limit });
+export const executionsQuerySchema = z.strictObject({
+  run_id: shortText.optional(),
+  open: z
+    .enum(["true", "false"])
+    .transform((word) => word === "true")
+    .optional(),
+  limit,
+  cursor: z.string().max(200).optional(),
+});
+export const sessionsQuerySchema = z.strictObject({
+  agent_name: shortText.optional(),
+  limit,
+  cursor: z.string().max(200).optional(),
+});
 
 /** Nothing given means every run that has not ended: it has to be said in so many words. */
 export const stopRunsSchema = z
-  .strictObject({ ...runFilterShape, status: z.array(z.enum(runStatuses)).min(1).optional(), all: z.literal(true).optional() })
-  .refine((filter) => Object.keys(filter).length > 0, { message: "give a filter, or all: true for every run that has not ended" });
-export const stoppedSchema = z.object({ cancelled: z.array(z.string()), stopping: z.array(z.string()), untouched: z.array(z.string()) });
+  .strictObject({
+    ...runFilterShape,
+    status: z.array(z.enum(runStatuses)).min(1).optional(),
+    all: z.literal(true).optional(),
+  })
+  .refine((filter) => Object.keys(filter).length > 0, {
+    message: "give a filter, or all: true for every run that has not ended",
+  });
+export const stoppedSchema = z.object({
+  cancelled: z.array(z.string()),
+  stopping: z.array(z.string()),
+  untouched: z.array(z.string()),
+});
 
 export const storedEventSchema = z.object({
   run_id: z.string(),
@@ -77,10 +99,16 @@ export const storedEventSchema = z.object({
   event: runEventSchema,
 });
 
-export const whySchema = z.object({ status: z.enum(runStatuses), why: z.array(z.object({ demand: z.string(), detail: z.string() })) });
+export const whySchema = z.object({
+  status: z.enum(runStatuses),
+  why: z.array(z.object({ demand: z.string(), detail: z.string() })),
+});
 
 /** An agent's own fields, and where it comes from. */
-export const listedAgentSchema = agentSchema.extend({ source: z.enum(["file", "api", "runner"]), runner_id: z.string().nullable() });
+export const listedAgentSchema = agentSchema.extend({
+  source: z.enum(["file", "api", "runner"]),
+  runner_id: z.string().nullable(),
+});
 
 export const runnerSchema = z.object({
   runner_id: z.string(),
@@ -89,7 +117,12 @@ export const runnerSchema = z.object({
   hostname: z.string(),
   project_dir: z.string(),
   executor_profile: z.string(),
-  executor: z.object({ type: z.string(), command: z.string().optional(), module: z.string().optional(), config: z.record(z.string(), z.unknown()) }),
+  executor: z.object({
+    type: z.string(),
+    command: z.string().optional(),
+    module: z.string().optional(),
+    config: z.record(z.string(), z.unknown()),
+  }),
   tags: z.array(z.string()),
   require_matching_tags: z.boolean(),
   slots: z.number().int(),

@@ -26,7 +26,9 @@ const defaultTimeoutMs = 10_000;
 /** One request. Rejects with a RequestError where it was refused, with a HostError where nobody answered. */
 export async function send(target: Target, call: Call): Promise<Response> {
   const timeoutMs = call.timeoutMs === undefined ? defaultTimeoutMs : call.timeoutMs;
-  const limits = [call.signal, timeoutMs === null ? undefined : AbortSignal.timeout(timeoutMs)].filter((one) => one !== undefined);
+  const limits = [call.signal, timeoutMs === null ? undefined : AbortSignal.timeout(timeoutMs)].filter(
+    (one) => one !== undefined,
+  );
   const response = await reach(target, call, limits.length === 0 ? null : AbortSignal.any(limits));
   if (response.ok) return response;
   throw errorFromProblem(readProblem(response.status, await response.text()));
@@ -60,7 +62,8 @@ async function reach(target: Target, call: Call, signal: AbortSignal | null): Pr
 }
 
 export function unreachable(url: string, cause: unknown): HostError {
-  const why = cause instanceof Error ? (cause.cause instanceof Error ? cause.cause.message : cause.message) : String(cause);
+  const why =
+    cause instanceof Error ? (cause.cause instanceof Error ? cause.cause.message : cause.message) : String(cause);
   return new HostError({
     code: "DROVER-API-023",
     message: `The coordinator at ${url} did not answer: ${why}`,

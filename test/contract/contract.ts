@@ -7,7 +7,11 @@ export interface Case<Subject> {
 }
 
 /** Every implementation of a seam passes the same cases. */
-export function describeContract<Subject>(name: string, cases: readonly Case<Subject>[], make: () => Promise<Subject>): void {
+export function describeContract<Subject>(
+  name: string,
+  cases: readonly Case<Subject>[],
+  make: () => Promise<Subject>,
+): void {
   describe(name, () => {
     for (const { title, check } of cases) it(title, () => check(make));
   });

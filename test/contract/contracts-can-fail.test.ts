@@ -12,9 +12,12 @@ const suites: Record<string, readonly Case<never>[]> = {
 };
 
 describe.each(Object.entries(suites))("the %s contract", (_name, cases) => {
-  it.each(cases.map(({ title, check }) => [title, check] as const))("fails without an implementation: %s", async (_title, check) => {
-    await expect(check(() => Promise.resolve(idle))).rejects.toThrow();
-  });
+  it.each(cases.map(({ title, check }) => [title, check] as const))(
+    "fails without an implementation: %s",
+    async (_title, check) => {
+      await expect(check(() => Promise.resolve(idle))).rejects.toThrow();
+    },
+  );
 });
 
 /** Answers anything asked of it with nothing. The cases cannot know its type, which is the point. */

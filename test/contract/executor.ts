@@ -12,7 +12,12 @@ export interface ExecutorSubject {
   /** Goes on until it is stopped. */
   endless: Invocation;
   /** A context over real processes and directories; `events` sees what was emitted, `alive` what still runs. */
-  open(): Promise<{ context: RunContext; events: RunEvent[]; abort(reason: StopReason): void; alive(): Promise<number> }>;
+  open(): Promise<{
+    context: RunContext;
+    events: RunEvent[];
+    abort(reason: StopReason): void;
+    alive(): Promise<number>;
+  }>;
 }
 
 export const executorContract: readonly Case<ExecutorSubject>[] = [

@@ -7,13 +7,26 @@ export interface ProviderSubject {
   provider: Provider;
   model: string;
   /** The next answers, in order. */
-  script(...answers: ({ text: string } | { tool: string; input: unknown } | { fail: "auth" | "rate_limit" | "cut" | "garbage" } | { hang: true })[]): void;
+  script(
+    ...answers: (
+      | { text: string }
+      | { tool: string; input: unknown }
+      | { fail: "auth" | "rate_limit" | "cut" | "garbage" }
+      | { hang: true }
+    )[]
+  ): void;
   /** The user and tool texts of the last request, oldest first. */
   lastRequest(): string[];
 }
 
 const options = (signal = new AbortController().signal) => ({ signal });
-const tools = [{ name: "file.read", description: "Reads a file.", input_schema: { type: "object", properties: { path: { type: "string" } } } }];
+const tools = [
+  {
+    name: "file.read",
+    description: "Reads a file.",
+    input_schema: { type: "object", properties: { path: { type: "string" } } },
+  },
+];
 
 async function openSession({ provider, model }: ProviderSubject) {
   return provider.createSession({ model, system_prompt: "Be brief.", tools });
@@ -37,7 +50,11 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       subject.script({ tool: "file.read", input: { path: "a.txt" } }, { text: "it says x" });
       const session = await openSession(subject);
       const first = await session.sendMessage("read a.txt", options());
-      expect(first).toMatchObject({ ok: true, stop: "tool_use", tool_uses: [{ name: "file.read", input: { path: "a.txt" } }] });
+      expect(first).toMatchObject({
+        ok: true,
+        stop: "tool_use",
+        tool_uses: [{ name: "file.read", input: { path: "a.txt" } }],
+      });
       if (!first.ok) return;
       const results = first.tool_uses.map(({ tool_use_id }) => ({ tool_use_id, output: "x", is_error: false }));
       expect(await session.submitToolResults(results, options())).toMatchObject({ ok: true, text: "it says x" });
@@ -70,17 +87,15 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       ["cut", "network"],
       ["garbage", "invalid_response"],
     ] as const
-  ).map(
-    ([fail, kind]): Case<ProviderSubject> => ({
-      title: `a failed turn (${fail}) is a value that says what kind of failure it was`,
-      async check(make) {
-        const subject = await make();
-        subject.script({ fail });
-        const turn = await (await openSession(subject)).sendMessage("hi", options());
-        expect(turn).toMatchObject({ ok: false, error: { kind } });
-      },
-    }),
-  ),
+  ).map(([fail, kind]): Case<ProviderSubject> => ({
+    title: `a failed turn (${fail}) is a value that says what kind of failure it was`,
+    async check(make) {
+      const subject = await make();
+      subject.script({ fail });
+      const turn = await (await openSession(subject)).sendMessage("hi", options());
+      expect(turn).toMatchObject({ ok: false, error: { kind } });
+    },
+  })),
   {
     title: "an aborted turn ends at once, as a value",
     async check(make) {

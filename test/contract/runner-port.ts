@@ -64,7 +64,9 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     async check(make) {
       const subject = await make();
       const { run_id, attempt, runner_id, epoch, base } = await claimOne(subject);
-      await subject.port.poll({ runner_id, epoch, claim_id: "c2", want: 0, ack_order: 0 }, AbortSignal.timeout(50)).catch(() => null);
+      await subject.port
+        .poll({ runner_id, epoch, claim_id: "c2", want: 0, ack_order: 0 }, AbortSignal.timeout(50))
+        .catch(() => null);
       await subject.port.report({ ...base, held: [], as_of_claim: "c2" });
       const { claims } = await subject.port.poll({ runner_id, epoch, claim_id: "c3", want: 1, ack_order: 0 }, never);
       expect(claims[0]).toMatchObject({ run_id });
@@ -77,7 +79,8 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     async check(make) {
       const subject = await make();
       const { run_id, attempt, base } = await claimOne(subject);
-      const send = (...ns: number[]) => subject.port.report({ ...base, events: [{ run_id, attempt, events: ns.map(line) }] });
+      const send = (...ns: number[]) =>
+        subject.port.report({ ...base, events: [{ run_id, attempt, events: ns.map(line) }] });
       await send(1, 2);
       await send(1, 2);
       const { acked } = await send(4);
@@ -92,7 +95,11 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const subject = await make();
       const { run_id, attempt, base } = await claimOne(subject);
       const before = await subject.seqs(run_id);
-      const { fenced } = await subject.port.report({ ...base, held: [], events: [{ run_id, attempt: attempt + 1, events: [line(1)] }] });
+      const { fenced } = await subject.port.report({
+        ...base,
+        held: [],
+        events: [{ run_id, attempt: attempt + 1, events: [line(1)] }],
+      });
       expect(fenced).toContainEqual({ run_id, attempt: attempt + 1 });
       expect(await subject.seqs(run_id)).toEqual(before);
     },

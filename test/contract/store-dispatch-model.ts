@@ -15,12 +15,36 @@ type Step =
 const runner = fc.nat({ max: 2 });
 const pick = fc.nat({ max: 50 });
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant("submit" as const), attempts: fc.integer({ min: 1, max: 3 }), capped: fc.boolean() }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant("claim" as const), runner, want: fc.integer({ min: 0, max: 3 }), sameId: fc.boolean() }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constantFrom("append" as const, "finish" as const, "drain" as const, "crash" as const), pick }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("submit" as const),
+      attempts: fc.integer({ min: 1, max: 3 }),
+      capped: fc.boolean(),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant("claim" as const),
+      runner,
+      want: fc.integer({ min: 0, max: 3 }),
+      sameId: fc.boolean(),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constantFrom("append" as const, "finish" as const, "drain" as const, "crash" as const),
+      pick,
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("beat" as const), runner, forget: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const), pick }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("expire" as const, "restart" as const, "leave" as const), runner }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constantFrom("expire" as const, "restart" as const, "leave" as const), runner }),
+  },
 );
 
 /** One go at a run, as it was handed out; most of them get stale sooner or later. */
@@ -35,14 +59,17 @@ interface Go {
 export function dispatchModelContract(name: string, open: () => Promise<OpenedForDispatch>): void {
   it(`${name} loses no run and ends none twice, whatever happens in whatever order`, async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(step, fc.integer({ min: 1, max: 3 })), { minLength: 5, maxLength: 60 }), async (steps) => {
-        const opened = await open();
-        try {
-          await play(opened, steps);
-        } finally {
-          await opened.dispose();
-        }
-      }),
+      fc.asyncProperty(
+        fc.array(fc.tuple(step, fc.integer({ min: 1, max: 3 })), { minLength: 5, maxLength: 60 }),
+        async (steps) => {
+          const opened = await open();
+          try {
+            await play(opened, steps);
+          } finally {
+            await opened.dispose();
+          }
+        },
+      ),
       { numRuns: 40, endOnFailure: false },
     );
   });
@@ -68,7 +95,10 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     switch (one.do) {
       case "submit": {
         if (time > 0) return;
-        const agent = agentNamed(one.capped ? "capped" : "free", { max_attempts: one.attempts, ...(one.capped ? { max_concurrent: 2 } : {}) });
+        const agent = agentNamed(one.capped ? "capped" : "free", {
+          max_attempts: one.attempts,
+          ...(one.capped ? { max_concurrent: 2 } : {}),
+        });
         runs.push(await d.submit({}, agent));
         return;
       }
@@ -83,7 +113,9 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
           if (!owners.has(key)) gos.push({ runner: one.runner, run_id, attempt, sent: 0 });
           owners.set(key, one.runner);
         }
-        const capped = (await store.read.runs({ agent_name: "capped", status: ["claimed", "running", "stopping"] }, { limit: 100 })).length;
+        const capped = (
+          await store.read.runs({ agent_name: "capped", status: ["claimed", "running", "stopping"] }, { limit: 100 })
+        ).length;
         expect(capped).toBeLessThanOrEqual(2);
         return;
       }
@@ -95,13 +127,16 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         return;
       case "beat": {
         const at = await alive(one.runner);
-        const held = gos.filter((go) => go.runner === one.runner && !one.forget).map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
+        const held = gos
+          .filter((go) => go.runner === one.runner && !one.forget)
+          .map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
         await d.beat(at, held, claimIds[one.runner] ?? null);
         return;
       }
       case "stop": {
         const run_id = runs[one.pick % Math.max(1, runs.length)];
-        if (run_id !== undefined) await store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
+        if (run_id !== undefined)
+          await store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
         return;
       }
       case "expire":
@@ -124,12 +159,16 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     if (go === undefined) return;
     const at = await alive(go.runner);
     const before = await store.read.run(go.run_id);
-    const current = before?.attempt === go.attempt && before.runner_id === `r${go.runner}` && !isTerminal(before.status);
+    const current =
+      before?.attempt === go.attempt && before.runner_id === `r${go.runner}` && !isTerminal(before.status);
     const seqs = (await store.read.events(go.run_id, 0, 1000)).length;
     const result =
       what === "append"
         ? await d.append(at, go.run_id, go.attempt, go.sent + 1, output(`${go.sent + 1}`))
-        : await d.finish(at, go.run_id, go.attempt, { last_n: go.sent, ...(what === "finish" ? {} : { give_back: what === "drain" ? "at_no_cost" : "as_failure" }) });
+        : await d.finish(at, go.run_id, go.attempt, {
+            last_n: go.sent,
+            ...(what === "finish" ? {} : { give_back: what === "drain" ? "at_no_cost" : "as_failure" }),
+          });
     if (current) expect(result.ok).toBe(true);
     if (what === "append" && result.ok) go.sent = result.last_n;
     if (!current) expect((await store.read.events(go.run_id, 0, 1000)).length).toBe(seqs);
@@ -138,7 +177,9 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   async function alive(index: number): Promise<Driven> {
     const at = runners[index] ?? (await d.register(`r${index}`));
     runners[index] = at;
-    const [beat] = await store.apply([{ op: "claim_runs", ...at, claim_id: claimIds[index] ?? "", want: 0, ack_order: 0, lease_ms: 10_000 }]);
+    const [beat] = await store.apply([
+      { op: "claim_runs", ...at, claim_id: claimIds[index] ?? "", want: 0, ack_order: 0, lease_ms: 10_000 },
+    ]);
     if (beat.ok) return at;
     const again = await d.register(`r${index}`);
     runners[index] = again;
@@ -148,14 +189,15 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   /** Everybody is lost, then one runner brings everything that is left to its end. */
   async function quiesce(): Promise<void> {
     opened.advance(20_000);
-    for (let more = true; more; ) {
+    for (let more = true; more;) {
       const [rescued] = await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 5 }]);
       more = rescued.ok && rescued.more;
     }
     const last = await d.register("last");
     for (let round = 0; ; round += 1) {
       const { claims } = await d.poll(last, 10, `last ${round}`);
-      for (const { run_id, attempt } of claims) expect(await d.finish(last, run_id, attempt)).toMatchObject({ ok: true });
+      for (const { run_id, attempt } of claims)
+        expect(await d.finish(last, run_id, attempt)).toMatchObject({ ok: true });
       if (claims.length === 0) return;
     }
   }

@@ -27,12 +27,29 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
 
     describe("claims", () => {
       it("hands out by priority, then age, and writes it into the run and its log", async () => {
-        const [low, high, second] = [await d.submit(), await d.submit({ priority: 5, parameters: { a: 1 }, prompt: "p" }), await d.submit({ priority: 5 })];
+        const [low, high, second] = [
+          await d.submit(),
+          await d.submit({ priority: 5, parameters: { a: 1 }, prompt: "p" }),
+          await d.submit({ priority: 5 }),
+        ];
         const runner = await d.register("r");
         const { claims } = await d.poll(runner, 2);
         expect(claims.map(({ run_id }) => run_id)).toEqual([high, second]);
-        expect(claims[0]?.invocation).toMatchObject({ run_id: high, attempt: 1, mode: "start", parameters: { a: 1 }, prompt: "p", executor_config: { a: 1 }, agent: { name: "echo" } });
-        expect(await store.read.run(high)).toMatchObject({ status: "claimed", attempt: 1, runner_id: "r", claimed_at: opened.now().toISOString() });
+        expect(claims[0]?.invocation).toMatchObject({
+          run_id: high,
+          attempt: 1,
+          mode: "start",
+          parameters: { a: 1 },
+          prompt: "p",
+          executor_config: { a: 1 },
+          agent: { name: "echo" },
+        });
+        expect(await store.read.run(high)).toMatchObject({
+          status: "claimed",
+          attempt: 1,
+          runner_id: "r",
+          claimed_at: opened.now().toISOString(),
+        });
         expect(await d.event(high, 0)).toEqual({ type: "status", status: "pending" });
         expect(await d.event(high, -1)).toMatchObject({ type: "status", status: "claimed" });
         expect(await d.claim(runner, 5)).toEqual([low]);
@@ -113,7 +130,12 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const { claims } = await d.poll(runner, 5);
         expect(claims.map(({ run_id }) => run_id)).toEqual([second]);
         expect(claims[0]?.invocation).toMatchObject({ mode: "resume", session_id: "s", executor_session_id: "theirs" });
-        expect(await store.read.session("s")).toMatchObject({ run_count: 2, hostname: "host", executor_profile: "profile", executor_session_id: "theirs" });
+        expect(await store.read.session("s")).toMatchObject({
+          run_count: 2,
+          hostname: "host",
+          executor_profile: "profile",
+          executor_session_id: "theirs",
+        });
       });
 
       it("hands nothing to a draining runner, nor while told to hold", async () => {
@@ -122,10 +144,14 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
         expect(await d.claim(runner)).toEqual([]);
         await store.apply([{ op: "drain_runner", runner_id: "r", draining: false }]);
-        const [held] = await store.apply([{ op: "claim_runs", ...runner, claim_id: "held", want: 1, ack_order: 0, lease_ms: 1000, hold: "disk" }]);
+        const [held] = await store.apply([
+          { op: "claim_runs", ...runner, claim_id: "held", want: 1, ack_order: 0, lease_ms: 1000, hold: "disk" },
+        ]);
         expect(held).toMatchObject({ ok: true, claims: [] });
         expect(await d.claim(runner)).toEqual([run]);
-        expect(await store.apply([{ op: "drain_runner", runner_id: "nobody", draining: true }])).toEqual([{ ok: false, conflict: "unknown_runner" }]);
+        expect(await store.apply([{ op: "drain_runner", runner_id: "nobody", draining: true }])).toEqual([
+          { ok: false, conflict: "unknown_runner" },
+        ]);
       });
 
       it("gives each run to one of many who ask at once", async () => {
@@ -151,10 +177,15 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await d.claim(a);
         expect(await d.append(b, run, 1, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
         expect(await d.finish(b, run, 1)).toMatchObject({ ok: false, conflict: "fenced" });
-        expect(await d.append({ ...a, epoch: a.epoch - 1 }, run, 1, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+        expect(await d.append({ ...a, epoch: a.epoch - 1 }, run, 1, 1, output("x"))).toMatchObject({
+          ok: false,
+          conflict: "fenced",
+        });
         expect(await d.append(a, run, 2, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
         const waiting = await d.submit();
-        expect(await store.apply([{ op: "append_events", run_id: waiting, attempt: 0, events: [] }])).toMatchObject([{ conflict: "fenced" }]);
+        expect(await store.apply([{ op: "append_events", run_id: waiting, attempt: 0, events: [] }])).toMatchObject([
+          { conflict: "fenced" },
+        ]);
         expect(await d.append(a, run, 1, 1, output("x"))).toEqual({ ok: true, last_n: 1 });
         expect(await store.read.run(run)).toMatchObject({ status: "running", started_at: opened.now().toISOString() });
       });
@@ -164,7 +195,13 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const runner = await d.register("r");
         await d.claim(runner);
         for (const status of ["pending", "claimed", "parked", "stopping", "completed"] as const) {
-          await d.append(runner, run, 1, ["pending", "claimed", "parked", "stopping", "completed"].indexOf(status) + 1, { type: "status", status });
+          await d.append(
+            runner,
+            run,
+            1,
+            ["pending", "claimed", "parked", "stopping", "completed"].indexOf(status) + 1,
+            { type: "status", status },
+          );
           expect(await d.statuses(run)).toEqual(["running"]);
         }
         await d.append(runner, run, 1, 6, { type: "status", status: "waiting", reason: "approval" });
@@ -189,18 +226,40 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const often = agentNamed("often", { max_attempts: 2 });
         const run = await d.submit({}, often);
         const runner = await d.register("r");
-        const lost = { type: "result", status: "failed", reason: "runner_lost", error: "died", exit_code: null, result_text: null, result_data: null } as const;
+        const lost = {
+          type: "result",
+          status: "failed",
+          reason: "runner_lost",
+          error: "died",
+          exit_code: null,
+          result_text: null,
+          result_data: null,
+        } as const;
         await d.claim(runner);
         await d.append(runner, run, 1, 1, output("1"));
         expect(await d.finish(runner, run, 1, { give_back: "at_no_cost" })).toEqual({ ok: true, last_n: 1 });
-        expect(await d.finish(runner, run, 1, { give_back: "at_no_cost" })).toEqual({ ok: true, last_n: 1, repeated: true });
-        expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 0, runner_id: null, started_at: null });
+        expect(await d.finish(runner, run, 1, { give_back: "at_no_cost" })).toEqual({
+          ok: true,
+          last_n: 1,
+          repeated: true,
+        });
+        expect(await store.read.run(run)).toMatchObject({
+          status: "pending",
+          failures: 0,
+          runner_id: null,
+          started_at: null,
+        });
         await d.claim(runner);
         await d.finish(runner, run, 2, { give_back: "as_failure", result: lost });
         expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 1 });
         await d.claim(runner);
         await d.finish(runner, run, 3, { give_back: "as_failure", result: lost });
-        expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "runner_lost", failures: 2, attempt: 3 });
+        expect(await store.read.run(run)).toMatchObject({
+          status: "failed",
+          reason: "runner_lost",
+          failures: 2,
+          attempt: 3,
+        });
         expect((await store.read.events(run, 0, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
       });
 
@@ -217,7 +276,16 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         expect(await d.beat(runner, [[one, 1]], "b")).toMatchObject({ ok: true, requeued: [two] });
         expect(await d.statuses(one, two, three)).toEqual(["claimed", "pending", "claimed"]);
         expect(await store.read.run(two)).toMatchObject({ failures: 0, attempt: 1 });
-        expect(await d.beat(runner, [[one, 1], [two, 1]], "b")).toMatchObject({ fenced: [[two, 1]], abandon: [[two, 1]] });
+        expect(
+          await d.beat(
+            runner,
+            [
+              [one, 1],
+              [two, 1],
+            ],
+            "b",
+          ),
+        ).toMatchObject({ fenced: [[two, 1]], abandon: [[two, 1]] });
       });
 
       it("counts it where a runner forgot what it had begun", async () => {
@@ -246,8 +314,12 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const runner = await d.register("r", { agents: [agentNamed("own")] });
         await d.claim(runner);
         expect(await store.read.agents("own")).toMatchObject([{ source: "runner", runner_id: "r" }]);
-        expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([{ ok: true, op: "leave_runner", requeued: [run] }]);
-        expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([{ ok: false, conflict: "unknown_runner" }]);
+        expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([
+          { ok: true, op: "leave_runner", requeued: [run] },
+        ]);
+        expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([
+          { ok: false, conflict: "unknown_runner" },
+        ]);
         expect(await store.read.agents("own")).toEqual([]);
         expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 0 });
       });
@@ -261,9 +333,18 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await d.claim(runner, 5);
         opened.advance(9_999);
         expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [], requeued: [], failed: [] }]);
-        await d.beat(runner, [[once, 1], [twice, 1]], null);
+        await d.beat(
+          runner,
+          [
+            [once, 1],
+            [twice, 1],
+          ],
+          null,
+        );
         opened.advance(10_001);
-        expect(await store.apply([rescue])).toMatchObject([{ lost_runners: ["r"], requeued: [twice], failed: [once], more: false }]);
+        expect(await store.apply([rescue])).toMatchObject([
+          { lost_runners: ["r"], requeued: [twice], failed: [once], more: false },
+        ]);
         expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [], requeued: [], failed: [] }]);
         expect(await store.read.run(once)).toMatchObject({ status: "failed", reason: "runner_lost", failures: 1 });
         expect(await store.read.run(twice)).toMatchObject({ status: "pending", failures: 1 });
@@ -288,7 +369,10 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
       it("does not take a held poll for a sign of life of a busy runner", async () => {
         await d.submit();
         const runner = await d.register("r");
-        const again = (claim_id: string) => store.apply([{ op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, again: true }]);
+        const again = (claim_id: string) =>
+          store.apply([
+            { op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, again: true },
+          ]);
         await d.claim(runner, 0, "idle");
         opened.advance(8_000);
         await again("idle");
@@ -307,13 +391,26 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await d.claim(runner);
         await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
         opened.advance(10_001);
-        const registration = { hostname: "h", project_dir: "/", executor_profile: "p", executor: { type: "t", config: {} }, tags: [], require_matching_tags: false, agents: [], slots: 1 };
-        const stolen = await store.apply([{ op: "register_runner", runner_id: "r", key_hash: "key", owner: "eve", registration, lease_ms: 1000 }]);
+        const registration = {
+          hostname: "h",
+          project_dir: "/",
+          executor_profile: "p",
+          executor: { type: "t", config: {} },
+          tags: [],
+          require_matching_tags: false,
+          agents: [],
+          slots: 1,
+        };
+        const stolen = await store.apply([
+          { op: "register_runner", runner_id: "r", key_hash: "key", owner: "eve", registration, lease_ms: 1000 },
+        ]);
         expect(stolen).toEqual([{ ok: false, conflict: "duplicate_runner" }]);
         await d.register("r", {}, "another key");
         expect(await d.statuses(run)).toEqual(["failed"]);
         expect(await d.beat(runner, [], null)).toEqual({ ok: false, conflict: "old_epoch" });
-        expect(await store.apply([{ op: "heartbeat", ...runner, owner: "eve", held: [], as_of_claim: null, lease_ms: 1 }])).toEqual([{ ok: false, conflict: "unknown_runner" }]);
+        expect(
+          await store.apply([{ op: "heartbeat", ...runner, owner: "eve", held: [], as_of_claim: null, lease_ms: 1 }]),
+        ).toEqual([{ ok: false, conflict: "unknown_runner" }]);
       });
 
       it("fails what no runner can take, and only once it has waited", async () => {
@@ -352,7 +449,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         opened.advance(10_001);
         const some = { ...rescue, limit: 3 };
         const failed = [];
-        for (let more = true; more; ) {
+        for (let more = true; more;) {
           const [result] = await store.apply([some]);
           if (!result.ok) throw new Error(result.conflict);
           expect(result.failed.length).toBeLessThanOrEqual(3);
@@ -370,16 +467,38 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await d.claim(runner);
         await d.finish(runner, done, 1);
         await d.claim(runner);
-        const stop = { op: "stop_runs", run_ids: [first, second, done, "none"], reason: "user", by: "ann" } satisfies Op;
+        const stop = {
+          op: "stop_runs",
+          run_ids: [first, second, done, "none"],
+          reason: "user",
+          by: "ann",
+        } satisfies Op;
         expect(await store.apply([stop])).toEqual([
-          { ok: true, op: "stop_runs", cancelled: [second], stopping: [first], untouched: [done, "none"], runners: ["r"] },
+          {
+            ok: true,
+            op: "stop_runs",
+            cancelled: [second],
+            stopping: [first],
+            untouched: [done, "none"],
+            runners: ["r"],
+          },
         ]);
         expect(await store.read.run(second)).toMatchObject({ status: "cancelled", reason: null });
         const { orders } = await d.poll(runner, 1, "x");
         expect(orders).toEqual([{ no: 1, run_id: first, attempt: 1, stop: "user" }]);
         expect((await d.poll(runner, 1, "y")).orders).toEqual(orders);
         expect((await d.poll(runner, 1, "z", 1)).orders).toEqual([]);
-        await d.finish(runner, first, 1, { result: { type: "result", status: "cancelled", reason: null, error: null, exit_code: null, result_text: null, result_data: null } });
+        await d.finish(runner, first, 1, {
+          result: {
+            type: "result",
+            status: "cancelled",
+            reason: null,
+            error: null,
+            exit_code: null,
+            result_text: null,
+            result_data: null,
+          },
+        });
         expect(await d.statuses(first)).toEqual(["cancelled"]);
       });
 
@@ -416,7 +535,15 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await expect(again({ ...key, fingerprint: "other" })).rejects.toThrow("idempotency");
         await again({ ...key, subject: "bob" });
         expect((await store.read.runs({}, { limit: 10 })).length).toBe(2);
-        const [repeated] = await store.apply([{ op: "create_run", run: { ...(await store.read.run(run))!, run_id: "x" }, events: [], agent: agentNamed("echo"), idempotency: key }]);
+        const [repeated] = await store.apply([
+          {
+            op: "create_run",
+            run: { ...(await store.read.run(run))!, run_id: "x" },
+            events: [],
+            agent: agentNamed("echo"),
+            idempotency: key,
+          },
+        ]);
         expect(repeated).toMatchObject({ ok: true, repeated: true, run_id: run });
       });
 
@@ -425,22 +552,38 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const run = await d.submit({}, before, { timeout_seconds: 7 });
         await store.apply([{ op: "put_agent", agent: agentNamed("echo", { description: "after" }), by: "ann" }]);
         const { claims } = await d.poll(await d.register("r"), 1);
-        expect(claims[0]).toMatchObject({ timeout_seconds: 7, invocation: { agent: { description: "before", timeout_seconds: 7 } } });
+        expect(claims[0]).toMatchObject({
+          timeout_seconds: 7,
+          invocation: { agent: { description: "before", timeout_seconds: 7 } },
+        });
         expect(await store.read.agent_of(run)).toMatchObject({ agent: before, timeout_seconds: 7 });
       });
 
       it("makes a session with each start, which a procedural run binds to itself", async () => {
         await d.submit({ session_id: "p", created_by: "ann" });
-        await d.submit({ session_id: "q", created_by: "bob" }, agentNamed("chat", { type: "autonomous", command: null }));
-        expect(await store.read.session("p")).toMatchObject({ executor_session_id: "p", run_count: 1, agent_name: "echo", created_by: "ann" });
-        const bind = (executor_session_id: string, session_id = "q") => store.apply([{ op: "bind_session", session_id, executor_session_id }]);
+        await d.submit(
+          { session_id: "q", created_by: "bob" },
+          agentNamed("chat", { type: "autonomous", command: null }),
+        );
+        expect(await store.read.session("p")).toMatchObject({
+          executor_session_id: "p",
+          run_count: 1,
+          agent_name: "echo",
+          created_by: "ann",
+        });
+        const bind = (executor_session_id: string, session_id = "q") =>
+          store.apply([{ op: "bind_session", session_id, executor_session_id }]);
         expect(await bind("x")).toEqual([{ ok: true, op: "bind_session" }]);
         expect(await bind("x")).toEqual([{ ok: true, op: "bind_session" }]);
         expect(await bind("y")).toEqual([{ ok: false, conflict: "bound_otherwise" }]);
         expect(await bind("y", "none")).toEqual([{ ok: false, conflict: "not_found" }]);
         expect((await store.read.sessions({}, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(["q", "p"]);
-        expect((await store.read.sessions({ created_by: "ann" }, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(["p"]);
-        expect((await store.read.sessions({}, { limit: 5, before: "q" })).map(({ session_id }) => session_id)).toEqual(["p"]);
+        expect(
+          (await store.read.sessions({ created_by: "ann" }, { limit: 5 })).map(({ session_id }) => session_id),
+        ).toEqual(["p"]);
+        expect((await store.read.sessions({}, { limit: 5, before: "q" })).map(({ session_id }) => session_id)).toEqual([
+          "p",
+        ]);
       });
     });
 
@@ -448,7 +591,12 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
       const changes: Change[] = [];
       const stop = store.changes((change) => changes.push(change));
       const run = await d.submit({ demands: { tags: ["a"] } });
-      expect(changes.at(-1)).toEqual({ runs: new Set([run]), claimable: [{ tags: ["a"] }], ordered: new Set(), foreign: false });
+      expect(changes.at(-1)).toEqual({
+        runs: new Set([run]),
+        claimable: [{ tags: ["a"] }],
+        ordered: new Set(),
+        foreign: false,
+      });
       const runner = await d.register("r", { tags: ["a"] });
       await d.claim(runner);
       await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
@@ -460,7 +608,8 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
     });
 
     describe("why", () => {
-      const why = async (run_id: string) => (await store.read.why(run_id))?.map(({ demand, detail }) => `${demand}: ${detail}`).join("\n");
+      const why = async (run_id: string) =>
+        (await store.read.why(run_id))?.map(({ demand, detail }) => `${demand}: ${detail}`).join("\n");
 
       it("names what is missing", async () => {
         const run = await d.submit({ demands: { hostname: "big", tags: ["gpu", "cuda"] } });
@@ -485,24 +634,59 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
     });
 
     describe("tokens", () => {
-      const token = { token_id: "t1", kind: "access", role: "user", subject: "ann", label: null, created_by: "root", created_at: "2026-01-01T00:00:00.000Z", expires_at: null, revoked_at: null, used_at: null } as const;
+      const token = {
+        token_id: "t1",
+        kind: "access",
+        role: "user",
+        subject: "ann",
+        label: null,
+        created_by: "root",
+        created_at: "2026-01-01T00:00:00.000Z",
+        expires_at: null,
+        revoked_at: null,
+        used_at: null,
+      } as const;
 
       it("keeps them by hash, and the first time they were revoked", async () => {
         expect(await store.apply([{ op: "put_token", token, hash: "h1" }])).toEqual([{ ok: true, op: "put_token" }]);
-        expect(await store.apply([{ op: "put_token", token: { ...token, token_id: "t2" }, hash: "h1" }])).toEqual([{ ok: false, conflict: "exists" }]);
-        expect(await store.apply([{ op: "put_token", token, hash: "h2" }])).toEqual([{ ok: false, conflict: "exists" }]);
+        expect(await store.apply([{ op: "put_token", token: { ...token, token_id: "t2" }, hash: "h1" }])).toEqual([
+          { ok: false, conflict: "exists" },
+        ]);
+        expect(await store.apply([{ op: "put_token", token, hash: "h2" }])).toEqual([
+          { ok: false, conflict: "exists" },
+        ]);
         expect(await store.read.token("h1")).toEqual(token);
         expect(await store.read.token("h2")).toBeNull();
         for (const at of ["2026-02-01", "2026-03-01"]) await store.apply([{ op: "revoke_token", token_id: "t1", at }]);
         expect(await store.read.tokens({ limit: 5 })).toEqual([{ ...token, revoked_at: "2026-02-01" }]);
-        expect(await store.apply([{ op: "revoke_token", token_id: "t9", at: "x" }])).toEqual([{ ok: false, conflict: "not_found" }]);
+        expect(await store.apply([{ op: "revoke_token", token_id: "t9", at: "x" }])).toEqual([
+          { ok: false, conflict: "not_found" },
+        ]);
       });
 
       it("exchanges an enrolment once, for a token of its own role and subject", async () => {
-        const enrolment = { ...token, token_id: "e", kind: "enrolment", role: "runner", subject: "farm", expires_at: "2026-06-01" } as const;
-        await store.apply([{ op: "put_token", token: enrolment, hash: "e" }, { op: "put_token", token, hash: "h1" }]);
+        const enrolment = {
+          ...token,
+          token_id: "e",
+          kind: "enrolment",
+          role: "runner",
+          subject: "farm",
+          expires_at: "2026-06-01",
+        } as const;
+        await store.apply([
+          { op: "put_token", token: enrolment, hash: "e" },
+          { op: "put_token", token, hash: "h1" },
+        ]);
         const use = (hash: string, at: string, token_id = "n") =>
-          store.apply([{ op: "use_enrolment", hash, at, token: { ...token, token_id, role: "admin", subject: "eve" }, token_hash: `hash of ${token_id}` }]);
+          store.apply([
+            {
+              op: "use_enrolment",
+              hash,
+              at,
+              token: { ...token, token_id, role: "admin", subject: "eve" },
+              token_hash: `hash of ${token_id}`,
+            },
+          ]);
         expect(await use("h1", "2026-01-02")).toEqual([{ ok: false, conflict: "not_found" }]);
         expect(await use("e", "2026-06-01")).toEqual([{ ok: false, conflict: "expired" }]);
         expect(await use("e", "2026-01-02")).toEqual([{ ok: true, op: "use_enrolment", subject: "farm" }]);

@@ -7,7 +7,8 @@ import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
 function place(uid?: number) {
   const cwd = folder(uid);
   const state = join(cwd, "state");
-  const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state }, ...(uid === undefined ? {} : { uid }) });
+  const run = (...args: string[]) =>
+    drover(args, { cwd, env: { DROVER_STATE_DIR: state }, ...(uid === undefined ? {} : { uid }) });
   return { cwd, state, run };
 }
 
@@ -54,7 +55,9 @@ describe("bad input on the command line", () => {
     const { run } = place();
     const { code, stdout } = await run("exec", "", "--json");
     expect(code).toBe(2);
-    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "DROVER-USE-002", message: expect.any(String), next: expect.any(String) } });
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code: "DROVER-USE-002", message: expect.any(String), next: expect.any(String) },
+    });
   });
 
   it("a file that is not executable is 126", async () => {
@@ -84,9 +87,19 @@ console.log(result.error.code);
 
 describe("bad configuration", () => {
   const cases: [what: string, text: string, stable: string, says: string[]][] = [
-    ["an unknown key", "execution:\n  default_timout_seconds: 5\n", "DROVER-CFG-003", ["drover.yaml:2", "default_timeout_seconds"]],
+    [
+      "an unknown key",
+      "execution:\n  default_timout_seconds: 5\n",
+      "DROVER-CFG-003",
+      ["drover.yaml:2", "default_timeout_seconds"],
+    ],
     ["an unknown block", "exekution: {}\n", "DROVER-CFG-003", ["drover.yaml:1", "execution"]],
-    ["a wrong type", "execution:\n  max_output_kb: lots\n", "DROVER-CFG-004", ["drover.yaml:2", "execution.max_output_kb"]],
+    [
+      "a wrong type",
+      "execution:\n  max_output_kb: lots\n",
+      "DROVER-CFG-004",
+      ["drover.yaml:2", "execution.max_output_kb"],
+    ],
     ["a wrong choice", "isolation: total\n", "DROVER-CFG-004", ["drover.yaml:1", "isolation"]],
     ["not YAML", "execution: [\n", "DROVER-CFG-002", ["drover.yaml:"]],
     ["a list instead of a map", "- a\n- b\n", "DROVER-CFG-004", ["drover.yaml:1"]],

@@ -48,7 +48,12 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => {
-      resolve({ code, signal, stdout: Buffer.concat(out).toString("utf8"), stderr: Buffer.concat(err).toString("utf8") });
+      resolve({
+        code,
+        signal,
+        stdout: Buffer.concat(out).toString("utf8"),
+        stderr: Buffer.concat(err).toString("utf8"),
+      });
     });
   });
 }
@@ -71,7 +76,7 @@ export function folder(uid?: number): string {
 
 /** The words that make a host without namespaces, or null where this one cannot be made into such. */
 export function withoutNamespaces(): string[] | null {
-  const forbid = "echo 0 >/proc/sys/user/max_pid_namespaces && echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
+  const forbid = 'echo 0 >/proc/sys/user/max_pid_namespaces && echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"';
   const words = ["unshare", "-Ur", "sh", "-c", forbid, "sh"];
   const probe = spawnSync(words[0]!, [...words.slice(1), "sh", "-c", "! unshare -p -f true 2>/dev/null"]);
   return probe.status === 0 ? words : null;

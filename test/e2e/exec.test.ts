@@ -7,14 +7,25 @@ import { drover, folder, isRoot, nobody, withoutNamespaces, type RunOptions } fr
 const noNamespaces = withoutNamespaces();
 const hosts: [string, RunOptions, string[]][] = [
   ["as this user", {}, ["pid", "group"]],
-  ...(isRoot ? [["as an ordinary user", { uid: nobody }, ["pid", "group"]] satisfies [string, RunOptions, string[]]] : []),
-  ...(noNamespaces ? [["where namespaces are not allowed", { through: noNamespaces }, ["group"]] satisfies [string, RunOptions, string[]]] : []),
+  ...(isRoot
+    ? [["as an ordinary user", { uid: nobody }, ["pid", "group"]] satisfies [string, RunOptions, string[]]]
+    : []),
+  ...(noNamespaces
+    ? [
+        ["where namespaces are not allowed", { through: noNamespaces }, ["group"]] satisfies [
+          string,
+          RunOptions,
+          string[],
+        ],
+      ]
+    : []),
 ];
 
 describe.each(hosts)("exec %s", (_name, how, levels) => {
   const place = () => {
     const state = folder(how.uid);
-    const run = (...args: string[]) => drover(args, { ...how, cwd: state, env: { DROVER_STATE_DIR: join(state, "state") } });
+    const run = (...args: string[]) =>
+      drover(args, { ...how, cwd: state, env: { DROVER_STATE_DIR: join(state, "state") } });
     return { state, run };
   };
 
@@ -57,7 +68,10 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
     await run("exec", "--", "sh", "-c", "kill -9 $$");
     const listed = await run("runs", "list");
     expect(listed.code).toBe(0);
-    const rows = listed.stdout.trim().split("\n").map((line) => line.split("\t"));
+    const rows = listed.stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split("\t"));
     expect(rows.map(([, status, exit]) => [status, exit])).toEqual([
       ["failed: signalled", "-"],
       ["failed: command_not_found", "-"],
@@ -67,7 +81,11 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
     const shown = await run("runs", "show", rows[3]![0]!);
     expect(shown.stdout).toContain("hello");
     const killed = JSON.parse((await run("runs", "show", rows[0]![0]!, "--json")).stdout);
-    expect(killed).toMatchObject({ status: "failed", reason: "signalled", executions: [{ end: { signal: "SIGKILL", exit_code: null } }] });
+    expect(killed).toMatchObject({
+      status: "failed",
+      reason: "signalled",
+      executions: [{ end: { signal: "SIGKILL", exit_code: null } }],
+    });
     expect(levels).toContain(killed.isolation);
     expect((await run("audit", "verify")).code).toBe(0);
   });
@@ -76,13 +94,29 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
 describe("exec", () => {
   const place = () => {
     const cwd = folder();
-    const run = (args: string[], more: RunOptions = {}) => drover(args, { cwd, ...more, env: { DROVER_STATE_DIR: join(cwd, "state"), ...more.env } });
+    const run = (args: string[], more: RunOptions = {}) =>
+      drover(args, { cwd, ...more, env: { DROVER_STATE_DIR: join(cwd, "state"), ...more.env } });
     return { cwd, run };
   };
 
   it("gives the whole result as JSON under the documented names", async () => {
     const { cwd, run } = place();
-    const ids = ["--run-id", "r", "--session-id", "s", "--task-id", "t", "--step-id", "st", "--tool-call-id", "tc", "--worktree-id", "w", "--repo-sha", "abc"];
+    const ids = [
+      "--run-id",
+      "r",
+      "--session-id",
+      "s",
+      "--task-id",
+      "t",
+      "--step-id",
+      "st",
+      "--tool-call-id",
+      "tc",
+      "--worktree-id",
+      "w",
+      "--repo-sha",
+      "abc",
+    ];
     const { code, stdout } = await run(["exec", "echo out; echo err >&2; exit 3", "--json", ...ids]);
     expect(code).toBe(3);
     expect(JSON.parse(stdout)).toEqual({
@@ -103,7 +137,15 @@ describe("exec", () => {
       leftovers: 0,
       error: { code: "DROVER-EXE-003", message: expect.stringContaining("3") },
       resources: { userMs: expect.any(Number), systemMs: expect.any(Number), maxRssKb: expect.any(Number) },
-      correlationIds: { runId: "r", sessionId: "s", taskId: "t", stepId: "st", toolCallId: "tc", worktreeId: "w", repoSha: "abc" },
+      correlationIds: {
+        runId: "r",
+        sessionId: "s",
+        taskId: "t",
+        stepId: "st",
+        toolCallId: "tc",
+        worktreeId: "w",
+        repoSha: "abc",
+      },
     });
   });
 
@@ -119,7 +161,10 @@ describe("exec", () => {
     const nested = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec "echo inner"`;
     const outer = JSON.parse((await run(["exec", nested, "--json", "--task-id", "T1"])).stdout);
     expect(outer.stdout).toBe("inner\n");
-    const [inner] = (await run(["runs", "list", "--parent-run-id", outer.id, "--json"])).stdout.trim().split("\n").map((line) => JSON.parse(line));
+    const [inner] = (await run(["runs", "list", "--parent-run-id", outer.id, "--json"])).stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
     expect(inner).toMatchObject({ task_id: "T1", parent_run_id: outer.id, status: "completed" });
   });
 
@@ -134,7 +179,8 @@ describe("exec", () => {
 
   it("fills the commit in from git", async () => {
     const { cwd, run } = place();
-    const git = (...args: string[]) => spawnSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...args], { cwd, encoding: "utf8" });
+    const git = (...args: string[]) =>
+      spawnSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...args], { cwd, encoding: "utf8" });
     git("init", "-q");
     git("commit", "-q", "--allow-empty", "-m", "first");
     const sha = git("rev-parse", "HEAD").stdout.trim();
@@ -155,15 +201,25 @@ describe("exec", () => {
 
   it("reads drover.yaml beside the work", async () => {
     const { cwd, run } = place();
-    writeFileSync(join(cwd, "drover.yaml"), "execution:\n  default_timeout_seconds: 0.3\n  environment:\n    allow: [MY_TOKEN]\n");
+    writeFileSync(
+      join(cwd, "drover.yaml"),
+      "execution:\n  default_timeout_seconds: 0.3\n  environment:\n    allow: [MY_TOKEN]\n",
+    );
     expect((await run(["exec", "sleep 60"])).code).toBe(124);
-    expect((await run(["exec", "echo $MY_TOKEN"], { env: { MY_TOKEN: "given-to-the-command" } })).stdout).toBe("given-to-the-command\n");
+    expect((await run(["exec", "echo $MY_TOKEN"], { env: { MY_TOKEN: "given-to-the-command" } })).stdout).toBe(
+      "given-to-the-command\n",
+    );
   });
 
   it("stops the command when its reader goes away", async () => {
     const { cwd } = place();
     const line = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec yes | head -n 1`;
-    const { stdout, status } = spawnSync("sh", ["-c", line], { cwd, encoding: "utf8", env: { ...process.env, DROVER_STATE_DIR: join(cwd, "state") }, timeout: 30_000 });
+    const { stdout, status } = spawnSync("sh", ["-c", line], {
+      cwd,
+      encoding: "utf8",
+      env: { ...process.env, DROVER_STATE_DIR: join(cwd, "state") },
+      timeout: 30_000,
+    });
     expect(stdout).toBe("y\n");
     expect(status).toBe(0);
   });
@@ -173,7 +229,9 @@ describe("exec", () => {
     let pid = 0;
     const ran = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
     // the record says when it runs
-    await expect.poll(async () => (await run(["runs", "list", "--status", "running"])).stdout, { timeout: 20_000 }).toContain("sleep 60");
+    await expect
+      .poll(async () => (await run(["runs", "list", "--status", "running"])).stdout, { timeout: 20_000 })
+      .toContain("sleep 60");
     process.kill(pid, "SIGINT");
     expect(await ran).toMatchObject({ code: 130 });
     expect((await run(["runs", "list", "--status", "cancelled"])).stdout).toContain("sleep 60");
@@ -181,10 +239,14 @@ describe("exec", () => {
 
   it("keeps the whole output in a file where asked, and head and tail otherwise", async () => {
     const { cwd, run } = place();
-    const result = JSON.parse((await run(["exec", "seq 1 200000", "--json", "--spill", "--max-output-kb", "4"])).stdout);
+    const result = JSON.parse(
+      (await run(["exec", "seq 1 200000", "--json", "--spill", "--max-output-kb", "4"])).stdout,
+    );
     expect(result.truncated).toBe(true);
     expect(result.stdout).toMatch(/^1\n2\n[^]*bytes not kept[^]*\n200000\n$/);
-    const spilled = spawnSync("wc", ["-l", join(cwd, "state", "logs", `${result.id}.stdout`)], { encoding: "utf8" }).stdout;
+    const spilled = spawnSync("wc", ["-l", join(cwd, "state", "logs", `${result.id}.stdout`)], {
+      encoding: "utf8",
+    }).stdout;
     expect(spilled.trim().split(" ")[0]).toBe("200000");
   });
 

@@ -9,7 +9,9 @@ it("a database that stays locked: 125 after five seconds, and nothing was run", 
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
   await run("exec", "true");
-  const holder = spawn(process.execPath, [await bundle("e2e/hold-lock.ts"), join(state, "drover.db")], { stdio: ["pipe", "pipe", "inherit"] });
+  const holder = spawn(process.execPath, [await bundle("e2e/hold-lock.ts"), join(state, "drover.db")], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   await new Promise((resolve) => void holder.stdout.once("data", resolve));
   try {
     const { code, stderr } = await run("exec", "touch made");
@@ -27,8 +29,19 @@ it("a database that stays locked: 125 after five seconds, and nothing was run", 
 it("a disk that fills up before the start is recorded: 125, and nothing was run", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
-  const small = ["unshare", "-Urm", "sh", "-c", `mkdir -p '${state}' && mount -t tmpfs -o size=64k none '${state}' && exec "$@"`, "sh"];
-  const { code, stderr } = await drover(["exec", "touch made"], { cwd, through: small, env: { DROVER_STATE_DIR: state } });
+  const small = [
+    "unshare",
+    "-Urm",
+    "sh",
+    "-c",
+    `mkdir -p '${state}' && mount -t tmpfs -o size=64k none '${state}' && exec "$@"`,
+    "sh",
+  ];
+  const { code, stderr } = await drover(["exec", "touch made"], {
+    cwd,
+    through: small,
+    env: { DROVER_STATE_DIR: state },
+  });
   expect(code).toBe(125);
   expect(stderr).toContain("DROVER-STA-002");
   expect(exists(join(cwd, "made"))).toBe(false);
@@ -39,7 +52,14 @@ it("a disk that fills up while the command runs: never a false success", async (
   const state = join(cwd, "state");
   // the command itself takes what is left of the disk, so that its end cannot be recorded
   const fill = `dd if=/dev/zero of='${state}/filler' bs=4k 2>/dev/null; touch '${cwd}/made'; true`;
-  const small = ["unshare", "-Urm", "sh", "-c", `mkdir -p '${state}' && mount -t tmpfs -o size=2m none '${state}' && exec "$@"`, "sh"];
+  const small = [
+    "unshare",
+    "-Urm",
+    "sh",
+    "-c",
+    `mkdir -p '${state}' && mount -t tmpfs -o size=2m none '${state}' && exec "$@"`,
+    "sh",
+  ];
   const { code, stderr } = await drover(["exec", fill], { cwd, through: small, env: { DROVER_STATE_DIR: state } });
   expect(exists(join(cwd, "made"))).toBe(true);
   expect(code).toBe(125);

@@ -17,7 +17,11 @@ afterEach(async () => {
 
 /** `drover up` in a process of its own, once its runner is there. */
 async function up({ cwd, env }: ReturnType<typeof place>): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [bin, "up", "--port", "0"], { cwd, env: { PATH: process.env["PATH"], HOME: cwd, ...env }, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(process.execPath, [bin, "up", "--port", "0"], {
+    cwd,
+    env: { PATH: process.env["PATH"], HOME: cwd, ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   started.push(child);
   let told = "";
   child.stderr!.on("data", (text: Buffer) => (told += text.toString("utf8")));
@@ -36,7 +40,7 @@ function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null
 describe("run without a coordinator", () => {
   it("starts one for itself, shows the output and ends with the command's code", async () => {
     const { run } = place();
-    const message = 'quotes " and \' $(id) `x`\nnext line 🎉 --x';
+    const message = "quotes \" and ' $(id) `x`\nnext line 🎉 --x";
     const good = await run("run", "echo", "--message", message);
     expect(good).toMatchObject({ code: 0, stderr: "" });
     expect(JSON.parse(good.stdout)).toEqual({ message });
@@ -70,16 +74,22 @@ describe("up", () => {
     expect(whole).toMatchObject({ status: "completed", exit_code: 0, result_data: { message: "hi" } });
     expect((await run("agents", "list")).stdout).toContain("echo\tprocedural\trunner");
     expect((await run("runners", "list")).stdout).toContain("online");
-    const events = (await run("runs", "events", whole.run_id, "--json")).stdout.trim().split("\n").map((line) => JSON.parse(line));
+    const events = (await run("runs", "events", whole.run_id, "--json")).stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
     expect(events.at(-1).event.type).toBe("result");
     const again = (await run("runs", "retry", whole.run_id, "--quiet")).stdout.trim();
-    await expect.poll(async () => JSON.parse((await run("runs", "show", again, "--json")).stdout), { timeout: 20_000 }).toMatchObject({ status: "completed", retry_of: whole.run_id });
+    await expect
+      .poll(async () => JSON.parse((await run("runs", "show", again, "--json")).stdout), { timeout: 20_000 })
+      .toMatchObject({ status: "completed", retry_of: whole.run_id });
 
     const token = (await run("tokens", "create", "ada", "--role", "viewer", "--quiet")).stdout.trim();
     expect(token).toMatch(/^drv_/);
     const { url } = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8"));
-    const asAda = (...args: string[]) => drover(args, { cwd, env: { ...here.env, DROVER_API_URL: url, DROVER_API_KEY: token } });
+    const asAda = (...args: string[]) =>
+      drover(args, { cwd, env: { ...here.env, DROVER_API_URL: url, DROVER_API_KEY: token } });
     expect((await asAda("runs", "list")).stdout).toBe("");
     expect((await asAda("run", "echo", "--message", "x")).stderr).toContain("DROVER-API-011");
 
@@ -87,7 +97,9 @@ describe("up", () => {
     expect((await run("backup", file)).code).toBe(0);
     const restored = { DROVER_STATE_DIR: join(cwd, "restored") };
     expect((await drover(["restore", file], { cwd, env: restored })).stdout).toContain("whole");
-    expect((await drover(["runs", "list", "--agent", "echo"], { cwd, env: restored })).stdout.trim().split("\n")).toHaveLength(3);
+    expect(
+      (await drover(["runs", "list", "--agent", "echo"], { cwd, env: restored })).stdout.trim().split("\n"),
+    ).toHaveLength(3);
 
     expect(await end(child, "SIGTERM")).toBe(0);
     expect((await run("runners", "list")).stderr).toContain("No coordinator");
@@ -99,13 +111,20 @@ describe("up", () => {
     const { mkdirSync } = await import("node:fs");
     mkdirSync(join(cwd, "profiles"));
     mkdirSync(join(cwd, "agents-here"));
-    writeFileSync(join(cwd, "profiles", "mine.json"), JSON.stringify({ type: "procedural", agents_dir: "./agents-here" }));
+    writeFileSync(
+      join(cwd, "profiles", "mine.json"),
+      JSON.stringify({ type: "procedural", agents_dir: "./agents-here" }),
+    );
     await up(here);
     writeFileSync(join(cwd, "agents-here", "long.yaml"), "name: long\ncommand: sleep 60\n");
     await expect.poll(async () => (await run("agents", "list")).stdout, { timeout: 20_000 }).toContain("long\t");
     const id = (await run("run", "long", "--detach", "--quiet")).stdout.trim();
-    await expect.poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 }).toBe("running");
+    await expect
+      .poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 })
+      .toBe("running");
     expect((await run("runs", "stop", id)).code).toBe(0);
-    await expect.poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 }).toBe("cancelled");
+    await expect
+      .poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 })
+      .toBe("cancelled");
   });
 });

@@ -14,7 +14,9 @@ const encodings: Record<string, (secret: string) => string[]> = {
 
 /** What of an encoded secret could only come from that secret: base64 shares its first and last characters with its neighbours. */
 function needles(secret: string): string[] {
-  return Object.values(encodings).flatMap((encode) => encode(secret)).map((text) => text.slice(4, -4));
+  return Object.values(encodings)
+    .flatMap((encode) => encode(secret))
+    .map((text) => text.slice(4, -4));
 }
 
 function everyFile(path: string): string[] {
@@ -24,7 +26,10 @@ function everyFile(path: string): string[] {
 it("200 canaries in five encodings and split over writes: none is in the database, the logs, the spill files or the history", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
-  const canaries = Array.from({ length: 200 }, (_, index) => `c4n"ry/${index}+${randomBytes(12).toString("base64url")}&=`);
+  const canaries = Array.from(
+    { length: 200 },
+    (_, index) => `c4n"ry/${index}+${randomBytes(12).toString("base64url")}&=`,
+  );
   const env = Object.fromEntries(canaries.map((canary, index) => [`SECRET_${index}_TOKEN`, canary]));
   const lines = canaries.flatMap((canary) => Object.values(encodings).flatMap((encode) => encode(canary)));
   writeFileSync(join(cwd, "lines.txt"), lines.join("\n"));
@@ -48,14 +53,34 @@ it("200 canaries in five encodings and split over writes: none is in the databas
   expect(raw.stdout).toBe(lines.join("\n")); // the caller gets what the command wrote
   const split = await run("exec", "--spill", "--quiet", "--", process.execPath, "split.mjs");
   expect(split.code).toBe(0);
-  const truncated = await run("exec", "cat lines.txt lines.txt lines.txt", "--max-output-kb", "16", "--quiet", "--capture", "merged");
+  const truncated = await run(
+    "exec",
+    "cat lines.txt lines.txt lines.txt",
+    "--max-output-kb",
+    "16",
+    "--quiet",
+    "--capture",
+    "merged",
+  );
   expect(truncated.code).toBe(0);
   // in the words of the command itself, as a given variable, and in an error message
-  await run("exec", "--quiet", "--env", `GIVEN_PASSWORD=${canaries[0]}2`, "--", "echo", canaries[1]!, encodeURIComponent(canaries[2]!));
+  await run(
+    "exec",
+    "--quiet",
+    "--env",
+    `GIVEN_PASSWORD=${canaries[0]}2`,
+    "--",
+    "echo",
+    canaries[1]!,
+    encodeURIComponent(canaries[2]!),
+  );
   await run("exec", "--quiet", "--", canaries[3]!);
   await run("exec", "--quiet", "--task-id", canaries[4]!, "--", "sh", "-c", "echo $GIVEN; exit 3");
 
-  const ids = (await run("runs", "list", "--json")).stdout.trim().split("\n").map((line) => JSON.parse(line).run_id);
+  const ids = (await run("runs", "list", "--json")).stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).run_id);
   expect(ids).toHaveLength(6);
   const places: [string, Buffer][] = everyFile(state).map((file) => [file, readFileSync(file)]);
   expect(places.map(([file]) => file).filter((file) => file.endsWith(".stdout"))).toHaveLength(2);
@@ -64,7 +89,9 @@ it("200 canaries in five encodings and split over writes: none is in the databas
   for (const id of ids) places.push([`runs show ${id}`, Buffer.from((await run("runs", "show", id, "--json")).stdout)]);
 
   const found = canaries.flatMap((canary, index) =>
-    needles(canary).flatMap((needle) => places.filter(([, bytes]) => bytes.includes(needle)).map(([place]) => `canary ${index} as ${needle} in ${place}`)),
+    needles(canary).flatMap((needle) =>
+      places.filter(([, bytes]) => bytes.includes(needle)).map(([place]) => `canary ${index} as ${needle} in ${place}`),
+    ),
   );
   expect(found).toEqual([]);
   // and the record still says something: it was redacted, not dropped

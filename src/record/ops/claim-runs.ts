@@ -45,7 +45,13 @@ function claimNo(tx: Transaction, runner: StoredRunner, claim_id: string): numbe
 }
 
 /** What this claim was given before, as far as it still holds; new runs only for the newest claim, and only while it has none. */
-function claimsOf(tx: Transaction, runner: StoredRunner, op: ClaimRuns, claim_no: number, newest: number): ClaimedRun[] {
+function claimsOf(
+  tx: Transaction,
+  runner: StoredRunner,
+  op: ClaimRuns,
+  claim_no: number,
+  newest: number,
+): ClaimedRun[] {
   const given = runsOfClaim(tx, runner.column, claim_no).filter((run) => run.status !== "stopping");
   if (given.length > 0) return given.map((run) => claimedRun(tx, runner, run.run_no));
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining" || op.want < 1) return [];

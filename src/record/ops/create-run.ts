@@ -28,7 +28,13 @@ export function createRun(tx: Transaction, op: CreateRun): OpResult {
   const submitted = op.agent === undefined ? unsubmitted(tx, run) : submit(tx, op, op.agent);
   const last = { n: events.length, seq: events.length + submitted.before.length };
   const inserted = tx.sql(insertRun).run(...runValues(run, { ...submitted, last }));
-  const position = { run_no: Number(inserted.lastInsertRowid), run_id: run.run_id, attempt: run.attempt, last_n: 0, last_seq: 0 };
+  const position = {
+    run_no: Number(inserted.lastInsertRowid),
+    run_id: run.run_id,
+    attempt: run.attempt,
+    last_n: 0,
+    last_seq: 0,
+  };
   for (const event of submitted.before) storeEvent(tx, position, null, run.created_at, event);
   storeEvents(tx, position, events);
   const body = bodyOf(run);

@@ -56,7 +56,13 @@ export function claimableDemandOf(tx: Transaction, demands: Demands, cap: Cap | 
 }
 
 function newDemand(tx: Transaction, key: string, demands: Demands, cap: Cap | null): number {
-  const values = [key, canonical(demands), cap?.max ?? null, toColumn(cap?.agent_name ?? null), toColumn(cap?.runner_id ?? null)];
+  const values = [
+    key,
+    canonical(demands),
+    cap?.max ?? null,
+    toColumn(cap?.agent_name ?? null),
+    toColumn(cap?.runner_id ?? null),
+  ];
   const demandId = Number(tx.sql(insertDemand).run(...values).lastInsertRowid);
   let matched = false;
   for (const runner of tx.sql(liveRunners).all()) matched = matchOne(tx, runner, demandId, demands) || matched;

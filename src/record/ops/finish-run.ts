@@ -26,7 +26,8 @@ export function finishRun(tx: Transaction, op: FinishRun): OpResult {
   if (isFenced(tx, run, op)) return refused(tx, run, op);
   if (isTerminal(run.status)) return answerAgain(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
-  if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n)) return { ok: false, conflict: "gap", last_n: run.last_n };
+  if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n))
+    return { ok: false, conflict: "gap", last_n: run.last_n };
 
   storeEvents(tx, run, fresh);
   bindSession(tx, run, fresh);
@@ -56,7 +57,13 @@ function endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record
 }
 
 /** Of a run its runner could not bring to an end. */
-function giveBack(tx: Transaction, run: StoredRun, op: FinishRun, how: NonNullable<FinishRun["give_back"]>, columns: Record<string, SqlValue>): void {
+function giveBack(
+  tx: Transaction,
+  run: StoredRun,
+  op: FinishRun,
+  how: NonNullable<FinishRun["give_back"]>,
+  columns: Record<string, SqlValue>,
+): void {
   updateRun(tx, run.run_no, { ...columns, given_back: run.attempt });
   const reason = op.result.error ?? how;
   if (run.status === "stopping") end(tx, run, "cancelled", null, op.result.error);
@@ -68,13 +75,19 @@ function giveBack(tx: Transaction, run: StoredRun, op: FinishRun, how: NonNullab
 
 function park(tx: Transaction, run: StoredRun, reason: string): void {
   storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "parked", reason });
-  updateRun(tx, run.run_no, { last_seq: run.last_seq, status: "parked", waiting_for: toColumn(reason), claim_no: null });
+  updateRun(tx, run.run_no, {
+    last_seq: run.last_seq,
+    status: "parked",
+    waiting_for: toColumn(reason),
+    claim_no: null,
+  });
   freeCap(tx, run);
 }
 
 function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
   // The same finish again, after it put the run back.
-  if (run.given_back === op.attempt && op.give_back !== undefined) return { ok: true, last_n: run.last_n, repeated: true };
+  if (run.given_back === op.attempt && op.give_back !== undefined)
+    return { ok: true, last_n: run.last_n, repeated: true };
   auditRefused(tx, run, op);
   return { ok: false, conflict: "fenced", last_n: 0 };
 }
@@ -90,7 +103,8 @@ function answerAgain(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
     canonical(JSON.parse(String(row?.["body"]))) === canonical(op.result) &&
     (op.summary === undefined || row?.["summary"] === toColumn(op.summary)) &&
     (op.runner !== undefined || row?.["isolation"] === op.isolation);
-  if (same || (op.give_back !== undefined && run.given_back === op.attempt)) return { ok: true, last_n: run.last_n, repeated: true };
+  if (same || (op.give_back !== undefined && run.given_back === op.attempt))
+    return { ok: true, last_n: run.last_n, repeated: true };
   auditRefused(tx, run, op);
   return { ok: false, conflict: "finished", last_n: run.last_n };
 }

@@ -62,7 +62,15 @@ export function end(
   failures = run.failures,
 ): void {
   const at = tx.now.toISOString();
-  const result: RunEvent = { type: "result", status, reason, error, exit_code: null, result_text: null, result_data: null };
+  const result: RunEvent = {
+    type: "result",
+    status,
+    reason,
+    error,
+    exit_code: null,
+    result_text: null,
+    result_data: null,
+  };
   storeEvent(tx, run, null, at, result);
   updateRun(tx, run.run_no, {
     last_n: run.last_n,

@@ -23,7 +23,13 @@ const selectInvocation = `
 /** From here on the run is this runner's, under a new attempt. */
 export function handOut(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): ClaimedRun {
   const at = tx.now.toISOString();
-  const run = { run_no: head.run_no, run_id: fromColumn(head.run_id), attempt: head.attempt + 1, last_n: 0, last_seq: head.last_seq };
+  const run = {
+    run_no: head.run_no,
+    run_id: fromColumn(head.run_id),
+    attempt: head.attempt + 1,
+    last_n: 0,
+    last_seq: head.last_seq,
+  };
   storeEvent(tx, run, null, at, { type: "status", status: "claimed", reason: fromColumn(runner.column) });
   tx.sql(claim).run(run.attempt, run.last_seq, runner.column, claim_no, at, run.run_no);
   const { hostname = null, executor_profile = null, project_dir = null } = runner.row;

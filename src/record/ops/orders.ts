@@ -4,7 +4,11 @@ import type { Transaction } from "../transaction.ts";
 import type { StoredRun } from "./run-state.ts";
 
 /** What an order says, without whom it concerns. */
-export type OrderBody = Order extends infer O ? (O extends Order ? Omit<O, "no" | "run_id" | "attempt"> : never) : never;
+export type OrderBody = Order extends infer O
+  ? O extends Order
+    ? Omit<O, "no" | "run_id" | "attempt">
+    : never
+  : never;
 
 const nextNo = `
   update runners set order_no = order_no + 1 where runner_id = ? returning order_no`;
@@ -34,11 +38,14 @@ export function ackOrders(tx: Transaction, runner: string, upTo: number): void {
 }
 
 export function openOrders(tx: Transaction, runner: string): Order[] {
-  return tx.sql(selectOpen).all(runner).map((row) => ({
-    no: Number(row["no"]),
-    run_id: fromColumn(String(row["run_id"])),
-    attempt: Number(row["attempt"]),
-    // Written from an OrderBody by giveOrder.
-    ...(JSON.parse(String(row["body"])) as OrderBody),
-  }));
+  return tx
+    .sql(selectOpen)
+    .all(runner)
+    .map((row) => ({
+      no: Number(row["no"]),
+      run_id: fromColumn(String(row["run_id"])),
+      attempt: Number(row["attempt"]),
+      // Written from an OrderBody by giveOrder.
+      ...(JSON.parse(String(row["body"])) as OrderBody),
+    }));
 }

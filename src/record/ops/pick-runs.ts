@@ -33,7 +33,9 @@ export function pickRuns(tx: Transaction, runner: string, want: number): Head[] 
   const heads = rows.flatMap((row) => {
     const free = freeUnder(tx, row, room, capOf);
     // The statement selects exactly the columns of Head.
-    return free < 1 ? [] : (tx.sql(selectHeads).all(Number(row["demand_id"]), Math.min(want, free)) as unknown as Head[]);
+    return free < 1
+      ? []
+      : (tx.sql(selectHeads).all(Number(row["demand_id"]), Math.min(want, free)) as unknown as Head[]);
   });
   if (rows.length > 1) heads.sort(byPriority);
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);

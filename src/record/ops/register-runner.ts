@@ -6,9 +6,26 @@ import { loseRunner } from "./lose-runner.ts";
 import { findRunner, type StoredRunner } from "./runner-row.ts";
 
 const columns = [
-  "runner_id", "key_hash", "registration_id", "owner", "name", "hostname", "project_dir", "executor_profile", "executor", "tags",
-  "require_matching_tags", "slots", "status", "epoch", "lease_until", "claim_no", "registered_claim_no", "order_no",
-  "registered_at", "last_seen_at",
+  "runner_id",
+  "key_hash",
+  "registration_id",
+  "owner",
+  "name",
+  "hostname",
+  "project_dir",
+  "executor_profile",
+  "executor",
+  "tags",
+  "require_matching_tags",
+  "slots",
+  "status",
+  "epoch",
+  "lease_until",
+  "claim_no",
+  "registered_claim_no",
+  "order_no",
+  "registered_at",
+  "last_seen_at",
 ];
 const upsertRunner = `
   insert or replace into runners (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})`;

@@ -30,7 +30,10 @@ const keptLostMs = 24 * 60 * 60 * 1000;
 
 export function rescue(tx: Transaction, op: Rescue): DispatchResult {
   const now = tx.now.getTime();
-  const expired = tx.sql(selectExpired).all(now, op.limit).map((row) => String(row["runner_id"]));
+  const expired = tx
+    .sql(selectExpired)
+    .all(now, op.limit)
+    .map((row) => String(row["runner_id"]));
   for (const column of expired) markLost(tx, column);
 
   const work = { requeued: [] as string[], failed: [] as string[], left: op.limit };
@@ -70,7 +73,13 @@ function failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, work: Work): v
     const demandId = Number(row["demand_id"]);
     const old = tx.sql(selectTooOld).all(demandId, new Date(before).toISOString(), work.left);
     for (const run of old.map(storedRun)) {
-      end(tx, run, "failed", "no_matching_runner", `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`);
+      end(
+        tx,
+        run,
+        "failed",
+        "no_matching_runner",
+        `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`,
+      );
       work.failed.push(run.run_id);
     }
     work.left -= old.length;

@@ -5,14 +5,42 @@ import { fromColumn, toColumn } from "../text.ts";
 
 /** Columns that hold a Run's field of the same name as text that comes from outside. */
 const texts = [
-  "run_id", "agent_name", "created_by", "waiting_for", "runner_id", "created_at", "claimed_at", "started_at",
-  "finished_at", "session_id", "parent_run_id", "task_id", "step_id", "tool_call_id", "worktree_id", "repo_sha",
-  "forked_from", "retry_of", "schedule", "project_dir", "error", "summary",
+  "run_id",
+  "agent_name",
+  "created_by",
+  "waiting_for",
+  "runner_id",
+  "created_at",
+  "claimed_at",
+  "started_at",
+  "finished_at",
+  "session_id",
+  "parent_run_id",
+  "task_id",
+  "step_id",
+  "tool_call_id",
+  "worktree_id",
+  "repo_sha",
+  "forked_from",
+  "retry_of",
+  "schedule",
+  "project_dir",
+  "error",
+  "summary",
 ] as const;
 
 /** Words of closed lists, and numbers: stored as they are. */
 const plain = [
-  "mode", "status", "reason", "trigger_type", "priority", "attempt", "failures", "progress", "exit_code", "isolation",
+  "mode",
+  "status",
+  "reason",
+  "trigger_type",
+  "priority",
+  "attempt",
+  "failures",
+  "progress",
+  "exit_code",
+  "isolation",
 ] as const;
 
 export const insertRun = `

@@ -44,7 +44,8 @@ export function columnsAfter(run: StoredRun, events: readonly NumberedEvent[]): 
       Object.assign(columns, moved(event, at));
     }
     if (run.agent_rev_id === null) continue;
-    if (event.type === "execution_ended" && event.execution.isolation !== null) columns["isolation"] = event.execution.isolation;
+    if (event.type === "execution_ended" && event.execution.isolation !== null)
+      columns["isolation"] = event.execution.isolation;
     // Whatever a runner says of a run it claimed, it says because it has begun.
     if (status === "claimed") {
       status = "running";

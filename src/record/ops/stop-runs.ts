@@ -28,7 +28,11 @@ function stopOne(tx: Transaction, run: StoredRun, { reason, by }: StopRuns): "ca
     case "running":
     case "waiting":
       if (!giveOrder(tx, run, { stop: reason })) return "untouched";
-      storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "stopping", reason: `Stopped by ${by}.` });
+      storeEvent(tx, run, null, tx.now.toISOString(), {
+        type: "status",
+        status: "stopping",
+        reason: `Stopped by ${by}.`,
+      });
       updateRun(tx, run.run_no, { last_seq: run.last_seq, status: "stopping", waiting_for: null });
       return "stopping";
     case "stopping":

@@ -32,7 +32,10 @@ const selectBusySession = `
   select 1 from runs where session_id = ? and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
 
 /** The run that the same key has made before, or the conflict that the key now asks for something else. A key goes with its run. */
-export function findEarlier(tx: Transaction, { subject, key, fingerprint }: NonNullable<CreateRun["idempotency"]>): OpResult | null {
+export function findEarlier(
+  tx: Transaction,
+  { subject, key, fingerprint }: NonNullable<CreateRun["idempotency"]>,
+): OpResult | null {
   const row = tx.sql(selectKey).get(toColumn(subject), toColumn(key));
   if (row === undefined) return null;
   if (row["fingerprint"] !== toColumn(fingerprint)) return { ok: false, conflict: "idempotency", last_n: 0 };
@@ -79,6 +82,14 @@ function keepSession(tx: Transaction, run: Run, agent: Agent): "session" | null 
   // What a procedural run does cannot be continued: it is bound to itself.
   const bound = agent.type === "procedural" ? session : null;
   const at = toColumn(run.created_at);
-  tx.sql(insertSession).run(session, bound, toColumn(run.agent_name), toColumn(run.created_by), toColumn(run.project_dir), at, at);
+  tx.sql(insertSession).run(
+    session,
+    bound,
+    toColumn(run.agent_name),
+    toColumn(run.created_by),
+    toColumn(run.project_dir),
+    at,
+    at,
+  );
   return busy ? "session" : null;
 }

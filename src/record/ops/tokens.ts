@@ -3,7 +3,18 @@ import type { Row } from "../sqlite/driver.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
-const texts = ["token_id", "kind", "role", "subject", "label", "created_by", "created_at", "expires_at", "revoked_at", "used_at"] as const;
+const texts = [
+  "token_id",
+  "kind",
+  "role",
+  "subject",
+  "label",
+  "created_by",
+  "created_at",
+  "expires_at",
+  "revoked_at",
+  "used_at",
+] as const;
 
 const known = `select 1 from tokens where token_id = ? or hash = ?`;
 const insert = `

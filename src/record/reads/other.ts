@@ -35,7 +35,10 @@ export function readToken(connection: Connection, hash: string): Token | null {
 }
 
 export function readTokens(connection: Connection, page: { before?: string; limit: number }): Token[] {
-  return connection.sql(tokenPage).all(toColumn(page.before ?? null), page.limit).map(tokenFromRow);
+  return connection
+    .sql(tokenPage)
+    .all(toColumn(page.before ?? null), page.limit)
+    .map(tokenFromRow);
 }
 
 export function readSession(connection: Connection, session_id: string): Session | null {
@@ -50,19 +53,32 @@ export function readSessions(
 ): Session[] {
   return connection
     .sql(sessionPage)
-    .all(toColumn(filter.agent_name ?? null), toColumn(filter.created_by ?? null), toColumn(page.before ?? null), page.limit)
+    .all(
+      toColumn(filter.agent_name ?? null),
+      toColumn(filter.created_by ?? null),
+      toColumn(page.before ?? null),
+      page.limit,
+    )
     .map(sessionFromRow);
 }
 
 export function readOpenRuns(connection: Connection): Partial<Record<RunStatus, number>> {
-  return Object.fromEntries(connection.sql(countOpen).all().map((row) => [String(row["status"]), Number(row["runs"])]));
+  return Object.fromEntries(
+    connection
+      .sql(countOpen)
+      .all()
+      .map((row) => [String(row["status"]), Number(row["runs"])]),
+  );
 }
 
 export function readHasWork(connection: Connection, runner_id: string): boolean {
   return connection.sql(hasWork).get(toColumn(runner_id))?.["work"] === 1;
 }
 
-export function readAgentOf(connection: Connection, run_id: string): { agent: Agent; timeout_seconds: number | null; demands: Demands } | null {
+export function readAgentOf(
+  connection: Connection,
+  run_id: string,
+): { agent: Agent; timeout_seconds: number | null; demands: Demands } | null {
   const row = connection.sql(agentOf).get(toColumn(run_id));
   if (row === undefined) return null;
   return {

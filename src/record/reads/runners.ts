@@ -29,8 +29,14 @@ export function readRunners(connection: Connection): RunnerRow[] {
 export function readAgents(connection: Connection, name?: string): ListedAgent[] {
   const wanted = toColumn(name ?? null);
   return [
-    ...connection.sql(apiAgents).all(wanted).map((row) => listed(row, "api")),
-    ...connection.sql(runnersAgents).all(wanted).map((row) => listed(row, "runner")),
+    ...connection
+      .sql(apiAgents)
+      .all(wanted)
+      .map((row) => listed(row, "api")),
+    ...connection
+      .sql(runnersAgents)
+      .all(wanted)
+      .map((row) => listed(row, "runner")),
   ];
 }
 

@@ -34,7 +34,16 @@ export function readRuns(connection: Connection, filter: RunFilter, page: Page):
 }
 
 const equals = [
-  "agent_name", "created_by", "created_by", "parent_run_id", "session_id", "task_id", "step_id", "tool_call_id", "worktree_id", "repo_sha",
+  "agent_name",
+  "created_by",
+  "created_by",
+  "parent_run_id",
+  "session_id",
+  "task_id",
+  "step_id",
+  "tool_call_id",
+  "worktree_id",
+  "repo_sha",
 ] as const;
 
 function whereRuns(filter: RunFilter, page: Page): { conditions: string[]; values: SqlValue[] } {

@@ -20,10 +20,14 @@ export function readWhy(connection: Connection, run_id: string): WhyPending[] | 
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
   const reasons = runnersLacking(demands, readRunners(connection));
-  if (row["blocked_by"] === "session") reasons.push({ demand: "session", detail: "An earlier run of its session has not ended." });
+  if (row["blocked_by"] === "session")
+    reasons.push({ demand: "session", detail: "An earlier run of its session has not ended." });
   const { cap, busy } = row;
   if (cap !== null && Number(busy) >= Number(cap)) {
-    reasons.push({ demand: "max_concurrent", detail: `${Number(busy)} runs of its agent work already; max_concurrent is ${Number(cap)}.` });
+    reasons.push({
+      demand: "max_concurrent",
+      detail: `${Number(busy)} runs of its agent work already; max_concurrent is ${Number(cap)}.`,
+    });
   }
   return reasons;
 }
@@ -43,7 +47,8 @@ function runnersLacking(demands: Demands, all: readonly RunnerRow[]): WhyPending
   }
   const working = left.filter((runner) => runner.status === "online");
   const names = left.map((runner) => runner.runner_id).join(", ");
-  if (working.length === 0) return [{ demand: "slots", detail: `Every runner that could take it is draining: ${names}.` }];
+  if (working.length === 0)
+    return [{ demand: "slots", detail: `Every runner that could take it is draining: ${names}.` }];
   if (working.every((runner) => runner.running >= runner.slots)) {
     return [{ demand: "slots", detail: `All slots are busy on every runner that could take it: ${names}.` }];
   }
@@ -52,7 +57,9 @@ function runnersLacking(demands: Demands, all: readonly RunnerRow[]): WhyPending
 
 function unmet(demand: keyof Demands, demands: Demands, runners: readonly RunnerRow[]): string {
   if (demand !== "tags") {
-    const offered = [...new Set(runners.map((runner) => (demand === "executor_type" ? runner.executor.type : runner[demand])))];
+    const offered = [
+      ...new Set(runners.map((runner) => (demand === "executor_type" ? runner.executor.type : runner[demand]))),
+    ];
     return `No online runner has ${demand} ${String(demands[demand])}; there is ${offered.join(", ")}.`;
   }
   const wanted = demands.tags ?? [];

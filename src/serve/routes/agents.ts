@@ -9,7 +9,10 @@ import { json, noContent, route } from "../route.ts";
 import { admins, anyone, subjectOf } from "../rule.ts";
 
 /** The name is in the path; saying it again is no fault, saying another is. */
-const putBody = agentSchema.extend({ name: agentSchema.shape.name.optional(), type: agentSchema.shape.type.optional() });
+const putBody = agentSchema.extend({
+  name: agentSchema.shape.name.optional(),
+  type: agentSchema.shape.type.optional(),
+});
 
 export const agentRoutes = [
   route({
@@ -46,7 +49,9 @@ export const agentRoutes = [
     answers: { 200: { description: "The agent", schema: listedAgentSchema } },
     async handle({ deps, principal, params: { name = "" }, body }) {
       if (body.name !== undefined && body.name !== name) {
-        throw new Refusal(400, "DROVER-API-006", "body.name is not the name in the path.", { faults: [{ path: "body.name", message: `leave it out, or say ${name}` }] });
+        throw new Refusal(400, "DROVER-API-006", "body.name is not the name in the path.", {
+          faults: [{ path: "body.name", message: `leave it out, or say ${name}` }],
+        });
       }
       check(z.object({ name: agentSchema.shape.name }), { name }, "path");
       const type = body.type ?? (body.command === null ? undefined : "procedural");
@@ -83,7 +88,10 @@ async function refuseBadSchemas(agent: Agent, deps: ServeDeps): Promise<void> {
   }
 }
 
-async function refuseFileAgent(finding: Promise<ListedAgent | { candidates: ListedAgent[] } | null>, name: string): Promise<void> {
+async function refuseFileAgent(
+  finding: Promise<ListedAgent | { candidates: ListedAgent[] } | null>,
+  name: string,
+): Promise<void> {
   const found = await finding;
   if (found === null || "candidates" in found || found.source !== "file") return;
   throw new Refusal(409, "DROVER-API-020", `The agent ${name} is defined by a file, which goes before the API.`, {

@@ -13,9 +13,14 @@ import { anyone, seesOnly } from "../rule.ts";
 import { sinkOf } from "../sse-sink.ts";
 
 const page = z.object({ items: z.array(storedEventSchema), next_cursor: z.string().nullable() });
-const lastEventId = z.object({ "last-event-id": z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional() });
+const lastEventId = z.object({
+  "last-event-id": z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+});
 const answers = {
-  200: { description: "A page of events; as text/event-stream, where that is asked for, all of them as they come", schema: page },
+  200: {
+    description: "A page of events; as text/event-stream, where that is asked for, all of them as they come",
+    schema: page,
+  },
   204: { description: "As text/event-stream: the run has ended and there is nothing after this event" },
 };
 
@@ -73,9 +78,15 @@ function wantsStream({ method, headers }: IncomingMessage): boolean {
 /** A browser that reconnects repeats the address it first had: what it says it has seen goes before. */
 function startOf(headers: Readonly<Record<string, unknown>>, after: number | undefined): number {
   const seen = headers["last-event-id"];
-  return check(lastEventId, seen === undefined ? {} : { "last-event-id": seen }, "header")["last-event-id"] ?? after ?? 0;
+  return (
+    check(lastEventId, seen === undefined ? {} : { "last-event-id": seen }, "header")["last-event-id"] ?? after ?? 0
+  );
 }
 
-function pageOfEvents(items: StoredEvent[], limit: number, last: number | undefined): { items: StoredEvent[]; next_cursor: string | null } {
+function pageOfEvents(
+  items: StoredEvent[],
+  limit: number,
+  last: number | undefined,
+): { items: StoredEvent[]; next_cursor: string | null } {
   return { items, next_cursor: items.length === limit && last !== undefined ? String(last) : null };
 }

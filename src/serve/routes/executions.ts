@@ -14,7 +14,15 @@ export const executionRoutes = [
     answers: { 200: { description: "A page of executions", schema: pageOf(executionSchema) } },
     async handle({ deps, principal, query: { limit, cursor, run_id, open } }) {
       const filter = { ...(run_id === undefined ? {} : { run_id }), ...(open === undefined ? {} : { open }) };
-      return json(await listExecutions(deps.store.read, filter, pageFrom("executions", limit, cursor), seesOnly(principal), deps.owners));
+      return json(
+        await listExecutions(
+          deps.store.read,
+          filter,
+          pageFrom("executions", limit, cursor),
+          seesOnly(principal),
+          deps.owners,
+        ),
+      );
     },
   }),
   route({

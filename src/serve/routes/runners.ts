@@ -1,7 +1,16 @@
 import { z } from "zod";
 import { PortError, type PortConflict } from "../../model/port-error.ts";
 import type { ErrorCode } from "../../model/errors.ts";
-import { deregisterSchema, enrolledSchema, pollAnswerSchema, pollSchema, registeredSchema, registrationSchema, reportAnswerSchema, reportSchema } from "../../wire/runner-schemas.ts";
+import {
+  deregisterSchema,
+  enrolledSchema,
+  pollAnswerSchema,
+  pollSchema,
+  registeredSchema,
+  registrationSchema,
+  reportAnswerSchema,
+  reportSchema,
+} from "../../wire/runner-schemas.ts";
 import { drainSchema, pageOf, runnerSchema } from "../../wire/schemas.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { type AnyCall, json, noContent, route } from "../route.ts";
@@ -39,12 +48,26 @@ export const runnerRoutes = [
     answers: { 201: { description: "The token, which is shown only here", schema: enrolledSchema } },
     async handle({ deps, principal }) {
       // the rule lets nobody else in
-      if (principal.kind !== "enrolment") throw new Refusal(403, "DROVER-API-011", "Only an enrolment token can be exchanged here.");
+      if (principal.kind !== "enrolment")
+        throw new Refusal(403, "DROVER-API-011", "Only an enrolment token can be exchanged here.");
       const text = newTokenText("drv_");
       const at = deps.now().toISOString();
       const token_id = deps.newId();
-      const token = { token_id, kind: "access", role: "runner", subject: principal.subject, label: "enrolled runner", created_by: principal.subject, created_at: at, expires_at: null, revoked_at: null, used_at: null } as const;
-      const [result] = await deps.store.apply([{ op: "use_enrolment", hash: principal.hash, at, token, token_hash: hashToken(text) }]);
+      const token = {
+        token_id,
+        kind: "access",
+        role: "runner",
+        subject: principal.subject,
+        label: "enrolled runner",
+        created_by: principal.subject,
+        created_at: at,
+        expires_at: null,
+        revoked_at: null,
+        used_at: null,
+      } as const;
+      const [result] = await deps.store.apply([
+        { op: "use_enrolment", hash: principal.hash, at, token, token_hash: hashToken(text) },
+      ]);
       if (result.ok) return json({ token: text, token_id, subject: result.subject }, 201);
       throw new Refusal(409, "DROVER-API-019", `This enrolment token cannot be used: ${result.conflict}.`, {
         faults: [{ path: "header.authorization", message: result.conflict }],
@@ -78,7 +101,9 @@ export const runnerRoutes = [
     summary: "Runner: what happened; also its heartbeat",
     body: reportSchema,
     bodyLimit: reportLimit,
-    answers: { 200: { description: "What is stored, and what is no longer this runner's", schema: reportAnswerSchema } },
+    answers: {
+      200: { description: "What is stored, and what is no longer this runner's", schema: reportAnswerSchema },
+    },
     handle: (call) => overPort(call, (port) => port.report(call.body)),
   }),
   route({
@@ -98,7 +123,10 @@ export const runnerRoutes = [
 
 type Port = ReturnType<AnyCall["deps"]["dispatcher"]["portFor"]>;
 
-async function overPort(call: Pick<AnyCall, "deps" | "principal" | "outgoing">, ask: (port: Port, signal: AbortSignal) => Promise<unknown>): Promise<Response> {
+async function overPort(
+  call: Pick<AnyCall, "deps" | "principal" | "outgoing">,
+  ask: (port: Port, signal: AbortSignal) => Promise<unknown>,
+): Promise<Response> {
   const gone = new AbortController();
   const leave = (): void => gone.abort();
   // a runner that hung up must not be handed a run

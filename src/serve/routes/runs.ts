@@ -3,7 +3,16 @@ import type { Run } from "../../model/run.ts";
 import type { RunRequest } from "../../model/run-request.ts";
 import { isTerminal, runStatuses } from "../../model/states.ts";
 import { listRuns } from "../../show/pages.ts";
-import { pageOf, runRowSchema, runSchema, runsQuerySchema, stoppedSchema, stopRunsSchema, submitSchema, whySchema } from "../../wire/schemas.ts";
+import {
+  pageOf,
+  runRowSchema,
+  runSchema,
+  runsQuerySchema,
+  stoppedSchema,
+  stopRunsSchema,
+  submitSchema,
+  whySchema,
+} from "../../wire/schemas.ts";
 import type { ServeDeps, SubmitAnswer } from "../deps.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
@@ -54,11 +63,19 @@ export const runRoutes = [
       const stopped = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
       const open = (filter.status ?? runStatuses).filter((status) => !isTerminal(status) && status !== "stopping");
       if (open.length === 0) return json(stopped);
-      for (let before: string | undefined; ; ) {
+      for (let before: string | undefined; ;) {
         const page = { limit: 1000, ...(before === undefined ? {} : { before }) };
-        const { items } = await listRuns(deps.store.read, { ...given(filter), status: open }, page, seesOnly(principal));
+        const { items } = await listRuns(
+          deps.store.read,
+          { ...given(filter), status: open },
+          page,
+          seesOnly(principal),
+        );
         if (items.length === 0) return json(stopped);
-        const part = await deps.dispatcher.stopRuns(items.map((row) => row.run_id), subjectOf(principal));
+        const part = await deps.dispatcher.stopRuns(
+          items.map((row) => row.run_id),
+          subjectOf(principal),
+        );
         stopped.cancelled.push(...part.cancelled);
         stopped.stopping.push(...part.stopping);
         stopped.untouched.push(...part.untouched);
@@ -79,7 +96,9 @@ export const runRoutes = [
     path: "/runs/{run_id}/stop",
     rule: { roles: submitters, object: "run" },
     summary: "Stop a run",
-    answers: { 200: { description: "The run, cancelled or stopping; a run that has ended is left as it is", schema: runSchema } },
+    answers: {
+      200: { description: "The run, cancelled or stopping; a run that has ended is left as it is", schema: runSchema },
+    },
     async handle({ deps, principal, object }) {
       await deps.dispatcher.stopRuns([object.run_id], subjectOf(principal));
       return json(await deps.store.read.run(object.run_id));
@@ -93,7 +112,12 @@ export const runRoutes = [
     answers: { 201: { description: "The new run", schema: runSchema } },
     async handle({ deps, principal, object }) {
       if (!isTerminal(object.status)) {
-        throw new Refusal(409, "DROVER-API-030", `The run is ${object.status}: only one that has ended can be retried.`, { next: "Stop it first, or wait." });
+        throw new Refusal(
+          409,
+          "DROVER-API-030",
+          `The run is ${object.status}: only one that has ended can be retried.`,
+          { next: "Stop it first, or wait." },
+        );
       }
       return submitted(await deps.submit(sameAgain(object), whoOf(principal)));
     },
@@ -105,7 +129,10 @@ export const runRoutes = [
     summary: "What keeps a run pending",
     answers: { 200: { description: "Each unmet demand; empty where nothing is in its way", schema: whySchema } },
     async handle({ deps, object }) {
-      return json({ status: object.status, why: object.status === "pending" ? await deps.dispatcher.why(object.run_id) : [] });
+      return json({
+        status: object.status,
+        why: object.status === "pending" ? await deps.dispatcher.why(object.run_id) : [],
+      });
     },
   }),
 ];
@@ -121,7 +148,11 @@ function submitted(answer: SubmitAnswer): Response {
 }
 
 /** Inside a run, its own id is the parent whatever is said; others may only name a run they see. */
-async function parentOf(principal: Principal, parent_run_id: string | undefined, deps: ServeDeps): Promise<Pick<RunRequest, "parent_run_id" | "trigger_type">> {
+async function parentOf(
+  principal: Principal,
+  parent_run_id: string | undefined,
+  deps: ServeDeps,
+): Promise<Pick<RunRequest, "parent_run_id" | "trigger_type">> {
   if (principal.kind === "attempt") return { parent_run_id: principal.run.run_id, trigger_type: "agent" };
   if (parent_run_id === undefined) return { trigger_type: "api" };
   const owner = await deps.owners(parent_run_id);
@@ -161,5 +192,7 @@ function sameAgain(run: Run): RunRequest {
 /** Without the keys that are undefined: to the model, absent and undefined are not the same. */
 function given<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   // exactly the keys whose value is undefined are gone
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as { [K in keyof T]: Exclude<T[K], undefined> };
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
 }

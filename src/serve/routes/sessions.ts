@@ -15,7 +15,9 @@ export const sessionRoutes = [
     answers: { 200: { description: "A page of sessions", schema: pageOf(sessionSchema) } },
     async handle({ deps, principal, query: { agent_name, limit, cursor } }) {
       const filter = agent_name === undefined ? {} : { agent_name };
-      return json(await listSessions(deps.store.read, filter, pageFrom("sessions", limit, cursor), seesOnly(principal)));
+      return json(
+        await listSessions(deps.store.read, filter, pageFrom("sessions", limit, cursor), seesOnly(principal)),
+      );
     },
   }),
   route({
@@ -34,7 +36,9 @@ export const sessionRoutes = [
     body: bindSchema,
     answers: { 200: { description: "The session", schema: sessionSchema } },
     async handle({ deps, object, body: { executor_session_id } }) {
-      const [bound] = await deps.store.apply([{ op: "bind_session", session_id: object.session_id, executor_session_id }]);
+      const [bound] = await deps.store.apply([
+        { op: "bind_session", session_id: object.session_id, executor_session_id },
+      ]);
       if (bound.ok) return json(await deps.store.read.session(object.session_id));
       if (bound.conflict === "not_found") throw notFound("session", "path.session_id");
       throw new Refusal(409, "DROVER-API-022", "This session is bound to another executor session.", {

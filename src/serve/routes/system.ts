@@ -23,7 +23,9 @@ export const systemRoutes = [
     summary: "Counters and gauges for Prometheus",
     answers: { 200: { description: "Prometheus text", media: "text/plain; version=0.0.4", schema: z.string() } },
     async handle({ deps }) {
-      return new Response(await deps.metrics.write(), { headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" } });
+      return new Response(await deps.metrics.write(), {
+        headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
+      });
     },
   }),
   route({
@@ -36,7 +38,11 @@ export const systemRoutes = [
       const { file, dispose } = await deps.backup();
       try {
         const { size } = await stat(file);
-        outgoing.writeHead(200, { "content-type": "application/vnd.sqlite3", "content-length": size, "cache-control": "no-store" });
+        outgoing.writeHead(200, {
+          "content-type": "application/vnd.sqlite3",
+          "content-length": size,
+          "cache-control": "no-store",
+        });
         await pipeline(createReadStream(file), outgoing);
       } catch (error) {
         // the head is out: a cut answer, shorter than it said, is how the other side learns of it
@@ -64,7 +70,9 @@ export const systemRoutes = [
     answers: { 200: { description: "The page", media: "text/html", schema: z.string() } },
     async handle({ document }) {
       const { html, contentSecurityPolicy } = docsPage(document());
-      return new Response(html, { headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": contentSecurityPolicy } });
+      return new Response(html, {
+        headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": contentSecurityPolicy },
+      });
     },
   }),
   route({

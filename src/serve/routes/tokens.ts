@@ -30,7 +30,9 @@ export const tokenRoutes = [
     answers: { 201: { description: "The token, which is shown only here", schema: madeTokenSchema } },
     async handle({ deps, principal, body }) {
       if (body.enrolment && body.role !== "runner") {
-        throw new Refusal(400, "DROVER-API-006", "Only a runner enrols.", { faults: [{ path: "body.role", message: "must be runner where enrolment is true" }] });
+        throw new Refusal(400, "DROVER-API-006", "Only a runner enrols.", {
+          faults: [{ path: "body.role", message: "must be runner where enrolment is true" }],
+        });
       }
       const text = newTokenText(body.enrolment ? "drve_" : "drv_");
       const token: Token = {
