@@ -26,33 +26,44 @@ export interface Launcher {
   drop(rung: Rung): void;
 }
 
+/** Each rung is looked for when the ones above it have failed: with the static launcher there, nobody asks for perl. */
 export function createLauncher({ nativeDirectory, rungs = rungKinds }: LauncherOptions = {}): Launcher {
-  let left: Rung[] | undefined;
+  const dropped = new Set<RungKind>();
+  const looked = new Map<RungKind, Rung | null>();
+  let native: string | null | undefined = nativeDirectory;
+  const find = (kind: RungKind): Rung | null => {
+    const known = looked.get(kind);
+    if (known !== undefined) return known;
+    native ??= nativeDirectory === undefined ? findNativeDirectory() : null;
+    const rung = findRung(kind, native);
+    looked.set(kind, rung);
+    return rung;
+  };
   return {
     best() {
-      left ??= findRungs(nativeDirectory === undefined ? findNativeDirectory() : nativeDirectory, rungs);
-      // perl itself would start without its script, and say so in the command's place
-      left = left.filter((rung) => rung.kind !== "perl" || existsSync(rung.words[1]!));
-      return left[0] ?? { kind: "plain" };
+      for (const kind of rungKinds) {
+        if (!rungs.includes(kind) || dropped.has(kind)) continue;
+        const rung = find(kind);
+        // perl itself would start without its script, and say so in the command's place
+        if (rung && (rung.kind !== "perl" || existsSync(rung.words[1]!))) return rung;
+      }
+      return { kind: "plain" };
     },
-    drop(rung) {
-      left = left?.filter((other) => other !== rung);
+    drop({ kind }) {
+      dropped.add(kind);
     },
   };
 }
 
-function findRungs(native: string | null, wanted: readonly RungKind[]): Rung[] {
-  const rungs: Rung[] = [];
-  if (process.platform !== "linux" || native === null) return rungs;
-  const binary = join(native, "bin", `drover-init-linux-${process.arch}`);
-  // also false for a file on a noexec mount
-  if (wanted.includes("static") && isExecutable(binary)) rungs.push({ kind: "static", words: [binary] });
-  const script = join(native, "init.pl");
-  if (wanted.includes("perl")) {
-    const perl = findExecutable("perl", process.env["PATH"], "/");
-    if ("found" in perl) rungs.push({ kind: "perl", words: [perl.found, script] });
+function findRung(kind: RungKind, native: string | null): Rung | null {
+  if (kind === "plain" || process.platform !== "linux" || native === null) return null;
+  if (kind === "static") {
+    const binary = join(native, "bin", `drover-init-linux-${process.arch}`);
+    // also false for a file on a noexec mount
+    return isExecutable(binary) ? { kind, words: [binary] } : null;
   }
-  return rungs;
+  const perl = findExecutable("perl", process.env["PATH"], "/");
+  return "found" in perl ? { kind, words: [perl.found, join(native, "init.pl")] } : null;
 }
 
 export function isExecutable(file: string): boolean {
