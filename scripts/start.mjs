@@ -28,6 +28,9 @@ up.once("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
 // a terminal sends Ctrl-C to all of us; what ends us alone is passed on
 process.on("SIGINT", () => undefined);
 process.on("SIGTERM", () => up.kill("SIGTERM"));
+// npm and its shell may be ended without a word to us: nothing is left running behind them
+const parent = process.ppid;
+setInterval(() => process.ppid === parent || up.kill("SIGTERM"), 500).unref();
 
 function firstRun() {
   const words = ["run", "echo", "--message", "Hello World"];

@@ -16,16 +16,33 @@ export async function deaf({ runs, atOnce }: { runs: number; atOnce: number }, t
     const { client } = place;
     await place.putAgent("deaf", { timeout_seconds: timeoutMs / 1000 });
     await place.startRunner({ name: "patient", slots: atOnce });
-    await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "deaf", parameters: { deaf: true, stay: "60" } })));
+    await each(
+      upTo(runs),
+      8,
+      async () => void (await client.submit({ agent_name: "deaf", parameters: { deaf: true, stay: "60" } })),
+    );
     const withinMs = 60_000 + (runs / atOnce) * (timeoutMs + graceMs + 5000);
-    await waitFor(async () => ((await allRuns(client)).every(({ status }) => isTerminal(status)) ? true : null), withinMs, 500);
+    await waitFor(
+      async () => ((await allRuns(client)).every(({ status }) => isTerminal(status)) ? true : null),
+      withinMs,
+      500,
+    );
     const stored = await allRuns(client);
-    const tookMs = stored.map(({ started_at, finished_at }) => Date.parse(finished_at ?? "") - Date.parse(started_at ?? ""));
+    const tookMs = stored.map(
+      ({ started_at, finished_at }) => Date.parse(finished_at ?? "") - Date.parse(started_at ?? ""),
+    );
     const wrong = stored.filter(({ reason }) => reason !== "timeout");
     const late = tookMs.filter((ms) => !(ms <= timeoutMs + graceMs + lateMs));
     return {
-      seen: { runs: stored.length, "ended later than timeout + grace + 0.5 s": late.length, "ended after ms, at most": Math.round(largest(tookMs)), "ended otherwise": wrong.length },
-      broken: wrong.slice(0, 20).map(({ run_id, status, reason, error }) => `${run_id} is ${status}: ${reason} ${error}`),
+      seen: {
+        runs: stored.length,
+        "ended later than timeout + grace + 0.5 s": late.length,
+        "ended after ms, at most": Math.round(largest(tookMs)),
+        "ended otherwise": wrong.length,
+      },
+      broken: wrong
+        .slice(0, 20)
+        .map(({ run_id, status, reason, error }) => `${run_id} is ${status}: ${reason} ${error}`),
       late: late.map((ms) => `one took ${ms} ms`),
     };
   });

@@ -27,7 +27,9 @@ export async function drain({ terms, atOnce }: { terms: number; atOnce: number }
         "grace ms": graceMs,
       },
       broken: found.flatMap(({ faults }) => faults),
-      late: found.flatMap(({ endedMs }) => (endedMs > graceMs + 2000 ? [`one ended ${endedMs} ms after it was told`] : [])),
+      late: found.flatMap(({ endedMs }) =>
+        endedMs > graceMs + 2000 ? [`one ended ${endedMs} ms after it was told`] : [],
+      ),
     };
   });
 }
@@ -42,12 +44,21 @@ interface Drained {
 async function drainOne(place: Place, at: number): Promise<Drained> {
   const { client } = place;
   const name = `drained-${at}`;
-  const { child, runner_id } = await place.startRunner({ name, slots: 4, tags: [name], times: { drainMs: graceMs, heartbeatMs: 500 } });
+  const { child, runner_id } = await place.startRunner({
+    name,
+    slots: 4,
+    tags: [name],
+    times: { drainMs: graceMs, heartbeatMs: 500 },
+  });
   const demands = { tags: [name] };
   const long = newMark();
-  const submit = async (parameters: Record<string, unknown>) => (await client.submit({ agent_name: "work", parameters, demands })).run_id;
+  const submit = async (parameters: Record<string, unknown>) =>
+    (await client.submit({ agent_name: "work", parameters, demands })).run_id;
   const longs = [await submit({ stay: long }), await submit({ stay: long })];
-  await waitFor(async () => (survivors(long).length >= 4 ? true : null), 30_000);
+  await waitFor(
+    async () => (longs.every((run_id) => place.marks().some((mark) => mark.startsWith(run_id))) ? true : null),
+    30_000,
+  );
   // one slot is left free: a runner that went on claiming would fill it
   const short = await submit({ lines: 4, pause: "0.1" });
   await waitFor(async () => ((await client.runs.get(short)).status === "running" ? true : null), 30_000, 10);
@@ -61,11 +72,13 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
   const faults: string[] = [];
   if (code !== 0) faults.push(`${name} ended with ${code}: ${child.said}`);
   const shortRun = await client.runs.get(short);
-  if (shortRun.status !== "completed" || shortRun.attempt !== 1) faults.push(`the short ${short} is ${shortRun.status}: ${shortRun.error}`);
+  if (shortRun.status !== "completed" || shortRun.attempt !== 1)
+    faults.push(`the short ${short} is ${shortRun.status}: ${shortRun.error}`);
   let early = 0;
   for (const run_id of longs) {
     const run = await client.runs.get(run_id);
-    if (run.status !== "pending" || run.failures !== 0) faults.push(`the long ${run_id} is ${run.status} with ${run.failures} failures: ${run.error}`);
+    if (run.status !== "pending" || run.failures !== 0)
+      faults.push(`the long ${run_id} is ${run.status} with ${run.failures} failures: ${run.error}`);
     const { items } = await client.executions.list({ run_id });
     const ended = items[0]?.end?.ended_at;
     if (ended === undefined) faults.push(`the long ${run_id} has no end on the record`);

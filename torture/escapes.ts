@@ -6,14 +6,27 @@ import type { Finding, Tools } from "./finding.ts";
 /** K1: eight ways to escape, ended by timeouts and cancels. Nothing is alive the moment there is a result. */
 export async function escapes({ kills }: { kills: number }, { root }: Tools): Promise<Finding> {
   const since = performance.now();
-  const report = await killBatch({ start, isolation: "auto", scripts: join(root, "test/fixtures/escape"), count: kills, concurrency: 4 });
+  const report = await killBatch({
+    start,
+    isolation: "auto",
+    scripts: join(root, "test/fixtures/escape"),
+    count: kills,
+    concurrency: 4,
+  });
   return {
-    seen: { "timeouts and cancels": report.ended, alive: report.survived.length, "wrongly told": report.wrong.length, ms: Math.round(performance.now() - since) },
+    seen: {
+      "timeouts and cancels": report.ended,
+      alive: report.survived.length,
+      "wrongly told": report.wrong.length,
+      ms: Math.round(performance.now() - since),
+    },
     broken: [
       ...report.survived,
       ...report.wrong,
       // at a weaker level the promise is not made; null: ended before it began
-      ...(report.levels.every((level) => level === "pid" || level === "sandbox" || level === "null") ? [] : [`isolation was ${report.levels.join(", ")}`]),
+      ...(report.levels.every((level) => level === "pid" || level === "sandbox" || level === "null")
+        ? []
+        : [`isolation was ${report.levels.join(", ")}`]),
     ],
     late: [],
   };

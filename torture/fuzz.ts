@@ -28,7 +28,8 @@ export async function fuzz({ requests }: { requests: number }, tools: Tools): Pr
       const answer = await rawCall(place.url, { ...call, headOnly: true });
       seen.set(`${Math.floor(answer.status / 100)}xx`, (seen.get(`${Math.floor(answer.status / 100)}xx`) ?? 0) + 1);
       const fault = faultOf(answer);
-      if (fault) broken.push(`seed ${seed}: ${call.method} ${call.path} ${String(call.body ?? "").slice(0, 300)} -> ${fault}`);
+      if (fault)
+        broken.push(`seed ${seed}: ${call.method} ${call.path} ${String(call.body ?? "").slice(0, 300)} -> ${fault}`);
       done += 1;
       if (done % 10_000 === 0) tools.progress(`${done} of ${requests} requests`);
     });
@@ -36,8 +37,19 @@ export async function fuzz({ requests }: { requests: number }, tools: Tools): Pr
     const [, longest, working] = (await place.coordinator.says(/^stalled (\d+) (\d+)$/m)).map(Number);
     const defects = place.coordinator.said.replaceAll(/^(serving|stalled \d+ \d+)$/gm, "").trim();
     if (defects !== "") broken.push(`the coordinator complained: ${defects}`);
-    const late = (longest ?? 0) >= stallMs ? [`the event loop stood still for ${longest} ms, ${working} of them at work`] : [];
-    return { seen: { requests: done, ...Object.fromEntries([...seen].sort()), "5xx": seen.get("5xx") ?? 0, "longest stall ms": longest ?? 0, "of it at work": working ?? 0 }, broken, late };
+    const late =
+      (longest ?? 0) >= stallMs ? [`the event loop stood still for ${longest} ms, ${working} of them at work`] : [];
+    return {
+      seen: {
+        requests: done,
+        ...Object.fromEntries([...seen].sort()),
+        "5xx": seen.get("5xx") ?? 0,
+        "longest stall ms": longest ?? 0,
+        "of it at work": working ?? 0,
+      },
+      broken,
+      late,
+    };
   });
 }
 

@@ -33,7 +33,9 @@ async function main(): Promise<number> {
     return found === undefined ? [] : [{ ...torture, ...found }];
   });
   process.stdout.write(table(done));
-  return done.length === asked.chosen.length && done.every(({ broken, late }) => broken.length + late.length === 0) ? 0 : 1;
+  return done.length === asked.chosen.length && done.every(({ broken, late }) => broken.length + late.length === 0)
+    ? 0
+    : 1;
 }
 
 async function runOne(torture: Torture, scale: number): Promise<void> {
@@ -41,8 +43,19 @@ async function runOne(torture: Torture, scale: number): Promise<void> {
   const since = performance.now();
   const tools: Tools = { root, host, progress: (text) => void process.stderr.write(`  ${text}\n`) };
   // one that could not be carried out is told as such, and the others go on
-  const finding = await torture.run(scale, tools).catch((error: unknown): Finding => ({ seen: {}, late: [], broken: [error instanceof Error ? (error.stack ?? error.message) : String(error)] }));
-  const kept: Kept = { ...finding, scale, seconds: Math.round((performance.now() - since) / 1000), at: new Date().toISOString() };
+  const finding = await torture
+    .run(scale, tools)
+    .catch((error: unknown): Finding => ({
+      seen: {},
+      late: [],
+      broken: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
+    }));
+  const kept: Kept = {
+    ...finding,
+    scale,
+    seconds: Math.round((performance.now() - since) / 1000),
+    at: new Date().toISOString(),
+  };
   writeFileSync(file, JSON.stringify({ ...readKept(), [keyOf(torture, scale)]: kept }, null, 1));
   process.stderr.write(`  ${numbers(finding)} (${kept.seconds} s)\n`);
   for (const one of finding.broken.slice(0, 10)) process.stderr.write(`  BROKEN ${one.slice(0, 2000)}\n`);
@@ -55,8 +68,13 @@ function readWords(given: readonly string[]): { chosen: readonly Torture[]; scal
   if (!(scale > 0 && scale <= 10)) return "--scale takes a number above 0, at most 10.";
   const names = given.filter((word, index) => !word.startsWith("--") && (at < 0 || index !== at + 1));
   const unknown = names.filter((name) => !tortures.some((torture) => torture.name === name));
-  if (unknown.length > 0) return `There is no torture ${unknown.join(", ")}; there are: ${tortures.map(({ name }) => name).join(", ")}.`;
-  return { chosen: names.length === 0 ? tortures : tortures.filter(({ name }) => names.includes(name)), scale, fresh: given.includes("--fresh") };
+  if (unknown.length > 0)
+    return `There is no torture ${unknown.join(", ")}; there are: ${tortures.map(({ name }) => name).join(", ")}.`;
+  return {
+    chosen: names.length === 0 ? tortures : tortures.filter(({ name }) => names.includes(name)),
+    scale,
+    fresh: given.includes("--fresh"),
+  };
 }
 
 function readKept(): Record<string, Kept> {
@@ -80,8 +98,13 @@ function numbers({ seen }: Finding): string {
 
 function table(done: readonly (Torture & Kept)[]): string {
   const machine = `${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.versions.node}`;
-  const rows = done.map((one) => `| ${one.name} | ${one.promise} | ${numbers(one)} | ${one.broken.length} | ${one.late.length} | ${one.seconds} |`);
-  return ["", machine, "", "| # | promise | seen | broken | late | s |", "|---|---|---|---|---|---|", ...rows, ""].join("\n");
+  const rows = done.map(
+    (one) =>
+      `| ${one.name} | ${one.promise} | ${numbers(one)} | ${one.broken.length} | ${one.late.length} | ${one.seconds} |`,
+  );
+  return ["", machine, "", "| # | promise | seen | broken | late | s |", "|---|---|---|---|---|---|", ...rows, ""].join(
+    "\n",
+  );
 }
 
 function say(text: string, code: number): number {

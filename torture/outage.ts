@@ -16,26 +16,49 @@ export async function outage({ runs, seconds }: { runs: number; seconds: number 
       const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1" } });
       asked.set(run_id, lines(at));
     });
-    await waitFor(async () => ((await client.runs.list({ status: ["running"], limit: 1000 })).items.length === runs ? true : null), 60_000);
+    await waitFor(
+      async () => ((await client.runs.list({ status: ["running"], limit: 1000 })).items.length === runs ? true : null),
+      60_000,
+    );
     const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
     place.coordinator.signal("SIGKILL");
     tools.progress(`${underWay} under way, the coordinator is away for ${seconds} s`);
     await pause(seconds * 1000);
     await place.startCoordinator();
-    await waitFor(async () => ((await allRuns(client)).every(({ status }) => status === "completed" || status === "failed") ? true : null), 60_000, 500);
+    await waitFor(
+      async () =>
+        (await allRuns(client)).every(({ status }) => status === "completed" || status === "failed") ? true : null,
+      60_000,
+      500,
+    );
 
     const stored = await allRuns(client);
     const logs = await allEvents(client);
-    const undone = stored.filter(({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0);
-    const short = [...asked].filter(([run_id, count]) => printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((at) => `line ${at + 1}\n`).join(""));
+    const undone = stored.filter(
+      ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
+    );
+    const short = [...asked].filter(
+      ([run_id, count]) =>
+        printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((at) => `line ${at + 1}\n`).join(""),
+    );
     const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
     const again = place.marks().length - new Set(place.marks().map((mark) => mark.split(".")[0])).size;
     return {
-      seen: { "seconds away": seconds, "runs under way": underWay, "runs lost": asked.size - stored.length + undone.length, "runs with lines lost": short.length, "gaps in numbers": gaps.length, "carried out twice": again },
+      seen: {
+        "seconds away": seconds,
+        "runs under way": underWay,
+        "runs lost": asked.size - stored.length + undone.length,
+        "runs with lines lost": short.length,
+        "gaps in numbers": gaps.length,
+        "carried out twice": again,
+      },
       broken: [
         ...(underWay === runs ? [] : [`only ${underWay} of ${runs} were under way`]),
         ...undone.map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
-        ...short.map(([run_id, count]) => `${run_id} printed other than its ${count} lines: ${JSON.stringify(printed(logs.get(run_id) ?? []))}`),
+        ...short.map(
+          ([run_id, count]) =>
+            `${run_id} printed other than its ${count} lines: ${JSON.stringify(printed(logs.get(run_id) ?? []))}`,
+        ),
         ...gaps,
         ...(again === 0 ? [] : [`${again} were carried out again`]),
       ],

@@ -43,7 +43,11 @@ export interface RunnerSpec {
 export type CoordinatorTimes = Pick<CoordinatorOptions, "leaseMs" | "pollHoldMs" | "rescueEveryMs" | "unmatchedMs">;
 
 /** `times`: of the coordinator; null: the command line's own. */
-export async function inPlace<T>(tools: Tools, times: CoordinatorTimes | null, work: (place: Place) => Promise<T>): Promise<T> {
+export async function inPlace<T>(
+  tools: Tools,
+  times: CoordinatorTimes | null,
+  work: (place: Place) => Promise<T>,
+): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), "drover-torture-"));
   const processes = createProcesses();
   // also where whoever started all this is told to end
@@ -61,7 +65,12 @@ export async function inPlace<T>(tools: Tools, times: CoordinatorTimes | null, w
   }
 }
 
-async function openPlace({ root, host }: Tools, times: CoordinatorTimes | null, directory: string, processes: Processes): Promise<Place> {
+async function openPlace(
+  { root, host }: Tools,
+  times: CoordinatorTimes | null,
+  directory: string,
+  processes: Processes,
+): Promise<Place> {
   const state = join(directory, "state");
   const marks = join(directory, "marks");
   for (const folder of [marks, join(directory, "profiles"), join(directory, "scripts")]) mkdirSync(folder);
@@ -105,14 +114,30 @@ async function openPlace({ root, host }: Tools, times: CoordinatorTimes | null, 
     spawnCoordinator,
     async startRunner(spec) {
       const profile = join(directory, "profiles", `${spec.name}.json`);
-      writeFileSync(profile, JSON.stringify({ type: "procedural", config: {}, tags: spec.tags ?? [], require_matching_tags: spec.tags !== undefined }));
+      writeFileSync(
+        profile,
+        JSON.stringify({
+          type: "procedural",
+          config: {},
+          tags: spec.tags ?? [],
+          require_matching_tags: spec.tags !== undefined,
+        }),
+      );
       const stateDirectory = join(directory, "runners", spec.name);
       const { name, slots } = spec;
       const at = spec.url ?? url;
       const words = spec.times
-        ? [process.execPath, host, "runner", JSON.stringify({ profile, url: at, token, stateDirectory, name, slots, times: spec.times })]
+        ? [
+            process.execPath,
+            host,
+            "runner",
+            JSON.stringify({ profile, url: at, token, stateDirectory, name, slots, times: spec.times }),
+          ]
         : [process.execPath, bin, "runner", "-x", profile, "--name", name, "--slots", String(slots)];
-      const child = processes.start(words, { cwd: directory, env: { ...env, DROVER_STATE_DIR: stateDirectory, DROVER_API_URL: at, DROVER_API_KEY: token } });
+      const child = processes.start(words, {
+        cwd: directory,
+        env: { ...env, DROVER_STATE_DIR: stateDirectory, DROVER_API_URL: at, DROVER_API_KEY: token },
+      });
       const row = await waitFor(async () => {
         if (!child.alive) throw new Error(`The runner ended: ${child.said}`);
         return onlineAs(name, await patiently(() => client.runners.list()));

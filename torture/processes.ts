@@ -72,7 +72,8 @@ function follow(child: ChildProcess): Child {
       for (const until = performance.now() + withinMs; ; await pause(10)) {
         const found = what.exec(said);
         if (found) return found;
-        if (!alive || performance.now() > until) throw new Error(`${alive ? "In time it" : "It ended and"} did not say ${what.source}, but: ${said}`);
+        if (!alive || performance.now() > until)
+          throw new Error(`${alive ? "In time it" : "It ended and"} did not say ${what.source}, but: ${said}`);
       }
     },
     signal: (signal) => void child.kill(signal),

@@ -17,12 +17,18 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
     const claim = async (at: number): Promise<void> => {
       const port = createHttpPort({ url, token });
       try {
-        await claimAll(port, at, ending.signal, (run_ids) => {
-          for (const run_id of run_ids) handed.set(run_id, (handed.get(run_id) ?? 0) + 1);
-        }, (count) => {
-          finished += count;
-          if (finished >= runs) ending.abort();
-        });
+        await claimAll(
+          port,
+          at,
+          ending.signal,
+          (run_ids) => {
+            for (const run_id of run_ids) handed.set(run_id, (handed.get(run_id) ?? 0) + 1);
+          },
+          (count) => {
+            finished += count;
+            if (finished >= runs) ending.abort();
+          },
+        );
       } finally {
         port.close();
       }
@@ -39,11 +45,21 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
     const undone = stored.filter(({ status, attempt }) => status !== "completed" || attempt !== 1);
     const logs = await allEvents(client);
     return {
-      seen: { claimers, runs: stored.length, "handed out twice": twice.length, "not completed at the first attempt": undone.length, ms: Math.round(performance.now() - since) },
+      seen: {
+        claimers,
+        runs: stored.length,
+        "handed out twice": twice.length,
+        "not completed at the first attempt": undone.length,
+        ms: Math.round(performance.now() - since),
+      },
       broken: [
         ...twice.map(([run_id, count]) => `${run_id} was handed out ${count} times`),
-        ...undone.slice(0, 20).map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
-        ...(stored.length === runs && handed.size === runs ? [] : [`${stored.length} stored and ${handed.size} handed out of ${runs}`]),
+        ...undone
+          .slice(0, 20)
+          .map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
+        ...(stored.length === runs && handed.size === runs
+          ? []
+          : [`${stored.length} stored and ${handed.size} handed out of ${runs}`]),
         ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
       ],
       late: [],
@@ -51,7 +67,13 @@ export async function race({ claimers, runs }: { claimers: number; runs: number 
   });
 }
 
-async function claimAll(port: RunnerPort, at: number, signal: AbortSignal, onHanded: (run_ids: string[]) => void, onFinished: (count: number) => void): Promise<void> {
+async function claimAll(
+  port: RunnerPort,
+  at: number,
+  signal: AbortSignal,
+  onHanded: (run_ids: string[]) => void,
+  onFinished: (count: number) => void,
+): Promise<void> {
   const { runner_id, epoch } = await port.register({
     protocol: 1,
     runner_key: `key of claimer ${at}`,
@@ -68,10 +90,12 @@ async function claimAll(port: RunnerPort, at: number, signal: AbortSignal, onHan
   for (let no = 1; !signal.aborted; no += 1) {
     const claim_id = `${at}-${no}`;
     const want = 1 + Math.floor(Math.random() * 5);
-    const { claims } = await port.poll({ runner_id, epoch, claim_id, want, ack_order: 0 }, signal).catch((error: unknown) => {
-      if (signal.aborted) return { claims: [] };
-      throw error;
-    });
+    const { claims } = await port
+      .poll({ runner_id, epoch, claim_id, want, ack_order: 0 }, signal)
+      .catch((error: unknown) => {
+        if (signal.aborted) return { claims: [] };
+        throw error;
+      });
     if (claims.length === 0) continue;
     onHanded(claims.map(({ run_id }) => run_id));
     await port.report({
@@ -81,7 +105,12 @@ async function claimAll(port: RunnerPort, at: number, signal: AbortSignal, onHan
       as_of_claim: claim_id,
       events: [],
       partials: [],
-      finishes: claims.map(({ run_id, attempt }) => ({ run_id, attempt, last_n: 0, outcome: { status: "completed", exit_code: 0, text: null } })),
+      finishes: claims.map(({ run_id, attempt }) => ({
+        run_id,
+        attempt,
+        last_n: 0,
+        outcome: { status: "completed", exit_code: 0, text: null },
+      })),
     });
     onFinished(claims.length);
   }

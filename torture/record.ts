@@ -10,8 +10,11 @@ import type { Place } from "./place.ts";
 /** Every run there is, without its bodies. */
 export async function allRuns(client: Client): Promise<RunRow[]> {
   const runs: RunRow[] = [];
-  for (let cursor: string | null = null; ; ) {
-    const page: Awaited<ReturnType<Client["runs"]["list"]>> = await client.runs.list({ limit: 1000, ...(cursor === null ? {} : { cursor }) });
+  for (let cursor: string | null = null; ;) {
+    const page: Awaited<ReturnType<Client["runs"]["list"]>> = await client.runs.list({
+      limit: 1000,
+      ...(cursor === null ? {} : { cursor }),
+    });
     runs.push(...page.items);
     cursor = page.next_cursor;
     if (cursor === null) return runs;
@@ -21,7 +24,7 @@ export async function allRuns(client: Client): Promise<RunRow[]> {
 /** The logs of all runs, read as one feed. */
 export async function allEvents(client: Client): Promise<Map<string, StoredEvent[]>> {
   const logs = new Map<string, StoredEvent[]>();
-  for (let after = 0; ; ) {
+  for (let after = 0; ;) {
     const { items } = await client.events({ after, limit: 1000 });
     for (const event of items) {
       const log = logs.get(event.run_id);
@@ -50,7 +53,9 @@ export function faultsOfLog(run_id: string, log: readonly StoredEvent[]): string
 
 /** The whole of what a run printed. */
 export function printed(log: readonly StoredEvent[]): string {
-  return log.map(({ event }) => (event.type === "output" && event.stream === "stdout" ? (event.text ?? "") : "")).join("");
+  return log
+    .map(({ event }) => (event.type === "output" && event.stream === "stdout" ? (event.text ?? "") : ""))
+    .join("");
 }
 
 export interface AuditSeen {
@@ -73,5 +78,10 @@ export async function readAudit({ state }: Place): Promise<AuditSeen> {
   const connection = await openConnection(databaseFile(state), "read", 5000);
   const fenced = connection.sql("select run_id, attempt from audit_rows where kind = 'fenced'").all();
   connection.close();
-  return { executions, fenced: new Set(fenced.map((row) => `${String(row["run_id"])}.${Number(row["attempt"])}`)), verified: ok, rows };
+  return {
+    executions,
+    fenced: new Set(fenced.map((row) => `${String(row["run_id"])}.${Number(row["attempt"])}`)),
+    verified: ok,
+    rows,
+  };
 }

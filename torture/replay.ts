@@ -14,14 +14,33 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
     const once = await typesOf(place, await undisturbed(place));
     const proxy = await startReplayingProxy(place.url, { copies: 3, delayMs });
     try {
-      const { child } = await place.startRunner({ name: "replayed", slots: 8, url: proxy.url, times: { heartbeatMs: 200, pollPauseMs: 30 } });
-      await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } })));
-      const left = await waitFor(async () => ((await client.runs.list({ status: ["pending", "claimed", "running"], limit: 1 })).items.length === 0 ? 0 : null), 300_000, 200);
+      const { child } = await place.startRunner({
+        name: "replayed",
+        slots: 8,
+        url: proxy.url,
+        times: { heartbeatMs: 200, pollPauseMs: 30 },
+      });
+      await each(
+        upTo(runs),
+        8,
+        async () => void (await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } })),
+      );
+      const left = await waitFor(
+        async () =>
+          (await client.runs.list({ status: ["pending", "claimed", "running"], limit: 1 })).items.length === 0
+            ? 0
+            : null,
+        300_000,
+        200,
+      );
       await pause(delayMs * 2);
       const finding = await judge(place, once, runs, left === null);
       if (!child.alive) finding.broken.push(`the runner ended: ${child.said}`);
       const { came, sent } = proxy;
-      return { ...finding, seen: { runs, "requests of the runner": came, "requests that arrived": sent, ...finding.seen } };
+      return {
+        ...finding,
+        seen: { runs, "requests of the runner": came, "requests that arrived": sent, ...finding.seen },
+      };
     } finally {
       await place.processes.endAll();
       await proxy.close();
@@ -54,19 +73,34 @@ async function judge(place: Place, once: string, runs: number, hung: boolean): P
   const stored = await allRuns(place.client);
   const logs = await allEvents(place.client);
   const marks = place.marks();
-  const odd = stored.filter(({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0);
+  const odd = stored.filter(
+    ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
+  );
   const other = [...logs].filter(([, log]) => typesIn(log) !== once);
   const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
   const { verified, executions, fenced } = await readAudit(place);
   return {
-    seen: { "with another log": other.length, "at a second attempt or not completed": odd.length, "gaps or doubles": gaps.length, executions: marks.length, refused: fenced.size },
+    seen: {
+      "with another log": other.length,
+      "at a second attempt or not completed": odd.length,
+      "gaps or doubles": gaps.length,
+      executions: marks.length,
+      refused: fenced.size,
+    },
     broken: [
       ...(hung ? ["not all of them ended"] : []),
       ...(stored.length === runs + 1 ? [] : [`${stored.length} runs for ${runs + 1} requests`]),
-      ...odd.slice(0, 20).map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}; ${typesIn(logs.get(run_id) ?? [])}`),
+      ...odd
+        .slice(0, 20)
+        .map(
+          ({ run_id, status, attempt, error }) =>
+            `${run_id} is ${status} at attempt ${attempt}: ${error}; ${typesIn(logs.get(run_id) ?? [])}`,
+        ),
       ...other.slice(0, 20).map(([run_id, log]) => `${run_id} has the log ${typesIn(log)} in place of ${once}`),
       ...gaps,
-      ...(marks.length === runs + 1 && executions.size === runs + 1 ? [] : [`${marks.length} marks and ${executions.size} executions on the record for ${runs + 1} runs`]),
+      ...(marks.length === runs + 1 && executions.size === runs + 1
+        ? []
+        : [`${marks.length} marks and ${executions.size} executions on the record for ${runs + 1} runs`]),
       ...(fenced.size === 0 ? [] : [`refused although it was the same again: ${[...fenced].slice(0, 20).join(", ")}`]),
       ...(verified ? [] : ["the audit chain does not verify"]),
     ],

@@ -18,7 +18,10 @@ interface Answer {
  * Between a runner and its coordinator: sends every request several times, each copy after a delay of its own,
  * so that copies overtake later requests, and answers with whichever copy was answered first.
  */
-export async function startReplayingProxy(target: string, options: { copies: number; delayMs: number }): Promise<ReplayingProxy> {
+export async function startReplayingProxy(
+  target: string,
+  options: { copies: number; delayMs: number },
+): Promise<ReplayingProxy> {
   const agent = new Agent({ keepAlive: true });
   const under = new Set<Promise<unknown>>();
   let came = 0;
@@ -34,7 +37,9 @@ export async function startReplayingProxy(target: string, options: { copies: num
         return forward(target, agent, incoming, body);
       });
       const first = await Promise.any(copies);
-      outgoing.writeHead(first.status, { "content-type": first.headers["content-type"] ?? "application/json" }).end(first.body);
+      outgoing
+        .writeHead(first.status, { "content-type": first.headers["content-type"] ?? "application/json" })
+        .end(first.body);
       await Promise.allSettled(copies);
     };
     const answering = answer().catch((error: unknown) => outgoing.destroy(error instanceof Error ? error : undefined));
@@ -61,12 +66,24 @@ export async function startReplayingProxy(target: string, options: { copies: num
   };
 }
 
-function forward(target: string, agent: Agent, { method, url, headers }: IncomingMessage, body: Buffer): Promise<Answer> {
+function forward(
+  target: string,
+  agent: Agent,
+  { method, url, headers }: IncomingMessage,
+  body: Buffer,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { host: _host, connection: _connection, "content-length": _length, ...kept } = headers;
-    const copy = request(new URL(url ?? "/", target), { method, agent, headers: { ...kept, "content-length": body.length } }, (response) => {
-      readAll(response).then((read) => resolve({ status: response.statusCode ?? 502, headers: response.headers, body: read }), reject);
-    });
+    const copy = request(
+      new URL(url ?? "/", target),
+      { method, agent, headers: { ...kept, "content-length": body.length } },
+      (response) => {
+        readAll(response).then(
+          (read) => resolve({ status: response.statusCode ?? 502, headers: response.headers, body: read }),
+          reject,
+        );
+      },
+    );
     copy.on("error", reject);
     copy.end(body);
   });

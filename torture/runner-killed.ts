@@ -1,3 +1,4 @@
+import { hostHas } from "../test/fixtures/process/host.ts";
 import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
@@ -10,7 +11,10 @@ const lateMs = 15_000;
  * R4: runners are killed in the middle of a run, with the leases of the command line. The run goes back, or
  * fails as runner_lost where it has no attempt left; a second later nothing of it is alive.
  */
-export async function runnerKilled({ kills, atOnce }: { kills: number; atOnce: number }, tools: Tools): Promise<Finding> {
+export async function runnerKilled(
+  { kills, atOnce }: { kills: number; atOnce: number },
+  tools: Tools,
+): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
     await place.putAgent("once");
     await place.putAgent("twice", { max_attempts: 2 });
@@ -29,7 +33,9 @@ export async function runnerKilled({ kills, atOnce }: { kills: number; atOnce: n
         "alive a second later": found.reduce((sum, { alive }) => sum + alive, 0),
       },
       broken: found.flatMap(({ fault }) => fault ?? []),
-      late: found.flatMap(({ noticedMs }) => (noticedMs > lateMs ? [`one was noticed after ${Math.round(noticedMs)} ms`] : [])),
+      late: found.flatMap(({ noticedMs }) =>
+        noticedMs > lateMs ? [`one was noticed after ${Math.round(noticedMs)} ms`] : [],
+      ),
     };
   });
 }
@@ -53,10 +59,14 @@ async function killOne(place: Place, at: number, agent_name: string): Promise<Lo
   const killedAt = performance.now();
   await child.closed;
   const aliveLater = pause(1000).then(() => survivors(mark));
-  const ended = await waitFor(async () => {
-    const run = await client.runs.get(run_id);
-    return run.status === "pending" || run.status === "failed" ? run : null;
-  }, 60_000, 20);
+  const ended = await waitFor(
+    async () => {
+      const run = await client.runs.get(run_id);
+      return run.status === "pending" || run.status === "failed" ? run : null;
+    },
+    60_000,
+    20,
+  );
   const noticedMs = performance.now() - killedAt;
   const alive = await aliveLater;
   for (const pid of alive) process.kill(pid, "SIGKILL");
@@ -64,11 +74,21 @@ async function killOne(place: Place, at: number, agent_name: string): Promise<Lo
   if (ended?.status === "pending") await client.runs.stop(run_id);
   const faults = [
     ...(begun === null ? ["did not begin"] : []),
-    ...(alive.length > 0 ? [`${alive.length} processes alive a second after its runner's death`] : []),
+    // at a weaker level of isolation that is not promised
+    ...(alive.length > 0 && hostHas("pid")
+      ? [`${alive.length} processes alive a second after its runner's death`]
+      : []),
     ...(ended === null ? ["was not noticed"] : []),
     ...(ended?.status === "failed" && ended.reason !== "runner_lost" ? [`failed as ${ended.reason}`] : []),
-    ...(ended && ended.status !== (agent_name === "once" ? "failed" : "pending") ? [`became ${ended.status} with ${agent_name}`] : []),
+    ...(ended && ended.status !== (agent_name === "once" ? "failed" : "pending")
+      ? [`became ${ended.status} with ${agent_name}`]
+      : []),
     ...(ended && ended.failures !== 1 ? [`counts ${ended.failures} failures`] : []),
   ];
-  return { became: ended?.status ?? "nothing", noticedMs, alive: alive.length, fault: faults.length === 0 ? null : `${run_id} ${faults.join("; ")}` };
+  return {
+    became: ended?.status ?? "nothing",
+    noticedMs,
+    alive: alive.length,
+    fault: faults.length === 0 ? null : `${run_id} ${faults.join("; ")}`,
+  };
 }

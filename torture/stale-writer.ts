@@ -21,11 +21,12 @@ export async function staleWriter({ stops, lanes }: { stops: number; lanes: numb
     const missed: number[] = [];
     await each(upTo(lanes), lanes, async (lane) => {
       const runners = await openLane(place, lane);
-      for (let round = lane; round < stops; ) {
+      for (let round = lane; round < stops;) {
         const held = await stopOnce(place, runners, `lane ${lane}`, round % 2 === 0 ? "once" : "twice");
         if (held === "missed" && missed.push(lane) <= stops) continue;
         round += lanes;
-        if (typeof held === "string") unsettled.push(held);
+        if (held === "missed") unsettled.push(`lane ${lane} missed too often`);
+        else if ("fault" in held) unsettled.push(held.fault);
         else stale.push(held);
         if (stale.length % 50 === 0) tools.progress(`${stale.length} of ${stops} stops`);
       }
@@ -43,7 +44,12 @@ interface Stale {
 async function openLane(place: Place, lane: number): Promise<Map<string, Child>> {
   const runners = new Map<string, Child>();
   for (const side of ["a", "b"]) {
-    const { child, runner_id } = await place.startRunner({ name: `lane-${lane}-${side}`, slots: 1, tags: [`lane ${lane}`], times: { heartbeatMs: 150, pollPauseMs: 30 } });
+    const { child, runner_id } = await place.startRunner({
+      name: `lane-${lane}-${side}`,
+      slots: 1,
+      tags: [`lane ${lane}`],
+      times: { heartbeatMs: 150, pollPauseMs: 30 },
+    });
     runners.set(runner_id, child);
   }
   return runners;
@@ -53,31 +59,58 @@ async function openLane(place: Place, lane: number): Promise<Map<string, Child>>
  * The attempt that was overtaken, or what did not happen in time. Missed: its run had ended, or its runner given it up
  * because a report took longer than the lease, before it was stopped.
  */
-async function stopOnce({ client }: Place, runners: Map<string, Child>, tag: string, agent_name: string): Promise<Stale | "missed" | string> {
+async function stopOnce(
+  { client }: Place,
+  runners: Map<string, Child>,
+  tag: string,
+  agent_name: string,
+): Promise<Stale | "missed" | { fault: string }> {
   // it prints while its runner stands still, and ends before that goes on
-  const { run_id } = await client.submit({ agent_name, parameters: { lines: 8, pause: "0.08" }, demands: { tags: [tag] } });
-  const begun = await waitFor(async () => {
-    const run = await client.runs.get(run_id);
-    return run.status === "running" ? run : null;
-  }, 20_000, 10);
+  const { run_id } = await client.submit({
+    agent_name,
+    parameters: { lines: 8, pause: "0.08" },
+    demands: { tags: [tag] },
+  });
+  const begun = await waitFor(
+    async () => {
+      const run = await client.runs.get(run_id);
+      return run.status === "running" ? run : null;
+    },
+    20_000,
+    10,
+  );
   const victim = runners.get(begun?.runner_id ?? "");
-  if (begun === null || victim === undefined) return `${run_id} did not begin: ${JSON.stringify(await client.runs.get(run_id))}`;
+  if (begun === null || victim === undefined)
+    return { fault: `${run_id} did not begin: ${JSON.stringify(await client.runs.get(run_id))}` };
   victim.signal("SIGSTOP");
   const stoppedAt = performance.now();
-  const overtaken = await waitFor(async () => {
-    const run = await client.runs.get(run_id);
-    return run.attempt > begun.attempt || run.status === "pending" || isTerminal(run.status) ? run : null;
-  }, 20_000, 25);
+  const overtaken = await waitFor(
+    async () => {
+      const run = await client.runs.get(run_id);
+      return run.attempt > begun.attempt || run.status === "pending" || isTerminal(run.status) ? run : null;
+    },
+    20_000,
+    25,
+  );
   const lostMs = performance.now() - stoppedAt;
   victim.signal("SIGCONT");
-  if (overtaken === null) return `${run_id} was not taken from the runner that stood still`;
-  const settled = await waitFor(async () => {
-    const run = await client.runs.get(run_id);
-    const { items } = await client.runners.list();
-    const back = [...runners.keys()].every((id) => items.some((row) => row.runner_id === id && row.status === "online" && row.running === 0));
-    return isTerminal(run.status) && back ? run : null;
-  }, 30_000, 25);
-  if (settled === null) return `${run_id} or its runner did not come to an end: ${JSON.stringify(await client.runs.get(run_id))} ${victim.said}`;
+  if (overtaken === null) return { fault: `${run_id} was not taken from the runner that stood still` };
+  const settled = await waitFor(
+    async () => {
+      const run = await client.runs.get(run_id);
+      const { items } = await client.runners.list();
+      const back = [...runners.keys()].every((id) =>
+        items.some((row) => row.runner_id === id && row.status === "online" && row.running === 0),
+      );
+      return isTerminal(run.status) && back ? run : null;
+    },
+    30_000,
+    25,
+  );
+  if (settled === null)
+    return {
+      fault: `${run_id} or its runner did not come to an end: ${JSON.stringify(await client.runs.get(run_id))} ${victim.said}`,
+    };
   const { items } = await client.runs.events(run_id, { limit: 1000 });
   if (!wasLost(items, begun.attempt)) return "missed";
   return { run_id, attempt: begun.attempt, lostMs };
@@ -85,10 +118,14 @@ async function stopOnce({ client }: Place, runners: Map<string, Child>, tag: str
 
 async function judge(place: Place, stale: readonly Stale[], unsettled: readonly string[]): Promise<Finding> {
   // the last of them may still be on its way to be refused
-  const unaudited = await waitFor(async () => {
-    const { fenced } = await readAudit(place);
-    return stale.every(({ run_id, attempt }) => fenced.has(`${run_id}.${attempt}`)) ? [] : null;
-  }, 10_000, 500);
+  const unaudited = await waitFor(
+    async () => {
+      const { fenced } = await readAudit(place);
+      return stale.every(({ run_id, attempt }) => fenced.has(`${run_id}.${attempt}`)) ? [] : null;
+    },
+    10_000,
+    500,
+  );
   const { fenced, verified } = await readAudit(place);
   const silent = unaudited ?? stale.filter(({ run_id, attempt }) => !fenced.has(`${run_id}.${attempt}`));
   const logs = await allEvents(place.client);
@@ -102,8 +139,14 @@ async function judge(place: Place, stale: readonly Stale[], unsettled: readonly 
     },
     broken: [
       ...unsettled,
-      ...accepted.map(({ run_id, attempt }) => `${run_id}: attempt ${attempt} wrote after it was lost: ${JSON.stringify(logs.get(run_id))}`),
-      ...silent.map(({ run_id, attempt }) => `${run_id}: attempt ${attempt} was not refused on the record: ${JSON.stringify(logs.get(run_id))}`),
+      ...accepted.map(
+        ({ run_id, attempt }) =>
+          `${run_id}: attempt ${attempt} wrote after it was lost: ${JSON.stringify(logs.get(run_id))}`,
+      ),
+      ...silent.map(
+        ({ run_id, attempt }) =>
+          `${run_id}: attempt ${attempt} was not refused on the record: ${JSON.stringify(logs.get(run_id))}`,
+      ),
       ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
       ...(verified ? [] : ["the audit chain does not verify"]),
     ],
@@ -113,7 +156,12 @@ async function judge(place: Place, stale: readonly Stale[], unsettled: readonly 
 
 /** The loss is the coordinator's own event, back to pending or the result: from there on the attempt has no say. */
 function lossOf(log: readonly StoredEvent[], attempt: number): number {
-  return log.findIndex(({ n, event, ...of }) => n === null && of.attempt === attempt && (event.type === "result" || (event.type === "status" && event.status === "pending")));
+  return log.findIndex(
+    ({ n, event, ...of }) =>
+      n === null &&
+      of.attempt === attempt &&
+      (event.type === "result" || (event.type === "status" && event.status === "pending")),
+  );
 }
 
 function wasLost(log: readonly StoredEvent[], attempt: number): boolean {

@@ -6,7 +6,7 @@ export function pause(ms: number): Promise<void> {
 
 /** Asks until there is an answer that is not null; null when the time is over. */
 export async function waitFor<T>(ask: () => Promise<T | null>, withinMs: number, everyMs = 50): Promise<T | null> {
-  for (const until = performance.now() + withinMs; ; ) {
+  for (const until = performance.now() + withinMs; ;) {
     const answer = await ask();
     if (answer !== null || performance.now() > until) return answer;
     await pause(everyMs);
@@ -15,7 +15,7 @@ export async function waitFor<T>(ask: () => Promise<T | null>, withinMs: number,
 
 /** The same call again while nobody answers. What is refused is refused. */
 export async function patiently<T>(call: () => Promise<T>, withinMs = 120_000): Promise<T> {
-  for (const until = performance.now() + withinMs; ; ) {
+  for (const until = performance.now() + withinMs; ;) {
     try {
       return await call();
     } catch (error) {

@@ -27,7 +27,7 @@ export function compileAhead(root) {
 
 /** @param {string} root */
 export async function build(root) {
-  const { build: esbuild } = await import("esbuild");
+  const { build: esbuild, stop } = await import("esbuild");
   const dist = join(root, "dist");
   // made aside and moved file by file: a Drover that runs from dist/ never sees half a build
   const aside = join(root, `dist.${process.pid}.tmp`);
@@ -72,6 +72,8 @@ export async function build(root) {
       js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
     },
   });
+  // its service would live as long as we do
+  await stop();
   mkdirSync(dist, { recursive: true });
   const built = readdirSync(aside);
   for (const file of built) renameSync(join(aside, file), join(dist, file));

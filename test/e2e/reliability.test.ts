@@ -27,9 +27,13 @@ function expectWhole({ broken, seen }: Finding, counted: Record<string, number>)
   expect(seen).toMatchObject(counted);
 }
 
-test("R1, R2, R8: a coordinator that is killed loses no run, none is carried out twice, all are on the record", { timeout }, async () => {
-  expectWhole(await coordinatorKilled({ kills: 5, runs: 100 }, tools), { kills: 5, runs: 100, executions: 100 });
-});
+test(
+  "R1, R2, R8: a coordinator that is killed loses no run, none is carried out twice, all are on the record",
+  { timeout },
+  async () => {
+    expectWhole(await coordinatorKilled({ kills: 5, runs: 100 }, tools), { kills: 5, runs: 100, executions: 100 });
+  },
+);
 
 test("R2: claimers that race are handed each run once", { timeout }, async () => {
   expectWhole(await race({ claimers: 50, runs: 400 }, tools), { runs: 400 });
@@ -40,7 +44,11 @@ test("R3: what a runner brings after its lease is refused, and that is on the re
 });
 
 test("R4: a run whose runner is killed goes back or fails, and nothing of it is left", { timeout }, async () => {
-  expectWhole(await runnerKilled({ kills: 4, atOnce: 4 }, tools), { kills: 4, requeued: 2, "failed as runner_lost": 2 });
+  expectWhole(await runnerKilled({ kills: 4, atOnce: 4 }, tools), {
+    kills: 4,
+    requeued: 2,
+    "failed as runner_lost": 2,
+  });
 });
 
 test("R6: a runner that is told to end lets its runs end, and begins nothing new", { timeout }, async () => {
@@ -55,10 +63,12 @@ test("R10: a runner's requests sent three times and shuffled are as if sent once
   expectWhole(await replay({ runs: 40 }, tools), { runs: 40, executions: 41 });
 });
 
-test("K1: nothing is alive when an escape was ended, where the host has PID namespaces", { timeout }, async ({ skip }) => {
-  if (!hostHas("pid")) skip("this host has no PID namespaces");
-  expectWhole(await escapes({ kills: 48 }, tools), { "timeouts and cancels": 48 });
-});
+// a weaker level of isolation does not promise it
+if (hostHas("pid")) {
+  test("K1: nothing is alive when an escape was ended", { timeout }, async () => {
+    expectWhole(await escapes({ kills: 48 }, tools), { "timeouts and cancels": 48 });
+  });
+}
 
 test("K2: a run that ignores SIGTERM ends after its timeout", { timeout }, async () => {
   expectWhole(await deaf({ runs: 6, atOnce: 6 }, tools), { runs: 6 });

@@ -24,7 +24,10 @@ test("a fresh start listens on loopback only, with a random token that only its 
 
 test.each(["0.0.0.0", "::"])("without auth it refuses to listen on %s", async (host) => {
   const place = folder();
-  const refused = await drover(["coordinator", "--host", host, "--port", "0"], { cwd: place, env: { AUTH_ENABLED: "false", DROVER_STATE_DIR: join(place, "state") } });
+  const refused = await drover(["coordinator", "--host", host, "--port", "0"], {
+    cwd: place,
+    env: { AUTH_ENABLED: "false", DROVER_STATE_DIR: join(place, "state") },
+  });
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toContain("DROVER-API-025");
 });
@@ -36,6 +39,8 @@ function listeners(port: string): string[] {
     readFileSync(file, "utf8")
       .split("\n")
       .map((line) => line.trim().split(/\s+/))
-      .flatMap(([, local = "", , state]) => (state === "0A" && local.endsWith(`:${hex}`) ? [local.split(":")[0]!] : [])),
+      .flatMap(([, local = "", , state]) =>
+        state === "0A" && local.endsWith(`:${hex}`) ? [local.split(":")[0]!] : [],
+      ),
   );
 }

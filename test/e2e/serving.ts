@@ -22,7 +22,10 @@ afterEach(async () => {
 });
 
 /** `drover ARGS` for as long as the test takes; resolves once it has said `ready` on stderr. */
-export async function keepRunning(args: readonly string[], options: { cwd: string; env?: Record<string, string>; ready: RegExp }): Promise<string> {
+export async function keepRunning(
+  args: readonly string[],
+  options: { cwd: string; env?: Record<string, string>; ready: RegExp },
+): Promise<string> {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd: options.cwd,
     env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...options.env },
@@ -44,7 +47,11 @@ export async function keepRunning(args: readonly string[], options: { cwd: strin
 /** `drover coordinator` on a free port. */
 export async function serve(cwd: string, env: Record<string, string> = {}): Promise<Serving> {
   const state = join(cwd, "state");
-  const said = await keepRunning(["coordinator", "--port", "0"], { cwd, env: { DROVER_STATE_DIR: state, ...env }, ready: /^Serving \S+/m });
+  const said = await keepRunning(["coordinator", "--port", "0"], {
+    cwd,
+    env: { DROVER_STATE_DIR: state, ...env },
+    ready: /^Serving \S+/m,
+  });
   const url = /^Serving (\S+)/m.exec(said)?.[1] ?? "";
   const token = readFileSync(join(state, "token"), "utf8").trim();
   return {
@@ -54,7 +61,10 @@ export async function serve(cwd: string, env: Record<string, string> = {}): Prom
     async call(method, path, body, as = token) {
       const response = await fetch(`${url}${path}`, {
         method,
-        headers: { ...(as === null ? {} : { authorization: `Bearer ${as}` }), ...(body === undefined ? {} : { "content-type": "application/json" }) },
+        headers: {
+          ...(as === null ? {} : { authorization: `Bearer ${as}` }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await response.text();
@@ -66,7 +76,11 @@ export async function serve(cwd: string, env: Record<string, string> = {}): Prom
 
 /** `drover runner`, once it is registered. Its state is its own, as on another machine. */
 export async function offer(serving: Serving, cwd: string, name: string, args: readonly string[]): Promise<void> {
-  const env = { DROVER_STATE_DIR: join(cwd, `runner-${name}`), DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
+  const env = {
+    DROVER_STATE_DIR: join(cwd, `runner-${name}`),
+    DROVER_API_URL: serving.url,
+    DROVER_API_KEY: serving.token,
+  };
   await keepRunning(["runner", ...args, "--name", name], { cwd, env, ready: /^Offers /m });
 }
 
@@ -74,7 +88,7 @@ export async function offer(serving: Serving, cwd: string, name: string, args: r
 export async function runToEnd(serving: Serving, request: unknown): Promise<Run> {
   const { status, json } = await serving.call<Run>("POST", "/runs", request);
   if (status !== 201) throw new Error(`POST /runs was answered with ${status}: ${JSON.stringify(json)}`);
-  for (const until = Date.now() + 50_000; ; ) {
+  for (const until = Date.now() + 50_000; ;) {
     const { json: run } = await serving.call<Run>("GET", `/runs/${json.run_id}`);
     if (["completed", "failed", "cancelled"].includes(run.status) || Date.now() > until) return run;
     await new Promise((resolve) => setTimeout(resolve, 25));

@@ -20,16 +20,25 @@ test("the walk: runners, agents, a run of echo, and one that its script refuses"
   const { json: runners } = await serving.call<PageOf<RunnerRow>>("GET", "/runners");
   expect(runners.items).toMatchObject([{ executor_profile: "echo", status: "online", agents: ["echo"] }]);
   const { json: agents } = await serving.call<PageOf<FlatAgent>>("GET", "/agents");
-  expect(agents.items).toMatchObject([{ name: "echo", type: "procedural", command: "scripts/echo/echo", runner_id: runners.items[0]?.runner_id }]);
+  expect(agents.items).toMatchObject([
+    { name: "echo", type: "procedural", command: "scripts/echo/echo", runner_id: runners.items[0]?.runner_id },
+  ]);
 
   const said = await runToEnd(serving, { agent_name: "echo", parameters: { message: "Hello World" } });
-  expect(said).toMatchObject({ status: "completed", exit_code: 0, result_data: { message: "Hello World" }, runner_id: runners.items[0]?.runner_id });
+  expect(said).toMatchObject({
+    status: "completed",
+    exit_code: 0,
+    result_data: { message: "Hello World" },
+    runner_id: runners.items[0]?.runner_id,
+  });
 
   const refused = await runToEnd(serving, { agent_name: "echo", parameters: { message: "Hello", unknown: "param" } });
   expect(refused).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 1, result_data: null });
   expect(refused.error).toContain("Unknown parameter: --unknown");
   const { json: events } = await serving.call<PageOf<StoredEvent>>("GET", `/runs/${refused.run_id}/events`);
-  const stderr = events.items.map(({ event }) => (event.type === "output" && event.stream === "stderr" ? event.text : ""));
+  const stderr = events.items.map(({ event }) =>
+    event.type === "output" && event.stream === "stderr" ? event.text : "",
+  );
   expect(stderr.join("")).toContain("Unknown parameter: --unknown");
   expect(events.items.at(-1)?.event).toMatchObject({ type: "result", status: "failed", exit_code: 1 });
 });
@@ -49,16 +58,30 @@ test("a message comes back unchanged, whatever it is made of", async () => {
     "\\n \\u0041 %s *",
     "x".repeat(100_000),
   ];
-  const answers = await Promise.all(messages.map((message) => runToEnd(serving, { agent_name: "echo", parameters: { message } })));
-  expect(answers.map(({ status, result_data }) => [status, result_data])).toEqual(messages.map((message) => ["completed", { message }]));
+  const answers = await Promise.all(
+    messages.map((message) => runToEnd(serving, { agent_name: "echo", parameters: { message } })),
+  );
+  expect(answers.map(({ status, result_data }) => [status, result_data])).toEqual(
+    messages.map((message) => ["completed", { message }]),
+  );
 });
 
 /** A profile with one agent, whose script says in which folder it ran. */
 function writeProfile(place: string): void {
   for (const name of ["profiles", "agents/test", "scripts"]) mkdirSync(join(place, name), { recursive: true });
-  writeFileSync(join(place, "profiles", "with-agents.json"), JSON.stringify({ type: "procedural", config: {}, agents_dir: "./agents/test" }));
+  writeFileSync(
+    join(place, "profiles", "with-agents.json"),
+    JSON.stringify({ type: "procedural", config: {}, agents_dir: "./agents/test" }),
+  );
   writeFileSync(join(place, "profiles", "without-agents.json"), JSON.stringify({ type: "procedural", config: {} }));
-  writeFileSync(join(place, "agents", "test", "sum.json"), JSON.stringify({ name: "sum", command: "scripts/sum", parameters_schema: { type: "object", properties: { a: { type: "integer" }, b: { type: "integer" } } } }));
+  writeFileSync(
+    join(place, "agents", "test", "sum.json"),
+    JSON.stringify({
+      name: "sum",
+      command: "scripts/sum",
+      parameters_schema: { type: "object", properties: { a: { type: "integer" }, b: { type: "integer" } } },
+    }),
+  );
   writeFileSync(join(place, "scripts", "sum"), `#!/bin/sh\nprintf '{"sum": %s}\\n' "$(($2 + $4))"\n`);
   chmodSync(join(place, "scripts", "sum"), 0o755);
 }
@@ -72,7 +95,13 @@ test("case 17: a runner brings its profile's agents, and a run of one ends with 
   expect(runners.items).toMatchObject([{ executor_profile: "with-agents", agents: ["sum"] }]);
   const run = await runToEnd(serving, { agent_name: "sum", parameters: { a: 19, b: 23 } });
   const { json: events } = await serving.call<PageOf<StoredEvent>>("GET", `/runs/${run.run_id}/events`);
-  expect(events.items.at(-1)?.event).toMatchObject({ type: "result", status: "completed", exit_code: 0, result_data: { sum: 42 }, result_text: '{"sum": 42}\n' });
+  expect(events.items.at(-1)?.event).toMatchObject({
+    type: "result",
+    status: "completed",
+    exit_code: 0,
+    result_data: { sum: 42 },
+    result_text: '{"sum": 42}\n',
+  });
 });
 
 test("case 18: of two runners the one that has the agent takes its runs", async () => {
@@ -85,15 +114,24 @@ test("case 18: of two runners the one that has the agent takes its runs", async 
   const owner = json.items.find(({ name }) => name === "with");
   const other = json.items.find(({ name }) => name === "without");
   expect(other).toMatchObject({ status: "online", agents: [] });
-  const runs = await Promise.all(Array.from({ length: 10 }, (_, at) => runToEnd(serving, { agent_name: "sum", parameters: { a: at, b: at } })));
-  expect(runs.map(({ runner_id, result_data }) => [runner_id, result_data])).toEqual(runs.map((_, at) => [owner?.runner_id, { sum: 2 * at }]));
+  const runs = await Promise.all(
+    Array.from({ length: 10 }, (_, at) => runToEnd(serving, { agent_name: "sum", parameters: { a: at, b: at } })),
+  );
+  expect(runs.map(({ runner_id, result_data }) => [runner_id, result_data])).toEqual(
+    runs.map((_, at) => [owner?.runner_id, { sum: 2 * at }]),
+  );
 });
 
 test("case 19: a procedural run cannot be resumed or forked", async () => {
   const { serving } = await echoPlace();
   const run = await runToEnd(serving, { agent_name: "echo", parameters: { message: "first" } });
   for (const mode of ["resume", "fork"]) {
-    const { status, json } = await serving.call<{ detail: string }>("POST", "/runs", { agent_name: "echo", mode, session_id: run.session_id, parameters: { message: "again" } });
+    const { status, json } = await serving.call<{ detail: string }>("POST", "/runs", {
+      agent_name: "echo",
+      mode,
+      session_id: run.session_id,
+      parameters: { message: "again" },
+    });
     expect([status, json.detail]).toEqual([400, "Procedural agents do not support resumption"]);
   }
   const { json: runs } = await serving.call<PageOf<Run>>("GET", "/runs");
