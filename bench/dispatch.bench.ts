@@ -5,7 +5,7 @@ import { type Bull, bullWorker, openBull } from "./dispatch/bull.ts";
 import { type Drover, startDrover } from "./dispatch/drover.ts";
 import { growth } from "./dispatch/growth.ts";
 import { idleMemory } from "./dispatch/memory.ts";
-import { coordinatorRole, noDatabaseRole, postRuns } from "./dispatch/post-runs.ts";
+import { noDatabaseRole, postRuns } from "./dispatch/post-runs.ts";
 import { type Redis, startRedis } from "./dispatch/redis.ts";
 import { oneWritePerEventRole, sse, sseReadersRole } from "./dispatch/sse.ts";
 import { stopToDead } from "./dispatch/stop-to-dead.ts";
@@ -14,6 +14,7 @@ import { listenForTold } from "./dispatch/tell.ts";
 import { throughput } from "./dispatch/throughput.ts";
 
 const [, , benchFolder = "", role, roleOptions = "{}"] = process.argv;
+const root = dirname(benchFolder);
 const rounds = 5;
 /** DROVER_BENCH=submit,sse measures these alone. */
 const wanted = process.env["DROVER_BENCH"]?.split(",");
@@ -32,7 +33,7 @@ async function main(): Promise<void> {
     process.stdout.write(`Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loadavg().map((load) => load.toFixed(1)).join(" ")}\n`);
     if (redis && bull) process.stdout.write(`SQLite synchronous=FULL; BullMQ ${bull.version} on Redis ${redis.version} with appendfsync always\n`);
     else process.stdout.write("BullMQ is left out: there is no redis-server here (Debian: apt-get install redis-server; macOS: brew install redis)\n");
-    drover = await startDrover(dirname(benchFolder), place, toldPath);
+    drover = await startDrover(root, place, toldPath);
     const sides = { drover, bull, told, redisPid: redis?.pid ?? 0 };
     if (wants("memory")) await idleMemory(drover);
     if (wants("submit")) await submitToStart(sides, rounds, 200);
@@ -41,8 +42,8 @@ async function main(): Promise<void> {
     await drover.stop();
     await bull?.close();
     await redis?.stop();
-    if (wants("post")) await postRuns(place, rounds, 8000);
-    if (wants("sse")) await sse(place, told, toldPath, rounds);
+    if (wants("post")) await postRuns(root, place, rounds, 8000);
+    if (wants("sse")) await sse(root, place, told, toldPath, rounds);
     if (wants("growth")) await growth(place, rounds, 400);
     process.stdout.write(`\nLoad at the end: ${loadavg().map((load) => load.toFixed(1)).join(" ")}\n`);
   } finally {
@@ -56,7 +57,6 @@ async function main(): Promise<void> {
 
 const roles: Record<string, (options: never) => Promise<void>> = {
   "bull-worker": (options) => bullWorker(benchFolder, options),
-  coordinator: coordinatorRole,
   "no-database": noDatabaseRole,
   "one-write-per-event": oneWritePerEventRole,
   "sse-readers": sseReadersRole,

@@ -9,7 +9,7 @@ ensureInstalled(root, "tools");
 const bin = (name) => join(root, "node_modules", ".bin", name);
 const checks = [
   ["types", bin("tsc"), ["--noEmit", "-p", "."]],
-  ["lint", bin("oxlint"), ["--type-aware", "--deny-warnings", "src", "test", "scripts", "bench"]],
+  ["lint", bin("oxlint"), ["--type-aware", "--deny-warnings", "src", "test", "scripts", "bench", "torture"]],
   ["format", bin("oxfmt"), ["--check"]],
   ["import rules", process.execPath, ["scripts/check-imports.mjs"]],
   ["unused code", bin("knip"), ["--no-progress"]],

@@ -1,5 +1,5 @@
 // node torture.cjs ROOT HOST [NAME...] [--scale X] [--fresh]
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import type { Finding, Tools } from "./finding.ts";
@@ -19,9 +19,8 @@ async function main(): Promise<number> {
   const asked = readWords(words);
   if (typeof asked === "string") return say(`${asked}\n`, 2);
   mkdirSync(folder, { recursive: true });
-  if (asked.fresh) rmSync(file, { force: true });
   for (const torture of asked.chosen) {
-    if (readKept()[keyOf(torture, asked.scale)] !== undefined) {
+    if (!asked.fresh && readKept()[keyOf(torture, asked.scale)] !== undefined) {
       process.stderr.write(`${torture.name} was done before; --fresh does it again\n`);
       continue;
     }

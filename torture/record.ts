@@ -71,8 +71,14 @@ export async function readAudit({ state }: Place): Promise<AuditSeen> {
   const executions: AuditSeen["executions"] = new Map();
   await exportAudit({ directory: state }, (line) => {
     // our own export
-    const record = JSON.parse(line) as { executionId: string; runId: string; state: string; success: boolean };
-    executions.set(record.executionId, record);
+    const record = JSON.parse(line) as {
+      eventType: string;
+      executionId: string;
+      runId: string;
+      state: string;
+      success: boolean;
+    };
+    if (record.eventType === "command_execution") executions.set(record.executionId, record);
   });
   const { ok, rows } = await verifyAudit({ directory: state });
   const connection = await openConnection(databaseFile(state), "read", 5000);

@@ -8,7 +8,7 @@ export interface Child {
   stop(): Promise<void>;
 }
 
-export type Role = "bull-worker" | "coordinator" | "no-database" | "one-write-per-event" | "sse-readers";
+export type Role = "bull-worker" | "no-database" | "one-write-per-event" | "sse-readers";
 
 /** This very script again, in another part. */
 export function startRole(role: Role, options: unknown): Promise<Child> {

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { beaconFile } from "../../src/cli/connect.ts";
 import { createClient, type Client } from "../../src/wire/client.ts";
@@ -19,28 +19,36 @@ const slots = 10;
 /** A coordinator and a runner as the command line starts them, with nothing changed but where they are. */
 export async function startDrover(root: string, place: string, told: string): Promise<Drover> {
   writeDefinitions(root, place, told);
-  const state = join(place, "state");
-  const drover = join(root, "bin", "drover.js");
-  const env = { ...process.env, DROVER_STATE_DIR: state };
-  const run = (...args: string[]) => spawn(process.execPath, [drover, ...args], { env, cwd: place, stdio: ["pipe", "ignore", "inherit"] });
-  const coordinator = run("coordinator", "--port", "0", "--agents", join(place, "agents"), "--quiet");
-  await until("the coordinator", () => existsSync(beaconFile(state)));
-  const runner = run("runner", "-x", join(place, "profiles", "noop.json"), "-x", join(place, "profiles", "commands.json"), "--quiet");
-  const { url } = JSON.parse(readFileSync(beaconFile(state), "utf8")) as { url: string };
-  const token = readFileSync(join(state, "token"), "utf8").trim();
-  const client = createClient({ url, token });
+  const coordinator = await startCoordinator(root, place, "state");
+  const { client, url, token } = coordinator;
+  const runner = run(root, place, "state", "runner", "-x", join(place, "profiles", "noop.json"), "-x", join(place, "profiles", "commands.json"));
   await until("the runner", async () => (await client.runners.list()).items.length === 2);
   return {
     url,
     token,
     client,
-    coordinatorPid: coordinator.pid ?? 0,
+    coordinatorPid: coordinator.pid,
     runnerPid: runner.pid ?? 0,
     async stop() {
       await stopChild(runner);
-      await stopChild(coordinator);
+      await coordinator.stop();
     },
   };
+}
+
+/** Over a state directory of its own; the agents are those of the place. */
+export async function startCoordinator(root: string, place: string, state: string) {
+  const child = run(root, place, state, "coordinator", "--port", "0", "--agents", join(place, "agents"));
+  const beacon = beaconFile(join(place, state));
+  await until("the coordinator", () => existsSync(beacon));
+  const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
+  const token = readFileSync(join(place, state, "token"), "utf8").trim();
+  return { url, token, client: createClient({ url, token }), pid: child.pid ?? 0, stop: () => stopChild(child) };
+}
+
+function run(root: string, place: string, state: string, ...words: string[]): ChildProcess {
+  const env = { ...process.env, DROVER_STATE_DIR: join(place, state) };
+  return spawn(process.execPath, [join(root, "bin", "drover.js"), ...words, "--quiet"], { env, cwd: place, stdio: ["pipe", "ignore", "inherit"] });
 }
 
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {

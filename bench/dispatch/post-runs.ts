@@ -1,6 +1,4 @@
 import { randomFillSync } from "node:crypto";
-import { join } from "node:path";
-import { startCoordinator } from "../../src/coordinator.ts";
 import { openSchemaChecker } from "../../src/define/json-schema/checker.ts";
 import type { Agent } from "../../src/model/agent.ts";
 import { createIds } from "../../src/model/ids.ts";
@@ -16,21 +14,24 @@ import { submitRun } from "../../src/submit/submit.ts";
 import { printTable, ratio, times } from "../rounds.ts";
 import { announce, startRole } from "./children.ts";
 import { type HttpConnection, openHttp } from "./connection.ts";
+import { startCoordinator } from "./drover.ts";
 import { addTo, rate, type Rounds, spread } from "./figures.ts";
 
 const connections = 128;
 
 /** The same application twice, once with nothing behind it: how much of it the durable record takes. */
-export async function postRuns(place: string, rounds: number, requests: number): Promise<void> {
+export async function postRuns(root: string, place: string, rounds: number, requests: number): Promise<void> {
+  const bare = await startRole("no-database", {});
+  const [url = "", token = ""] = bare.ready.split(" ");
   const servers = [
-    { name: "durable", child: await startRole("coordinator", { stateDirectory: join(place, "post"), agentsDirectory: join(place, "agents") }) },
-    { name: "bare", child: await startRole("no-database", {}) },
+    { name: "durable", ...(await startCoordinator(root, place, "post")) },
+    { name: "bare", url, token, stop: bare.stop },
   ];
   const result: Rounds = new Map();
-  const open = await Promise.all(servers.map(async ({ name, child }) => {
-    const [url = "", token = ""] = child.ready.split(" ");
-    return { name, sockets: await Promise.all(Array.from({ length: connections }, () => openHttp(url, token))) };
-  }));
+  const open = await Promise.all(servers.map(async (server) => ({
+    name: server.name,
+    sockets: await Promise.all(Array.from({ length: connections }, () => openHttp(server.url, server.token))),
+  })));
   for (const { sockets } of open) await postAll(sockets, requests / 2);
   for (let round = 0; round < rounds; round++) {
     for (let at = 0; at < open.length; at++) {
@@ -39,7 +40,7 @@ export async function postRuns(place: string, rounds: number, requests: number):
     }
   }
   for (const { sockets } of open) for (const socket of sockets) socket.close();
-  for (const { child } of servers) await child.stop();
+  for (const { stop } of servers) await stop();
   printTable(`POST /runs, ${connections} connections, ${requests} requests a round`, ["what", "median (spread)", "against no database", "goal"], [
     ["durable", spread(result.get("durable")!, rate), times(ratio(result, "durable", "bare")), ">= 0.6x"],
     ["the same application without a database", spread(result.get("bare")!, rate), "", ""],
@@ -58,11 +59,6 @@ async function postAll(sockets: readonly HttpConnection[], requests: number): Pr
     }
   }));
   return requests / ((performance.now() - began) / 1000);
-}
-
-export async function coordinatorRole(options: { stateDirectory: string; agentsDirectory: string | null }): Promise<void> {
-  const coordinator = await startCoordinator({ ...options, port: 0, unmatchedMs: 3_600_000 });
-  announce(`${coordinator.url} ${coordinator.adminToken}`);
 }
 
 /** Everything of POST /runs but the record: the token is known, the run is forgotten. */

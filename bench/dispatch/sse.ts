@@ -1,13 +1,12 @@
 import { createServer, type ServerResponse } from "node:http";
 import { connect, type AddressInfo } from "node:net";
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { NumberedEvent } from "../../src/model/event.ts";
-import { createClient } from "../../src/wire/client.ts";
 import { createHttpPort } from "../../src/wire/http-port.ts";
 import { ms, printTable, ratio, times } from "../rounds.ts";
 import { announce, type Child, startRole } from "./children.ts";
 import { openHttp } from "./connection.ts";
+import { startCoordinator } from "./drover.ts";
 import { addTo, percentile, rate, type Rounds, spread } from "./figures.ts";
 import { teller, type Told } from "./tell.ts";
 
@@ -25,8 +24,8 @@ interface Side {
 }
 
 /** 500 readers of one run, in a process of their own: as fast as it goes, then at a pace that both can hold. */
-export async function sse(place: string, told: Told, toldPath: string, rounds: number): Promise<void> {
-  const sides = [await droverSide(place), await naiveSide()];
+export async function sse(root: string, place: string, told: Told, toldPath: string, rounds: number): Promise<void> {
+  const sides = [await droverSide(root, place), await naiveSide()];
   const watching: Child[] = [];
   for (const { name, stream } of sides) watching.push(await startRole("sse-readers", { ...stream, readers, told: toldPath, name }));
   const speeds: Rounds = new Map();
@@ -76,15 +75,14 @@ async function paced(side: Side, told: Told, mark: string): Promise<number> {
   return Number(await p99) / 1e6;
 }
 
-async function droverSide(place: string): Promise<Side> {
-  const server = await startRole("coordinator", { stateDirectory: join(place, "sse"), agentsDirectory: join(place, "agents") });
-  const [url = "", token = ""] = server.ready.split(" ");
+async function droverSide(root: string, place: string): Promise<Side> {
+  const { url, token, client, stop } = await startCoordinator(root, place, "sse");
   const port = createHttpPort({ url, token });
   const { runner_id, epoch } = await port.register({
     protocol: 1, runner_key: "bench-runner-key-0", hostname: "box", project_dir: "/", executor_profile: "noop", executor: { type: "noop", config: {} },
     tags: [], require_matching_tags: false, agents: [], slots: 1,
   });
-  const { run_id } = await createClient({ url, token }).submit({ agent_name: "noop", parameters: { id: "sse" } });
+  const { run_id } = await client.submit({ agent_name: "noop", parameters: { id: "sse" } });
   const { claims } = await port.poll({ runner_id, epoch, claim_id: "one", want: 1, ack_order: 0 }, new AbortController().signal);
   const attempt = claims[0]?.attempt ?? 0;
   let n = 0;
@@ -104,7 +102,7 @@ async function droverSide(place: string): Promise<Side> {
     stream: { url, path: `/runs/${run_id}/events`, token },
     async close() {
       port.close();
-      await server.stop();
+      await stop();
     },
   };
 }

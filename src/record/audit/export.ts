@@ -3,6 +3,7 @@ import type { Execution } from "../../model/store.ts";
 import { executionFromRow } from "../reads/executions.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { hostFault } from "../sqlite/faults.ts";
+import type { Row } from "../sqlite/driver.ts";
 import { openConnection } from "../sqlite/open-connection.ts";
 import { patiently } from "../sqlite/patience.ts";
 import { databaseFile } from "../state-directory.ts";
@@ -17,7 +18,10 @@ export interface ExportOptions {
   lockWaitMs?: number;
 }
 
-/** One line of JSON for each execution, in the order they began. A promise of `write` holds the export back. */
+/**
+ * One line of JSON for each execution, in the order they began, and one for each write of a runner that was
+ * refused. A promise of `write` holds the export back.
+ */
 export async function exportAudit(
   { directory, since, until, lockWaitMs = 5000 }: ExportOptions,
   write: (line: string) => void | Promise<void>,
@@ -27,12 +31,12 @@ export async function exportAudit(
   try {
     let executions = 0;
     for (let after = 0; ;) {
-      const page = await patiently(() => startsAfter(connection, after, since ?? "", until ?? "~"), file, lockWaitMs);
-      for (const { no, execution, parent_run_id } of page) {
-        await write(`${JSON.stringify(auditRecord(execution, parent_run_id))}\n`);
+      const page = await patiently(() => rowsAfter(connection, after, since ?? "", until ?? "~"), file, lockWaitMs);
+      for (const { no, record } of page) {
+        await write(`${JSON.stringify(record)}\n`);
+        if (record.eventType === "command_execution") executions += 1;
         after = no;
       }
-      executions += page.length;
       if (page.length < pageSize) return { executions };
     }
   } catch (fault) {
@@ -44,30 +48,53 @@ export async function exportAudit(
 
 const pageSize = 500;
 
-const selectStarts = `
-  select started.no, started.run_id, started.attempt, started.body as start_body, runs.parent_run_id,
+const selectRows = `
+  select started.no, started.kind, started.at, started.run_id, started.attempt, started.body as start_body, runs.parent_run_id,
     (select ended.body from audit_rows ended
      where ended.execution_id = started.execution_id and ended.kind = 'end'
      order by ended.no desc limit 1) as end_body
   from audit_rows started left join runs on runs.run_id = started.run_id
-  where started.no > ? and started.kind = 'start' and started.at >= ? and started.at < ?
+  where started.no > ? and started.kind in ('start', 'fenced') and started.at >= ? and started.at < ?
   order by started.no limit ?`;
 
-function startsAfter(connection: Connection, after: number, since: string, until: string) {
+function rowsAfter(connection: Connection, after: number, since: string, until: string) {
   return connection
-    .sql(selectStarts)
+    .sql(selectRows)
     .all(after, since, until, pageSize)
-    .map((row) => ({
-      no: Number(row["no"]),
-      execution: executionFromRow(row),
-      parent_run_id: typeof row["parent_run_id"] === "string" ? fromColumn(row["parent_run_id"]) : null,
-    }));
+    .map((row) => ({ no: Number(row["no"]), record: row["kind"] === "fenced" ? refusedRecord(row) : executionRecord(row) }));
+}
+
+function executionRecord(row: Row) {
+  const parent = row["parent_run_id"];
+  return auditRecord(executionFromRow(row), typeof parent === "string" ? fromColumn(parent) : null);
+}
+
+/** The body was written by fence.ts. */
+function refusedRecord(row: Row) {
+  const { refused, runner_id, current_attempt, executions } = JSON.parse(String(row["start_body"])) as RefusedBody;
+  return {
+    eventType: "refused_write" as const,
+    timestamp: fromColumn(String(row["at"])),
+    runId: fromColumn(String(row["run_id"])),
+    attempt: Number(row["attempt"]),
+    currentAttempt: current_attempt,
+    runnerId: runner_id,
+    refused,
+    executions: executions ?? [],
+  };
+}
+
+interface RefusedBody {
+  refused: string;
+  runner_id: string;
+  current_attempt: number;
+  executions?: unknown[];
 }
 
 /** Document 004's audit record and what we add to it: the one place that speaks camelCase at rest. */
 export function auditRecord({ run_id, start, end }: Execution, parentRunId: string | null) {
   return {
-    eventType: "command_execution",
+    eventType: "command_execution" as const,
     timestamp: start.started_at,
     runId: run_id,
     sessionId: start.correlation.session_id,

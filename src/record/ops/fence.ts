@@ -25,6 +25,10 @@ export function auditRefused(tx: Transaction, run: StoredRun, op: AppendEvents |
     current_attempt: run.attempt,
     status: run.status,
     finished: isTerminal(run.status),
+    // what it started although it was no longer its turn; its other events are not kept
+    executions: op.events.flatMap(({ event }) =>
+      event.type === "execution_started" || event.type === "execution_ended" ? [event.execution] : [],
+    ),
   };
   tx.audit.push({
     kind: "fenced",
