@@ -37,6 +37,8 @@ const meanings = new Map<string, PortFault>([
   ["unauthorized", "refused"],
   ["refused", "refused"],
   ["ECONNREFUSED", "down"],
+  // whoever held the other end died in the middle; one that only went away judges nobody until it is back
+  ["ECONNRESET", "down"],
   // a socket file that is not there
   ["ENOENT", "down"],
   // a proxy's word that nobody is behind it
