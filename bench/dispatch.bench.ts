@@ -30,9 +30,19 @@ async function main(): Promise<void> {
   try {
     redis = await startRedis(join(place, "redis"));
     bull = redis && (await openBull(benchFolder, redis.port, toldPath));
-    process.stdout.write(`Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loadavg().map((load) => load.toFixed(1)).join(" ")}\n`);
-    if (redis && bull) process.stdout.write(`SQLite synchronous=FULL; BullMQ ${bull.version} on Redis ${redis.version} with appendfsync always\n`);
-    else process.stdout.write("BullMQ is left out: there is no redis-server here (Debian: apt-get install redis-server; macOS: brew install redis)\n");
+    process.stdout.write(
+      `Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loadavg()
+        .map((load) => load.toFixed(1))
+        .join(" ")}\n`,
+    );
+    if (redis && bull)
+      process.stdout.write(
+        `SQLite synchronous=FULL; BullMQ ${bull.version} on Redis ${redis.version} with appendfsync always\n`,
+      );
+    else
+      process.stdout.write(
+        "BullMQ is left out: there is no redis-server here (Debian: apt-get install redis-server; macOS: brew install redis)\n",
+      );
     drover = await startDrover(root, place, toldPath);
     const sides = { drover, bull, told, redisPid: redis?.pid ?? 0 };
     if (wants("memory")) await idleMemory(drover);
@@ -45,7 +55,11 @@ async function main(): Promise<void> {
     if (wants("post")) await postRuns(root, place, rounds, 8000);
     if (wants("sse")) await sse(root, place, told, toldPath, rounds);
     if (wants("growth")) await growth(place, rounds, 400);
-    process.stdout.write(`\nLoad at the end: ${loadavg().map((load) => load.toFixed(1)).join(" ")}\n`);
+    process.stdout.write(
+      `\nLoad at the end: ${loadavg()
+        .map((load) => load.toFixed(1))
+        .join(" ")}\n`,
+    );
   } finally {
     await drover?.stop();
     await redis?.stop();

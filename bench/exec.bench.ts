@@ -60,27 +60,50 @@ async function benchSpawn(state: string): Promise<void> {
   ];
   const result = await interleave(ways, 9, 60);
   await store.close();
-  const row = (name: string, label: string, goal: string, shown: string): string[] => [label, ms(median(result.get(name)!)), shown, goal];
-  printTable("Process: /bin/true, spawn to result, stdout and stderr captured", ["what", "median", "against raw spawn", "goal"], [
-    row("raw", "raw spawn, pipes", "", "1x"),
-    row("none", "execute, isolation none", "<= 1.05x", times(ratio(result, "none", "raw"))),
-    row("group", "execute, isolation group", "", added(difference(result, "group", "raw"))),
-    row("pid", "execute, PID namespace, static launcher", "+ <= 1 ms", added(difference(result, "pid", "raw"))),
-    row("perl", "execute, PID namespace, perl launcher", "+ <= 3.5 ms", added(difference(result, "perl", "raw"))),
-    row("audited", "on the record, PID namespace, two durable commits", "", added(difference(result, "audited", "raw"))),
-    row("tinyexec", "tinyexec 1.3.1", "", times(ratio(result, "tinyexec", "raw"))),
-    row("nano-spawn", "nano-spawn 2.1.0", "", times(ratio(result, "nano-spawn", "raw"))),
-    row("execa", "execa 9.6.0", "", times(ratio(result, "execa", "raw"))),
-  ]);
-  printTable("Against execa 9", ["what", "execa takes", "goal"], [
-    ["execute, isolation none", times(ratio(result, "execa", "none")), ">= 1.7x"],
-    ["execute, PID namespace", times(ratio(result, "execa", "pid")), ""],
-  ]);
+  const row = (name: string, label: string, goal: string, shown: string): string[] => [
+    label,
+    ms(median(result.get(name)!)),
+    shown,
+    goal,
+  ];
+  printTable(
+    "Process: /bin/true, spawn to result, stdout and stderr captured",
+    ["what", "median", "against raw spawn", "goal"],
+    [
+      row("raw", "raw spawn, pipes", "", "1x"),
+      row("none", "execute, isolation none", "<= 1.05x", times(ratio(result, "none", "raw"))),
+      row("group", "execute, isolation group", "", added(difference(result, "group", "raw"))),
+      row("pid", "execute, PID namespace, static launcher", "+ <= 1 ms", added(difference(result, "pid", "raw"))),
+      row("perl", "execute, PID namespace, perl launcher", "+ <= 3.5 ms", added(difference(result, "perl", "raw"))),
+      row(
+        "audited",
+        "on the record, PID namespace, two durable commits",
+        "",
+        added(difference(result, "audited", "raw")),
+      ),
+      row("tinyexec", "tinyexec 1.3.1", "", times(ratio(result, "tinyexec", "raw"))),
+      row("nano-spawn", "nano-spawn 2.1.0", "", times(ratio(result, "nano-spawn", "raw"))),
+      row("execa", "execa 9.6.0", "", times(ratio(result, "execa", "raw"))),
+    ],
+  );
+  printTable(
+    "Against execa 9",
+    ["what", "execa takes", "goal"],
+    [
+      ["execute, isolation none", times(ratio(result, "execa", "none")), ">= 1.7x"],
+      ["execute, PID namespace", times(ratio(result, "execa", "pid")), ""],
+    ],
+  );
 }
 
 async function benchCapture(state: string): Promise<void> {
   const text = join(state, "text");
-  writeFileSync(text, "2026-01-31T10:00:00Z INFO compiled src/module.ts in 12 ms, 3 warnings, hash 4f1c9a\n".repeat(1_250_000).slice(0, 100 << 20));
+  writeFileSync(
+    text,
+    "2026-01-31T10:00:00Z INFO compiled src/module.ts in 12 ms, 3 warnings, hash 4f1c9a\n"
+      .repeat(1_250_000)
+      .slice(0, 100 << 20),
+  );
   const command = { executable: "/bin/cat", arguments: [text] };
   const execute = createExecute(createStart());
   const capped = async () => {
@@ -99,18 +122,29 @@ async function benchCapture(state: string): Promise<void> {
     3,
   );
   await store.close();
-  const row = (name: string, label: string, goal: string): string[] => [label, ms(median(result.get(name)!)), times(ratio(result, name, "discard")), goal];
-  printTable("Capture: 100 MB of log lines, 1 MB kept", ["what", "median", "against read and discard", "goal"], [
-    row("discard", "read and discard", "1x"),
-    row("off", "execute, redaction off", "<= 1.1x"),
-    row("on", "on the record, redaction on", "<= 2x"),
-    row("whole", "all 100 MB through the redactor (what --spill costs, without the disk)", ""),
-  ]);
+  const row = (name: string, label: string, goal: string): string[] => [
+    label,
+    ms(median(result.get(name)!)),
+    times(ratio(result, name, "discard")),
+    goal,
+  ];
+  printTable(
+    "Capture: 100 MB of log lines, 1 MB kept",
+    ["what", "median", "against read and discard", "goal"],
+    [
+      row("discard", "read and discard", "1x"),
+      row("off", "execute, redaction off", "<= 1.1x"),
+      row("on", "on the record, redaction on", "<= 2x"),
+      row("whole", "all 100 MB through the redactor (what --spill costs, without the disk)", ""),
+    ],
+  );
 }
 
 async function benchAudit(state: string): Promise<void> {
   const store = await openStore({ directory: join(state, "audit"), now: () => new Date(), createIfMissing: true });
-  const line = Buffer.from(`${JSON.stringify({ type: "execution_started", execution_id: "x".repeat(36), command: "true", at: new Date() }).padEnd(700)}\n`);
+  const line = Buffer.from(
+    `${JSON.stringify({ type: "execution_started", execution_id: "x".repeat(36), command: "true", at: new Date() }).padEnd(700)}\n`,
+  );
   const file = openSync(join(state, "plain.log"), "a");
   const newId = newLocalIds();
   const at = new Date().toISOString();
@@ -118,7 +152,13 @@ async function benchAudit(state: string): Promise<void> {
   await append();
   const result = await interleave(
     [
-      { name: "plain", once: () => { writeSync(file, line); fdatasyncSync(file); } },
+      {
+        name: "plain",
+        once: () => {
+          writeSync(file, line);
+          fdatasyncSync(file);
+        },
+      },
       { name: "audit", once: append },
     ],
     9,
@@ -126,20 +166,31 @@ async function benchAudit(state: string): Promise<void> {
   );
   closeSync(file);
   await store.close();
-  printTable("One durable audit row, sealed", ["what", "median", "against append + fdatasync", "goal"], [
-    ["append 700 bytes + fdatasync", ms(median(result.get("plain")!)), "1x", ""],
-    ["one audit event, row and seal in one commit", ms(median(result.get("audit")!)), times(ratio(result, "audit", "plain")), "<= 1.6x"],
-  ]);
+  printTable(
+    "One durable audit row, sealed",
+    ["what", "median", "against append + fdatasync", "goal"],
+    [
+      ["append 700 bytes + fdatasync", ms(median(result.get("plain")!)), "1x", ""],
+      [
+        "one audit event, row and seal in one commit",
+        ms(median(result.get("audit")!)),
+        times(ratio(result, "audit", "plain")),
+        "<= 1.6x",
+      ],
+    ],
+  );
 }
 
 async function benchCold(state: string): Promise<void> {
   const empty = join(state, "empty.js");
   writeFileSync(empty, "");
   const env = { PATH: process.env["PATH"], HOME: state, DROVER_STATE_DIR: join(state, "cold") };
-  const node = (...args: string[]) => () => {
-    const { status, stderr } = spawnSync(process.execPath, args, { env, cwd: state });
-    if (status !== 0) throw new Error(stderr.toString("utf8"));
-  };
+  const node =
+    (...args: string[]) =>
+    () => {
+      const { status, stderr } = spawnSync(process.execPath, args, { env, cwd: state });
+      if (status !== 0) throw new Error(stderr.toString("utf8"));
+    };
   const drover = join(root, "bin", "drover.js");
   const result = await interleave(
     [
@@ -151,13 +202,22 @@ async function benchCold(state: string): Promise<void> {
     9,
     15,
   );
-  const row = (name: string, label: string, goal: string): string[] => [label, ms(median(result.get(name)!)), times(ratio(result, name, "empty")), goal];
-  printTable("Command line, cold", ["what", "median", "against empty node", "goal"], [
-    row("empty", "node with an empty script", "1x"),
-    row("exec", "drover exec true: audited, PID namespace", "<= 1.5x"),
-    row("none", "the same, isolation none", ""),
-    row("version", "drover --version", ""),
-  ]);
+  const row = (name: string, label: string, goal: string): string[] => [
+    label,
+    ms(median(result.get(name)!)),
+    times(ratio(result, name, "empty")),
+    goal,
+  ];
+  printTable(
+    "Command line, cold",
+    ["what", "median", "against empty node", "goal"],
+    [
+      row("empty", "node with an empty script", "1x"),
+      row("exec", "drover exec true: audited, PID namespace", "<= 1.5x"),
+      row("none", "the same, isolation none", ""),
+      row("version", "drover --version", ""),
+    ],
+  );
 }
 
 async function onRecord(
@@ -174,7 +234,11 @@ async function onRecord(
     parentRunId: null,
     correlation: noIds,
   };
-  const { result } = await execOnRecord(request, { store, redactor, now: () => new Date(), newId: ids, owner, createdBy: "bench" }, new AbortController().signal);
+  const { result } = await execOnRecord(
+    request,
+    { store, redactor, now: () => new Date(), newId: ids, owner, createdBy: "bench" },
+    new AbortController().signal,
+  );
   if (!result.success) throw new Error(JSON.stringify(result.error));
 }
 const ids = newLocalIds();
@@ -214,7 +278,11 @@ function redactWhole(command: { executable: string; arguments: string[] }): () =
 }
 
 /** One run, and each call appends one execution_started to it. */
-function auditAppender(store: Awaited<ReturnType<typeof openStore>>, newId: () => string, at: string): () => Promise<void> {
+function auditAppender(
+  store: Awaited<ReturnType<typeof openStore>>,
+  newId: () => string,
+  at: string,
+): () => Promise<void> {
   const run_id = newId();
   let n = 0;
   const started = () => ({
@@ -222,7 +290,16 @@ function auditAppender(store: Awaited<ReturnType<typeof openStore>>, newId: () =
     at,
     event: {
       type: "execution_started" as const,
-      execution: { execution_id: newId(), command: "true", argv: ["true"], working_directory: "/", started_at: at, timeout_ms: 300_000, owner, correlation: noIds },
+      execution: {
+        execution_id: newId(),
+        command: "true",
+        argv: ["true"],
+        working_directory: "/",
+        started_at: at,
+        timeout_ms: 300_000,
+        owner,
+        correlation: noIds,
+      },
     },
   });
   let created = false;
@@ -240,16 +317,47 @@ function auditAppender(store: Awaited<ReturnType<typeof openStore>>, newId: () =
 function benchRun(run_id: string, at: string) {
   return {
     ...noIds,
-    run_id, agent_name: "exec", created_by: "bench", mode: "start" as const, status: "running" as const, reason: null, error: null,
-    waiting_for: null, parameters: {}, prompt: null, attended: false, forked_from: null, parent_run_id: null, retry_of: null,
-    trigger_type: "manual" as const, schedule: null, project_dir: "/", demands: {}, priority: 0, attempt: 1, failures: 0, runner_id: null,
-    progress: null, exit_code: null, result_text: null, result_data: null, summary: "bench", usage: null, isolation: null,
-    created_at: at, claimed_at: at, started_at: at, finished_at: null,
+    run_id,
+    agent_name: "exec",
+    created_by: "bench",
+    mode: "start" as const,
+    status: "running" as const,
+    reason: null,
+    error: null,
+    waiting_for: null,
+    parameters: {},
+    prompt: null,
+    attended: false,
+    forked_from: null,
+    parent_run_id: null,
+    retry_of: null,
+    trigger_type: "manual" as const,
+    schedule: null,
+    project_dir: "/",
+    demands: {},
+    priority: 0,
+    attempt: 1,
+    failures: 0,
+    runner_id: null,
+    progress: null,
+    exit_code: null,
+    result_text: null,
+    result_data: null,
+    summary: "bench",
+    usage: null,
+    isolation: null,
+    created_at: at,
+    claimed_at: at,
+    started_at: at,
+    finished_at: null,
   };
 }
 
 function secrets(): { name: string; value: string }[] {
-  return Array.from({ length: 10 }, (_, index) => ({ name: `BENCH_${index}`, value: `s3cr3t-value-number-${index}-of-ten` }));
+  return Array.from({ length: 10 }, (_, index) => ({
+    name: `BENCH_${index}`,
+    value: `s3cr3t-value-number-${index}-of-ten`,
+  }));
 }
 
 main().catch((error: unknown) => {

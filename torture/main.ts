@@ -42,13 +42,11 @@ async function runOne(torture: Torture, scale: number): Promise<void> {
   const since = performance.now();
   const tools: Tools = { root, host, progress: (text) => void process.stderr.write(`  ${text}\n`) };
   // one that could not be carried out is told as such, and the others go on
-  const finding = await torture
-    .run(scale, tools)
-    .catch((error: unknown): Finding => ({
-      seen: {},
-      late: [],
-      broken: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
-    }));
+  const finding = await torture.run(scale, tools).catch((error: unknown): Finding => ({
+    seen: {},
+    late: [],
+    broken: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
+  }));
   const kept: Kept = {
     ...finding,
     scale,

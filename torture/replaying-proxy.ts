@@ -20,21 +20,25 @@ interface Answer {
  */
 export async function startReplayingProxy(
   target: string,
-  options: { copies: number; delayMs: number },
+  options: { copies: number; delayMs: number; onRequest?: (path: string, body: Buffer) => void },
 ): Promise<ReplayingProxy> {
   const agent = new Agent({ keepAlive: true });
   const under = new Set<Promise<unknown>>();
   let came = 0;
   let sent = 0;
   const server = createServer((incoming, outgoing) => {
+    const gone = new AbortController();
+    outgoing.once("close", () => gone.abort());
     const answer = async (): Promise<void> => {
       const body = await readAll(incoming);
       came += 1;
+      options.onRequest?.(incoming.url ?? "", body);
       const copies = Array.from({ length: options.copies }, async (_, copy) => {
         // the first soon, so that the runner is not slowed; the others whenever
         await new Promise((resolve) => setTimeout(resolve, copy === 0 ? 0 : Math.random() * options.delayMs));
         sent += 1;
-        return forward(target, agent, incoming, body);
+        // the first is given up with whoever asked; the others have lost their way and arrive in any case
+        return forward(target, agent, incoming, body, copy === 0 ? gone.signal : undefined);
       });
       const first = await Promise.any(copies);
       outgoing
@@ -71,12 +75,13 @@ function forward(
   agent: Agent,
   { method, url, headers }: IncomingMessage,
   body: Buffer,
+  signal: AbortSignal | undefined,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { host: _host, connection: _connection, "content-length": _length, ...kept } = headers;
     const copy = request(
       new URL(url ?? "/", target),
-      { method, agent, headers: { ...kept, "content-length": body.length } },
+      { method, agent, headers: { ...kept, "content-length": body.length }, ...(signal ? { signal } : {}) },
       (response) => {
         readAll(response).then(
           (read) => resolve({ status: response.statusCode ?? 502, headers: response.headers, body: read }),

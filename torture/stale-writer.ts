@@ -1,9 +1,11 @@
 import { isTerminal } from "../src/model/states.ts";
 import type { StoredEvent } from "../src/model/event.ts";
+import type { ReportRequest } from "../src/model/runner-port.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import type { Child } from "./processes.ts";
 import { allEvents, faultsOfLog, readAudit } from "./record.ts";
+import { startReplayingProxy } from "./replaying-proxy.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
 const leaseMs = 1000;
@@ -16,11 +18,17 @@ export async function staleWriter({ stops, lanes }: { stops: number; lanes: numb
   return inPlace(tools, { leaseMs, pollHoldMs: 2000, rescueEveryMs: 100 }, async (place) => {
     await place.putAgent("once");
     await place.putAgent("twice", { max_attempts: 2 });
+    const brought = new Map<string, number>();
+    const proxy = await startReplayingProxy(place.url, {
+      copies: 1,
+      delayMs: 0,
+      onRequest: (path, body) => noteWrites(brought, path, body),
+    });
     const stale: Stale[] = [];
     const unsettled: string[] = [];
     const missed: number[] = [];
     await each(upTo(lanes), lanes, async (lane) => {
-      const runners = await openLane(place, lane);
+      const runners = await openLane(place, lane, proxy.url);
       for (let round = lane; round < stops;) {
         const held = await stopOnce(place, runners, `lane ${lane}`, round % 2 === 0 ? "once" : "twice");
         if (held === "missed" && missed.push(lane) <= stops) continue;
@@ -31,23 +39,37 @@ export async function staleWriter({ stops, lanes }: { stops: number; lanes: numb
         if (stale.length % 50 === 0) tools.progress(`${stale.length} of ${stops} stops`);
       }
     });
-    return judge(place, stale, unsettled);
+    const finding = await judge(place, stale, unsettled, brought);
+    await place.processes.endAll();
+    await proxy.close();
+    return finding;
   });
+}
+
+/** When each attempt was last written to, by events or a finish, as far as it left its runner. */
+function noteWrites(brought: Map<string, number>, path: string, body: Buffer): void {
+  if (path !== "/runner/report") return;
+  // made by our own runner
+  const { events, finishes } = JSON.parse(body.toString("utf8")) as Pick<ReportRequest, "events" | "finishes">;
+  for (const { run_id, attempt } of [...events, ...finishes]) brought.set(`${run_id}.${attempt}`, performance.now());
 }
 
 interface Stale {
   run_id: string;
   attempt: number;
   lostMs: number;
+  /** From here on whatever it brings is stale. */
+  wentOnAt: number;
 }
 
-async function openLane(place: Place, lane: number): Promise<Map<string, Child>> {
+async function openLane(place: Place, lane: number, url: string): Promise<Map<string, Child>> {
   const runners = new Map<string, Child>();
   for (const side of ["a", "b"]) {
     const { child, runner_id } = await place.startRunner({
       name: `lane-${lane}-${side}`,
       slots: 1,
       tags: [`lane ${lane}`],
+      url,
       times: { heartbeatMs: 150, pollPauseMs: 30 },
     });
     runners.set(runner_id, child);
@@ -92,7 +114,8 @@ async function stopOnce(
     20_000,
     25,
   );
-  const lostMs = performance.now() - stoppedAt;
+  const wentOnAt = performance.now();
+  const lostMs = wentOnAt - stoppedAt;
   victim.signal("SIGCONT");
   if (overtaken === null) return { fault: `${run_id} was not taken from the runner that stood still` };
   const settled = await waitFor(
@@ -113,28 +136,36 @@ async function stopOnce(
     };
   const { items } = await client.runs.events(run_id, { limit: 1000 });
   if (!wasLost(items, begun.attempt)) return "missed";
-  return { run_id, attempt: begun.attempt, lostMs };
+  return { run_id, attempt: begun.attempt, lostMs, wentOnAt };
 }
 
-async function judge(place: Place, stale: readonly Stale[], unsettled: readonly string[]): Promise<Finding> {
+async function judge(
+  place: Place,
+  stale: readonly Stale[],
+  unsettled: readonly string[],
+  brought: ReadonlyMap<string, number>,
+): Promise<Finding> {
+  // one that had shipped all there was before it was stopped is told by its heartbeat, and brings nothing
+  const wrote = stale.filter(({ run_id, attempt, wentOnAt }) => (brought.get(`${run_id}.${attempt}`) ?? 0) > wentOnAt);
   // the last of them may still be on its way to be refused
   const unaudited = await waitFor(
     async () => {
       const { fenced } = await readAudit(place);
-      return stale.every(({ run_id, attempt }) => fenced.has(`${run_id}.${attempt}`)) ? [] : null;
+      return wrote.every(({ run_id, attempt }) => fenced.has(`${run_id}.${attempt}`)) ? [] : null;
     },
     10_000,
     500,
   );
   const { fenced, verified } = await readAudit(place);
-  const silent = unaudited ?? stale.filter(({ run_id, attempt }) => !fenced.has(`${run_id}.${attempt}`));
+  const silent = unaudited ?? wrote.filter(({ run_id, attempt }) => !fenced.has(`${run_id}.${attempt}`));
   const logs = await allEvents(place.client);
   const accepted = stale.filter(({ run_id, attempt }) => wroteAfterLoss(logs.get(run_id) ?? [], attempt));
   return {
     seen: {
       stops: stale.length,
+      "stale writes tried": wrote.length,
       "stale writes accepted": accepted.length,
-      "refused and on the record": stale.length - silent.length,
+      "refused and on the record": wrote.length - silent.length,
       "lost within ms": Math.round(largest(stale.map(({ lostMs }) => lostMs))),
     },
     broken: [

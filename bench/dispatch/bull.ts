@@ -13,7 +13,11 @@ interface BullQueue {
 }
 interface BullMq {
   Queue: new (name: string, options: object) => BullQueue;
-  Worker: new (name: string, work: (job: { data: { id: string } }) => Promise<void>, options: object) => {
+  Worker: new (
+    name: string,
+    work: (job: { data: { id: string } }) => Promise<void>,
+    options: object,
+  ) => {
     waitUntilReady(): Promise<unknown>;
     on(event: "completed", listener: (job: { data: { id: string } }) => void): void;
   };

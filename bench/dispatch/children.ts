@@ -8,15 +8,28 @@ export interface Child {
   stop(): Promise<void>;
 }
 
+const started = new Set<ChildProcess>();
+// nothing that was started outlives the bench, however it ends
+process.once("exit", () => {
+  for (const child of started) child.kill("SIGKILL");
+});
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
+
+export function owned<T extends ChildProcess>(child: T): T {
+  started.add(child);
+  child.once("exit", () => started.delete(child));
+  return child;
+}
+
 export type Role = "bull-worker" | "no-database" | "one-write-per-event" | "sse-readers";
 
 /** This very script again, in another part. */
 export function startRole(role: Role, options: unknown): Promise<Child> {
-  return startChild(process.execPath, [process.argv[1] ?? "", process.argv[2] ?? "", role, JSON.stringify(options)], {});
+  return startChild(process.execPath, [process.argv[1] ?? "", process.argv[2] ?? "", role, JSON.stringify(options)]);
 }
 
-export async function startChild(file: string, args: readonly string[], env: Readonly<Record<string, string>>, cwd?: string): Promise<Child> {
-  const child = spawn(file, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env }, ...(cwd === undefined ? {} : { cwd }) });
+async function startChild(file: string, args: readonly string[]): Promise<Child> {
+  const child = owned(spawn(file, args, { stdio: ["pipe", "pipe", "inherit"] }));
   const ready = await firstLine(child, `${file} ${args.slice(0, 4).join(" ")}`);
   return { pid: child.pid ?? 0, ready, stop: () => stopChild(child) };
 }

@@ -17,7 +17,8 @@ export async function openHttp(url: string, token: string): Promise<HttpConnecti
   const head = ` HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\n`;
   return {
     request(method, path, body = "") {
-      const more = method === "POST" ? `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` : "";
+      const more =
+        method === "POST" ? `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` : "";
       socket.write(`${method} ${path}${head}${more}\r\n${body}`);
       return answers();
     },

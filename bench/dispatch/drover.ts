@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { beaconFile } from "../../src/cli/connect.ts";
 import { createClient, type Client } from "../../src/wire/client.ts";
-import { stopChild } from "./children.ts";
+import { owned, stopChild } from "./children.ts";
 
 export interface Drover {
   url: string;
@@ -21,7 +21,16 @@ export async function startDrover(root: string, place: string, told: string): Pr
   writeDefinitions(root, place, told);
   const coordinator = await startCoordinator(root, place, "state");
   const { client, url, token } = coordinator;
-  const runner = run(root, place, "state", "runner", "-x", join(place, "profiles", "noop.json"), "-x", join(place, "profiles", "commands.json"));
+  const runner = run(
+    root,
+    place,
+    "state",
+    "runner",
+    "-x",
+    join(place, "profiles", "noop.json"),
+    "-x",
+    join(place, "profiles", "commands.json"),
+  );
   await until("the runner", async () => (await client.runners.list()).items.length === 2);
   return {
     url,
@@ -48,11 +57,17 @@ export async function startCoordinator(root: string, place: string, state: strin
 
 function run(root: string, place: string, state: string, ...words: string[]): ChildProcess {
   const env = { ...process.env, DROVER_STATE_DIR: join(place, state) };
-  return spawn(process.execPath, [join(root, "bin", "drover.js"), ...words, "--quiet"], { env, cwd: place, stdio: ["pipe", "ignore", "inherit"] });
+  return owned(
+    spawn(process.execPath, [join(root, "bin", "drover.js"), ...words, "--quiet"], {
+      env,
+      cwd: place,
+      stdio: ["pipe", "ignore", "inherit"],
+    }),
+  );
 }
 
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = performance.now() + 20_000; !(await isSo()); ) {
+  for (const deadline = performance.now() + 20_000; !(await isSo());) {
     if (performance.now() > deadline) throw new Error(`${what} did not come`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -79,8 +94,23 @@ function writeDefinitions(root: string, place: string, told: string): void {
   };
   write("agents", "noop", { name: "noop", type: "procedural", executor: "noop", command: "none", parameters_schema });
   write("agents", "true", { name: "true", type: "procedural", command: "/bin/true", parameters_schema });
-  write("agents", "obeys", { name: "obeys", type: "procedural", command: join(root, "bench", "dispatch", "obeys.sh"), parameters_validation: "executor" });
-  write("agents", "ignores", { name: "ignores", type: "procedural", command: join(root, "bench", "dispatch", "ignores.sh"), parameters_validation: "executor" });
-  write("profiles", "noop", { type: "noop", module: join(root, "bench", "dispatch", "noop-executor.mjs"), config: { socket: told }, slots });
+  write("agents", "obeys", {
+    name: "obeys",
+    type: "procedural",
+    command: join(root, "bench", "dispatch", "obeys.sh"),
+    parameters_validation: "executor",
+  });
+  write("agents", "ignores", {
+    name: "ignores",
+    type: "procedural",
+    command: join(root, "bench", "dispatch", "ignores.sh"),
+    parameters_validation: "executor",
+  });
+  write("profiles", "noop", {
+    type: "noop",
+    module: join(root, "bench", "dispatch", "noop-executor.mjs"),
+    config: { socket: told },
+    slots,
+  });
   write("profiles", "commands", { type: "procedural", slots });
 }

@@ -15,7 +15,10 @@ export async function growth(place: string, rounds: number, samples: number): Pr
   const newId = newLocalIds();
   const small = await filled(join(place, "small"), 1000, newId);
   const large = await filled(join(place, "large"), 1_000_000, newId);
-  const stores = [{ name: "small", ...small }, { name: "large", ...large }];
+  const stores = [
+    { name: "small", ...small },
+    { name: "large", ...large },
+  ];
   const tails = { claim: new Map() as Rounds, create: new Map() as Rounds };
   const middles = { claim: new Map() as Rounds, create: new Map() as Rounds };
   for (const { once } of stores) for (let warm = 0; warm < 200; warm++) await once();
@@ -39,14 +42,23 @@ export async function growth(place: string, rounds: number, samples: number): Pr
   for (const { store } of stores) await store.close();
   const row = (label: string, what: "claim" | "create"): string[] => [
     label,
-    ...["small", "large"].map((name) => `${ms(median(middles[what].get(name)!))} / ${ms(median(tails[what].get(name)!))}`),
+    ...["small", "large"].map(
+      (name) => `${ms(median(middles[what].get(name)!))} / ${ms(median(tails[what].get(name)!))}`,
+    ),
     times(ratio(middles[what], "large", "small")),
     times(ratio(tails[what], "large", "small")),
     "p99 <= 1.2x",
   ];
   printTable(
     `Growth: the same with ${large.count.toLocaleString("en")} pending runs (filled in ${Math.round(large.seconds)} s)`,
-    ["what, durable", "1,000: p50 / p99", `${large.count.toLocaleString("en")}: p50 / p99`, "p50 ratio", "p99 ratio", "goal"],
+    [
+      "what, durable",
+      "1,000: p50 / p99",
+      `${large.count.toLocaleString("en")}: p50 / p99`,
+      "p50 ratio",
+      "p99 ratio",
+      "goal",
+    ],
     [row("claim of one run", "claim"), row("one more run", "create")],
   );
 }
@@ -60,15 +72,31 @@ async function filled(directory: string, count: number, newId: NewId) {
     await store.apply(Array.from({ length: Math.min(1000, count - stored) }, () => pending(newId)));
     stored = Math.min(count, stored + 1000);
   }
-  return { store, count: stored, seconds: (performance.now() - began) / 1000, once: claimAndCreate(store, epoch, newId) };
+  return {
+    store,
+    count: stored,
+    seconds: (performance.now() - began) / 1000,
+    once: claimAndCreate(store, epoch, newId),
+  };
 }
 
 async function register(store: SqliteStore): Promise<number> {
   const [registered] = await store.apply([
     {
-      op: "register_runner", runner_id: "bench", key_hash: "k", owner: "bench", lease_ms: 3_600_000,
+      op: "register_runner",
+      runner_id: "bench",
+      key_hash: "k",
+      owner: "bench",
+      lease_ms: 3_600_000,
       registration: {
-        hostname: "box", project_dir: "/", executor_profile: "noop", executor: { type: "noop", config: {} }, tags: [], require_matching_tags: false, agents: [], slots: 10,
+        hostname: "box",
+        project_dir: "/",
+        executor_profile: "noop",
+        executor: { type: "noop", config: {} },
+        tags: [],
+        require_matching_tags: false,
+        agents: [],
+        slots: 10,
       },
     },
   ]);
@@ -77,17 +105,36 @@ async function register(store: SqliteStore): Promise<number> {
 }
 
 /** One run is claimed and ended (untimed), another one comes: the number of pending ones stays. */
-function claimAndCreate(store: SqliteStore, epoch: number, newId: NewId): () => Promise<{ claim: number; create: number }> {
+function claimAndCreate(
+  store: SqliteStore,
+  epoch: number,
+  newId: NewId,
+): () => Promise<{ claim: number; create: number }> {
   return async () => {
     const began = performance.now();
-    const [claimed] = await store.apply([{ op: "claim_runs", runner_id: "bench", epoch, claim_id: newId(), want: 1, ack_order: 0, lease_ms: 3_600_000 }]);
+    const [claimed] = await store.apply([
+      { op: "claim_runs", runner_id: "bench", epoch, claim_id: newId(), want: 1, ack_order: 0, lease_ms: 3_600_000 },
+    ]);
     const claim = performance.now() - began;
     const [run] = claimed.ok ? claimed.claims : [];
     if (run === undefined) throw new Error("nothing was claimed");
     await store.apply([
       {
-        op: "finish_run", run_id: run.run_id, attempt: run.attempt, at: new Date().toISOString(), events: [], isolation: null,
-        result: { type: "result", status: "completed", reason: null, error: null, exit_code: null, result_text: null, result_data: null },
+        op: "finish_run",
+        run_id: run.run_id,
+        attempt: run.attempt,
+        at: new Date().toISOString(),
+        events: [],
+        isolation: null,
+        result: {
+          type: "result",
+          status: "completed",
+          reason: null,
+          error: null,
+          exit_code: null,
+          result_text: null,
+          result_data: null,
+        },
       },
     ]);
     const again = performance.now();
@@ -100,12 +147,45 @@ const agent = noopAgent();
 
 function pending(newId: NewId): CreateRun {
   const run: Run = {
-    run_id: newId(), agent_name: "noop", created_by: "bench", mode: "start", status: "pending", reason: null, error: null, waiting_for: null,
-    parameters: { id: "some", message: "Hello World" }, prompt: null, attended: false, session_id: newId(), forked_from: null, parent_run_id: null,
-    retry_of: null, trigger_type: "api", schedule: null, project_dir: null, demands: { executor_type: "noop" }, priority: 0, attempt: 0, failures: 0,
-    runner_id: null, progress: null, exit_code: null, result_text: null, result_data: null, summary: null, usage: null, isolation: null,
-    created_at: new Date().toISOString(), claimed_at: null, started_at: null, finished_at: null,
-    task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null,
+    run_id: newId(),
+    agent_name: "noop",
+    created_by: "bench",
+    mode: "start",
+    status: "pending",
+    reason: null,
+    error: null,
+    waiting_for: null,
+    parameters: { id: "some", message: "Hello World" },
+    prompt: null,
+    attended: false,
+    session_id: newId(),
+    forked_from: null,
+    parent_run_id: null,
+    retry_of: null,
+    trigger_type: "api",
+    schedule: null,
+    project_dir: null,
+    demands: { executor_type: "noop" },
+    priority: 0,
+    attempt: 0,
+    failures: 0,
+    runner_id: null,
+    progress: null,
+    exit_code: null,
+    result_text: null,
+    result_data: null,
+    summary: null,
+    usage: null,
+    isolation: null,
+    created_at: new Date().toISOString(),
+    claimed_at: null,
+    started_at: null,
+    finished_at: null,
+    task_id: null,
+    step_id: null,
+    tool_call_id: null,
+    worktree_id: null,
+    repo_sha: null,
   };
   return { op: "create_run", run, events: [], agent };
 }

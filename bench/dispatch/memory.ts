@@ -9,10 +9,14 @@ export async function idleMemory(drover: Drover): Promise<void> {
   await drover.client.submit({ agent_name: "true", parameters: { id: "memory" } });
   await untilAllEnded(drover);
   await pause(4000);
-  printTable("Idle memory, as the command line starts them, after one run", ["process", "resident", "of it its own", "goal"], [
-    ["runner, two profiles", megabytes(drover.runnerPid, "Rss"), megabytes(drover.runnerPid, "Private"), "< 80 MB"],
-    ["coordinator", megabytes(drover.coordinatorPid, "Rss"), megabytes(drover.coordinatorPid, "Private"), "< 120 MB"],
-  ]);
+  printTable(
+    "Idle memory, as the command line starts them, after one run",
+    ["process", "resident", "of it its own", "goal"],
+    [
+      ["runner, two profiles", megabytes(drover.runnerPid, "Rss"), megabytes(drover.runnerPid, "Private"), "< 80 MB"],
+      ["coordinator", megabytes(drover.coordinatorPid, "Rss"), megabytes(drover.coordinatorPid, "Private"), "< 120 MB"],
+    ],
+  );
 }
 
 /** "Private" counts what no other process shares. */

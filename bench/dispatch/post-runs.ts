@@ -28,10 +28,12 @@ export async function postRuns(root: string, place: string, rounds: number, requ
     { name: "bare", url, token, stop: bare.stop },
   ];
   const result: Rounds = new Map();
-  const open = await Promise.all(servers.map(async (server) => ({
-    name: server.name,
-    sockets: await Promise.all(Array.from({ length: connections }, () => openHttp(server.url, server.token))),
-  })));
+  const open = await Promise.all(
+    servers.map(async (server) => ({
+      name: server.name,
+      sockets: await Promise.all(Array.from({ length: connections }, () => openHttp(server.url, server.token))),
+    })),
+  );
   for (const { sockets } of open) await postAll(sockets, requests / 2);
   for (let round = 0; round < rounds; round++) {
     for (let at = 0; at < open.length; at++) {
@@ -41,10 +43,14 @@ export async function postRuns(root: string, place: string, rounds: number, requ
   }
   for (const { sockets } of open) for (const socket of sockets) socket.close();
   for (const { stop } of servers) await stop();
-  printTable(`POST /runs, ${connections} connections, ${requests} requests a round`, ["what", "median (spread)", "against no database", "goal"], [
-    ["durable", spread(result.get("durable")!, rate), times(ratio(result, "durable", "bare")), ">= 0.6x"],
-    ["the same application without a database", spread(result.get("bare")!, rate), "", ""],
-  ]);
+  printTable(
+    `POST /runs, ${connections} connections, ${requests} requests a round`,
+    ["what", "median (spread)", "against no database", "goal"],
+    [
+      ["durable", spread(result.get("durable")!, rate), times(ratio(result, "durable", "bare")), ">= 0.6x"],
+      ["the same application without a database", spread(result.get("bare")!, rate), "", ""],
+    ],
+  );
 }
 
 /** Answers each second. */
@@ -52,12 +58,14 @@ async function postAll(sockets: readonly HttpConnection[], requests: number): Pr
   const body = JSON.stringify({ agent_name: "noop", parameters: { id: "some", message: "Hello World" } });
   let left = requests;
   const began = performance.now();
-  await Promise.all(sockets.map(async (socket) => {
-    while (left-- > 0) {
-      const { status } = await socket.request("POST", "/runs", body);
-      if (status !== 201) throw new Error(`POST /runs: ${status}`);
-    }
-  }));
+  await Promise.all(
+    sockets.map(async (socket) => {
+      while (left-- > 0) {
+        const { status } = await socket.request("POST", "/runs", body);
+        if (status !== 201) throw new Error(`POST /runs: ${status}`);
+      }
+    }),
+  );
   return requests / ((performance.now() - began) / 1000);
 }
 
@@ -103,16 +111,34 @@ export async function noDatabaseRole(): Promise<void> {
 }
 
 const adminToken: Token = {
-  token_id: "t", kind: "access", role: "admin", subject: "admin", label: null, created_by: "admin",
-  created_at: new Date().toISOString(), expires_at: null, revoked_at: null, used_at: null,
+  token_id: "t",
+  kind: "access",
+  role: "admin",
+  subject: "admin",
+  label: null,
+  created_by: "admin",
+  created_at: new Date().toISOString(),
+  expires_at: null,
+  revoked_at: null,
+  used_at: null,
 };
 
 export function noopAgent(): Agent {
   return {
-    name: "noop", description: null, type: "procedural", executor: "noop", command: "none", parameters_validation: "strict", list_style: "comma",
+    name: "noop",
+    description: null,
+    type: "procedural",
+    executor: "noop",
+    command: "none",
+    parameters_validation: "strict",
+    list_style: "comma",
     parameters_schema: {
-      type: "object", properties: { id: { type: "string" }, message: { type: "string" } }, required: ["id"], additionalProperties: false,
+      type: "object",
+      properties: { id: { type: "string" }, message: { type: "string" } },
+      required: ["id"],
+      additionalProperties: false,
     },
-    max_attempts: 1, trust_project_settings: false,
+    max_attempts: 1,
+    trust_project_settings: false,
   };
 }

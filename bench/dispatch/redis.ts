@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { createServer, type AddressInfo, connect } from "node:net";
-import { stopChild } from "./children.ts";
+import { owned, stopChild } from "./children.ts";
 
 export interface Redis {
   port: number;
@@ -16,8 +16,23 @@ export async function startRedis(directory: string): Promise<Redis | null> {
   if (version === undefined) return null;
   mkdirSync(directory, { recursive: true });
   const port = await freePort();
-  const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no"];
-  const child = spawn("redis-server", args, { stdio: ["ignore", "ignore", "inherit"] });
+  const args = [
+    "--port",
+    String(port),
+    "--bind",
+    "127.0.0.1",
+    "--dir",
+    directory,
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--save",
+    "",
+    "--daemonize",
+    "no",
+  ];
+  const child = owned(spawn("redis-server", args, { stdio: ["ignore", "ignore", "inherit"] }));
   for (let tries = 0; !(await answers(port)); tries++) {
     if (tries > 200 || child.exitCode !== null) throw new Error("redis-server did not start");
     await new Promise((resolve) => setTimeout(resolve, 25));

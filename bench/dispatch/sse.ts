@@ -27,7 +27,8 @@ interface Side {
 export async function sse(root: string, place: string, told: Told, toldPath: string, rounds: number): Promise<void> {
   const sides = [await droverSide(root, place), await naiveSide()];
   const watching: Child[] = [];
-  for (const { name, stream } of sides) watching.push(await startRole("sse-readers", { ...stream, readers, told: toldPath, name }));
+  for (const { name, stream } of sides)
+    watching.push(await startRole("sse-readers", { ...stream, readers, told: toldPath, name }));
   const speeds: Rounds = new Map();
   const delays: Rounds = new Map();
   for (let round = -1; round < rounds; round++) {
@@ -41,10 +42,35 @@ export async function sse(root: string, place: string, told: Told, toldPath: str
   }
   for (const child of watching) await child.stop();
   for (const side of sides) await side.close();
-  printTable(`Server-sent events, ${readers} readers of one run`, ["what", "events each second (spread)", "against one write per event", "goal", `p99 delay at ${pacedEachSecond} events/s (spread)`, "goal "], [
-    ["Drover: every event durable before it is sent", spread(speeds.get("drover")!, rate), times(ratio(speeds, "drover", "naive")), ">= 10x", spread(delays.get("drover")!), "< 50 ms"],
-    ["one write per event and reader, nothing stored", spread(speeds.get("naive")!, rate), "", "", spread(delays.get("naive")!, ms), ""],
-  ]);
+  printTable(
+    `Server-sent events, ${readers} readers of one run`,
+    [
+      "what",
+      "events each second (spread)",
+      "against one write per event",
+      "goal",
+      `p99 delay at ${pacedEachSecond} events/s (spread)`,
+      "goal ",
+    ],
+    [
+      [
+        "Drover: every event durable before it is sent",
+        spread(speeds.get("drover")!, rate),
+        times(ratio(speeds, "drover", "naive")),
+        ">= 10x",
+        spread(delays.get("drover")!),
+        "< 50 ms",
+      ],
+      [
+        "one write per event and reader, nothing stored",
+        spread(speeds.get("naive")!, rate),
+        "",
+        "",
+        spread(delays.get("naive")!, ms),
+        "",
+      ],
+    ],
+  );
 }
 
 /** Events each second until the last reader has the last of them. */
@@ -53,7 +79,9 @@ async function atFullSpeed(side: Side, told: Told, mark: string): Promise<number
   const began = performance.now();
   for (let sent = 0; sent < side.events; sent += 250) {
     const last = sent + 250 >= side.events;
-    await side.append(Array.from({ length: 250 }, (_, index) => (last && index === 249 ? `mark ${mark} ` : "some of the log")));
+    await side.append(
+      Array.from({ length: 250 }, (_, index) => (last && index === 249 ? `mark ${mark} ` : "some of the log")),
+    );
   }
   await seen;
   return side.events / ((performance.now() - began) / 1000);
@@ -79,28 +107,51 @@ async function droverSide(root: string, place: string): Promise<Side> {
   const { url, token, client, stop } = await startCoordinator(root, place, "sse");
   const port = createHttpPort({ url, token });
   const { runner_id, epoch } = await port.register({
-    protocol: 1, runner_key: "bench-runner-key-0", hostname: "box", project_dir: "/", executor_profile: "noop", executor: { type: "noop", config: {} },
-    tags: [], require_matching_tags: false, agents: [], slots: 1,
+    protocol: 1,
+    runner_key: "bench-runner-key-0",
+    hostname: "box",
+    project_dir: "/",
+    executor_profile: "noop",
+    executor: { type: "noop", config: {} },
+    tags: [],
+    require_matching_tags: false,
+    agents: [],
+    slots: 1,
   });
   const { run_id } = await client.submit({ agent_name: "noop", parameters: { id: "sse" } });
-  const { claims } = await port.poll({ runner_id, epoch, claim_id: "one", want: 1, ack_order: 0 }, new AbortController().signal);
+  const { claims } = await port.poll(
+    { runner_id, epoch, claim_id: "one", want: 1, ack_order: 0 },
+    new AbortController().signal,
+  );
   const attempt = claims[0]?.attempt ?? 0;
   let n = 0;
   let before: Promise<unknown> = Promise.resolve();
+  // one report at a time, as a runner does
+  const append = async (messages: string[]): Promise<void> => {
+    const at = new Date().toISOString();
+    const events = messages.map((message): NumberedEvent => ({ n: ++n, at, event: { type: "progress", percent: 50, message } }));
+    const report = {
+      runner_id,
+      epoch,
+      held: [[run_id, attempt]] as [string, number][],
+      as_of_claim: "one",
+      events: [{ run_id, attempt, events }],
+      partials: [],
+      finishes: [],
+    };
+    const sent = before.then(() => port.report(report));
+    before = sent;
+    if ((await sent).fenced.length > 0) throw new Error("the run is not ours");
+  };
+  // while the other side has its turn, the lease has to be kept
+  const heartbeat = setInterval(() => void append([]), 2000);
   return {
     name: "drover",
     events: 10_000,
-    // one report at a time, as a runner does
-    append(messages) {
-      const events: NumberedEvent[] = messages.map((message) => ({ n: ++n, at: new Date().toISOString(), event: { type: "progress", percent: 50, message } }));
-      const sent = before.then(() => port.report({ runner_id, epoch, held: [[run_id, attempt]], as_of_claim: "one", events: [{ run_id, attempt, events }], partials: [], finishes: [] }));
-      before = sent;
-      return sent.then(({ fenced }) => {
-        if (fenced.length > 0) throw new Error("the run is not ours");
-      });
-    },
+    append,
     stream: { url, path: `/runs/${run_id}/events`, token },
     async close() {
+      clearInterval(heartbeat);
       port.close();
       await stop();
     },
@@ -144,7 +195,15 @@ export async function oneWritePerEventRole(): Promise<void> {
     request.once("end", () => {
       for (const message of JSON.parse(Buffer.concat(chunks).toString("utf8")) as string[]) {
         seq++;
-        const event = { run_id: "0".repeat(36), seq, attempt: 1, n: seq, at: new Date().toISOString(), cursor: seq, event: { type: "progress", percent: 50, message } };
+        const event = {
+          run_id: "0".repeat(36),
+          seq,
+          attempt: 1,
+          n: seq,
+          at: new Date().toISOString(),
+          cursor: seq,
+          event: { type: "progress", percent: 50, message },
+        };
         const text = `id: ${seq}\ndata: ${JSON.stringify(event)}\n\n`;
         for (const one of open) one.write(text);
       }
@@ -182,7 +241,9 @@ export async function sseReadersRole(options: ReaderOptions): Promise<void> {
   const reader = (index: number): Promise<void> =>
     new Promise((resolve, reject) => {
       const socket = connect(Number(port), hostname, () => {
-        socket.write(`GET ${options.path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${options.token}\r\naccept: text/event-stream\r\n\r\n`);
+        socket.write(
+          `GET ${options.path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${options.token}\r\naccept: text/event-stream\r\n\r\n`,
+        );
       });
       let rest = "";
       socket.once("error", reject);
@@ -193,7 +254,8 @@ export async function sseReadersRole(options: ReaderOptions): Promise<void> {
         if (rest === "" && !chunk.includes(index % 10 === 0 ? '"message":"' : "mark ") && chunk.length > 64) return;
         const text = rest + chunk.toString("latin1");
         for (const [, mark = ""] of text.matchAll(/"message":"mark (\S+) "/g)) arrive(mark);
-        if (index % 10 === 0) for (const [, sent = "0"] of text.matchAll(/"message":"at (\d+) "/g)) delays.push(Number(at - BigInt(sent)));
+        if (index % 10 === 0)
+          for (const [, sent = "0"] of text.matchAll(/"message":"at (\d+) "/g)) delays.push(Number(at - BigInt(sent)));
         const end = text.lastIndexOf("\n\n");
         rest = end < 0 ? text : text.slice(end + 2);
         if (rest.length > 4096) rest = "";

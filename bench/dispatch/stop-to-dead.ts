@@ -20,11 +20,18 @@ export async function stopToDead(drover: Drover, place: string, rounds: number):
     ignores.push(...(await Promise.all(Array.from({ length: 10 }, () => stopOne(drover, place, "ignores")))));
   }
   await untilAllEnded(drover);
-  const row = (label: string, took: number[], goal: string): string[] => [label, String(took.length), ms(median(took)), ms(percentile(took, 0.99)), goal];
-  printTable("Stop to every process dead, PID namespace", ["what", "samples", "p50", "p99", "goal (p99)"], [
-    row("obeys SIGTERM", obeys, "50 ms"),
-    row("ignores it, 2 s of grace, ten at once", ignores, ms(graceMs + 200)),
-  ]);
+  const row = (label: string, took: number[], goal: string): string[] => [
+    label,
+    String(took.length),
+    ms(median(took)),
+    ms(percentile(took, 0.99)),
+    goal,
+  ];
+  printTable(
+    "Stop to every process dead, PID namespace",
+    ["what", "samples", "p50", "p99", "goal (p99)"],
+    [row("obeys SIGTERM", obeys, "50 ms"), row("ignores it, 2 s of grace, ten at once", ignores, ms(graceMs + 200))],
+  );
 }
 
 let count = 0;

@@ -29,7 +29,8 @@ export async function submitToStart({ drover, bull, told }: Sides, rounds: numbe
     const id = `${name.replace(" ", "-")}-${count++}`;
     const began = process.hrtime.bigint();
     const answered = submit(id);
-    const ended = over === "started" ? told.started(id) : name.startsWith("drover") ? finished.next() : told.finished(id);
+    const ended =
+      over === "started" ? told.started(id) : name.startsWith("drover") ? finished.next() : told.finished(id);
     const took = Number((await ended) - began) / 1e6;
     await answered;
     // what follows a start is not to be met by the next submit
@@ -44,7 +45,8 @@ export async function submitToStart({ drover, bull, told }: Sides, rounds: numbe
     for (let at = 0; at < ways.length; at++) {
       const way = ways[(at + round) % ways.length]!;
       const took: number[] = [];
-      for (let sample = 0; sample < (way.over === "started" ? samples : samples / 4); sample++) took.push(await once(way));
+      for (let sample = 0; sample < (way.over === "started" ? samples : samples / 4); sample++)
+        took.push(await once(way));
       addTo(medians, way.name, median(took));
       addTo(tails, way.name, percentile(took, 0.99));
       all.set(way.name, [...(all.get(way.name) ?? []), ...took]);
@@ -60,12 +62,21 @@ export async function submitToStart({ drover, bull, told }: Sides, rounds: numbe
     peer && bull ? times(ratio(tails, name, peer)) : "",
     goal,
   ];
-  printTable("Submit to start, one at a time", ["what", "p50 (spread)", "p99", "p50 against BullMQ", "p99 against BullMQ", "goal"], [
-    row("drover", "POST /runs until the executor runs; no process started", "bull", "p50 <= 0.8x"),
-    ...(bull ? [row("bull", "BullMQ add until the processor runs", null, "")] : []),
-    row("drover true", "POST /runs of /bin/true until its result is streamed back: PID namespace, audited", "bull true", ""),
-    ...(bull ? [row("bull true", "BullMQ add until completed, the processor spawns /bin/true", null, "")] : []),
-  ]);
+  printTable(
+    "Submit to start, one at a time",
+    ["what", "p50 (spread)", "p99", "p50 against BullMQ", "p99 against BullMQ", "goal"],
+    [
+      row("drover", "POST /runs until the executor runs; no process started", "bull", "p50 <= 0.8x"),
+      ...(bull ? [row("bull", "BullMQ add until the processor runs", null, "")] : []),
+      row(
+        "drover true",
+        "POST /runs of /bin/true until its result is streamed back: PID namespace, audited",
+        "bull true",
+        "",
+      ),
+      ...(bull ? [row("bull true", "BullMQ add until completed, the processor spawns /bin/true", null, "")] : []),
+    ],
+  );
 }
 
 function poster({ url, token }: Drover): (agent: string, id: string) => Promise<void> {
@@ -74,9 +85,17 @@ function poster({ url, token }: Drover): (agent: string, id: string) => Promise<
   return (agent_name, id) =>
     new Promise((resolve, reject) => {
       const body = JSON.stringify({ agent_name, parameters: { id, message: "Hello World" } });
-      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+      const headers = {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
+      };
       const sent = request(target, { method: "POST", agent, headers }, (response) => {
-        response.resume().once("end", () => (response.statusCode === 201 ? resolve() : reject(new Error(`POST /runs: ${response.statusCode}`))));
+        response
+          .resume()
+          .once("end", () =>
+            response.statusCode === 201 ? resolve() : reject(new Error(`POST /runs: ${response.statusCode}`)),
+          );
       });
       sent.once("error", reject);
       sent.end(body);

@@ -20,7 +20,10 @@ export async function throughput(sides: Sides, rounds: number, runs: number): Pr
   const both: Rounds = new Map();
   const backlog: Rounds = new Map();
   const cpu: Rounds = new Map();
-  const ways = [droverWay(sides.drover, sides.told), ...(sides.bull ? [bullWay(sides.bull, sides.told, sides.redisPid)] : [])];
+  const ways = [
+    droverWay(sides.drover, sides.told),
+    ...(sides.bull ? [bullWay(sides.bull, sides.told, sides.redisPid)] : []),
+  ];
   for (let round = -1; round < rounds; round++) {
     for (let at = 0; at < ways.length; at++) {
       const way = ways[(at + Math.max(0, round)) % ways.length]!;
@@ -38,12 +41,21 @@ export async function throughput(sides: Sides, rounds: number, runs: number): Pr
     [`${title}: Drover`, spread(of.get("drover")!, rate), sides.bull ? times(ratio(of, "drover", "bull")) : "", goal],
     ...(sides.bull ? [[`${title}: BullMQ`, spread(of.get("bull")!, rate), "", ""]] : []),
   ];
-  printTable(`Durable runs, 10 slots, ${runs} runs that do nothing`, ["what", "median (spread)", "against BullMQ", "goal"], [
-    ...rows("submitted and worked off", both, ">= 1x, then 2x"),
-    ...rows("worked off from a backlog", backlog, ""),
-    ["CPU time of coordinator and runner for each run", spread(cpu.get("drover")!), sides.bull ? times(ratio(cpu, "drover", "bull")) : "", ""],
-    ...(sides.bull ? [["CPU time of Redis and worker for each job", spread(cpu.get("bull")!), "", ""]] : []),
-  ]);
+  printTable(
+    `Durable runs, 10 slots, ${runs} runs that do nothing`,
+    ["what", "median (spread)", "against BullMQ", "goal"],
+    [
+      ...rows("submitted and worked off", both, ">= 1x, then 2x"),
+      ...rows("worked off from a backlog", backlog, ""),
+      [
+        "CPU time of coordinator and runner for each run",
+        spread(cpu.get("drover")!),
+        sides.bull ? times(ratio(cpu, "drover", "bull")) : "",
+        "",
+      ],
+      ...(sides.bull ? [["CPU time of Redis and worker for each job", spread(cpu.get("bull")!), "", ""]] : []),
+    ],
+  );
 }
 
 /** User and system time so far: what a busy machine changes least. */
@@ -65,16 +77,25 @@ interface Way {
 
 function droverWay(drover: Drover, told: Told): Way {
   const submit = async (runs: number): Promise<void> => {
-    await inParallel(runs, await Promise.all(Array.from({ length: submitters }, async () => {
-      const http = await openHttp(drover.url, drover.token);
-      return {
-        async once(id: string) {
-          const { status } = await http.request("POST", "/runs", JSON.stringify({ agent_name: "noop", parameters: { id, message: "Hello World" } }));
-          if (status !== 201) throw new Error(`POST /runs: ${status}`);
-        },
-        end: http.close,
-      };
-    })));
+    await inParallel(
+      runs,
+      await Promise.all(
+        Array.from({ length: submitters }, async () => {
+          const http = await openHttp(drover.url, drover.token);
+          return {
+            async once(id: string) {
+              const { status } = await http.request(
+                "POST",
+                "/runs",
+                JSON.stringify({ agent_name: "noop", parameters: { id, message: "Hello World" } }),
+              );
+              if (status !== 201) throw new Error(`POST /runs: ${status}`);
+            },
+            end: http.close,
+          };
+        }),
+      ),
+    );
   };
   return {
     name: "drover",
@@ -88,7 +109,9 @@ function droverWay(drover: Drover, told: Told): Way {
       return (performance.now() - began) / 1000;
     },
     async backlog(runs) {
-      const runner = (await drover.client.runners.list()).items.find(({ executor_profile }) => executor_profile === "noop");
+      const runner = (await drover.client.runners.list()).items.find(
+        ({ executor_profile }) => executor_profile === "noop",
+      );
       await drover.client.runners.drain(runner!.runner_id, true);
       await submit(runs);
       const [first, all] = [told.more("S", 1), told.more("S", runs)];
@@ -104,7 +127,10 @@ function droverWay(drover: Drover, told: Told): Way {
 
 function bullWay(bull: Bull, told: Told, redisPid: number): Way {
   const submit = (runs: number): Promise<void> =>
-    inParallel(runs, Array.from({ length: submitters }, () => ({ once: (id: string) => bull.add("noop", id), end: () => undefined })));
+    inParallel(
+      runs,
+      Array.from({ length: submitters }, () => ({ once: (id: string) => bull.add("noop", id), end: () => undefined })),
+    );
   return {
     name: "bull",
     pids: [bull.workerPid, redisPid],
@@ -128,10 +154,15 @@ function bullWay(bull: Bull, told: Told, redisPid: number): Way {
   };
 }
 
-async function inParallel(runs: number, workers: readonly { once(id: string): Promise<void>; end(): void }[]): Promise<void> {
+async function inParallel(
+  runs: number,
+  workers: readonly { once(id: string): Promise<void>; end(): void }[],
+): Promise<void> {
   let left = runs;
-  await Promise.all(workers.map(async ({ once, end }) => {
-    while (left-- > 0) await once(`t${left}`);
-    end();
-  }));
+  await Promise.all(
+    workers.map(async ({ once, end }) => {
+      while (left-- > 0) await once(`t${left}`);
+      end();
+    }),
+  );
 }

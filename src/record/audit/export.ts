@@ -61,7 +61,10 @@ function rowsAfter(connection: Connection, after: number, since: string, until: 
   return connection
     .sql(selectRows)
     .all(after, since, until, pageSize)
-    .map((row) => ({ no: Number(row["no"]), record: row["kind"] === "fenced" ? refusedRecord(row) : executionRecord(row) }));
+    .map((row) => ({
+      no: Number(row["no"]),
+      record: row["kind"] === "fenced" ? refusedRecord(row) : executionRecord(row),
+    }));
 }
 
 function executionRecord(row: Row) {
