@@ -21,6 +21,7 @@ sub SIG_SETMASK () { 2 }
 my %asks_to_stop = map { $_ => 1 } 1, 2, 3, 15;    # HUP INT QUIT TERM
 
 sub PR_SET_PDEATHSIG ()       { 1 }
+sub PR_SET_DUMPABLE ()        { 4 }
 sub PR_SET_CHILD_SUBREAPER () { 36 }
 sub RUSAGE_CHILDREN ()        { -1 }
 sub WNOHANG ()                { 1 }
@@ -51,14 +52,22 @@ sub write_line {
     sys("write", $fd, $line, length $line) if $fd >= 0;
 }
 
+# As the very last, and over all that is there: what else was written into the file meanwhile came
+# from someone who found a way to it, and is not ours. A pipe cannot be emptied: it gets the rest only.
 sub report_ending {
-    my ($ending) = @_;
+    my ($level, $ending) = @_;
+    my $fd = $option{status_fd};
+    return if $fd < 0;
     my $usage = "\0" x 144;
     sys("getrusage", RUSAGE_CHILDREN, $usage);
     my ($user_s, $user_us, $system_s, $system_us, $max_rss) = unpack "q5", $usage;
-    write_line($option{status_fd}, "U $ending->{unkillable}") if $ending->{unkillable};
-    write_line($option{status_fd}, join " ", "S", $ending->{wait_status}, $ending->{leftovers},
-        $user_s * 1_000_000 + $user_us, $system_s * 1_000_000 + $system_us, $max_rss);
+    my $emptied = sys("ftruncate", $fd, 0) == 0;
+    my $lines = $emptied ? "I $level\n" : "";
+    $lines .= "U $ending->{unkillable}\n" if $ending->{unkillable};
+    $lines .= join " ", "S", $ending->{wait_status}, $ending->{leftovers},
+      $user_s * 1_000_000 + $user_us, $system_s * 1_000_000 + $system_us, "$max_rss\n";
+    if   ($emptied) { sys("pwrite64", $fd, $lines, length $lines, 0) }
+    else            { sys("write", $fd, $lines, length $lines) }
 }
 
 # The exit codes are those a shell would give.
@@ -101,11 +110,14 @@ sub send_ending {
     return send_message($fd, "ended", "", @$ending{qw(wait_status leftovers unkillable)});
 }
 
-# Nothing at the end, once every sender is gone.
+# Nothing at the end, once every sender is gone. A command that may trace us (as root) may also write
+# here: a step that is no plain word is none of ours.
 sub receive_message {
     my ($fd) = @_;
     my $message = "\0" x 32;
-    return sys("read", $fd, $message, 32) == 32 ? unpack "A8 A12 l3", $message : ();
+    return () if sys("read", $fd, $message, 32) != 32;
+    my ($kind, $step, @numbers) = unpack "A8 A12 l3", $message;
+    return ($kind, $step =~ /^[a-z]*\z/ ? $step : "init", @numbers);
 }
 
 sub close_span {
@@ -225,6 +237,14 @@ sub descendants {
 }
 
 # --- from the start of the command until nothing of it is left -----------------------------------
+
+# Where no parent was named, we outlive it.
+sub die_with_parent {
+    my ($signal) = @_;
+    return if !$option{parent};
+    sys("prctl", PR_SET_PDEATHSIG, $signal, 0, 0, 0);
+    leave(125) if getppid != $option{parent};
+}
 
 # The next signal that concerns us. Those that a terminal sends come from the kernel (code > 0), and
 # its whole foreground group, the command included, has got them already. A process inside the
@@ -349,6 +369,8 @@ sub mount_own_proc {
       && sys("mount", $proc, $target, $proc, MS_NOSUID_NODEV_NOEXEC, 0) >= 0;
 }
 
+sub level_name { return $_[0] ? "pid" : "pid-noproc" }
+
 sub give_up {
     my ($channel, $step, $result) = @_;
     send_message($channel, "failed", $step, -$result);
@@ -360,12 +382,18 @@ sub run_init {
     # Outer may have died before this took hold; then the pipe has no reader, and `ready` fails.
     sys("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     sys("close", $read_end);
-    my $result = $identity ? map_identity(@$identity) : 0;
+    my $result = 0;
+    if ($identity) {
+        # The files of one who cannot be traced belong to root, the maps too.
+        sys("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0);
+        $result = map_identity(@$identity);
+        sys("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
     give_up($write_end, "map", $result) if $result < 0;
-    my $own_proc = mount_own_proc();
-    send_message($write_end, "ready", "") or leave(125);
+    my $own_proc = mount_own_proc() ? 1 : 0;
+    send_message($write_end, "ready", "", $own_proc) or leave(125);
 
-    write_line($option{status_fd}, $own_proc ? "I pid" : "I pid-noproc");
+    write_line($option{status_fd}, "I " . level_name($own_proc));
     my $command = start_command($inherited, $write_end);
     give_up($write_end, "fork", $command) if $command < 0;
     close_all_but($write_end, -1);
@@ -413,12 +441,13 @@ sub run_in_namespace {
     }
 
     # Signals wait until then: sent to an init that gives up, they would be lost.
-    my ($kind, $step, $error) = receive_message($read_end);
+    my ($kind, $step, $number) = receive_message($read_end);
     if ($kind ne "ready") {
         waitpid $init, 0;
         sys("close", $read_end);
-        return $kind ? ($step, $error) : ("init", ECHILD);
+        return $kind ? ($step, $number) : ("init", ECHILD);
     }
+    my $level = level_name($number);
     close_all_but($option{status_fd}, $read_end);
     wait_for_init($init);
 
@@ -428,7 +457,7 @@ sub run_in_namespace {
         fail($step, $numbers[0]) if $kind eq "failed";
         @$ending{qw(wait_status leftovers unkillable)} = @numbers;
     }
-    report_ending($ending);
+    report_ending($level, $ending);
     mirror($ending->{wait_status});
 }
 
@@ -438,8 +467,7 @@ sub run_in_namespace {
 sub run_in_group {
     my ($inherited) = @_;
     # A signal we can answer: by killing everything.
-    sys("prctl", PR_SET_PDEATHSIG, SIGPWR, 0, 0, 0);
-    leave(125) if $option{parent} && getppid != $option{parent};
+    die_with_parent(SIGPWR);
     my $result = sys("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     fail("subreaper", -$result) if $result < 0;
     ($result, my $read_end, my $write_end) = open_channel();
@@ -452,9 +480,9 @@ sub run_in_group {
 
     my $ending = supervise({ command => $command });
     if (!$ending->{unkillable} && (my ($kind, $step, $error) = receive_message($read_end))) {
-        fail($step, $error);
+        fail($step, $error) if $kind eq "failed";
     }
-    report_ending($ending);
+    report_ending("group", $ending);
     mirror($ending->{wait_status});
 }
 
@@ -536,10 +564,12 @@ sub main {
     # Where it is ignored, the kernel reaps children itself and their status is lost.
     sys("rt_sigaction", SIGCHLD, $default_action, $inherited->{on_child}, 8);
     fail(become_command($inherited)) if $option{level} eq "none";
+    # The command runs as the same user: what we hold open must not be within its reach through
+    # /proc. Executing a program undoes this, so it does not hold for the command itself.
+    sys("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0);
     run_in_group($inherited) if $option{level} eq "group";
 
-    sys("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    leave(125) if $option{parent} && getppid != $option{parent};
+    die_with_parent(SIGKILL);
     my @refused = run_in_namespace($inherited);
     run_in_group($inherited) if $option{level} eq "auto";
     fail(@refused);
@@ -559,14 +589,14 @@ sub system_call_numbers {
     my ($class, $machine) = unpack "x4 C x13 v", $header;
     return () if $class != 2;
     return (
-        read => 0, write => 1, close => 3, rt_sigaction => 13, rt_sigprocmask => 14, clone => 56,
-        execve => 59, kill => 62, fcntl => 72, getrusage => 98, setpgid => 109,
+        read => 0, write => 1, close => 3, rt_sigaction => 13, rt_sigprocmask => 14, pwrite64 => 18,
+        clone => 56, execve => 59, kill => 62, fcntl => 72, ftruncate => 77, getrusage => 98, setpgid => 109,
         rt_sigtimedwait => 128, prctl => 157, mount => 165, exit_group => 231, openat => 257,
         dup3 => 292, pipe2 => 293, prlimit64 => 302, close_range => 436,
     ) if $machine == 62;
     return (
-        dup3 => 24, fcntl => 25, mount => 40, openat => 56, close => 57, pipe2 => 59, read => 63,
-        write => 64, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
+        dup3 => 24, fcntl => 25, mount => 40, ftruncate => 46, openat => 56, close => 57, pipe2 => 59,
+        read => 63, write => 64, pwrite64 => 68, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
         rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220,
         execve => 221, prlimit64 => 261, close_range => 436,
     ) if $machine == 183;

@@ -12,6 +12,7 @@ import { teller, type Told } from "./tell.ts";
 
 const readers = 500;
 const pacedEachSecond = 200;
+const longestEvent = 400;
 
 interface Side {
   name: string;
@@ -147,7 +148,7 @@ async function droverSide(root: string, place: string): Promise<Side> {
   const heartbeat = setInterval(() => void append([]), 2000);
   return {
     name: "drover",
-    events: 10_000,
+    events: 5000,
     append,
     stream: { url, path: `/runs/${run_id}/events`, token },
     async close() {
@@ -164,7 +165,7 @@ async function naiveSide(): Promise<Side> {
   let before: Promise<unknown> = Promise.resolve();
   return {
     name: "naive",
-    events: 1000,
+    events: 500,
     append(messages) {
       const sent = before.then(() => http.request("POST", "/append", JSON.stringify(messages)));
       before = sent;
@@ -245,20 +246,30 @@ export async function sseReadersRole(options: ReaderOptions): Promise<void> {
           `GET ${options.path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${options.token}\r\naccept: text/event-stream\r\n\r\n`,
         );
       });
-      let rest = "";
+      let tail: Buffer = Buffer.alloc(0);
+      let lastMark = "";
+      let lastAt = 0n;
       socket.once("error", reject);
       socket.once("data", () => resolve());
       socket.on("data", (chunk: Buffer) => {
-        const at = process.hrtime.bigint();
-        // only where something is looked for is a piece made into text
-        if (rest === "" && !chunk.includes(index % 10 === 0 ? '"message":"' : "mark ") && chunk.length > 64) return;
-        const text = rest + chunk.toString("latin1");
-        for (const [, mark = ""] of text.matchAll(/"message":"mark (\S+) "/g)) arrive(mark);
-        if (index % 10 === 0)
-          for (const [, sent = "0"] of text.matchAll(/"message":"at (\d+) "/g)) delays.push(Number(at - BigInt(sent)));
-        const end = text.lastIndexOf("\n\n");
-        rest = end < 0 ? text : text.slice(end + 2);
-        if (rest.length > 4096) rest = "";
+        const now = process.hrtime.bigint();
+        // an event may be cut in two by a read: the end of the one before is looked at again
+        const whole = Buffer.concat([tail, chunk]);
+        tail = whole.subarray(-longestEvent);
+        if (whole.includes('"mark ')) {
+          for (const [, mark = ""] of whole.toString("latin1").matchAll(/"mark (\S+) "/g)) {
+            if (mark === lastMark) continue;
+            lastMark = mark;
+            arrive(mark);
+          }
+        }
+        if (index % 10 > 0 || !whole.includes('"at ')) return;
+        for (const [, text = "0"] of whole.toString("latin1").matchAll(/"at (\d+) "/g)) {
+          const sent = BigInt(text);
+          if (sent <= lastAt) continue;
+          lastAt = sent;
+          delays.push(Number(now - sent));
+        }
       });
     });
   await Promise.all(Array.from({ length: options.readers }, (_, index) => reader(index)));

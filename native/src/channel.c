@@ -4,7 +4,8 @@ enum message_kind { MESSAGE_READY, MESSAGE_FAILED, MESSAGE_ENDED };
 
 struct message {
 	enum message_kind kind;
-	struct failure failure; /* its text is at the same address in every fork of us */
+	bool own_proc; /* with MESSAGE_READY */
+	struct failure failure;
 	struct ending ending;
 };
 
@@ -17,10 +18,19 @@ static bool send_message(int fd, const struct message *message)
 	return sys(write, fd, message, sizeof *message) == (long)sizeof *message;
 }
 
-/* False at the end, once every sender is gone. */
+/*
+ * False at the end, once every sender is gone. A command that may trace us (as root) may also write
+ * here: nothing that it could have written is taken for more than a number within its range.
+ */
 static bool receive_message(int fd, struct message *message)
 {
-	return sys(read, fd, message, sizeof *message) == (long)sizeof *message;
+	struct message received;
+	if (sys(read, fd, &received, sizeof received) != (long)sizeof received)
+		return false;
+	if ((unsigned)received.failure.step >= STEP_COUNT)
+		received.failure.step = STEP_INIT;
+	*message = received;
+	return true;
 }
 
 static void close_span(int first, unsigned last)

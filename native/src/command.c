@@ -64,16 +64,16 @@ static struct failure become_command(const struct options *options, const struct
 	long result;
 	for (int i = 0; i < options->cgroup_count; i++)
 		if ((result = write_file(options->cgroups[i], "0")) < 0)
-			return (struct failure){ "cgroup", (int)-result };
+			return (struct failure){ STEP_CGROUP, (int)-result };
 	if (options->merge_output && (result = sys(dup3, 1, 2, 0)) < 0)
-		return (struct failure){ "merge", (int)-result };
+		return (struct failure){ STEP_MERGE, (int)-result };
 	for (int i = 0; i < options->limit_count; i++)
 		if ((result = set_limit(options->limits[i])) < 0)
-			return (struct failure){ "rlimit", (int)-result };
+			return (struct failure){ STEP_RLIMIT, (int)-result };
 	sys(rt_sigaction, SIGCHLD, &inherited->on_child, 0, sizeof(signal_set));
 	sys(rt_sigprocmask, SIG_SET_MASK, &inherited->mask, 0, sizeof(signal_set));
 	result = execute(options);
-	return (struct failure){ "exec", (int)-result };
+	return (struct failure){ STEP_EXEC, (int)-result };
 }
 
 /* Forks and becomes the command there. The pid, or -errno. */

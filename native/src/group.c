@@ -11,20 +11,18 @@ static _Noreturn void run_in_group(const struct options *options, const struct i
 	int status_fd = options->status_fd;
 
 	/* A signal we can answer: by killing everything. */
-	sys(prctl, PR_SET_PDEATHSIG, HARD_KILL);
-	if (options->parent && sys(getppid) != options->parent)
-		leave(125);
+	die_with_parent(options, HARD_KILL);
 	long result = sys(prctl, PR_SET_CHILD_SUBREAPER, 1);
 	if (result < 0)
-		fail(status_fd, (struct failure){ "subreaper", (int)-result });
+		fail(status_fd, (struct failure){ STEP_SUBREAPER, (int)-result });
 	result = sys(pipe2, &channel, O_CLOEXEC);
 	if (result < 0)
-		fail(status_fd, (struct failure){ "pipe", (int)-result });
+		fail(status_fd, (struct failure){ STEP_PIPE, (int)-result });
 
 	report_level(status_fd, "group");
 	long command = start_command(options, inherited, channel.write_end);
 	if (command < 0)
-		fail(status_fd, (struct failure){ "fork", (int)-command });
+		fail(status_fd, (struct failure){ STEP_FORK, (int)-command });
 	close_all_but(status_fd, channel.read_end);
 
 	struct family family = {
@@ -34,8 +32,9 @@ static _Noreturn void run_in_group(const struct options *options, const struct i
 		.report_to = -1,
 	};
 	struct ending ending = supervise(&family);
-	if (!ending.unkillable && receive_message(channel.read_end, &message))
+	if (!ending.unkillable && receive_message(channel.read_end, &message) &&
+	    message.kind == MESSAGE_FAILED)
 		fail(status_fd, message.failure);
-	report_ending(status_fd, &ending);
+	report_ending(status_fd, "group", &ending);
 	mirror(ending.wait_status);
 }

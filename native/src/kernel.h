@@ -41,7 +41,7 @@ struct directory_entry {
 	char name[];
 };
 
-enum { PR_SET_PDEATHSIG = 1, PR_SET_CHILD_SUBREAPER = 36 };
+enum { PR_SET_PDEATHSIG = 1, PR_SET_DUMPABLE = 4, PR_SET_CHILD_SUBREAPER = 36 };
 enum { WNOHANG = 1 };
 enum { F_DUPFD_CLOEXEC = 1030 };
 enum { O_RDONLY = 0, O_WRONLY = 1, O_CLOEXEC = 02000000 };

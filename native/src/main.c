@@ -51,12 +51,13 @@ static _Noreturn void run(struct options *options)
 	sys(rt_sigprocmask, SIG_SET_MASK, &all, &inherited.mask, sizeof(signal_set));
 	/* Where it is ignored, the kernel reaps children itself and their status is lost. */
 	sys(rt_sigaction, SIGCHLD, &by_default, &inherited.on_child, sizeof(signal_set));
+	/* The command runs as the same user: what we hold open must not be within its reach through
+	 * /proc. Executing a program undoes this, so it does not hold for the command itself. */
+	sys(prctl, PR_SET_DUMPABLE, 0);
 	if (options->level == LEVEL_GROUP)
 		run_in_group(options, &inherited);
 
-	sys(prctl, PR_SET_PDEATHSIG, SIGKILL);
-	if (options->parent && sys(getppid) != options->parent)
-		leave(125);
+	die_with_parent(options, SIGKILL);
 	struct failure refused = run_in_namespace(options, &inherited);
 	if (options->level == LEVEL_AUTO)
 		run_in_group(options, &inherited);
@@ -74,6 +75,6 @@ __attribute__((used)) _Noreturn void start(long *stack)
 	};
 	bool understood = argument_count > 0 && parse_options(arguments + 1, &options);
 	if (!hide_status_fd(&options) || !understood)
-		fail(options.status_fd < 0 ? 2 : options.status_fd, (struct failure){ "usage", EINVAL });
+		fail(options.status_fd < 0 ? 2 : options.status_fd, (struct failure){ STEP_USAGE, EINVAL });
 	run(&options);
 }

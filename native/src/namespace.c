@@ -32,7 +32,9 @@ static bool mount_own_proc(void)
 	       sys(mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC) >= 0;
 }
 
-static _Noreturn void give_up(int channel, const char *step, long result)
+static const char *level_name(bool own_proc) { return own_proc ? "pid" : "pid-noproc"; }
+
+static _Noreturn void give_up(int channel, enum step step, long result)
 {
 	struct message message = { .kind = MESSAGE_FAILED, .failure = { step, (int)-result } };
 	send_message(channel, &message);
@@ -45,18 +47,24 @@ static _Noreturn void run_init(const struct options *options, const struct inher
 	/* Outer may have died before this took hold; then the pipe has no reader, and `ready` fails. */
 	sys(prctl, PR_SET_PDEATHSIG, SIGKILL);
 	sys(close, channel.read_end);
-	long result = new_user ? map_identity(user, group) : 0;
+	long result = 0;
+	if (new_user) {
+		/* The files of one who cannot be traced belong to root, the maps too. */
+		sys(prctl, PR_SET_DUMPABLE, 1);
+		result = map_identity(user, group);
+		sys(prctl, PR_SET_DUMPABLE, 0);
+	}
 	if (result < 0)
-		give_up(channel.write_end, "map", result);
+		give_up(channel.write_end, STEP_MAP, result);
 	bool own_proc = mount_own_proc();
-	struct message message = { .kind = MESSAGE_READY };
+	struct message message = { .kind = MESSAGE_READY, .own_proc = own_proc };
 	if (!send_message(channel.write_end, &message))
 		leave(125);
 
-	report_level(options->status_fd, own_proc ? "pid" : "pid-noproc");
+	report_level(options->status_fd, level_name(own_proc));
 	long command = start_command(options, inherited, channel.write_end);
 	if (command < 0)
-		give_up(channel.write_end, "fork", command);
+		give_up(channel.write_end, STEP_FORK, command);
 	close_all_but(channel.write_end, -1);
 
 	struct family family = {
@@ -102,21 +110,21 @@ static struct failure run_in_namespace(const struct options *options, const stru
 {
 	struct channel channel;
 	/* What it stays if init is killed before it can say anything. */
-	struct message message = { .kind = MESSAGE_FAILED, .failure = { "init", ECHILD } };
+	struct message message = { .kind = MESSAGE_FAILED, .failure = { STEP_INIT, ECHILD } };
 	bool new_user;
 	long user = sys(geteuid), group = sys(getegid);
 	int status_fd = options->status_fd;
 
 	long result = sys(pipe2, &channel, O_CLOEXEC);
 	if (result < 0)
-		return (struct failure){ "pipe", (int)-result };
+		return (struct failure){ STEP_PIPE, (int)-result };
 	long init = fork_init(&new_user);
 	if (init == 0)
 		run_init(options, inherited, channel, new_user, user, group);
 	sys(close, channel.write_end);
 	if (init < 0) {
 		sys(close, channel.read_end);
-		return (struct failure){ "unshare", (int)-init };
+		return (struct failure){ STEP_UNSHARE, (int)-init };
 	}
 
 	/* Signals wait until then: sent to an init that gives up, they would be lost. */
@@ -126,6 +134,7 @@ static struct failure run_in_namespace(const struct options *options, const stru
 		sys(close, channel.read_end);
 		return message.failure;
 	}
+	const char *level = level_name(message.own_proc);
 	close_all_but(status_fd, channel.read_end);
 	wait_for_init((int)init);
 
@@ -136,6 +145,6 @@ static struct failure run_in_namespace(const struct options *options, const stru
 			fail(status_fd, message.failure);
 		ending = message.ending;
 	}
-	report_ending(status_fd, &ending);
+	report_ending(status_fd, level, &ending);
 	mirror(ending.wait_status);
 }

@@ -1,7 +1,17 @@
 /* What is told to Drover: lines on the status descriptor, then our own end, which mirrors the command's. */
 
+enum step {
+	STEP_USAGE, STEP_PIPE, STEP_FORK, STEP_UNSHARE, STEP_MAP, STEP_INIT, STEP_SUBREAPER, STEP_CGROUP,
+	STEP_MERGE, STEP_RLIMIT, STEP_EXEC, STEP_COUNT,
+};
+
+static const char *const step_names[STEP_COUNT] = {
+	"usage", "pipe", "fork", "unshare", "map", "init", "subreaper", "cgroup",
+	"merge", "rlimit", "exec",
+};
+
 struct failure {
-	const char *step; /* null: none */
+	enum step step;
 	int error;
 };
 
@@ -34,17 +44,26 @@ static void report_level(int status_fd, const char *level)
 	write_line(status_fd, &line);
 }
 
-static void report_ending(int status_fd, const struct ending *ending)
+/*
+ * As the very last, and over all that is there: what else was written into the file meanwhile came
+ * from someone who found a way to it, and is not ours. A pipe cannot be emptied: it gets the rest only.
+ */
+static void report_ending(int status_fd, const char *level, const struct ending *ending)
 {
+	struct text line = { .length = 0 };
 	struct resource_usage used;
 	sys(getrusage, RUSAGE_CHILDREN, &used);
+	bool emptied = status_fd >= 0 && sys(ftruncate, status_fd, 0) == 0;
+	if (emptied) {
+		append(&line, "I ");
+		append(&line, level);
+		append(&line, "\n");
+	}
 	if (ending->unkillable) {
-		struct text line = { .length = 0 };
 		append(&line, "U ");
 		append_number(&line, (uint64_t)ending->unkillable);
-		write_line(status_fd, &line);
+		append(&line, "\n");
 	}
-	struct text line = { .length = 0 };
 	append(&line, "S ");
 	append_number(&line, (uint64_t)ending->wait_status);
 	append(&line, " ");
@@ -55,7 +74,11 @@ static void report_ending(int status_fd, const struct ending *ending)
 	append_number(&line, (uint64_t)(used.system_seconds * 1000000 + used.system_microseconds));
 	append(&line, " ");
 	append_number(&line, (uint64_t)used.max_rss_kb);
-	write_line(status_fd, &line);
+	append(&line, "\n");
+	if (emptied)
+		sys(pwrite64, status_fd, line.bytes, line.length, 0);
+	else if (status_fd >= 0)
+		sys(write, status_fd, line.bytes, line.length);
 }
 
 /* The exit codes are those a shell would give. */
@@ -63,11 +86,11 @@ static _Noreturn void fail(int status_fd, struct failure failure)
 {
 	struct text line = { .length = 0 };
 	append(&line, "E ");
-	append(&line, failure.step);
+	append(&line, step_names[failure.step]);
 	append(&line, " ");
 	append_number(&line, (uint64_t)failure.error);
 	write_line(status_fd, &line);
-	if (!same(failure.step, "exec"))
+	if (failure.step != STEP_EXEC)
 		leave(125);
 	leave(failure.error == ENOENT ? 127 : 126);
 }

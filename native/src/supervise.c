@@ -5,6 +5,16 @@
 
 enum { HARD_KILL = SIGPWR };
 
+/* Where no parent was named, we outlive it. */
+static void die_with_parent(const struct options *options, int signal)
+{
+	if (!options->parent)
+		return;
+	sys(prctl, PR_SET_PDEATHSIG, signal);
+	if (sys(getppid) != options->parent)
+		leave(125);
+}
+
 struct family {
 	int command;
 	bool in_namespace;

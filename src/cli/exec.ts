@@ -3,6 +3,7 @@ import { readRepoSha } from "../define/repo-sha.ts";
 import { type ExecRecord, type ExecRequest, execOnRecord } from "../execute/exec.ts";
 import { findLocal, type Local, localUser, newLocalIds, openLocalStore } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
+import { looksSecret } from "../model/secret-names.ts";
 import { checkCommand } from "../process/check.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/lookup.ts";
@@ -51,17 +52,17 @@ async function runExec(input: CommandInput): Promise<number> {
       request,
       {
         store,
-        redactor: createRedactor({ variables: { ...input.env, ...request.command.environment } }),
+        redactor: createRedactor({ variables: input.env, values: givenSecrets(request) }),
         now: () => new Date(),
         newId,
         owner: currentOwner(),
         createdBy: localUser(),
-        ...(store ? { whileRunning: () => sweep(store) } : {}),
+        ...(store ? { whileRunning: () => housekeeping("looking for interrupted runs", () => sweep(store)) } : {}),
       },
       signal,
     );
   });
-  if (store) await retainIfDue(store, local, new Date());
+  if (store) await housekeeping("removing old records", () => retainIfDue(store, local, new Date()));
   await store?.close();
   if (json) write(1, `${JSON.stringify(await resultJson(record))}\n`);
   return exitCodeOf(record, { json, quiet: options["quiet"] === true, recorded: store !== null });
@@ -74,11 +75,12 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
   const { run_id, ...correlation } = read.readCorrelation(options, env);
   const capture = read.readCapture(options, config);
   const cwd = options["cwd"];
+  const workingDirectory = typeof cwd === "string" ? resolve(input.cwd, cwd) : input.cwd;
   return {
     command: {
       executable: argv[0]!,
       arguments: argv.slice(1),
-      workingDirectory: typeof cwd === "string" ? resolve(input.cwd, cwd) : input.cwd,
+      workingDirectory,
       environment: read.readEnvironment(options),
       timeoutMs: read.readTimeoutMs(options, config),
       limits: read.readLimits(options),
@@ -88,7 +90,7 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
     capture,
     spillDirectory: options["spill"] || capture.mode === "file" ? resolve(places.stateDirectory, "logs") : null,
     parentRunId: run_id,
-    correlation: { ...correlation, repo_sha: correlation.repo_sha ?? readRepoSha(places.repository) },
+    correlation: { ...correlation, repo_sha: correlation.repo_sha ?? readRepoSha(workingDirectory) },
   };
 }
 
@@ -128,13 +130,41 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
+/** A reader that is gone, or a full disk behind it, ends the command, but never its record. */
 function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void): void {
   try {
     write(stream === "stdout" ? 1 : 2, chunk);
   } catch (error) {
-    if (!isClosedPipe(error)) throw error;
+    if (!isClosedPipe(error)) tell(`drover: the output cannot be written: ${messageOf(error)}\n`);
     stop();
   }
+}
+
+/** Variables given for this command hold secrets too, beside those of the same names that Drover itself has. */
+function givenSecrets({ command }: ExecRequest): { name: string; value: string }[] {
+  return Object.entries(command.environment ?? {}).flatMap(([name, value]) => (looksSecret(name) && value.length >= 6 ? [{ name, value }] : []));
+}
+
+/** What is not the command's own business must not be its end. */
+async function housekeeping(what: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    tell(`drover: ${what} failed, and is tried again next time: ${messageOf(error)}\n`);
+  }
+}
+
+function tell(line: string): void {
+  try {
+    write(2, line);
+  } catch (error) {
+    // stderr is gone as well: nobody is left to tell
+    if (!(error instanceof Error)) throw error;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** What an earlier Drover left half-done is looked for while the command runs, where it costs nothing. */

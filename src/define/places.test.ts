@@ -1,6 +1,7 @@
 import {
   chmodSync,
   chownSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -25,6 +26,10 @@ const home = { HOME: "/home/someone" };
 it("DROVER_STATE_DIR wins over everything", () => {
   mkdirSync(join(top, ".drover"));
   expect(findPlaces({ ...home, DROVER_STATE_DIR: "/elsewhere" }, top).stateDirectory).toBe("/elsewhere");
+});
+
+it("a relative DROVER_STATE_DIR is seen from the directory the command is given in", () => {
+  expect(findPlaces({ ...home, DROVER_STATE_DIR: "state" }, join(top, "a")).stateDirectory).toBe(join(top, "a", "state"));
 });
 
 it("else the nearest .drover upward", () => {
@@ -59,25 +64,74 @@ it("a .drover that is a file, or a link to nothing, is passed over", () => {
   expect(findPlaces(home, join(top, "a")).stateDirectory).toBe("/home/someone/.local/state/drover");
 });
 
-it.runIf(process.getuid?.() === 0)("as an ordinary user, what belongs to someone else is passed over", () => {
+it.each([
+  ["a directory", (path: string) => mkdirSync(path)],
+  ["a link to nothing", (path: string) => symlinkSync("nowhere", path)],
+  ["a link to itself", (path: string) => symlinkSync("drover.yaml", path)],
+])("a drover.yaml that is %s is found, so that its reader can refuse it", (_what, make) => {
+  make(join(top, "drover.yaml"));
+  expect(findPlaces(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
+});
+
+const asRoot = it.runIf(process.getuid?.() === 0);
+
+asRoot("root takes only what is root's, link and target", () => {
+  mkdirSync(join(top, ".git"));
+  for (const name of [".drover", "drover.yaml"]) {
+    if (name === ".drover") mkdirSync(join(top, name));
+    else writeFileSync(join(top, name), "");
+    chownSync(join(top, name), 1234, 1234);
+    symlinkSync(join(top, name), join(top, "a", name));
+  }
+  const none = { stateDirectory: "/home/someone/.local/state/drover", configFile: null };
+  expect(findPlaces(home, join(top, "a"))).toMatchObject(none);
+  for (const name of [".drover", "drover.yaml"]) {
+    chownSync(join(top, name), 0, 0);
+    lchownSync(join(top, "a", name), 1234, 1234);
+  }
+  expect(findPlaces(home, join(top, "a"))).toMatchObject({
+    stateDirectory: join(top, ".drover"),
+    configFile: join(top, "drover.yaml"),
+  });
+});
+
+asRoot("as an ordinary user, what is root's counts where it can be used", () => {
+  chmodSync(top, 0o755);
+  mkdirSync(join(top, ".git"));
+  mkdirSync(join(top, ".drover"), { mode: 0o755 });
+  writeFileSync(join(top, "drover.yaml"), "", { mode: 0o600 });
+  const none = { stateDirectory: "/home/someone/.local/state/drover", configFile: null };
+  expect(asNobody(() => findPlaces(home, top))).toMatchObject(none);
+  chmodSync(join(top, ".drover"), 0o777);
+  chmodSync(join(top, "drover.yaml"), 0o644);
+  expect(asNobody(() => findPlaces(home, top))).toMatchObject({
+    stateDirectory: join(top, ".drover"),
+    configFile: join(top, "drover.yaml"),
+  });
+});
+
+asRoot("as an ordinary user, what belongs to someone else is passed over", () => {
   mkdirSync(join(top, ".drover"));
   writeFileSync(join(top, "drover.yaml"), "");
   chownSync(join(top, ".drover"), 1234, 1234);
   chownSync(join(top, "drover.yaml"), 1234, 1234);
   chmodSync(top, 0o755);
-  process.seteuid?.(65534);
+  const none = { stateDirectory: "/home/someone/.local/state/drover", configFile: null };
+  expect(asNobody(() => findPlaces(home, top))).toMatchObject(none);
+  chmodSync(top, 0o700);
+  // nor does a folder that may not even be searched stop us
+  expect(asNobody(() => findPlaces(home, join(top, "a")))).toMatchObject(none);
+});
+
+/** The effective user alone: a test process must be able to come back. */
+function asNobody<T>(work: () => T): T {
   const getuid = process.getuid;
+  process.seteuid?.(65534);
   process.getuid = () => 65534;
   try {
-    const none = { stateDirectory: "/home/someone/.local/state/drover", configFile: null };
-    expect(findPlaces(home, top)).toMatchObject(none);
-    process.seteuid?.(0);
-    chmodSync(top, 0o700);
-    process.seteuid?.(65534);
-    // nor does a folder that may not even be searched stop us
-    expect(findPlaces(home, join(top, "a"))).toMatchObject(none);
+    return work();
   } finally {
     if (getuid) process.getuid = getuid;
     process.seteuid?.(0);
   }
-});
+}

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -32,10 +32,11 @@ it("is what git says, with loose and packed refs, detached, and in a work tree",
   git(join(top, "tree"), "commit", "-q", "--allow-empty", "-m", "two");
   expect(readRepoSha(join(top, "tree"))).toBe(git(join(top, "tree"), "rev-parse", "HEAD"));
   expect(readRepoSha(join(top, "tree"))).not.toBe(readRepoSha(top));
+  mkdirSync(join(top, "a", "b"), { recursive: true });
+  expect(readRepoSha(join(top, "a", "b"))).toBe(readRepoSha(top));
 });
 
 it("is null without a repository, without a commit, and in a layout it does not understand", () => {
-  expect(readRepoSha(null)).toBeNull();
   expect(readRepoSha(top)).toBeNull();
   git(top, "init", "-q");
   expect(readRepoSha(top)).toBeNull();

@@ -1,13 +1,14 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 /**
- * The commit a repository's work tree stands on, read from git's own files: starting `git` would cost
- * more than the rest of an `exec`. null where there is no commit yet or the layout is not understood.
+ * The commit that the repository around a directory stands on, read from git's own files: starting `git` would
+ * cost more than the rest of an `exec`. null where there is none, or a layout that is not understood.
  */
-export function readRepoSha(repository: string | null): string | null {
-  if (!repository) return null;
+export function readRepoSha(directory: string): string | null {
   try {
+    const repository = findRepository(directory);
+    if (!repository) return null;
     const gitDirectory = findGitDirectory(repository);
     const head = readFileSync(join(gitDirectory, "HEAD"), "utf8").trim();
     if (isSha(head)) return head;
@@ -15,9 +16,16 @@ export function readRepoSha(repository: string | null): string | null {
     if (!ref || ref.includes("..")) return null;
     return resolveRef(ref, gitDirectory);
   } catch (error) {
-    // a missing file here is an answer (no commit, a foreign layout), not a fault of the command
+    // a missing or unreadable file here is an answer (no commit, a foreign layout), not a fault of the command
     if (error instanceof Error && "code" in error) return null;
     throw error;
+  }
+}
+
+function findRepository(directory: string): string | null {
+  for (let folder = directory; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, ".git"))) return folder;
+    if (dirname(folder) === folder) return null;
   }
 }
 

@@ -34,8 +34,10 @@ export interface ExecDeps {
   newId: NewId;
   owner: ExecutionStart["owner"];
   createdBy: string;
-  /** Called once the process runs: time that would otherwise be spent waiting. */
+  /** Called once the process runs: time that would otherwise be spent waiting. Must not reject. */
   whileRunning?: () => Promise<void>;
+  /** Did the person at the terminal press Ctrl-C? The command has had it too: an end by it is theirs. */
+  wasInterrupted?: () => boolean;
 }
 
 export interface ExecRecord {
@@ -71,6 +73,7 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
     signal,
   );
   const [result] = await Promise.all([running, deps.whileRunning?.()]);
+  if (deps.wasInterrupted?.() && (result.signal === "SIGINT" || result.exitCode === 130)) result.stopped ??= "user";
   await journal.finish(result);
   return { runId, request, result };
 }
@@ -113,7 +116,8 @@ function openJournal(runId: string, request: ExecRequest, deps: ExecDeps) {
     },
 
     output(stream: "stdout" | "stderr", chunk: Uint8Array): void {
-      if (!store) return;
+      // with `file` the spill files alone have it
+      if (!store || request.capture.mode === "file") return;
       log.push(stream, chunk);
       timer ??= setTimeout(() => {
         timer = null;
@@ -137,18 +141,22 @@ function openJournal(runId: string, request: ExecRequest, deps: ExecDeps) {
   };
 }
 
+/** Everything that came from outside is redacted here, before it is written anywhere. */
 function startOf(runId: string, request: ExecRequest, deps: ExecDeps): ExecutionStart {
   const { command } = request;
+  const given = deps.redactor.value({
+    command: request.display,
+    argv: [command.executable, ...(command.arguments ?? [])],
+    working_directory: command.workingDirectory,
+    correlation: request.correlation,
+  });
   return {
     // an exec is one run with one execution: one id names both
     execution_id: runId,
-    command: deps.redactor.text(request.display),
-    argv: deps.redactor.value([command.executable, ...(command.arguments ?? [])]),
-    working_directory: command.workingDirectory,
+    ...given,
     started_at: deps.now().toISOString(),
     timeout_ms: command.timeoutMs ?? null,
     owner: deps.owner,
-    correlation: deps.redactor.value(request.correlation),
   };
 }
 
@@ -193,7 +201,7 @@ function runOf(runId: string, request: ExecRequest, deps: ExecDeps, start: Execu
     attended: false,
     ...start.correlation,
     forked_from: null,
-    parent_run_id: request.parentRunId,
+    parent_run_id: request.parentRunId && deps.redactor.text(request.parentRunId),
     retry_of: null,
     trigger_type: "manual",
     schedule: null,

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { RunEvent } from "../model/event.ts";
 import type { OutputStream, Redactor, RedactStream } from "../model/process.ts";
+import { keepEnd } from "../process/keep.ts";
 
 type OutputEvent = Extract<RunEvent, { type: "output" }>;
 
@@ -13,8 +14,6 @@ export interface OutputLog {
   finish(): { events: OutputEvent[]; stdout: string };
 }
 
-/** Bytes before a kept tail that are looked at, so that a secret cut in two there is still seen, and not kept. */
-const tailContext = 4096;
 const eventBytes = 64 * 1024;
 
 export function createOutputLog(options: { maxBytes: number; redactor: Redactor }): OutputLog {
@@ -46,63 +45,45 @@ interface Piece {
   stream: OutputStream;
   skipped: number;
   chunks: Uint8Array[];
-  /** Nothing may be joined to it: a character may be cut at its end only where the output itself was. */
-  closed: boolean;
 }
 
+/** Everything is redacted, and only then cut: no secret lies across the end of the head or the beginning of the tail. */
 function openStream(stream: OutputStream, redactor: Redactor, half: number, pieces: Piece[]) {
+  const tail = keepEnd(half);
+  let redacting: RedactStream | null = null;
   let total = 0;
   let head = 0;
-  let redacting: RedactStream | null = null;
   let partial: Uint8Array = new Uint8Array(0);
-  const tail: Uint8Array[] = [];
-  let tailBytes = 0;
 
-  const keep = (bytes: Uint8Array, last: boolean, skipped = 0): void => {
+  const emit = (bytes: Uint8Array, last: boolean, skipped = 0): void => {
     const whole = partial.length > 0 ? Buffer.concat([partial, bytes]) : bytes;
     const cut = last ? whole.length : completeCharacters(whole);
     partial = whole.slice(cut);
     if (cut === 0 && skipped === 0) return;
     const open = pieces.at(-1);
-    if (open && open.stream === stream && !open.closed && skipped === 0) open.chunks.push(whole.subarray(0, cut));
-    else pieces.push({ stream, skipped, chunks: [whole.subarray(0, cut)], closed: false });
+    if (open && open.stream === stream && skipped === 0) open.chunks.push(whole.subarray(0, cut));
+    else pieces.push({ stream, skipped, chunks: [whole.subarray(0, cut)] });
+  };
+  const keep = (redacted: Uint8Array): void => {
+    total += redacted.length;
+    const forHead = Math.min(redacted.length, half - head);
+    head += forHead;
+    if (forHead > 0) emit(redacted.subarray(0, forHead), false);
+    if (forHead < redacted.length) tail.push(redacted.subarray(forHead));
   };
 
   return {
     push(chunk: Uint8Array): void {
-      total += chunk.length;
-      const forHead = Math.min(chunk.length, half - head);
-      if (forHead > 0) {
-        head += forHead;
-        redacting ??= redactor.stream();
-        keep(redacting.push(chunk.subarray(0, forHead)), false);
-      }
-      if (forHead === chunk.length) return;
-      // a copy: a view would keep the whole of a large chunk alive
-      tail.push(Uint8Array.from(chunk.subarray(forHead)));
-      tailBytes += chunk.length - forHead;
-      while (tailBytes - tail[0]!.length >= half + tailContext) tailBytes -= tail.shift()!.length;
+      redacting ??= redactor.stream();
+      keep(redacting.push(chunk));
     },
-
     finish(): void {
-      if (total === 0) return;
-      const rest = Buffer.concat(tail);
-      if (total - head <= half) {
-        if (redacting) {
-          keep(redacting.push(rest), false);
-          keep(redacting.end(), true);
-        }
-        return;
-      }
-      // the head's redactor is dropped with what it holds back: that may be the start of a secret
-      keep(new Uint8Array(0), true);
-      const kept = rest.subarray(Math.max(0, rest.length - half - tailContext));
-      const context = Math.max(0, kept.length - half);
-      const fresh = redactor.stream();
-      fresh.push(kept.subarray(0, context));
-      // what it held back of the context comes out here too, and goes
-      const after = Buffer.concat([fresh.push(kept.subarray(context)), fresh.end()]).subarray(-half);
-      keep(after.subarray(firstCharacter(after)), true, total - head - (kept.length - context));
+      if (!redacting) return;
+      keep(redacting.end());
+      const rest = tail.bytes();
+      const skipped = total - head - rest.length;
+      if (skipped > 0) emit(new Uint8Array(0), true);
+      emit(skipped > 0 ? rest.subarray(firstCharacter(rest)) : rest, true, skipped);
     },
   };
 }

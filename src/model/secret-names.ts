@@ -3,6 +3,7 @@
  * KEYBOARD and MAX_OUTPUT_TOKENS do not, and npm_config__authToken and githubtoken do.
  */
 export function looksSecret(name: string): boolean {
+  if (!telling.test(name)) return false;
   // asked for every variable of every command: most names are done with here
   if (!worthALook.test(name)) return false;
   const words = wordsOf(name);
@@ -36,7 +37,7 @@ function carriesLogin(words: readonly string[]): boolean {
 const worthALook = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
 const secretAnywhere =
   /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
-const secretLast = new Set(["KEY", "KEYS", "PASS", "AUTH", "PAT", "COOKIE", "COOKIES", "JWT", "BEARER", "PASSCODE"]);
+const secretLast = new Set(["KEY", "KEYS", "PASS", "AUTH", "PAT", "COOKIE", "COOKIES", "JWT", "BEARER", "PASSCODE", "SSHPASS"]);
 const keyKinds = new Set(["API", "ACCESS", "PRIVATE", "SIGNING", "ENCRYPTION", "MASTER"]);
 const loginUrls = new Set([
   "DATABASE",
@@ -73,3 +74,6 @@ const aboutSecrets = new Set([
   "ENABLED",
 ]);
 const amounts = new Set(["MAX", "MIN", "LIMIT", "COUNT", "BUDGET", "NUM"]);
+
+/** Every name that can be one has a part of one of these words in it: the others need no closer look. */
+const telling = /TOKEN|SECRET|PASS|KEY|CRED|AUTH|PAT|COOKIE|JWT|BEARER|DSN|CONN|UR[LI]|PWD/i;

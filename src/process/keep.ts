@@ -69,7 +69,7 @@ const blockBytes = 65_536;
 const largeBytes = 8_192;
 
 /** The last bytes, as a queue of blocks: what is dropped was never copied. */
-function keepEnd(maxBytes: number): { push(chunk: Uint8Array): void; bytes(): Uint8Array } {
+export function keepEnd(maxBytes: number): { push(chunk: Uint8Array): void; bytes(): Uint8Array } {
   const blocks: Uint8Array[] = [];
   let length = 0;
   let open: Uint8Array | undefined; // where small chunks go; the last block is a part of it

@@ -1,4 +1,7 @@
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
@@ -32,8 +35,18 @@ describe("bad input on the command line", () => {
     ["a variable without a value", ["exec", "true", "--env", "FOO"], 2, "DROVER-USE-009", "FOO"],
     ["a variable without a name", ["exec", "true", "--env", "=x"], 2, "DROVER-USE-009", "=x"],
     ["an unknown limit", ["exec", "true", "--limit", "luck=1"], 2, "DROVER-USE-010", "luck"],
+    ["a limit with two values", ["exec", "true", "--limit", "cpu=1=2"], 2, "DROVER-USE-010", "cpu=1=2"],
+    ["more output than is kept", ["exec", "true", "--max-output-kb", "65537"], 2, "DROVER-USE-001", "65536"],
     ["an unknown isolation level", ["exec", "true", "--isolation", "total"], 2, "DROVER-USE-001", "total"],
     ["an unknown command", ["exce", "true"], 2, "DROVER-USE-007", "exec"],
+    ["a command of every object", ["constructor"], 2, "DROVER-USE-007", "constructor"],
+    ["a prototype", ["__proto__"], 2, "DROVER-USE-007", "__proto__"],
+    ["help on an unknown command", ["help", "exce"], 2, "DROVER-USE-007", "exec"],
+    ["an extra word", ["runs", "list", "foo"], 2, "DROVER-USE-001", "foo"],
+    ["an extra word after --", ["doctor", "--", "foo"], 2, "DROVER-USE-001", "foo"],
+    ["a head without --head", ["audit", "verify", "412:9f"], 2, "DROVER-USE-001", "--head"],
+    ["two words for one", ["runs", "show", "00000000", "foo"], 2, "DROVER-USE-001", "foo"],
+    ["a word too few", ["backup"], 2, "DROVER-USE-001", "FILE"],
     ["an unknown run", ["runs", "show", "00000000"], 2, "DROVER-USE-008", "00000000"],
     ["a status that does not exist", ["runs", "list", "--status", "done"], 2, "DROVER-USE-001", "completed"],
   ];
@@ -85,6 +98,90 @@ const result = await execute({ executable: "true", arguments: ["x".repeat(200_00
 console.log(result.error.code);
 `;
 
+function aliasBomb(): string {
+  const levels = Array.from({ length: 12 }, (_, n) => `a${n + 1}: &a${n + 1} [${`*a${n},`.repeat(9)}]\n`);
+  return `a0: &a0 [x]\n${levels.join("")}`;
+}
+
+describe("output that nobody takes", () => {
+  const full = (redirect: string) => ["sh", "-c", `exec "$@" ${redirect}`, "sh"];
+  const cases: [what: string, args: string[], redirect: string, code: number, says: string][] = [
+    ["a result", ["doctor", "--json"], ">/dev/full", 125, "ENOSPC"],
+    ["the result of a command", ["exec", "true", "--json"], ">/dev/full", 125, "ENOSPC"],
+    ["help", ["exec", "--help"], ">/dev/full", 125, "ENOSPC"],
+    ["the overview", ["--help"], ">/dev/full", 125, "ENOSPC"],
+    ["the version", ["--version"], ">/dev/full", 125, "ENOSPC"],
+    ["an error as JSON", ["exec", "", "--json"], ">/dev/full", 2, "DROVER-USE-002"],
+    ["an error", ["exec", ""], "2>/dev/full", 2, ""],
+    ["an unknown command", ["exce"], "2>/dev/full", 2, ""],
+    ["both", ["doctor", "--json"], ">/dev/full 2>&1", 125, ""],
+  ];
+
+  it.each(cases)("%s", async (_what, args, redirect, code, says) => {
+    const cwd = folder();
+    const ran = await drover(args, { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") }, through: full(redirect) });
+    expect(ran.code).toBe(code);
+    expect(ran.stderr).toContain(says);
+    expect(ran.stderr).not.toMatch(/\n\s+at /);
+  });
+});
+
+describe("a working directory that is gone", () => {
+  it.each([[["exec", "true"]], [["runs", "list"]]])("%j", async (args) => {
+    const cwd = folder();
+    const gone = join(cwd, "gone");
+    mkdirSync(gone);
+    const through = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh"];
+    const { code, stderr } = await drover(args, { cwd: gone, env: { DROVER_STATE_DIR: join(cwd, "state") }, through });
+    expect(code).toBe(2);
+    expect(stderr).toContain("DROVER-USE-003");
+  });
+});
+
+describe("what a coordinator left behind", () => {
+  /** Whoever has its port now, and what they were told. */
+  async function stranger() {
+    const heard: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      heard.push(request.headers.authorization);
+      response.end("hello");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    // a TCP server's address is an object
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return { url, heard, stop: () => new Promise((resolve) => server.close(resolve)) };
+  }
+
+  it.each([
+    ["a process that is gone", () => spawnSync("true").pid, 0],
+    ["a process that is someone else", () => process.pid, 1],
+  ])("names %s: the token is not sent there", async (_what, pid, calls) => {
+    const { state, run } = place();
+    await run("exec", "echo kept");
+    const other = await stranger();
+    writeFileSync(join(state, "coordinator.json"), JSON.stringify({ url: other.url, pid: pid() }));
+    writeFileSync(join(state, "token"), "drv_secret\n");
+    const { code, stdout } = await run("runs", "list");
+    await other.stop();
+    expect(code).toBe(0);
+    expect(stdout).toContain("echo kept");
+    expect(other.heard).toEqual(Array.from({ length: calls }, () => undefined));
+  });
+
+  it.each(["", "{", "null", "{}", '{"url": 1, "pid": "x"}', '{"url": "nonsense", "pid": 1}', '{"url":"http://127.0.0.1:1","pid":0}'])(
+    "is broken: %s",
+    async (text) => {
+      const { state, run } = place();
+      await run("exec", "echo kept");
+      writeFileSync(join(state, "coordinator.json"), text);
+      const { code, stdout, stderr } = await run("runs", "list");
+      expect(stderr).toBe("");
+      expect(code).toBe(0);
+      expect(stdout).toContain("echo kept");
+    },
+  );
+});
+
 describe("bad configuration", () => {
   const cases: [what: string, text: string, stable: string, says: string[]][] = [
     [
@@ -103,6 +200,9 @@ describe("bad configuration", () => {
     ["a wrong choice", "isolation: total\n", "DROVER-CFG-004", ["drover.yaml:1", "isolation"]],
     ["not YAML", "execution: [\n", "DROVER-CFG-002", ["drover.yaml:"]],
     ["a list instead of a map", "- a\n- b\n", "DROVER-CFG-004", ["drover.yaml:1"]],
+    ["aliases that multiply", aliasBomb(), "DROVER-CFG-002", ["drover.yaml:1"]],
+    ["too deep", "[".repeat(20_000), "DROVER-CFG-002", ["drover.yaml:1"]],
+    ["more output than is kept", "execution:\n  max_output_kb: 65537\n", "DROVER-CFG-004", ["drover.yaml:2", "65536"]],
   ];
 
   it.each(cases)("%s", async (_what, text, stable, says) => {
@@ -113,6 +213,30 @@ describe("bad configuration", () => {
     for (const word of [stable, ...says]) expect(stderr).toContain(word);
     expect(exists(join(cwd, "made"))).toBe(false);
     expect(exists(state)).toBe(false);
+  });
+
+  const noFiles: [what: string, make: (path: string) => unknown][] = [
+    ["a directory", (path) => mkdirSync(path)],
+    ["a pipe", (path) => spawnSync("mkfifo", [path])],
+    ["a link to nothing", (path) => symlinkSync("nowhere", path)],
+    ["a link to itself", (path) => symlinkSync("drover.yaml", path)],
+  ];
+
+  it.each(noFiles)("%s in its place", async (_what, make) => {
+    const { cwd, run } = place();
+    make(join(cwd, "drover.yaml"));
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-CFG-001");
+    expect(stderr).toContain(join(cwd, "drover.yaml"));
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+
+  it.runIf(isRoot)("of someone else is passed over, by root too", async () => {
+    const { cwd, run } = place();
+    writeFileSync(join(cwd, "drover.yaml"), "not: known\n");
+    chownSync(join(cwd, "drover.yaml"), nobody, nobody);
+    expect(await run("exec", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
   });
 
   it("a file that cannot be read", async () => {

@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { bin, drover, folder } from "./drover.ts";
+
+// util-linux's `script` gives a real terminal; without it there is none to press Ctrl-C on
+const onTerminal = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
+
+const ctrlC = "\u0003";
+
+onTerminal("one Ctrl-C on a command that dies of it is a cancelled run, 130", async () => {
+  const terminal = open("echo $$ >started; exec sleep 30");
+  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
+  terminal.press(ctrlC);
+  expect(await terminal.exitCode).toBe(130);
+  expect(terminal.shown()).toContain("Ctrl-C again to force");
+  expect((await terminal.lastRun()).status).toBe("cancelled");
+});
+
+onTerminal("a command may take the first Ctrl-C for its own; the second one kills it", async () => {
+  const terminal = open("trap 'echo mine >>caught' INT TERM; echo $$ >started; while :; do sleep 0.1; done");
+  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
+  terminal.press(ctrlC);
+  await terminal.until(() => existsSync(join(terminal.cwd, "caught")));
+  terminal.press(ctrlC);
+  expect(await terminal.exitCode).toBe(130);
+  expect((await terminal.lastRun()).status).toBe("cancelled");
+});
+
+onTerminal("a SIGINT for Drover alone ends a command that did not get it", async () => {
+  const terminal = open("echo $PPID >started; exec sleep 30");
+  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
+  await terminal.until(() => existsSync(join(terminal.cwd, "pid")));
+  process.kill(Number(readFileSync(join(terminal.cwd, "pid"), "utf8")), "SIGINT");
+  expect(await terminal.exitCode).toBe(130);
+  expect((await terminal.lastRun()).status).toBe("cancelled");
+});
+
+onTerminal("a table on a terminal that does not say how wide it is has its rows", async () => {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  await drover(["exec", "echo hello"], { cwd, env });
+  const through = ["script", "-qec", 'stty cols 0; exec "$NODE" "$BIN" runs list', "/dev/null"];
+  const [file, ...words] = through;
+  const { stdout } = spawnSync(file!, words, {
+    cwd,
+    env: { ...process.env, ...env, NODE: process.execPath, BIN: bin },
+    encoding: "utf8",
+  });
+  expect(stdout).toContain("STATUS");
+  expect(stdout).toContain("echo hello");
+});
+
+/** `drover exec SCRIPT` at a terminal of its own; `pid` holds Drover's process id. */
+function open(script: string) {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  const line = 'echo $$ >pid; exec "$NODE" "$BIN" exec --shell "$SCRIPT"';
+  const child: ChildProcess = spawn("script", ["-qec", line, "/dev/null"], {
+    cwd,
+    env: { ...process.env, ...env, SHELL: "/bin/sh", NODE: process.execPath, BIN: bin, SCRIPT: script },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  let text = "";
+  child.stdout?.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+  return {
+    cwd,
+    press: (key: string) => child.stdin?.write(key),
+    shown: () => text,
+    exitCode: new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code))),
+    async until(holds: () => boolean): Promise<void> {
+      const deadline = Date.now() + 20_000;
+      while (!holds()) {
+        if (Date.now() > deadline) throw new Error(`It did not come about. The terminal shows: ${text}`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+    async lastRun(): Promise<{ status: string }> {
+      const { stdout } = await drover(["runs", "list", "--limit", "1", "--json"], { cwd, env });
+      // one run as the command line prints it
+      return JSON.parse(stdout) as { status: string };
+    },
+  };
+}
