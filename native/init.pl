@@ -28,6 +28,7 @@ sub WNOHANG ()                { 1 }
 sub O_CLOEXEC ()              { 02000000 }
 sub F_DUPFD_CLOEXEC ()        { 1030 }
 sub AT_FDCWD ()               { -100 }
+sub NOT_STARTED ()            { 127 }
 sub FIRST_HIGH_FD ()          { 10 }
 sub CLONE_NEWNS_NEWPID ()     { 0x20020000 }
 sub CLONE_NEWUSER ()          { 0x10000000 }
@@ -110,14 +111,29 @@ sub send_ending {
     return send_message($fd, "ended", "", @$ending{qw(wait_status leftovers unkillable)});
 }
 
-# Nothing at the end, once every sender is gone. A command that may trace us (as root) may also write
-# here: a step that is no plain word is none of ours.
+# Nothing at the end, once every sender is gone.
 sub receive_message {
     my ($fd) = @_;
     my $message = "\0" x 32;
-    return () if sys("read", $fd, $message, 32) != 32;
-    my ($kind, $step, @numbers) = unpack "A8 A12 l3", $message;
-    return ($kind, $step =~ /^[a-z]*\z/ ? $step : "init", @numbers);
+    return sys("read", $fd, $message, 32) == 32 ? unpack "A8 A12 l3", $message : ();
+}
+
+# Of everything that is still to come, the first message and the last, or nothing. A command that may
+# trace us (as root) may also write to the pipe, and not only whole messages: but it is not there yet
+# when the first one is sent, and dead when the last one is.
+sub receive_ends {
+    my ($fd) = @_;
+    my ($all, $chunk, $length) = ("", "\0" x 4096);
+    $all .= substr $chunk, 0, $length while ($length = sys("read", $fd, $chunk, 4096)) > 0;
+    return () if length $all < 32;
+    return map { [unpack "A8 A12 l3", $_] } substr($all, 0, 32), substr($all, -32);
+}
+
+# The child that should have become the command says so, and exits with 127.
+sub is_failure {
+    my ($message, $wait_status) = @_;
+    my ($kind, $step) = @$message;
+    return $kind eq "failed" && $wait_status == NOT_STARTED << 8 && $step =~ /^[a-z]+\z/;
 }
 
 sub close_span {
@@ -204,7 +220,7 @@ sub start_command {
     if ($pid == 0) {
         sys("setpgid", 0, 0) if !$option{on_terminal};
         send_message($report_to, "failed", become_command($inherited));
-        leave(127);
+        leave(NOT_STARTED);
     }
     # Here too: whichever comes first, the group exists before anyone signals it.
     sys("setpgid", $pid, $pid) if $pid > 0 && !$option{on_terminal};
@@ -238,12 +254,13 @@ sub descendants {
 
 # --- from the start of the command until nothing of it is left -----------------------------------
 
-# Where no parent was named, we outlive it.
+# Parent 0: we outlive it. None given: whoever it is.
 sub die_with_parent {
     my ($signal) = @_;
-    return if !$option{parent};
+    my $parent = $option{parent};
+    return if defined $parent && $parent == 0;
     sys("prctl", PR_SET_PDEATHSIG, $signal, 0, 0, 0);
-    leave(125) if getppid != $option{parent};
+    leave(125) if defined $parent && getppid != $parent;
 }
 
 # The next signal that concerns us. Those that a terminal sends come from the kernel (code > 0), and
@@ -453,9 +470,11 @@ sub run_in_namespace {
 
     # An init that was killed has left no message, unless the command had ended before.
     my $ending = { wait_status => SIGKILL, leftovers => 0, unkillable => 0 };
-    while (my ($kind, $step, @numbers) = receive_message($read_end)) {
-        fail($step, $numbers[0]) if $kind eq "failed";
-        @$ending{qw(wait_status leftovers unkillable)} = @numbers;
+    if (my ($first, $last) = receive_ends($read_end)) {
+        my ($kind, undef, @numbers) = @$last;
+        if   ($kind eq "ended") { @$ending{qw(wait_status leftovers unkillable)} = @numbers }
+        else                    { $ending->{wait_status} = NOT_STARTED << 8 }
+        fail(@$first[1, 2]) if is_failure($first, $ending->{wait_status});
     }
     report_ending($level, $ending);
     mirror($ending->{wait_status});
@@ -479,8 +498,8 @@ sub run_in_group {
     close_all_but($option{status_fd}, $read_end);
 
     my $ending = supervise({ command => $command });
-    if (!$ending->{unkillable} && (my ($kind, $step, $error) = receive_message($read_end))) {
-        fail($step, $error) if $kind eq "failed";
+    if (!$ending->{unkillable} && (my ($first) = receive_ends($read_end))) {
+        fail(@$first[1, 2]) if is_failure($first, $ending->{wait_status});
     }
     report_ending("group", $ending);
     mirror($ending->{wait_status});

@@ -96,11 +96,12 @@ async function stopOnce(
   const begun = await waitFor(
     async () => {
       const run = await client.runs.get(run_id);
-      return run.status === "running" ? run : null;
+      return run.status === "running" || isTerminal(run.status) ? run : null;
     },
     20_000,
     10,
   );
+  if (begun !== null && isTerminal(begun.status)) return "missed";
   const victim = runners.get(begun?.runner_id ?? "");
   if (begun === null || victim === undefined)
     return { fault: `${run_id} did not begin: ${JSON.stringify(await client.runs.get(run_id))}` };

@@ -9,6 +9,8 @@ struct message {
 	struct ending ending;
 };
 
+enum { NOT_STARTED = 127 };
+
 struct channel {
 	int read_end, write_end;
 };
@@ -18,19 +20,43 @@ static bool send_message(int fd, const struct message *message)
 	return sys(write, fd, message, sizeof *message) == (long)sizeof *message;
 }
 
-/*
- * False at the end, once every sender is gone. A command that may trace us (as root) may also write
- * here: nothing that it could have written is taken for more than a number within its range.
- */
+/* False at the end, once every sender is gone. */
 static bool receive_message(int fd, struct message *message)
 {
-	struct message received;
-	if (sys(read, fd, &received, sizeof received) != (long)sizeof received)
-		return false;
-	if ((unsigned)received.failure.step >= STEP_COUNT)
-		received.failure.step = STEP_INIT;
-	*message = received;
-	return true;
+	return sys(read, fd, message, sizeof *message) == (long)sizeof *message;
+}
+
+/*
+ * Everything that is still to come. A command that may trace us (as root) may also write to the pipe,
+ * and not only whole messages: but it is not there yet when the first one is sent, and dead when the
+ * last one is. False where there is none.
+ */
+static bool receive_ends(int fd, struct message *first, struct message *last)
+{
+	char bytes[2 * sizeof *last];
+	size_t held = 0;
+	bool any = false;
+	for (long length; (length = sys(read, fd, bytes + held, sizeof bytes - held)) > 0;) {
+		held += (size_t)length;
+		if (held < sizeof *last)
+			continue;
+		if (!any)
+			memcpy(first, bytes, sizeof *first);
+		any = true;
+		size_t before = held - sizeof *last;
+		for (held = 0; held < sizeof *last; held++)
+			bytes[held] = bytes[before + held];
+	}
+	if (any)
+		memcpy(last, bytes, sizeof *last);
+	return any;
+}
+
+/* The child that should have become the command says so, and exits with 127. */
+static bool is_failure(const struct message *message, int wait_status)
+{
+	return message->kind == MESSAGE_FAILED && wait_status == NOT_STARTED << 8 &&
+	       (unsigned)message->failure.step < STEP_COUNT;
 }
 
 static void close_span(int first, unsigned last)

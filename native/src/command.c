@@ -86,7 +86,7 @@ static long start_command(const struct options *options, const struct inherited 
 		struct message message = { .kind = MESSAGE_FAILED };
 		message.failure = become_command(options, inherited);
 		send_message(report_to, &message);
-		leave(127);
+		leave(NOT_STARTED);
 	}
 	/* Here too: whichever comes first, the group exists before anyone signals it. */
 	if (pid > 0 && !options->on_terminal)

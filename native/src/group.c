@@ -7,7 +7,7 @@
 static _Noreturn void run_in_group(const struct options *options, const struct inherited *inherited)
 {
 	struct channel channel;
-	struct message message;
+	struct message first, last;
 	int status_fd = options->status_fd;
 
 	/* A signal we can answer: by killing everything. */
@@ -32,9 +32,9 @@ static _Noreturn void run_in_group(const struct options *options, const struct i
 		.report_to = -1,
 	};
 	struct ending ending = supervise(&family);
-	if (!ending.unkillable && receive_message(channel.read_end, &message) &&
-	    message.kind == MESSAGE_FAILED)
-		fail(status_fd, message.failure);
+	if (!ending.unkillable && receive_ends(channel.read_end, &first, &last) &&
+	    is_failure(&first, ending.wait_status))
+		fail(status_fd, first.failure);
 	report_ending(status_fd, "group", &ending);
 	mirror(ending.wait_status);
 }

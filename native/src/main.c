@@ -69,6 +69,7 @@ __attribute__((used)) _Noreturn void start(long *stack)
 	long argument_count = stack[0];
 	char **arguments = (char **)(stack + 1);
 	struct options options = {
+		.parent = ANY_PARENT,
 		.status_fd = -1,
 		.level = LEVEL_AUTO,
 		.environment = arguments + argument_count + 1,

@@ -140,10 +140,14 @@ static struct failure run_in_namespace(const struct options *options, const stru
 
 	/* An init that was killed has left no message, unless the command had ended before. */
 	struct ending ending = { .wait_status = SIGKILL };
-	while (receive_message(channel.read_end, &message)) {
-		if (message.kind == MESSAGE_FAILED)
-			fail(status_fd, message.failure);
-		ending = message.ending;
+	struct message first, last;
+	if (receive_ends(channel.read_end, &first, &last)) {
+		if (last.kind == MESSAGE_ENDED)
+			ending = last.ending;
+		else
+			ending.wait_status = NOT_STARTED << 8;
+		if (is_failure(&first, ending.wait_status))
+			fail(status_fd, first.failure);
 	}
 	report_ending(status_fd, level, &ending);
 	mirror(ending.wait_status);

@@ -1,6 +1,7 @@
 /* The command line; native/README.md describes it. */
 
 enum level { LEVEL_NONE, LEVEL_GROUP, LEVEL_PID, LEVEL_AUTO };
+enum { ANY_PARENT = -1, NO_PARENT = 0 }; /* not checked; we outlive it */
 enum { LIMITS_MAX = 8, CGROUPS_MAX = 8 };
 
 struct limit {
@@ -9,7 +10,7 @@ struct limit {
 };
 
 struct options {
-	int parent;    /* 0: not checked */
+	int parent;    /* its pid, or one of the two above */
 	int status_fd; /* -1: none */
 	enum level level;
 	bool on_terminal;

@@ -5,13 +5,12 @@
 
 enum { HARD_KILL = SIGPWR };
 
-/* Where no parent was named, we outlive it. */
 static void die_with_parent(const struct options *options, int signal)
 {
-	if (!options->parent)
+	if (options->parent == NO_PARENT)
 		return;
 	sys(prctl, PR_SET_PDEATHSIG, signal);
-	if (sys(getppid) != options->parent)
+	if (options->parent != ANY_PARENT && sys(getppid) != options->parent)
 		leave(125);
 }
 

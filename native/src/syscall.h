@@ -6,8 +6,8 @@ enum {
 	NR_read = 0, NR_write = 1, NR_close = 3, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14,
 	NR_pwrite64 = 18, NR_getpid = 39, NR_clone = 56, NR_execve = 59, NR_wait4 = 61, NR_kill = 62,
 	NR_fcntl = 72, NR_ftruncate = 77, NR_getrusage = 98, NR_geteuid = 107, NR_getegid = 108,
-	NR_setpgid = 109, NR_getppid = 110, NR_rt_sigtimedwait = 128, NR_prctl = 157, NR_mount = 165, NR_getdents64 = 217,
-	NR_exit_group = 231, NR_openat = 257, NR_dup3 = 292, NR_pipe2 = 293, NR_prlimit64 = 302,
+	NR_setpgid = 109, NR_getppid = 110, NR_rt_sigtimedwait = 128, NR_prctl = 157, NR_mount = 165,
+	NR_getdents64 = 217, NR_exit_group = 231, NR_openat = 257, NR_dup3 = 292, NR_pipe2 = 293, NR_prlimit64 = 302,
 	NR_close_range = 436,
 };
 

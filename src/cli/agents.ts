@@ -6,13 +6,14 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import { RequestError } from "../model/errors.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
 import { writeTable } from "./table.ts";
 
 export const agentsList: CommandSpec = {
   name: "agents list",
   summary: "what can be run",
   takes: "",
+  words: [0, 0],
   examples: [["drover agents list", "by name, with where each comes from"]],
   options: {},
   run: listAgents,
@@ -22,6 +23,7 @@ export const agentsShow: CommandSpec = {
   name: "agents show",
   summary: "one agent's definition",
   takes: "AGENT",
+  words: [1, 1],
   examples: [["drover agents show echo", "its command, parameters and limits"]],
   options: {},
   run: showAgent,
@@ -31,6 +33,7 @@ export const agentsCheck: CommandSpec = {
   name: "agents check",
   summary: "are these definitions sound?",
   takes: "FILE|FOLDER...",
+  words: [1, Infinity],
   examples: [["drover agents check agents/", "every fault with its file, line and cause"]],
   options: {},
   run: checkAgents,
@@ -54,15 +57,12 @@ async function listAgents(input: CommandInput): Promise<number> {
 }
 
 async function showAgent(input: CommandInput): Promise<number> {
-  const [name, ...more] = input.positionals;
-  if (!name || more.length > 0) throw usage("agents show takes one agent.", "agents show", "AGENT");
-  const agent = await (await connectOrFail(input)).agents.get(name);
+  const agent = await (await connectOrFail(input)).agents.get(input.positionals[0]!);
   write(1, `${JSON.stringify(agent, null, input.options["json"] ? 0 : 2)}\n`);
   return 0;
 }
 
 async function checkAgents(input: CommandInput): Promise<number> {
-  if (input.positionals.length === 0) throw usage("Name the files or folders to check.", "agents check", "FILE");
   const schemas = openSchemaChecker();
   const faults: DefinitionFault[] = [];
   const names: string[] = [];

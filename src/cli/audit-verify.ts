@@ -7,6 +7,7 @@ export const auditVerify: CommandSpec = {
   name: "audit verify",
   summary: "check that no audit record was changed, removed or put in",
   takes: "",
+  words: [0, 0],
   examples: [
     ["drover audit verify", "prints the head: note it somewhere else"],
     ["drover audit verify --head 42:9f3c...", "also fails where that head is no longer part of the chain"],

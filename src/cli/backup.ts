@@ -13,6 +13,7 @@ export const backupCommand: CommandSpec = {
   name: "backup",
   summary: "the whole record in one file, while everything goes on",
   takes: "FILE",
+  words: [1, 1],
   examples: [["drover backup drover-2026-01-31.backup", "holds the audit key: keep it as safe"]],
   options: {},
   run: backup,
@@ -22,6 +23,7 @@ export const restoreCommand: CommandSpec = {
   name: "restore",
   summary: "a backup into a state directory that has no record yet",
   takes: "FILE",
+  words: [1, 1],
   examples: [
     ["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"],
   ],
@@ -30,7 +32,7 @@ export const restoreCommand: CommandSpec = {
 };
 
 async function backup(input: CommandInput): Promise<number> {
-  const file = oneFile(input, "backup");
+  const file = resolve(input.cwd, input.positionals[0]!);
   if (existsSync(file))
     throw new RequestError({
       code: "DROVER-USE-001",
@@ -58,7 +60,7 @@ async function backup(input: CommandInput): Promise<number> {
 }
 
 async function restore(input: CommandInput): Promise<number> {
-  const file = oneFile(input, "restore");
+  const file = resolve(input.cwd, input.positionals[0]!);
   const { places } = await findLocal(input.env, input.cwd);
   const { audit, made_at } = await restoreStore({ directory: places.stateDirectory, file });
   write(
@@ -68,10 +70,4 @@ async function restore(input: CommandInput): Promise<number> {
       : `Restored what was backed up at ${made_at} into ${places.stateDirectory}: ${audit.rows} audit rows, whole.\nhead ${audit.head}\n`,
   );
   return 0;
-}
-
-function oneFile(input: CommandInput, command: string): string {
-  const [file, ...more] = input.positionals;
-  if (!file || more.length > 0) throw usage(`${command} takes one file.`, command, "FILE");
-  return resolve(input.cwd, file);
 }

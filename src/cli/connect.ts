@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findLocal, type Local } from "../local.ts";
-import { HostError } from "../model/errors.ts";
+import { HostError, RequestError } from "../model/errors.ts";
 import { type Client, createClient } from "../wire/client.ts";
 import type { CommandInput } from "./options.ts";
 
@@ -29,13 +29,11 @@ export async function connect(input: CommandInput): Promise<Connection> {
   const key = input.env["DROVER_API_KEY"] || null;
   if (url) return { client: createClient({ url, token: key }), token: key, local };
   const { stateDirectory } = local.places;
-  const beacon = readText(beaconFile(stateDirectory));
-  if (beacon === null) return { client: null, token: null, local };
-  // our own file, written whole by rename
-  const { url: found } = JSON.parse(beacon) as Beacon;
+  const beacon = readBeacon(stateDirectory);
+  // whoever has its port now must not be handed our token
+  if (!beacon || !isAlive(beacon.pid) || !(await answers(beacon.url))) return { client: null, token: null, local };
   const token = key ?? (readText(join(stateDirectory, "token"))?.trim() || null);
-  const client = createClient({ url: found, token });
-  return { client: (await answers(client)) ? client : null, token, local };
+  return { client: createClient({ url: beacon.url, token }), token, local };
 }
 
 export async function connectOrFail(input: CommandInput): Promise<Client> {
@@ -48,12 +46,41 @@ export async function connectOrFail(input: CommandInput): Promise<Client> {
   });
 }
 
-async function answers(client: Client): Promise<boolean> {
+/** null where there is none, or none that makes sense: a coordinator that serves writes it whole. */
+function readBeacon(stateDirectory: string): Beacon | null {
+  const beacon = tryJson(readText(beaconFile(stateDirectory)) ?? "");
+  if (typeof beacon !== "object" || beacon === null || !("url" in beacon) || !("pid" in beacon)) return null;
+  const { url, pid } = beacon;
+  if (typeof url !== "string" || !URL.canParse(url)) return null;
+  return typeof pid === "number" && Number.isInteger(pid) && pid > 0 ? { url, pid } : null;
+}
+
+function tryJson(text: string): unknown {
   try {
-    await client.health();
-    return true;
+    return JSON.parse(text);
   } catch (error) {
-    if (error instanceof HostError) return false;
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // someone else's process lives as well
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+/** Asked without a token: does a coordinator answer there? */
+async function answers(url: string): Promise<boolean> {
+  try {
+    const { status, protocol } = await createClient({ url, token: null }).health();
+    return status === "ok" && protocol === 1;
+  } catch (error) {
+    // nobody there, a refusal, or an answer that is not JSON: someone else
+    if (error instanceof HostError || error instanceof RequestError || error instanceof SyntaxError) return false;
     throw error;
   }
 }

@@ -8,6 +8,7 @@ export const coordinatorCommand: CommandSpec = {
   name: "coordinator",
   summary: "keeps the journal and hands out runs, over HTTP",
   takes: "",
+  words: [0, 0],
   examples: [
     ["drover coordinator", "on 127.0.0.1:8765; its admin token is in the state directory"],
     ["drover coordinator --host 0.0.0.0 --public-url https://drover.example", "for other machines, behind TLS"],

@@ -8,6 +8,7 @@ export const doctor: CommandSpec = {
   name: "doctor",
   summary: "what this machine can isolate and limit, what is missing and how to get it",
   takes: "",
+  words: [0, 0],
   examples: [["drover doctor", "tries each thing really"]],
   options: {},
   run: examine,

@@ -4,25 +4,52 @@ import type { CommandResult } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { isTerminal, write } from "./io.ts";
 
-/** Ctrl-C and a request to end reach the command; a second Ctrl-C does not wait for it. */
+/** How long a command on a terminal has to die of a Ctrl-C before we ask whether it had one. */
+const reactMs = 2000;
+
+/**
+ * Ctrl-C and a request to end reach the command; a second Ctrl-C kills it. `wasInterrupted` tells whether there
+ * was a Ctrl-C: on a terminal the command has it too, and an end by it is the person's wish.
+ */
 export async function withSignals<T>(
   request: ExecRequest,
-  work: (signal: AbortSignal, stop: () => void) => Promise<T>,
+  work: (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean) => Promise<T>,
+  { quiet = false } = {},
 ): Promise<T> {
   const abort = new AbortController();
   const hurry = new AbortController();
   request.options.hurry = hurry.signal;
   const stop = (reason: StopReason): void => abort.abort(reason);
-  // on a terminal the command has had the Ctrl-C itself, and decides; a second one is meant for us
-  let presses = request.options.stdin === "inherit" && isTerminal(0) ? -1 : 0;
+  const onTerminal = request.options.stdin === "inherit" && isTerminal(0);
+  let presses = 0;
   process.on("SIGINT", () => {
     presses++;
-    if (presses > 0) stop("user");
     if (presses > 1) hurry.abort();
+    if (presses > 1 || !onTerminal) return stop("user");
+    if (!quiet) tryTell("drover: interrupted. Ctrl-C again to force the end.\n");
+    setTimeout(() => void stopIfUntold(stop), reactMs).unref();
   });
   process.on("SIGTERM", () => stop("shutdown"));
   process.on("SIGHUP", () => stop("shutdown"));
-  return work(abort.signal, () => stop("user"));
+  return work(
+    abort.signal,
+    () => stop("user"),
+    () => presses > 0,
+  );
+}
+
+async function stopIfUntold(stop: (reason: StopReason) => void): Promise<void> {
+  const { someoneHadNoInterrupt } = await import("./interrupt.ts");
+  if (someoneHadNoInterrupt(process.pid)) stop("user");
+}
+
+/** A hint only: a stderr that is gone must not end what runs. */
+function tryTell(line: string): void {
+  try {
+    write(2, line);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+  }
 }
 
 /** The command's own code, or what design calls for where it has none; says on stderr what happened. */

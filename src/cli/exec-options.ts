@@ -1,4 +1,4 @@
-import type { Config } from "../model/config.ts";
+import { type Config, maxOutputKb } from "../model/config.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Correlation } from "../model/execution.ts";
 import {
@@ -27,16 +27,16 @@ export const execOptions: Record<string, OptionSpec> = {
     about: "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES (k, m, g allowed)",
   },
   capture: { value: "MODE", about: "both (default), merged, none or file" },
-  "max-output-kb": { value: "KB", about: "keep this much of each stream: head and tail (default 1024)" },
+  "max-output-kb": { value: "KB", about: "keep this much of each stream: head and tail (default 1024, at most 65536)" },
   "output-limit": { value: "WHAT", about: "truncate (default), or fail when a stream passes max-output-kb" },
   spill: { about: "also keep the whole output, redacted, in the state directory's logs/" },
   leftovers: { value: "WHAT", about: "kill (default) or keep processes that outlive the command" },
   "run-id": { value: "ID", about: "the run this is part of; inherited from DROVER_RUN_ID" },
-  "session-id": { value: "ID", about: "likewise; inherited, as are the ids below" },
-  "task-id": { value: "ID", about: "" },
-  "step-id": { value: "ID", about: "" },
-  "tool-call-id": { value: "ID", about: "" },
-  "worktree-id": { value: "ID", about: "" },
+  "session-id": { value: "ID", about: "the session this is part of; inherited, as are the ids below" },
+  "task-id": { value: "ID", about: "the caller's task" },
+  "step-id": { value: "ID", about: "the step of that task" },
+  "tool-call-id": { value: "ID", about: "the tool call that asked for it" },
+  "worktree-id": { value: "ID", about: "the worktree it works in" },
   "repo-sha": { value: "SHA", about: "the commit worked on (default: what git has checked out)" },
 };
 
@@ -69,7 +69,7 @@ export function readStartOptions(options: ParsedOptions, config: Config, env: Co
 export function readCapture(options: ParsedOptions, config: Config): CaptureOptions {
   return {
     mode: choice(options, "capture", ["both", "merged", "none", "file"] as const, "both"),
-    maxBytes: wholeNumber(options, "max-output-kb", config.execution.max_output_kb) * 1024,
+    maxBytes: wholeNumber(options, "max-output-kb", maxOutputKb, config.execution.max_output_kb) * 1024,
     onLimit: choice(options, "output-limit", ["truncate", "fail"] as const, config.execution.output_limit),
   };
 }
@@ -123,7 +123,8 @@ const limitNames = {
 export function readLimits(options: ParsedOptions): Limits {
   const limits: Limits = {};
   for (const given of list(options, "limit")) {
-    const [name = "", value = ""] = given.split("=", 2);
+    const [name = "", ...values] = given.split("=");
+    const value = values.join("=");
     const number = /^(\d+)([kmg]?)$/i.exec(value);
     if (!Object.hasOwn(limitNames, name) || !number) {
       throw new RequestError({
@@ -148,9 +149,9 @@ function choice<const T extends string>(options: ParsedOptions, name: string, ch
   throw usage(`--${name} ${given} is not one of ${choices.join(", ")}.`, "exec", `--${name}`);
 }
 
-function wholeNumber(options: ParsedOptions, name: string, otherwise: number): number {
+function wholeNumber(options: ParsedOptions, name: string, most: number, otherwise: number): number {
   const given = text(options, name);
   if (given === undefined) return otherwise;
-  if (/^[1-9]\d{0,9}$/.test(given)) return Number(given);
-  throw usage(`--${name} ${given} is not a positive whole number.`, "exec", `--${name}`);
+  if (/^[1-9]\d{0,9}$/.test(given) && Number(given) <= most) return Number(given);
+  throw usage(`--${name} ${given} is not a whole number from 1 to ${most}.`, "exec", `--${name}`);
 }

@@ -46,7 +46,7 @@ async function runExec(input: CommandInput): Promise<number> {
   const store = local.config.execution.audit.enabled ? await openLocalStore(local) : null;
   const newId = newLocalIds();
 
-  const record = await withSignals(request, (signal, stop) => {
+  const carryOut = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json) request.capture.onOutput = (stream, chunk) => show(stream, chunk, stop);
     return execOnRecord(
       request,
@@ -57,11 +57,13 @@ async function runExec(input: CommandInput): Promise<number> {
         newId,
         owner: currentOwner(),
         createdBy: localUser(),
+        wasInterrupted,
         ...(store ? { whileRunning: () => housekeeping("looking for interrupted runs", () => sweep(store)) } : {}),
       },
       signal,
     );
-  });
+  };
+  const record = await withSignals(request, carryOut, { quiet: options["quiet"] === true });
   if (store) await housekeeping("removing old records", () => retainIfDue(store, local, new Date()));
   await store?.close();
   if (json) write(1, `${JSON.stringify(await resultJson(record))}\n`);
@@ -142,7 +144,9 @@ function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void):
 
 /** Variables given for this command hold secrets too, beside those of the same names that Drover itself has. */
 function givenSecrets({ command }: ExecRequest): { name: string; value: string }[] {
-  return Object.entries(command.environment ?? {}).flatMap(([name, value]) => (looksSecret(name) && value.length >= 6 ? [{ name, value }] : []));
+  return Object.entries(command.environment ?? {}).flatMap(([name, value]) =>
+    looksSecret(name) && value.length >= 6 ? [{ name, value }] : [],
+  );
 }
 
 /** What is not the command's own business must not be its end. */

@@ -1,9 +1,11 @@
 import { writeSync } from "node:fs";
 import { isatty } from "node:tty";
+import { HostError } from "../model/errors.ts";
 
 /**
  * Writes at once and whole. Node's own stdout costs milliseconds to set up, and what it has not yet
  * written is lost at `process.exit`; a command line has nothing better to do than to wait for its reader.
+ * A reader that went away is an EPIPE (see `isClosedPipe`), whatever else is in the way a HostError.
  */
 export function write(fd: 1 | 2, data: string | Uint8Array): void {
   const bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
@@ -11,7 +13,8 @@ export function write(fd: 1 | 2, data: string | Uint8Array): void {
     try {
       at += writeSync(fd, bytes, at);
     } catch (error) {
-      if (!isCode(error, "EAGAIN")) throw error;
+      if (isClosedPipe(error)) throw error;
+      if (!isCode(error, "EAGAIN")) throw cannotWrite(fd, error);
       pauseThread(2);
     }
   }
@@ -24,6 +27,15 @@ export function isClosedPipe(error: unknown): boolean {
 /** Colour and tables are for people; a file or a pipe gets plain fields. */
 export function isTerminal(fd: 0 | 1 | 2): boolean {
   return isatty(fd);
+}
+
+function cannotWrite(fd: 1 | 2, cause: unknown): HostError {
+  return new HostError({
+    code: "DROVER-OUT-001",
+    message: `${fd === 1 ? "stdout" : "stderr"} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`,
+    next: "Make room, or send the output elsewhere.",
+    cause,
+  });
 }
 
 function isCode(error: unknown, code: string): boolean {

@@ -50,14 +50,23 @@ const commands: Record<string, { about: string; load: () => Promise<CommandSpec>
 };
 
 export async function main(argv: readonly string[]): Promise<void> {
+  try {
+    await obey(argv);
+  } catch (error) {
+    process.exit(reportError(error, argv.includes("--json")));
+  }
+}
+
+async function obey(argv: readonly string[]): Promise<void> {
   const [first = "", second = ""] = argv;
   if (first === "--version" || first === "-v") return write(1, `${DROVER_VERSION}\n`);
-  if (first === "" || first === "help" || first === "--help" || first === "-h") return overview();
-  const two = commands[`${first} ${second}`];
-  const one = commands[first];
-  if (two) return runCommand(await two.load(), argv.slice(2));
-  if (one) return runCommand(await one.load(), argv.slice(1));
-  process.exit(reportError(unknownCommand(first, second), argv.includes("--json")));
+  if (first === "" || first === "--help" || first === "-h") return overview();
+  if (first === "help") return second === "" ? overview() : obey([...argv.slice(1), "--help"]);
+  for (const words of [2, 1]) {
+    const name = argv.slice(0, words).join(" ");
+    if (Object.hasOwn(commands, name)) return runCommand(await commands[name]!.load(), argv.slice(words));
+  }
+  throw unknownCommand(first, second);
 }
 
 async function overview(): Promise<void> {
@@ -77,7 +86,7 @@ async function overview(): Promise<void> {
       "Commands",
       ...columns(Object.entries(commands).map(([name, { about }]): [string, string] => [name, about])),
       "",
-      "`drover COMMAND --help` tells more. --version shows the version.",
+      "`drover help COMMAND` tells more. --version shows the version.",
       "",
     ].join("\n"),
   );

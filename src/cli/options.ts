@@ -8,6 +8,8 @@ export interface CommandSpec {
   summary: string;
   /** What stands after the name in the usage line. */
   takes: string;
+  /** How many words it takes, checked before it runs. Without it the command looks at them itself. */
+  words?: readonly [least: number, most: number];
   examples: readonly (readonly [command: string, what: string])[];
   options: Record<string, OptionSpec>;
   /** Options it does not know are not errors but someone else's: they come as `others`. */
@@ -40,6 +42,7 @@ export type ParsedOptions = Record<string, string | true | string[]>;
 export const commonOptions: Record<string, OptionSpec> = {
   json: { about: "print JSON" },
   quiet: { short: "q", about: "no progress and no hints on stderr" },
+  "no-input": { about: "never ask anything" },
   help: { short: "h", about: "show this help" },
 };
 
@@ -79,6 +82,26 @@ export function parseOptions(argv: readonly string[], spec: Pick<CommandSpec, "n
     else options[name] = value;
   }
   return { options, positionals, others, rest: null };
+}
+
+/** The words of a command that says how many it takes; for those, `--` only ends the options. */
+export function readWords(
+  { positionals, rest }: { positionals: string[]; rest: readonly string[] | null },
+  spec: Pick<CommandSpec, "name" | "takes" | "words" | "options">,
+): string[] {
+  if (!spec.words) return positionals;
+  const [least, most] = spec.words;
+  const words = [...positionals, ...(rest ?? [])];
+  if (words.length < least) throw usage(`${spec.name} needs ${spec.takes}.`, spec.name, spec.takes);
+  if (words.length <= most) return words;
+  const extra = words[most]!;
+  const option = Object.entries(spec.options).find(([, { value }]) => value !== undefined);
+  throw new RequestError({
+    code: "DROVER-USE-001",
+    field: extra,
+    message: `${spec.name} takes ${most === 0 ? "no words" : `only ${spec.takes}`}, and ${extra} is one too many.`,
+    next: `${option ? `Is the name of an option missing, as in --${option[0]} ${extra}? ` : ""}See \`drover ${spec.name} --help\`.`,
+  });
 }
 
 /** The value of an option that takes one and stands once. */

@@ -1,4 +1,4 @@
-import { write } from "./io.ts";
+import { isClosedPipe, write } from "./io.ts";
 
 interface Shown {
   code: string;
@@ -7,12 +7,26 @@ interface Shown {
   field?: string | undefined;
 }
 
-/** Prints what went wrong for a person (or, with --json, for a program) and gives the exit code. */
+/** Prints what went wrong for a person (or, with --json, for a program) and gives the exit code. Never throws. */
 export function reportError(error: unknown, json: boolean): number {
+  // the reader went away, as in `drover runs list | head -1`: nobody is left to tell
+  if (isClosedPipe(error)) return 141;
   const shown = toShown(error);
-  if (json) write(1, `${JSON.stringify({ error: shown })}\n`);
-  else write(2, `drover: ${shown.message} [${shown.code}]\n${shown.next ? `  ${shown.next}\n` : ""}`);
+  const forPeople = `drover: ${shown.message} [${shown.code}]\n${shown.next ? `  ${shown.next}\n` : ""}`;
+  const told = json && shown.code !== "DROVER-OUT-001" && tryWrite(1, `${JSON.stringify({ error: shown })}\n`);
+  if (!told) tryWrite(2, forPeople);
   return exitCodeOf(shown.code);
+}
+
+/** false where it cannot be written. Behind stderr there is no further place to say so: the exit code has to. */
+function tryWrite(fd: 1 | 2, text: string): boolean {
+  try {
+    write(fd, text);
+    return true;
+  } catch (error) {
+    if (error instanceof Error) return false;
+    throw error;
+  }
 }
 
 /** Wrong usage is 2; whatever keeps Drover itself from doing its work is 125. */
@@ -31,7 +45,7 @@ function toShown(error: unknown): Shown {
 }
 
 function bug(message: string, stack?: string): Shown {
-  if (process.env["DROVER_DEBUG"] && stack) write(2, `${stack}\n`);
+  if (process.env["DROVER_DEBUG"] && stack) tryWrite(2, `${stack}\n`);
   return {
     code: "DROVER-BUG-001",
     message: `This is a defect in Drover: ${message}`,

@@ -1,5 +1,5 @@
-import { isClosedPipe } from "./io.ts";
-import { type CommandInput, type CommandSpec, parseOptions } from "./options.ts";
+import { RequestError } from "../model/errors.ts";
+import { type CommandInput, type CommandSpec, parseOptions, readWords } from "./options.ts";
 import { reportError } from "./report-error.ts";
 
 /** Parses, runs and ends the process with the command's exit code. Nothing of ours is left to wait for. */
@@ -14,12 +14,24 @@ async function exitCodeOf(spec: CommandSpec, argv: readonly string[]): Promise<n
       const { showHelp } = await import("./help.ts");
       return showHelp(spec);
     }
-    const input: CommandInput = { ...parsed, env: { ...process.env }, cwd: process.cwd() };
+    const positionals = readWords(parsed, spec);
+    const input: CommandInput = { ...parsed, positionals, env: { ...process.env }, cwd: workingDirectory() };
     return await spec.run(input);
   } catch (error) {
-    // the reader went away, as in `drover runs list | head -1`: nobody is left to tell
-    if (isClosedPipe(error)) return 141;
     return reportError(error, wantsJson(argv));
+  }
+}
+
+function workingDirectory(): string {
+  try {
+    return process.cwd();
+  } catch (cause) {
+    throw new RequestError({
+      code: "DROVER-USE-003",
+      message: `The directory this was called in is gone: ${cause instanceof Error ? cause.message : String(cause)}`,
+      next: "Go to one that exists, and call it again.",
+      cause,
+    });
   }
 }
 

@@ -32,7 +32,7 @@ export const runCommand: CommandSpec = {
 };
 
 async function runAgent(input: CommandInput): Promise<number> {
-  const [agent_name, ...more] = input.positionals;
+  const [agent_name, ...more] = [...input.positionals, ...(input.rest ?? [])];
   if (!agent_name) throw usage("Name the agent to run.", "run", "AGENT");
   if (more.length > 0)
     throw usage(`${more[0]} is not an option: parameters are given as --name value.`, "run", more[0]);

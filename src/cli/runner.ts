@@ -15,6 +15,7 @@ export const runnerCommand: CommandSpec = {
   name: "runner",
   summary: "claims runs and carries them out",
   takes: "-x PROFILE",
+  words: [0, 0],
   examples: [
     ["drover runner -x echo", "one profile, for the coordinator of this place"],
     [

@@ -1,12 +1,13 @@
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
 import { age, writeTable } from "./table.ts";
 
 export const runnersList: CommandSpec = {
   name: "runners list",
   summary: "who claims runs",
   takes: "",
+  words: [0, 0],
   examples: [["drover runners list", "each with its profile, tags and what it runs"]],
   options: {},
   run: listRunners,
@@ -16,6 +17,7 @@ export const runnersDrain: CommandSpec = {
   name: "runners drain",
   summary: "no further runs for a runner; what it runs goes on",
   takes: "RUNNER",
+  words: [1, 1],
   examples: [["drover runners drain echo-1f2e", "and --undo takes it back"]],
   options: { undo: { about: "let it claim again" } },
   run: drainRunner,
@@ -45,8 +47,7 @@ async function listRunners(input: CommandInput): Promise<number> {
 }
 
 async function drainRunner(input: CommandInput): Promise<number> {
-  const [id, ...more] = input.positionals;
-  if (!id || more.length > 0) throw usage("runners drain takes one runner id.", "runners drain", "RUNNER");
+  const id = input.positionals[0]!;
   const draining = input.options["undo"] !== true;
   await (await connectOrFail(input)).runners.drain(id, draining);
   if (!input.options["quiet"]) write(2, draining ? `${id} takes no further runs.\n` : `${id} claims again.\n`);

@@ -10,6 +10,7 @@ export const runsEvents: CommandSpec = {
   name: "runs events",
   summary: "the log of a run, live while it runs",
   takes: "RUN",
+  words: [1, 1],
   examples: [
     ["drover runs events 019a3f", "everything so far, then what comes"],
     ["drover runs events 019a3f --json --after 120", "as JSON lines, from an event on"],
@@ -22,8 +23,7 @@ export const runsEvents: CommandSpec = {
 };
 
 async function showEvents(input: CommandInput): Promise<number> {
-  const [id, ...more] = input.positionals;
-  if (!id || more.length > 0) throw usage("runs events takes one run id.", "runs events", "RUN");
+  const id = input.positionals[0]!;
   const after = Number(text(input.options, "after") ?? "0");
   if (!Number.isInteger(after) || after < 0)
     throw usage("--after takes the number of an event.", "runs events", "--after");

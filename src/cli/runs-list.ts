@@ -3,14 +3,23 @@ import type { RunFilter, RunRow } from "../model/store.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
 import { withHistory } from "./history.ts";
+import { quoted } from "./quoted.ts";
 import { age, duration, writeTable } from "./table.ts";
 
-const idFilters = ["session-id", "task-id", "step-id", "tool-call-id", "worktree-id", "repo-sha"] as const;
+const idFilters = {
+  "session-id": "runs of this session",
+  "task-id": "runs for this task",
+  "step-id": "runs for this step",
+  "tool-call-id": "runs for this tool call",
+  "worktree-id": "runs in this worktree",
+  "repo-sha": "runs on this commit",
+} as const;
 
 export const runsList: CommandSpec = {
   name: "runs list",
   summary: "what ran, newest first",
   takes: "",
+  words: [0, 0],
   examples: [
     ["drover runs list", "the latest 50"],
     ["drover runs list --status failed --since 2026-01-31", "what failed since then"],
@@ -20,7 +29,7 @@ export const runsList: CommandSpec = {
     status: { value: "S", about: `one of ${runStatuses.join(", ")}, or several with commas` },
     agent: { value: "NAME", about: "runs of this agent" },
     "parent-run-id": { value: "ID", about: "runs that are part of this one" },
-    ...Object.fromEntries(idFilters.map((name) => [name, { value: "ID", about: "" }])),
+    ...Object.fromEntries(Object.entries(idFilters).map(([name, about]) => [name, { value: "ID", about }])),
     since: { value: "TIME", about: "created at or after, e.g. 2026-01-31 or 2026-01-31T12:00:00Z" },
     until: { value: "TIME", about: "created before" },
     limit: { value: "N", about: "how many (default 50, at most 1000)" },
@@ -43,8 +52,16 @@ async function listRuns(input: CommandInput): Promise<number> {
       page.items.map((row) => cells(row, now)),
     );
   }
-  if (page.next_cursor && !input.options["quiet"]) write(2, `More: drover runs list --cursor ${page.next_cursor}\n`);
+  if (page.next_cursor && !input.options["quiet"]) write(2, `More: ${nextPage(input.options, page.next_cursor)}\n`);
   return 0;
+}
+
+/** The same question, from where this page ended. */
+function nextPage(options: ParsedOptions, cursor: string): string {
+  const given = Object.entries({ ...options, cursor }).flatMap(([name, value]) =>
+    typeof value === "string" ? [`--${name}`, quoted(value)] : [`--${name}`],
+  );
+  return ["drover runs list", ...given].join(" ");
 }
 
 function cells(row: RunRow, now: Date): string[] {
@@ -68,7 +85,7 @@ function readFilter(options: ParsedOptions): RunFilter {
   if (agent) filter.agent_name = agent;
   const parent = text(options, "parent-run-id");
   if (parent) filter.parent_run_id = parent;
-  for (const name of idFilters) {
+  for (const name of Object.keys(idFilters)) {
     const value = text(options, name);
     // the option names are the filter's keys with dashes
     if (value) filter[name.replaceAll("-", "_") as "session_id"] = value;

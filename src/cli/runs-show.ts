@@ -5,13 +5,14 @@ import type { Execution } from "../model/store.ts";
 import { columns } from "./help.ts";
 import { allEvents, findRun, withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
-import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
 import { duration, printable } from "./table.ts";
 
 export const runsShow: CommandSpec = {
   name: "runs show",
   summary: "one run with its output",
   takes: "RUN",
+  words: [1, 1],
   examples: [
     ["drover runs show 019a3f", "a run by its id, or the beginning of it"],
     ["drover runs show 019a3f --json", "everything the record has"],
@@ -21,8 +22,7 @@ export const runsShow: CommandSpec = {
 };
 
 async function showRun(input: CommandInput): Promise<number> {
-  const [id, ...more] = input.positionals;
-  if (!id || more.length > 0) throw usage("runs show takes one run id.", "runs show", "RUN");
+  const id = input.positionals[0]!;
   const found = await withHistory(input, async (history) => {
     const run = await findRun(history, id);
     const executions = await history.executions(run.run_id);

@@ -6,6 +6,7 @@ export const runsStop: CommandSpec = {
   name: "runs stop",
   summary: "end runs, and everything they started",
   takes: "[RUN...]",
+  words: [0, Infinity],
   examples: [
     ["drover runs stop 019a3f0e-7c1b-7a3e-9d54-2f6f1f0a9b11", "one run"],
     ["drover runs stop --agent nightly", "all runs of an agent"],

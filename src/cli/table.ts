@@ -8,7 +8,8 @@ export function writeTable(header: readonly string[], rows: readonly (readonly s
   }
   const all = [header, ...rows];
   const widths = header.map((_, column) => Math.max(...all.map((row) => printable(row[column] ?? "").length)));
-  const room = process.stdout.columns ?? 120;
+  // a terminal that does not know its width says 0
+  const room = process.stdout.columns || 120;
   for (const row of all) {
     const line = row.map((cell, column) => printable(cell).padEnd(widths[column]!)).join("  ");
     write(1, `${line.trimEnd().slice(0, room)}\n`);

@@ -8,6 +8,7 @@ export const tokensList: CommandSpec = {
   name: "tokens list",
   summary: "who may do what (never the tokens themselves)",
   takes: "",
+  words: [0, 0],
   examples: [["drover tokens list", ""]],
   options: {},
   run: listTokens,
@@ -17,6 +18,7 @@ export const tokensCreate: CommandSpec = {
   name: "tokens create",
   summary: "a new token, shown once",
   takes: "SUBJECT",
+  words: [1, 1],
   examples: [
     ["drover tokens create ada --role user --days 30", "for a person"],
     ["drover tokens create build-host --enrol", "used once, by a runner, to get its own"],
@@ -34,6 +36,7 @@ export const tokensRevoke: CommandSpec = {
   name: "tokens revoke",
   summary: "ends a token at once",
   takes: "TOKEN_ID",
+  words: [1, 1],
   examples: [["drover tokens revoke tok_1f2e", ""]],
   options: {},
   run: revokeToken,
@@ -59,9 +62,7 @@ async function listTokens(input: CommandInput): Promise<number> {
 
 async function createToken(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
-  const [subject, ...more] = positionals;
-  if (!subject || more.length > 0)
-    throw usage("tokens create takes one subject: whose token it is.", "tokens create", "SUBJECT");
+  const subject = positionals[0]!;
   const enrolment = options["enrol"] === true;
   const wanted = text(options, "role") ?? (enrolment ? "runner" : "user");
   const role = tokenRoles.find((one) => one === wanted);
@@ -86,8 +87,7 @@ async function createToken(input: CommandInput): Promise<number> {
 }
 
 async function revokeToken(input: CommandInput): Promise<number> {
-  const [id, ...more] = input.positionals;
-  if (!id || more.length > 0) throw usage("tokens revoke takes one token id.", "tokens revoke", "TOKEN_ID");
+  const id = input.positionals[0]!;
   await (await connectOrFail(input)).tokens.revoke(id);
   if (!input.options["quiet"]) write(2, `${id} is revoked.\n`);
   return 0;

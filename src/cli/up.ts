@@ -11,6 +11,7 @@ export const upCommand: CommandSpec = {
   name: "up",
   summary: "coordinator and runner by one command",
   takes: "",
+  words: [0, 0],
   examples: [
     ["drover up", "every profile found here, on 127.0.0.1:8765"],
     ["drover up -x ./profiles/build.json --port 0", "one profile, any free port"],

@@ -1,32 +1,25 @@
-import { readFileSync } from "node:fs";
-import { parseDocument } from "yaml";
+import { readFileSync, statSync } from "node:fs";
 import type { Config } from "../model/config.ts";
 import { configSchema } from "../model/config-schema.ts";
 import { RequestError } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
+import { readYaml } from "./structured-text.ts";
 
 /** Reads and checks a drover.yaml. Every fault names the file, the line and the key. */
 export function loadConfig(file: string): Config {
-  const document = parseDocument(readConfig(file), { prettyErrors: true });
-  const syntax = document.errors[0];
-  if (syntax) {
-    const line = syntax.linePos?.[0].line ?? 1;
+  const read = readYaml(readConfig(file));
+  if (!read.ok) {
     throw new RequestError({
       code: "DROVER-CFG-002",
-      field: `${file}:${line}`,
-      message: `${file}:${line} is not valid YAML: ${syntax.message.split("\n")[0]?.replace(/ at line .*$/, "")}`,
+      field: `${file}:${read.line}`,
+      message: `${file}:${read.line} is not valid YAML: ${read.problem}`,
       next: "Mend that line; `drover doctor` checks the file again.",
     });
   }
-  const parsed = configSchema.safeParse(document.toJS() ?? {});
+  const parsed = configSchema.safeParse(read.value ?? {});
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0]!;
-  const lineOf = (path: readonly PropertyKey[]): string => {
-    const node = document.getIn(path, true);
-    const start =
-      typeof node === "object" && node && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
-    return `${file}:${document.toString() ? lineAt(file, start) : 1}`;
-  };
+  const lineOf = (path: readonly PropertyKey[]): string => `${file}:${read.lineOf(path)}`;
   if (issue.code === "unrecognized_keys") throw unknownKey(issue, lineOf);
   const key = issue.path.map(String).join(".") || "the whole file";
   throw new RequestError({
@@ -39,17 +32,23 @@ export function loadConfig(file: string): Config {
 
 function readConfig(file: string): string {
   try {
+    // reading from a pipe would wait for a writer
+    if (!statSync(file).isFile()) throw unreadable(file, "it is not a file");
     return readFileSync(file, "utf8");
   } catch (cause) {
-    const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error";
-    throw new RequestError({
-      code: "DROVER-CFG-001",
-      field: file,
-      message: `${file} cannot be read (${why}).`,
-      next: "Make it readable for this user, or move it away to run with the defaults.",
-      cause,
-    });
+    if (cause instanceof RequestError) throw cause;
+    throw unreadable(file, cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error", cause);
   }
+}
+
+function unreadable(file: string, why: string, cause?: unknown): RequestError {
+  return new RequestError({
+    code: "DROVER-CFG-001",
+    field: file,
+    message: `${file} cannot be read (${why}).`,
+    next: "Make it a file that this user can read, or move it away to run with the defaults.",
+    cause,
+  });
 }
 
 function unknownKey(
@@ -74,8 +73,4 @@ function keysAt(path: readonly PropertyKey[]): string[] {
     value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
   }
   return typeof value === "object" && value !== null ? Object.keys(value) : [];
-}
-
-function lineAt(file: string, offset: number): number {
-  return readFileSync(file, "utf8").slice(0, offset).split("\n").length;
 }

@@ -1,5 +1,5 @@
-import { lstatSync, type Stats, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { accessSync, constants, lstatSync, type Stats, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 
 /** Where a command's configuration, state and repository are, seen from the directory it is given in. */
 export interface Places {
@@ -10,37 +10,65 @@ export interface Places {
   repository: string | null;
 }
 
-export function findPlaces(env: Readonly<Record<string, string | undefined>>, cwd: string): Places {
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function findPlaces(env: Environment, cwd: string): Places {
   let state: string | null = null;
   let configFile: string | null = null;
   let repository: string | null = null;
   for (let folder = cwd; ; folder = dirname(folder)) {
-    if (!state && isOurs(join(folder, ".drover"), "directory")) state = join(folder, ".drover");
-    if (!configFile && isOurs(join(folder, "drover.yaml"), "file")) configFile = join(folder, "drover.yaml");
+    if (!state && isOurStateDirectory(join(folder, ".drover"))) state = join(folder, ".drover");
+    if (!configFile && isOurs(join(folder, "drover.yaml"), constants.R_OK)) configFile = join(folder, "drover.yaml");
     if (!repository && look(join(folder, ".git"), statSync)) repository = folder;
     if (dirname(folder) === folder) break;
   }
-  const beside = configFile ? dirname(configFile) : repository;
+  const given = env["DROVER_STATE_DIR"];
   return {
-    stateDirectory: env["DROVER_STATE_DIR"] || state || (beside ? join(beside, ".drover") : userStateDirectory(env)),
+    stateDirectory: given ? resolve(cwd, given) : (state ?? newStateDirectory(env, configFile, repository)),
     configFile,
     repository,
   };
 }
 
-function userStateDirectory(env: Readonly<Record<string, string | undefined>>): string {
+/** Where there is something already, it was passed over: it cannot be made there. */
+function newStateDirectory(env: Environment, configFile: string | null, repository: string | null): string {
+  const beside = configFile ? dirname(configFile) : repository;
+  const wanted = beside && join(beside, ".drover");
+  return wanted && !look(wanted, lstatSync) ? wanted : userStateDirectory(env);
+}
+
+function userStateDirectory(env: Environment): string {
   const base = env["XDG_STATE_HOME"];
   if (base?.startsWith("/")) return join(base, "drover");
   return join(env["HOME"] || "/tmp", ".local", "state", "drover");
 }
 
-/** Someone else's folder in /tmp, say, must not decide how our commands run or where their record goes. */
-function isOurs(path: string, kind: "file" | "directory"): boolean {
+function isOurStateDirectory(path: string): boolean {
+  return look(path, statSync)?.isDirectory() === true && isOurs(path, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+/**
+ * Someone else's folder in /tmp, say, must not decide how our commands run or where their record goes.
+ * What root made for everyone counts where we can use it; root itself takes only what is root's.
+ */
+function isOurs(path: string, access: number): boolean {
   const found = look(path, lstatSync);
-  const target = found?.isSymbolicLink() ? look(path, statSync) : found;
-  if (!found || !target || !(kind === "file" ? target.isFile() : target.isDirectory())) return false;
+  if (!found) return false;
+  // a link to nothing is its owner's mistake, and told to them
+  const owners = [found.uid, look(path, statSync)?.uid ?? found.uid];
   const uid = process.getuid?.() ?? 0;
-  return uid === 0 || (found.uid === uid && target.uid === uid) || target.uid === 0;
+  if (owners.every((owner) => owner === uid)) return true;
+  return owners.every((owner) => owner === uid || owner === 0) && uid !== 0 && mayUse(path, access);
+}
+
+function mayUse(path: string, access: number): boolean {
+  try {
+    accessSync(path, access);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return false;
+    throw error;
+  }
 }
 
 /** undefined where there is nothing, or nothing that we may see. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Config, defaultConfig } from "./config.ts";
+import { type Config, defaultConfig, maxOutputKb } from "./config.ts";
 import { environmentModes, isolationLevels } from "./process.ts";
 
 const { execution } = defaultConfig;
@@ -9,7 +9,7 @@ export const configSchema: z.ZodType<Config> = z.strictObject({
   execution: z
     .strictObject({
       default_timeout_seconds: z.number().positive().default(execution.default_timeout_seconds),
-      max_output_kb: z.number().int().positive().max(1_048_576).default(execution.max_output_kb),
+      max_output_kb: z.number().int().positive().max(maxOutputKb).default(execution.max_output_kb),
       output_limit: z.enum(["truncate", "fail"]).default(execution.output_limit),
       use_shell: z.union([z.literal("auto"), z.boolean()]).default(execution.use_shell),
       environment: z

@@ -24,3 +24,6 @@ export const defaultConfig: Config = {
   },
   isolation: "auto",
 };
+
+/** What is kept of a stream is held in memory, and becomes part of the record. */
+export const maxOutputKb = 65_536;

@@ -67,6 +67,7 @@ export const errorCodes = {
   "DROVER-CFG-002": "configuration is not valid YAML",
   "DROVER-CFG-003": "unknown configuration key",
   "DROVER-CFG-004": "configuration value of a wrong type",
+  "DROVER-OUT-001": "output cannot be written",
   "DROVER-STA-001": "state directory cannot be written",
   "DROVER-STA-002": "no space left",
   "DROVER-STA-003": "database locked",

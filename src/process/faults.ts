@@ -18,25 +18,52 @@ export function notExecutable(name: string, why = "It is a directory or lacks th
 export function isolationMissing(level: string, why: string): CommandFault {
   return {
     code: "DROVER-EXE-007",
-    message: `Isolation "${level}" is not available on this host: ${why}. Run drover doctor to see what is, or ask for "auto".`,
+    message: `Isolation "${level}" is not available on this host: ${why}.${seeDoctor.isolation}`,
+  };
+}
+
+export function cannotKeep(level: "pid" | "sandbox"): CommandFault {
+  return {
+    code: "DROVER-EXE-007",
+    message: `Isolation "${level}" cannot keep leftovers: all processes in it end with the command. Ask for isolation "auto", "group" or "none", or let leftovers be killed.`,
   };
 }
 
 export function limitMissing(limit: keyof Limits, why: string): CommandFault {
   return {
     code: "DROVER-EXE-008",
-    message: `The limit ${limit} cannot be applied on this host: ${why}. Run drover doctor, or leave the limit out.`,
+    message: `The limit on ${limitWords[limit].name} cannot be applied on this host: ${why}.${seeDoctor.limit}`,
     limit,
   };
 }
 
-export function limitExceeded(limit: keyof Limits | "output", value: number | undefined): CommandFault {
+export function limitExceeded(limit: keyof Limits, value: number | undefined): CommandFault {
+  const { name, unit } = limitWords[limit];
   return {
     code: "DROVER-EXE-009",
-    message: `The command went over its limit ${limit}${value === undefined ? "" : ` of ${value}`}. Raise the limit, or make it need less.`,
+    message: `The command went over its limit on ${name}${value === undefined ? "" : ` (${value}${unit})`}. Raise the limit, or make it need less.`,
     limit,
   };
 }
+
+/** The message without the advice to run doctor, for doctor itself. */
+export function causeOf({ message }: CommandFault): string {
+  const advice = Object.values(seeDoctor).find((words) => message.endsWith(words));
+  return advice === undefined ? message : message.slice(0, -advice.length);
+}
+
+const seeDoctor = {
+  isolation: ' Run drover doctor to see what is, or ask for "auto".',
+  limit: " Run drover doctor, or leave the limit out.",
+};
+
+const limitWords: Record<keyof Limits, { name: string; unit: string }> = {
+  cpuSeconds: { name: "CPU time", unit: " s" },
+  memoryBytes: { name: "memory", unit: " bytes" },
+  processes: { name: "processes", unit: "" },
+  openFiles: { name: "open files", unit: "" },
+  fileSizeBytes: { name: "file size", unit: " bytes" },
+};
 
 export function outputTooLarge(maxBytes: number): CommandFault {
   return {

@@ -54,14 +54,9 @@ function steersPerl(name: string): boolean {
   return name.startsWith("PERL");
 }
 
-/** Does this need more than Node's own spawn? */
-export function isRaw(request: LaunchRequest): boolean {
-  return (
-    request.level === "none" &&
-    !request.merged &&
-    request.cgroupFiles.length === 0 &&
-    rlimits(request.command.limits).length === 0
-  );
+/** Is Node's own spawn enough? Asked before the cgroup is made and after, with the same answer. */
+export function isRaw({ level, merged, command }: LaunchRequest): boolean {
+  return level === "none" && !merged && Object.values(command.limits ?? {}).every((value) => value === undefined);
 }
 
 export function invocationFor(rung: Rung, request: LaunchRequest): Invocation {

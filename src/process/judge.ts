@@ -11,7 +11,7 @@ import {
 } from "./faults.ts";
 import { errnoName, signalName, signalNumber } from "./signals.ts";
 import type { Launched } from "./launch.ts";
-import { takeStatus, type LauncherStatus } from "./status.ts";
+import { agrees, takeStatus, type LauncherStatus } from "./status.ts";
 
 export interface Evidence {
   launched: Launched;
@@ -29,8 +29,8 @@ export interface Evidence {
 
 /** What happened, from all that is known after the end. Reads the status file once, and closes it. */
 export function judgeEnd(evidence: Evidence): Ended {
-  const { launched, command, stopped, startTime, endTime, durationMs } = evidence;
-  const status = takeStatus(launched.statusFile);
+  const { launched, stopped, startTime, endTime, durationMs } = evidence;
+  const status = readStatus(evidence);
   const refusal = refusalIn(evidence, status);
   const how = refusal === null ? howItEnded(evidence, status) : { exitCode: null, signal: null };
   return {
@@ -46,13 +46,34 @@ export function judgeEnd(evidence: Evidence): Ended {
       status.end === null
         ? null
         : { userMs: status.end.userMs, systemMs: status.end.systemMs, maxRssKb: status.end.maxRssKb },
-    error: refusal ?? withUnkillable(faultOf(how, stopped, launched, command), status.unkillable),
+    error: refusal ?? withUnkillable(faultOf(how, evidence, status), status.unkillable),
   };
 }
 
-function howItEnded({ exit, launched }: Evidence, { end, ends }: LauncherStatus): Pick<Ended, "exitCode" | "signal"> {
-  // the outer launcher alone speaks of bwrap; the inner one and the command were killed
-  if (launched.level === "sandbox" && ends < 2) return { exitCode: null, signal: "SIGKILL" };
+/** In a sandbox the inner launcher, nearer to the command, counts; the outer one alone speaks of bwrap. */
+interface Status extends LauncherStatus {
+  /** Whether a launcher started the command, and not only bwrap. */
+  reached: boolean;
+}
+
+function readStatus({ launched, exit }: Evidence): Status {
+  const said = takeStatus(launched.statusFile);
+  const outer = said.end !== null && !agrees(said.end, exit) ? { ...said, end: null } : said;
+  if (launched.level !== "sandbox") return { ...outer, reached: true };
+  const inner = takeStatus(launched.innerStatusFile);
+  return {
+    level: outer.level,
+    // killed together with the outer one, it could still have ended well
+    end: outer.end === null ? null : inner.end,
+    failure: inner.failure ?? outer.failure,
+    unkillable: inner.unkillable + outer.unkillable,
+    reached: inner.level !== null,
+  };
+}
+
+function howItEnded({ exit, launched }: Evidence, { end }: Status): Pick<Ended, "exitCode" | "signal"> {
+  // the inner launcher was killed, and the command with it
+  if (launched.level === "sandbox" && end === null) return { exitCode: null, signal: "SIGKILL" };
   if (end === null) return { exitCode: exit.code, signal: exit.signal };
   const number = end.wstatus & 0x7f;
   return number === 0
@@ -61,17 +82,14 @@ function howItEnded({ exit, launched }: Evidence, { end, ends }: LauncherStatus)
 }
 
 /** Not null where the command itself never ran. */
-function refusalIn(
-  { launched, command, path, spawnError, stopped }: Evidence,
-  status: LauncherStatus,
-): CommandFault | null {
+function refusalIn({ launched, command, path, spawnError, stopped }: Evidence, status: Status): CommandFault | null {
   if (spawnError !== null) return execRefused(spawnError, command, path);
   if (status.failure !== null) {
     // killed while it was being set up, which is no fault of the host
     if (stopped !== null && status.failure.step !== "exec") return stoppedBy(stopped, command);
     return launcherFailure(status.failure, launched, command, path);
   }
-  if (launched.level === "sandbox" && stopped === null && status.levels.length < 2) {
+  if (launched.level === "sandbox" && stopped === null && !status.reached) {
     return isolationMissing("sandbox", "bwrap could not build it; what it said is on stderr");
   }
   return null;
@@ -114,20 +132,19 @@ function firstRlimit(limits: Limits | undefined): keyof Limits {
 function appliedLevel({ level, through }: Launched, status: LauncherStatus): Isolation | null {
   if (level === "sandbox" || level === "none") return level;
   if (through !== "launcher") return through === "group" ? "group" : "none";
-  const said = status.levels[0];
-  if (said === undefined && status.end === null) return null; // killed before it started anything
-  return said?.startsWith("pid") ? "pid" : "group";
+  if (status.level === null && status.end === null) return null; // killed before it started anything
+  return status.level?.startsWith("pid") ? "pid" : "group";
 }
 
 function faultOf(
   how: Pick<Ended, "exitCode" | "signal">,
-  stopped: StopReason | null,
-  { cgroup }: Launched,
-  command: Command,
+  { launched: { cgroup }, stopped, command }: Evidence,
+  { end }: LauncherStatus,
 ): CommandFault | null {
   // a limit explains a timeout (a fork bomb that was held), but not a stop that someone asked for
   if (stopped === null || stopped === "timeout") {
-    const limit = cgroup?.exceeded() ?? rlimitBehind(how, command.limits);
+    const usedMs = end === null || stopped !== null ? 0 : end.userMs + end.systemMs;
+    const limit = cgroup?.exceeded() ?? rlimitBehind(how, command.limits, usedMs);
     if (limit !== null) return limitExceeded(limit, command.limits?.[limit]);
   }
   if (stopped !== null) return stoppedBy(stopped, command);
@@ -143,13 +160,20 @@ function withUnkillable(fault: CommandFault | null, count: number): CommandFault
   };
 }
 
-/** By the signal that the kernel sends for it, which a shell passes on as 128 + n. */
+/**
+ * By the signal that the kernel sends for it, which a shell passes on as 128 + n. One that ignores SIGXCPU gets
+ * SIGKILL a second later, which tells nothing by itself: then the time used does (0 where we killed it).
+ */
 function rlimitBehind(
   { exitCode, signal }: Pick<Ended, "exitCode" | "signal">,
   limits: Limits | undefined,
+  usedMs: number,
 ): keyof Limits | null {
   const endedBy = (name: NodeJS.Signals): boolean => signal === name || exitCode === 128 + signalNumber(name);
-  if (limits?.cpuSeconds !== undefined && endedBy("SIGXCPU")) return "cpuSeconds";
+  if (limits?.cpuSeconds !== undefined) {
+    if (endedBy("SIGXCPU")) return "cpuSeconds";
+    if (endedBy("SIGKILL") && usedMs >= limits.cpuSeconds * 1000) return "cpuSeconds";
+  }
   if (limits?.fileSizeBytes !== undefined && endedBy("SIGXFSZ")) return "fileSizeBytes";
   return null;
 }

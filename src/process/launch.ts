@@ -3,7 +3,7 @@ import { closeSync } from "node:fs";
 import { isatty } from "node:tty";
 import type { Command, CommandFault, Isolation, StartOptions } from "../model/process.ts";
 import { createCgroup, type Cgroup } from "./cgroup.ts";
-import { execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
+import { cannotKeep, execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
 import { environmentFor, invocationFor, isRaw, type Invocation, type LaunchRequest } from "./invocation.ts";
 import { isExecutable, type Launcher, type Rung } from "./launcher.ts";
 import { findExecutable } from "./lookup.ts";
@@ -16,6 +16,8 @@ export interface Launched {
   through: Invocation["through"];
   level: Isolation | "auto";
   statusFile: number | null;
+  /** Of the launcher inside a sandbox. */
+  innerStatusFile: number | null;
   cgroup: Cgroup | null;
 }
 
@@ -28,6 +30,9 @@ export function launch(
   options: StartOptions,
   environment: Record<string, string>,
 ): LaunchResult {
+  const { isolation } = options;
+  if (options.leftovers === "keep" && (isolation === "pid" || isolation === "sandbox"))
+    return { fault: cannotKeep(isolation) };
   let request = requestFor(command, options);
   if (!isRaw(request)) {
     const seen = findExecutable(command.executable, environment["PATH"], command.workingDirectory ?? process.cwd());
@@ -49,7 +54,7 @@ function requestFor(command: Command, options: StartOptions): LaunchRequest {
   return {
     path: command.executable,
     command,
-    level: keepLeftovers && options.isolation !== "none" ? "group" : (options.isolation ?? "auto"),
+    level: levelFor(options.isolation ?? "auto", keepLeftovers),
     // a program that shall read from a terminal has to stay in its foreground group
     onTerminal: options.stdin === "inherit" && isatty(0),
     merged: options.output === "merged",
@@ -58,7 +63,12 @@ function requestFor(command: Command, options: StartOptions): LaunchRequest {
   };
 }
 
-type Spawned = Pick<Launched, "child" | "through" | "statusFile">;
+/** Only a level that was left to us may become a weaker one. */
+function levelFor(asked: LaunchRequest["level"], keepLeftovers: boolean): LaunchRequest["level"] {
+  return keepLeftovers && asked === "auto" ? "group" : asked;
+}
+
+type Spawned = Pick<Launched, "child" | "through" | "statusFile" | "innerStatusFile">;
 
 function climbDown(
   launcher: Launcher,
@@ -71,19 +81,20 @@ function climbDown(
     const invocation = invoke(rung, request, options, environment);
     if ("fault" in invocation) return invocation;
     const statusFile = invocation.reports ? openStatusFile() : null;
+    const innerStatusFile = request.level === "sandbox" && statusFile !== null ? openStatusFile() : null;
     const outcome = trySpawn(
       invocation,
       request.command,
       environmentFor(rung, environment),
-      stdioFor(options, statusFile, request.level),
+      stdioFor(options, statusFile, innerStatusFile),
     );
     if (
       "child" in outcome &&
       (outcome.child.pid !== undefined || rung.kind === "plain" || isExecutable(rung.words[0]!))
     ) {
-      return { child: outcome.child, through: invocation.through, statusFile };
+      return { child: outcome.child, through: invocation.through, statusFile, innerStatusFile };
     }
-    if (statusFile !== null) closeSync(statusFile);
+    for (const file of [statusFile, innerStatusFile]) if (file !== null) closeSync(file);
     if (rung.kind === "plain" || ("errno" in outcome && !launcherFaults.has(outcome.errno))) {
       return { fault: execRefused("errno" in outcome ? outcome.errno : "EIO", request.command, environment["PATH"]) };
     }
@@ -143,7 +154,7 @@ function trySpawn(
   }
 }
 
-function stdioFor(options: StartOptions, statusFile: number | null, level: Launched["level"]): StdioOptions {
+function stdioFor(options: StartOptions, statusFile: number | null, innerStatusFile: number | null): StdioOptions {
   const stdin = options.stdin ?? "none";
   const output = options.output ?? "both";
   const stdio: StdioOptions = [
@@ -152,6 +163,6 @@ function stdioFor(options: StartOptions, statusFile: number | null, level: Launc
     output === "both" ? "pipe" : "ignore",
   ];
   if (statusFile !== null) stdio.push(statusFile);
-  if (statusFile !== null && level === "sandbox") stdio.push(statusFile);
+  if (innerStatusFile !== null) stdio.push(innerStatusFile);
   return stdio;
 }

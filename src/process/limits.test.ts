@@ -54,6 +54,16 @@ describe.each(launchers)("limits set by %s", (_, by) => {
   });
 });
 
+test.each(launchers.slice(0, 2))("CPU seconds of one that ignores SIGXCPU, by %s", async (_, by) => {
+  const result = await runWith(by, { cpuSeconds: 1 }, "trap '' XCPU; while :; do :; done");
+  expect(result).toMatchObject({ signal: "SIGKILL", ...exceeded("cpuSeconds") });
+  expect(result.error?.message).toContain("CPU time (1 s)");
+});
+
+test("a SIGKILL before the CPU time is used up is no limit", async () => {
+  expect(await runWith(start, { cpuSeconds: 5 }, "kill -9 $$")).toMatchObject({ error: { code: "DROVER-EXE-003" } });
+});
+
 test("limits hold without isolation too", async () => {
   const result = await createExecute(start)(
     { executable: "sh", arguments: ["-c", "ulimit -n"], limits: { openFiles: 19 } },
@@ -83,6 +93,15 @@ if (parents.memoryBytes !== null && parents.processes !== null) {
         await runWith(by, { processes: 6 }, "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait"),
       ).toMatchObject(exceeded("processes"));
       expect(cgroups()).toEqual([]);
+    });
+
+    test("memory, without isolation, of a command by its name", async () => {
+      const running = by(
+        { executable: "true", limits: { memoryBytes: 64 << 20 } },
+        { isolation: "none" },
+        new AbortController().signal,
+      );
+      expect(await running.result).toMatchObject({ exitCode: 0, error: null });
     });
 
     test("both, kept", async () => {

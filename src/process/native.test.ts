@@ -11,6 +11,9 @@ const stage = prepareStage();
 const { run } = stage;
 afterAll(() => stage.remove());
 
+const users = process.getuid?.() === 0 ? [undefined, 54321] : [undefined];
+const asUser = (user: number | undefined): { user?: number } => (user === undefined ? {} : { user });
+
 it("finds a launcher to test on Linux", () => {
   expect(stage.implementations.length > 0).toBe(process.platform === "linux");
 });
@@ -87,8 +90,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
   it("leaves the command the user and group it was started as", async () => {
     // not 65534, which is also what a user without a name in a namespace is shown as
     const user = process.getuid?.() === 0 ? 54321 : undefined;
-    const asUser = user === undefined ? {} : { user };
-    const result = await run(implementation, { options, command: shell("id -u; id -g"), ...asUser });
+    const result = await run(implementation, { options, command: shell("id -u; id -g"), ...asUser(user) });
     expect(result.stdout.toString()).toBe(`${user ?? process.getuid?.()}\n${user ?? process.getgid?.()}\n`);
   });
 
@@ -112,6 +114,39 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
       command: ["/bin/grep", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"],
     });
     expect(signals.stdout.toString()).toMatch(/^SigBlk:\s0{16}\nSigIgn:\s0{16}\n$/);
+  });
+
+  it.each(users)("cannot be told by the command (user %s) how it ended", async (user) => {
+    // every file of every ancestor that it can see: the launcher's, and those of whoever started that
+    const forge = `pid=$PPID; while [ "$pid" -gt 0 ] && [ -e /proc/$pid/stat ] && [ $pid != ${process.pid} ]; do
+      for file in /proc/$pid/fd/*; do case $file in */[0-2]) ;; *) echo 'S 0 0 0 0 0' > $file ;; esac; done
+      read -r _ _ _ pid _ < /proc/$pid/stat
+    done 2>/dev/null; exit 5`;
+    const result = await run(implementation, { options, command: shell(forge), ...asUser(user) });
+    expect(result).toMatchObject({ code: 5, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
+  });
+
+  it.each(users)("keeps what it holds open from the command (user %s), which can be traced itself", async (user) => {
+    const look = "ls /proc/$PPID/fd >/dev/null 2>&1 && echo seen; ls /proc/$$/fd >/dev/null && cat /proc/$$/environ";
+    const result = await run(implementation, {
+      options,
+      command: shell(look),
+      environment: { PATH: "/usr/bin:/bin", MINE: "1" },
+      ...asUser(user),
+    });
+    // root may trace anyone
+    const seesLauncher = user === undefined && process.getuid?.() === 0;
+    expect(result.stdout.toString().startsWith("seen\n")).toBe(seesLauncher);
+    expect(result.stdout.toString()).toContain("MINE=1\0");
+    expect(result).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  it("is not led astray by a message that the command sends in its name", async () => {
+    // MESSAGE_FAILED, and for the rest of it numbers that lead nowhere
+    const forge = `for file in /proc/$PPID/fd/*; do case $(readlink $file) in pipe:*)
+      { printf '\\001\\000\\000\\000'; head -c 36 /dev/zero | tr '\\000' '\\377'; } > $file ;; esac; done 2>/dev/null; exit 5`;
+    const result = await run(implementation, { options, command: shell(forge) });
+    expect(result).toMatchObject({ code: 5, signal: null, lines: [`I ${level}`, expect.stringMatching(/^S 1280 0 /)] });
   });
 
   it("holds none of the command's pipes", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { hostHas } from "../../test/fixtures/process/host.ts";
+import { causeOf, isolationMissing, limitMissing } from "./faults.ts";
 import { probeHost } from "./probe.ts";
 
 test("the report tells what really works here, and for the rest why not and what to do", async () => {
@@ -18,4 +19,13 @@ test("the report tells what really works here, and for the rest why not and what
     if (!finding.works)
       expect(finding).toEqual({ works: false, why: expect.stringMatching(/\w/), next: expect.stringMatching(/\w/) });
   }
+});
+
+test("the cause that doctor shows does not send to doctor", () => {
+  const faults = [isolationMissing("pid", "it is refused"), limitMissing("memoryBytes", "there is no cgroup")];
+  expect(faults.map((fault) => fault.message.includes("drover doctor"))).toEqual([true, true]);
+  expect(faults.map(causeOf)).toEqual([
+    'Isolation "pid" is not available on this host: it is refused.',
+    "The limit on memory cannot be applied on this host: there is no cgroup.",
+  ]);
 });

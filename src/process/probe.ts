@@ -1,4 +1,5 @@
 import type { Isolation, Limits, StartCommand } from "../model/process.ts";
+import { causeOf } from "./faults.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
@@ -78,7 +79,7 @@ interface Trial {
 async function tryIt(start: StartCommand, isolation: Isolation | "auto", limits: Limits = {}): Promise<Trial> {
   const command = { executable: "/bin/sh", arguments: ["-c", ":"], limits, timeoutMs: 10_000 };
   const ended = await start(command, { isolation, output: "none" }, new AbortController().signal).result;
-  return { isolation: ended.isolation, error: ended.error?.message ?? null };
+  return { isolation: ended.isolation, error: ended.error === null ? null : causeOf(ended.error) };
 }
 
 async function tryLimit(start: StartCommand, name: string, value: number): Promise<Finding> {

@@ -3,7 +3,7 @@ import type { Invocation, LaunchRequest } from "./invocation.ts";
 import { bwrapEnvironmentFor, launcherOptions } from "./invocation.ts";
 import type { Rung } from "./launcher.ts";
 
-/** The second descriptor of the status file, for the launcher inside. */
+/** Where the launcher inside reports: a file of its own, as the outer one empties its file at the end. */
 export const innerStatusDescriptor = 4;
 
 export interface SandboxPlaces {
@@ -23,6 +23,9 @@ export function findBwrap(): string | null {
  * Our launcher makes the PID namespace, so that killing is ours; bwrap in it makes the file system
  * read-only; our launcher again, inside, starts the command and reports exactly how it ended, which
  * bwrap only gives as 128 + n. Where the inner one reports nothing, bwrap failed.
+ *
+ * bwrap dies at the SIGTERM that asks the command to stop. So that the command has its grace, the inner
+ * launcher outlives its parent (-p 0), and there is no --die-with-parent; the namespace ends everything.
  */
 export function sandboxInvocation(
   rung: Extract<Rung, { words: readonly string[] }>,
@@ -34,6 +37,8 @@ export function sandboxInvocation(
   const terminal = request.onTerminal ? ["-t"] : [];
   const inner = [
     ...rung.words,
+    "-p",
+    "0", // see above
     "-f",
     String(innerStatusDescriptor),
     "-i",
@@ -49,7 +54,6 @@ export function sandboxInvocation(
       ...bwrapOptions(places, request.onTerminal),
       ...bwrapEnvironmentFor(rung, places.environment),
       "--",
-      ...deafToStop,
       ...inner,
       ...(request.command.arguments ?? []),
     ],
@@ -57,13 +61,6 @@ export function sandboxInvocation(
     reports: true,
   };
 }
-
-/**
- * bwrap dies at the SIGTERM that asks the command to stop, and a launcher dies with its parent: this shell
- * stands between them, so that the command has its grace. Nor is there --die-with-parent, for the same
- * reason; whatever happens, the namespace ends everything.
- */
-const deafToStop = ["/bin/sh", "-c", 'trap : TERM INT HUP QUIT; "$@"; exit $?', "sh"];
 
 function bwrapOptions({ workingDirectory, tmp, writable }: SandboxPlaces, onTerminal: boolean): string[] {
   const words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];

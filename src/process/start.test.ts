@@ -1,6 +1,7 @@
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { hostHas } from "../../test/fixtures/process/host.ts";
 import type { Command, Ended, StartCommand, StartOptions } from "../model/process.ts";
@@ -71,8 +72,27 @@ describe.runIf(process.platform === "linux")("the rungs", () => {
   });
 });
 
-test("leftovers that are kept need level group, whatever was asked for", async () => {
-  expect(await sh(start, "exit 0", { leftovers: "keep", isolation: "auto" })).toMatchObject({ isolation: "group" });
+test("leftovers that are kept make auto the level group, and leave group and none as they are", async () => {
+  const levelOf = async (isolation: "auto" | "group" | "none"): Promise<Ended["isolation"]> =>
+    (await sh(start, "exit 0", { leftovers: "keep", isolation })).isolation;
+  expect([await levelOf("auto"), await levelOf("group"), await levelOf("none")]).toEqual(["group", "group", "none"]);
+});
+
+test.each(["pid", "sandbox"] as const)("leftovers cannot be kept at %s: nothing is started", async (isolation) => {
+  const ended = await sh(start, `touch ${directory}/ran`, { leftovers: "keep", isolation });
+  expect(ended).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
+  expect(ended.error?.message).toContain("cannot keep leftovers");
+  expect(existsSync(join(directory, "ran"))).toBe(false);
+});
+
+test("an end that the command forges for a launcher it then kills is not believed", async () => {
+  const forge = `for file in /proc/$PPID/fd/* /proc/${process.pid}/fd/*; do
+    case $(readlink $file) in *\\(deleted\\)) echo 'S 0 0 0 0 0' > $file ;; esac
+  done 2>/dev/null; kill -9 $PPID`;
+  expect(await sh(start, forge, { isolation: "group" })).toMatchObject({
+    signal: "SIGKILL",
+    error: { code: "DROVER-EXE-003" },
+  });
 });
 
 test("a timeout longer than Node's timers go does not fire at once", async () => {
@@ -130,6 +150,33 @@ describe.runIf(hostHas("sandbox"))("the sandbox", () => {
     expect((await inside("touch /etc/drover-test || touch /usr/drover-test")).exitCode).not.toBe(0);
     expect(await inside(`touch ${outside}/x`, { writable: [outside] })).toMatchObject({ exitCode: 0 });
     rmSync(outside, { recursive: true });
+  });
+
+  test("stderr has what the command wrote, and nothing about how it ended", async () => {
+    const running = start(
+      { executable: "sh", arguments: ["-c", "echo mine >&2; kill -15 $$"], workingDirectory: directory },
+      { isolation: "sandbox" },
+      never,
+    );
+    running.stdout!.resume();
+    const stderr = await text(running.stderr!);
+    expect(await running.result).toMatchObject({ signal: "SIGTERM", isolation: "sandbox" });
+    expect(stderr).toBe("mine\n");
+  });
+
+  test("one that is asked to stop has its grace", async () => {
+    const stop = new AbortController();
+    const script = "trap 'sleep 0.2; echo cleaned; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
+    const running = start(
+      { executable: "sh", arguments: ["-c", script], workingDirectory: directory },
+      { isolation: "sandbox", graceMs: 10_000 },
+      stop.signal,
+    );
+    running.stderr!.resume();
+    running.stdout!.once("data", () => stop.abort("user"));
+    const stdout = await text(running.stdout!);
+    expect(await running.result).toMatchObject({ exitCode: 7, stopped: "user" });
+    expect(stdout).toContain("cleaned\n");
   });
 
   test("it cannot be made writable from inside", async () => {

@@ -1,15 +1,13 @@
 import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { signalName } from "./signals.ts";
 
-/** What the launcher wrote about the command. Everything is absent where it could not write. */
+/** What one launcher wrote about the command. Everything is absent where it could not write. */
 export interface LauncherStatus {
-  /** Of each launcher that got going: in a sandbox the outer one's, then the inner one's. */
-  levels: string[];
+  level: string | null;
   end: { wstatus: number; leftovers: number; userMs: number; systemMs: number; maxRssKb: number } | null;
   failure: { step: string; errno: number } | null;
-  /** How many launchers told of an end. */
-  ends: number;
   /** How many processes refused to be killed: set-uid programs, at level group. */
   unkillable: number;
 }
@@ -43,26 +41,37 @@ export function openStatusFile(): number | null {
 
 /** Reads what is there and closes the file. */
 export function takeStatus(file: number | null): LauncherStatus {
-  if (file === null) return { levels: [], end: null, failure: null, ends: 0, unkillable: 0 };
+  if (file === null) return parseStatus("");
   const buffer = Buffer.allocUnsafe(1024);
   const length = readSync(file, buffer, 0, buffer.length, 0);
   closeSync(file);
   return parseStatus(buffer.toString("latin1", 0, length));
 }
 
-/** In a sandbox an inner launcher, nearer to the command, reports into the same file before the outer one: the first end counts. */
+/** Whole lines only, and the last of each kind: the launcher writes last, whoever else may have found the file. */
 export function parseStatus(text: string): LauncherStatus {
-  const status: LauncherStatus = { levels: [], end: null, failure: null, ends: 0, unkillable: 0 };
-  for (const line of text.split("\n")) {
+  const status: LauncherStatus = { level: null, end: null, failure: null, unkillable: 0 };
+  for (const line of text.split("\n").slice(0, -1)) {
     const [kind, first = "", ...rest] = line.split(" ");
-    if (kind === "I") status.levels.push(first);
-    if (kind === "E") status.failure ??= { step: first, errno: Number(rest[0]) };
-    if (kind === "U") status.unkillable += Number(first);
-    if (kind === "S") {
+    if (kind === "I") status.level = first;
+    if (kind === "E") status.failure = { step: first, errno: Number(rest[0]) };
+    if (kind === "U") status.unkillable = Number(first);
+    if (/^S( \d+){5}$/.test(line)) {
       const [leftovers = 0, user = 0, system = 0, maxRssKb = 0] = rest.map(Number);
-      status.ends += 1;
-      status.end ??= { wstatus: Number(first), leftovers, userMs: user / 1000, systemMs: system / 1000, maxRssKb };
+      status.end = { wstatus: Number(first), leftovers, userMs: user / 1000, systemMs: system / 1000, maxRssKb };
     }
   }
   return status;
+}
+
+/** A launcher ends as it says the command did. An end that another wrote for one that was killed does not agree. */
+export function agrees(
+  { wstatus }: { wstatus: number },
+  exit: { code: number | null; signal: NodeJS.Signals | null },
+): boolean {
+  const signal = wstatus & 0x7f;
+  if (signal === 0) return exit.code === ((wstatus >> 8) & 0xff);
+  // Node reports a death by a realtime signal as exit code 0
+  const isRealtime = signal > 31;
+  return exit.signal === signalName(signal) || exit.code === 128 + signal || (isRealtime && exit.code === 0);
 }

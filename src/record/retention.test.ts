@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { finishOf, numbered, recordRuns, sampleId, sampleRun, timeOf } from "../../test/fixtures/record/sample.ts";
 import { scratchStores } from "../../test/fixtures/record/scratch.ts";
@@ -33,6 +35,36 @@ it("removes a run with a long log piece by piece", async () => {
   await recordRuns(store, 1);
   expect(await pruneRuns(store, new Date(timeOf(run.run_id, 11)))).toEqual({ runs: 1 });
   expect(Number(store.connection.sql("select count(*) as count from events").get()?.["count"])).toBe(3);
+});
+
+it("removes the output files of the runs it removes, and no others", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  const [old = "", bare = ""] = await recordRuns(store, 2);
+  const boundary = new Date(timeOf(sampleId(), 10));
+  const [young = ""] = await recordRuns(store, 1);
+  const logs = join(directory, "logs");
+  mkdirSync(logs);
+  const kept = [`${young}.stdout`, `${old}.1.jsonl`, "notes"].toSorted();
+  for (const name of [`${old}.stdout`, `${old}.stderr`, `${bare}.stderr`, ...kept]) writeFileSync(join(logs, name), "");
+  expect(await pruneRuns(store, boundary)).toEqual({ runs: 2 });
+  expect(readdirSync(logs).toSorted()).toEqual(kept);
+});
+
+it("follows no run id out of the folder of output files", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  mkdirSync(join(directory, "logs"));
+  writeFileSync(join(directory, "mine.stdout"), "");
+  const run = sampleRun();
+  const run_id = "../mine";
+  await store.apply([
+    { op: "create_run", run: { ...run, run_id }, events: [] },
+    { ...finishOf(run.run_id), run_id },
+  ]);
+  await recordRuns(store, 1);
+  expect(await pruneRuns(store, new Date("2100-01-01"))).toEqual({ runs: 1 });
+  expect(readdirSync(directory)).toContain("mine.stdout");
 });
 
 it("never gives a cursor out twice", async () => {

@@ -1,6 +1,9 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { SqliteStore } from "./open.ts";
 import { uuidTimeBounds } from "./reads/uuid-time.ts";
 import type { Connection } from "./sqlite/connection.ts";
+import { hostFault } from "./sqlite/faults.ts";
 import { patiently } from "./sqlite/patience.ts";
 import { toColumn } from "./text.ts";
 import { underWriteLock } from "./write-lock.ts";
@@ -25,15 +28,17 @@ const deleteEvents = `
 const deleteBody = `delete from run_bodies where run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
-/** Removes finished runs from before a time, with their events. Their audit rows have a retention of their own. */
+/** Removes finished runs from before a time, with their events and the output that was kept in files. Their audit rows have a retention of their own. */
 export async function pruneRuns(store: SqliteStore, before: Date): Promise<{ runs: number }> {
-  const { connection, lockWaitMs } = store;
+  const { connection, lockWaitMs, directory } = store;
   let runs = 0;
   for (let after = ""; ;) {
     const old = await patiently(() => oldRuns(connection, before, after), connection.file, lockWaitMs);
     after = old.at(-1)?.run_id ?? after;
     if (old.length === 0) return { runs };
     runs += old.length;
+    // Before the rows: whoever is interrupted here finds the run again.
+    await removeOutput(join(directory, "logs"), old);
     while (old.length > 0) {
       await underWriteLock(connection, lockWaitMs, () => deleteSome(connection, old));
       await new Promise((resolve) => {
@@ -48,6 +53,20 @@ function oldRuns(connection: Connection, before: Date, after: string): OldRun[] 
   const rows = connection.sql(selectOld).all(after, uuidTimeBounds(undefined, time).most, toColumn(time), runsAtOnce);
   // The statement selects exactly these columns.
   return rows as unknown as OldRun[];
+}
+
+/** No id of ours is anything else; one that were must not lead out of the folder. */
+const plainName = /^[\w-]+$/;
+
+async function removeOutput(folder: string, runs: readonly OldRun[]): Promise<void> {
+  for (const { run_id } of runs.filter((run) => plainName.test(run.run_id))) {
+    for (const stream of ["stdout", "stderr"]) {
+      const file = join(folder, `${run_id}.${stream}`);
+      await rm(file, { force: true }).catch((fault: unknown) => {
+        throw hostFault(fault, file);
+      });
+    }
+  }
 }
 
 /** Takes from `old` what was deleted as a whole. */

@@ -1,8 +1,9 @@
 import type { Op } from "../model/store.ts";
-import { appendToChain, chainEnd } from "./audit/chain.ts";
-import { openHead, type ChainHead, type HeadFile } from "./audit/head.ts";
+import { chainEnd } from "./audit/chain.ts";
+import type { ChainHead } from "./audit/head.ts";
 import { hmacWith } from "./audit/hmac.ts";
 import { missingKey, readKey } from "./audit/key.ts";
+import { openTrail, type Trail } from "./audit/trail.ts";
 import { groupCommit, type GroupCommit } from "./group-commit.ts";
 import { applyOp } from "./ops/apply-op.ts";
 import type { ApplyOther } from "./ops/apply-other.ts";
@@ -24,7 +25,7 @@ interface WriterOptions {
 /** Everything that writes goes through here, so that nothing is stored without its place in the chain. */
 export async function openWriter({ directory, connection, waitMs, now, changed }: WriterOptions): Promise<Writer> {
   const mac = hmacWith(readKey(directory) ?? (await firstKey(directory, connection)));
-  const head = openHead(directory);
+  const trail = openTrail(directory, connection, mac);
   let other: ApplyOther | null = null;
   const commits = groupCommit({
     connection,
@@ -32,8 +33,8 @@ export async function openWriter({ directory, connection, waitMs, now, changed }
     now,
     applyOp: (tx, op) => applyOp(tx, op, other),
     changed,
-    audit: (entries) => appendToChain(connection, mac, entries, now().toISOString()),
-    committed: (reached) => advance(head, reached),
+    audit: (entries) => trail.append(entries, now().toISOString()),
+    committed: (reached) => advance(trail, reached),
   });
   return {
     idle: commits.idle,
@@ -44,7 +45,7 @@ export async function openWriter({ directory, connection, waitMs, now, changed }
     },
     async close() {
       await commits.idle();
-      head.close();
+      trail.close();
     },
   };
 }
@@ -60,9 +61,9 @@ async function firstKey(directory: string, connection: Connection): Promise<Uint
 }
 
 /** The rows are durable already: a head that stays behind is told, and no reason to call them lost. */
-function advance(head: HeadFile, reached: ChainHead): void {
+function advance(trail: Trail, reached: ChainHead): void {
   try {
-    head.advance(reached);
+    trail.committed(reached);
   } catch (fault) {
     process.emitWarning(`audit.head could not be written: ${String(fault)}`, { code: "DROVER-STA-001" });
   }

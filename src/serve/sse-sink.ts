@@ -17,6 +17,9 @@ export function sinkOf(outgoing: ServerResponse): SseSink {
   outgoing.flushHeaders();
   return {
     write: (bytes) => outgoing.write(bytes),
+    get waiting() {
+      return outgoing.writableLength;
+    },
     drained() {
       if (!outgoing.writableNeedDrain || outgoing.destroyed) return Promise.resolve();
       return new Promise((resolve) => {

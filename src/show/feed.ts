@@ -15,6 +15,8 @@ export interface FeedSource {
 export interface Sink {
   /** False: full, call again only after `drained`. */
   write(bytes: Uint8Array): boolean;
+  /** Bytes it was given and has not passed on. */
+  readonly waiting: number;
   drained(): Promise<void>;
   end(): void;
 }
@@ -56,6 +58,8 @@ interface Batch {
 /** The shared page exists once, a follower's own once for each of them: at 64 KB an event, 16 MB and 2 MB. */
 const sharedPage = 256;
 const ownPage = 32;
+/** How far a follower may be behind and still share: some pages of ordinary events. */
+const maxShared = 1024 * 1024;
 const heartbeat = Buffer.from(": still here\n\n");
 const endMark = Buffer.from("event: end\ndata: {}\n\n");
 
@@ -174,6 +178,8 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
       follower.full = true;
       return;
     }
+    // one page is more than a socket takes at once; as it is the same bytes for all, what waits costs nothing yet
+    if (follower.sink.waiting <= maxShared) return;
     // too slow for the others: it goes on by itself from where it is, when it can take more
     follower.apart = true;
     void follower.sink.drained().then(() => catchUp(follower));

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { NumberedEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { Reads } from "../model/store.ts";
@@ -123,6 +123,23 @@ test("many events stored at once reach a follower in few pieces", async () => {
   expect(one.writes()).toBeLessThan(200);
 });
 
+test("readers that are a page behind still share what is read", async () => {
+  const { store, hub, start, append, finish } = await setUp();
+  await start("run-1");
+  let reads = 0;
+  const read = { ...store.read, events: (...page: Parameters<Reads["events"]>) => ((reads += 1), store.read.events(...page)) };
+  const readers = Array.from({ length: 20 }, () => reader(1, 64 * 1024));
+  for (const { sink } of readers) hub.follow(runFeed(read, "run-1"), 0, sink);
+  await append("run-1", 0, 1);
+  await vi.waitFor(() => expect(readers.every(({ seen }) => seen().length === 1)).toBe(true));
+  const before = reads;
+  for (let batch = 0; batch < 50; batch += 1) await append("run-1", 1 + batch * 20, 20);
+  await finish("run-1", 1001);
+  for (const { ended } of readers) expect(await ended).toHaveLength(1002);
+  // each of the 20 for itself would be hundreds
+  expect(reads - before).toBeLessThan(150);
+});
+
 async function setUp() {
   const directory = mkdtempSync(join(tmpdir(), "drover-show-"));
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
@@ -182,8 +199,8 @@ function line(n: number): NumberedEvent {
   return { n, at: new Date().toISOString(), event: { type: "output", stream: "stdout", text: `line ${n}\n` } };
 }
 
-/** Takes one piece, then is full for so many milliseconds. */
-function reader(slowMs: number) {
+/** Takes one piece, then is full for so many milliseconds, with so much of it not passed on. */
+function reader(slowMs: number, waiting = Infinity) {
   let text = "";
   let writes = 0;
   let finish: (events: StoredEvent[]) => void = () => {};
@@ -199,6 +216,7 @@ function reader(slowMs: number) {
       text += Buffer.from(bytes).toString();
       return slowMs === 0;
     },
+    waiting,
     drained: () =>
       slowMs === Infinity ? new Promise(() => {}) : new Promise((resolve) => setTimeout(resolve, slowMs)),
     end: () => finish(seen()),

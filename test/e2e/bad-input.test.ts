@@ -103,6 +103,34 @@ function aliasBomb(): string {
   return `a0: &a0 [x]\n${levels.join("")}`;
 }
 
+describe("the command line helps", () => {
+  it("`help COMMAND` is its --help, and every option says what it is", async () => {
+    for (const command of [["exec"], ["runs", "list"]]) {
+      const { code, stdout } = await drover(["help", ...command]);
+      expect(code).toBe(0);
+      expect(stdout).toBe((await drover([...command, "--help"])).stdout);
+      for (const line of stdout.split("\n").filter((one) => /^  (-\w, )?--/.test(one)))
+        expect(line).toMatch(/^  (-\w, )?--[\w-]+( [A-Z=]+)?\s{2,}\S/);
+    }
+  });
+
+  it("the next page of a list repeats the question", async () => {
+    const { run } = place();
+    for (const _ of [1, 2]) await run("exec", "false", "--task-id", "it's one");
+    const question = ["--status", "failed", "--limit", "1", "--task-id", "it's one"];
+    const { stderr } = await run("runs", "list", ...question);
+    expect(stderr).toMatch(
+      /^More: drover runs list --status failed --limit 1 --task-id 'it'\\''s one' --cursor [\w=-]+\n$/,
+    );
+  });
+
+  it("every command takes --no-input", async () => {
+    const { run } = place();
+    expect(await run("exec", "--no-input", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
+    expect((await run("runs", "list", "--no-input")).code).toBe(0);
+  });
+});
+
 describe("output that nobody takes", () => {
   const full = (redirect: string) => ["sh", "-c", `exec "$@" ${redirect}`, "sh"];
   const cases: [what: string, args: string[], redirect: string, code: number, says: string][] = [
@@ -168,18 +196,23 @@ describe("what a coordinator left behind", () => {
     expect(other.heard).toEqual(Array.from({ length: calls }, () => undefined));
   });
 
-  it.each(["", "{", "null", "{}", '{"url": 1, "pid": "x"}', '{"url": "nonsense", "pid": 1}', '{"url":"http://127.0.0.1:1","pid":0}'])(
-    "is broken: %s",
-    async (text) => {
-      const { state, run } = place();
-      await run("exec", "echo kept");
-      writeFileSync(join(state, "coordinator.json"), text);
-      const { code, stdout, stderr } = await run("runs", "list");
-      expect(stderr).toBe("");
-      expect(code).toBe(0);
-      expect(stdout).toContain("echo kept");
-    },
-  );
+  it.each([
+    "",
+    "{",
+    "null",
+    "{}",
+    '{"url": 1, "pid": "x"}',
+    '{"url": "nonsense", "pid": 1}',
+    '{"url":"http://127.0.0.1:1","pid":0}',
+  ])("is broken: %s", async (text) => {
+    const { state, run } = place();
+    await run("exec", "echo kept");
+    writeFileSync(join(state, "coordinator.json"), text);
+    const { code, stdout, stderr } = await run("runs", "list");
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    expect(stdout).toContain("echo kept");
+  });
 });
 
 describe("bad configuration", () => {
@@ -239,11 +272,33 @@ describe("bad configuration", () => {
     expect(await run("exec", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
   });
 
+  it.runIf(isRoot)("of root counts for others where they can use it, and so does root's .drover", async () => {
+    const cwd = folder(nobody);
+    mkdirSync(join(cwd, ".git"));
+    mkdirSync(join(cwd, ".drover"), { mode: 0o755 });
+    writeFileSync(join(cwd, "drover.yaml"), "", { mode: 0o600 });
+    const places = async () => {
+      const { stdout } = await drover(["doctor", "--json"], {
+        cwd,
+        uid: nobody,
+        env: { XDG_STATE_HOME: "/elsewhere" },
+      });
+      // what doctor prints, of which this is a part
+      const { state_directory, config_file } = JSON.parse(stdout) as Record<string, unknown>;
+      return { state_directory, config_file };
+    };
+    expect(await places()).toEqual({ state_directory: "/elsewhere/drover", config_file: null });
+    chmodSync(join(cwd, ".drover"), 0o777);
+    chmodSync(join(cwd, "drover.yaml"), 0o644);
+    expect(await places()).toEqual({ state_directory: join(cwd, ".drover"), config_file: join(cwd, "drover.yaml") });
+  });
+
   it("a file that cannot be read", async () => {
     // root reads everything: an ordinary user shows it
     const { cwd, run } = place(isRoot ? nobody : undefined);
     writeFileSync(join(cwd, "drover.yaml"), "execution: {}\n");
     chmodSync(join(cwd, "drover.yaml"), 0o000);
+    if (isRoot) chownSync(join(cwd, "drover.yaml"), nobody, nobody);
     const { code, stderr } = await run("exec", "touch made");
     expect(code).toBe(125);
     expect(stderr).toContain("DROVER-CFG-001");

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { bin, drover, folder } from "./drover.ts";
@@ -19,17 +19,33 @@ onTerminal("one Ctrl-C on a command that dies of it is a cancelled run, 130", as
 });
 
 onTerminal("a command may take the first Ctrl-C for its own; the second one kills it", async () => {
-  const terminal = open("trap 'echo mine >>caught' INT TERM; echo $$ >started; while :; do sleep 0.1; done");
+  const terminal = open(
+    "trap 'echo mine >>caught' INT; trap 'asked=1' TERM; echo $$ >started; while :; do sleep 0.05; echo $asked >>beats; done",
+  );
   await terminal.until(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
   await terminal.until(() => existsSync(join(terminal.cwd, "caught")));
   terminal.press(ctrlC);
   expect(await terminal.exitCode).toBe(130);
+  // at once: it did not go on for the two seconds of a gentle end
+  expect(readFileSync(join(terminal.cwd, "beats"), "utf8").split("1").length).toBeLessThan(10);
   expect((await terminal.lastRun()).status).toBe("cancelled");
 });
 
+onTerminal("a command that takes Ctrl-C for its own goes on after it", async () => {
+  const terminal = open("trap 'echo mine >>caught' INT; echo $$ >started; while ! [ -e enough ]; do sleep 0.1; done");
+  await terminal.until(() => existsSync(join(terminal.cwd, "started")));
+  terminal.press(ctrlC);
+  await terminal.until(() => existsSync(join(terminal.cwd, "caught")));
+  // past the time after which a command that never had the signal is stopped
+  await new Promise((resolve) => setTimeout(resolve, 3000));
+  writeFileSync(join(terminal.cwd, "enough"), "");
+  expect(await terminal.exitCode).toBe(0);
+  expect((await terminal.lastRun()).status).toBe("completed");
+});
+
 onTerminal("a SIGINT for Drover alone ends a command that did not get it", async () => {
-  const terminal = open("echo $PPID >started; exec sleep 30");
+  const terminal = open("echo $$ >started; exec sleep 30");
   await terminal.until(() => existsSync(join(terminal.cwd, "started")));
   await terminal.until(() => existsSync(join(terminal.cwd, "pid")));
   process.kill(Number(readFileSync(join(terminal.cwd, "pid"), "utf8")), "SIGINT");

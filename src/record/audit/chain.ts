@@ -14,7 +14,7 @@ export interface AuditEntry {
   body: string;
 }
 
-interface ChainEnd {
+export interface ChainEnd {
   batch_no: number;
   last_no: number;
   mac: Uint8Array;
@@ -34,9 +34,14 @@ const openExecution = `
 const closeExecution = `
   delete from open_executions where execution_id = ?`;
 
-/** Appends one batch inside the current transaction, which must hold the write lock. */
-export function appendToChain(connection: Connection, mac: Mac, entries: readonly AuditEntry[], at: string): ChainHead {
-  const end = chainEnd(connection);
+/** Appends one batch after `end`, inside the current transaction, which must hold the write lock. */
+export function appendToChain(
+  connection: Connection,
+  mac: Mac,
+  end: ChainEnd,
+  entries: readonly AuditEntry[],
+  at: string,
+): ChainHead {
   const batch = { batch_no: end.batch_no + 1, first_no: end.last_no + 1, count: entries.length, at };
   const macs = entries.map((entry, index) => {
     const row = place(entry, batch.batch_no, batch.first_no + index);

@@ -10,6 +10,7 @@ import {
   sampleRun,
   timeOf,
 } from "../../../test/fixtures/record/sample.ts";
+import { drive } from "../../../test/fixtures/dispatch/drive.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { exportAudit } from "./export.ts";
 import { interruptedExecutions } from "./interrupted.ts";
@@ -118,6 +119,42 @@ it("takes a range of times, pages through many, and waits for a slow writer", as
   );
   expect(executions).toBe(1199);
   expect(got).toEqual(ids.slice(1, 1200));
+});
+
+it("has a line for each refused write of a runner, with what that runner had started", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  const { register, submit, claim, append } = drive(store, () => new Date());
+  const runner = await register("late");
+  const run_id = await submit();
+  expect(await claim(runner)).toEqual([run_id]);
+  const started = executionStarted(sampleId());
+  expect(await append(runner, run_id, 7, 1, started)).toMatchObject({ ok: false, conflict: "fenced" });
+  expect(await exported(directory)).toEqual([
+    {
+      eventType: "refused_write",
+      timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+      runId: run_id,
+      attempt: 7,
+      currentAttempt: 1,
+      runnerId: "late",
+      refused: "append_events",
+      executions: [started.type === "execution_started" ? started.execution : null],
+    },
+  ]);
+});
+
+it("leaves a fault of the writer as it is", async () => {
+  const directory = scratch.newDirectory();
+  const store = await scratch.open(directory);
+  await store.apply([
+    { op: "create_run", run: sampleRun(), events: numbered(sampleId(), 1, executionStarted(sampleId())) },
+  ]);
+  const closed = Object.assign(new Error("write EPIPE"), { code: "EPIPE", syscall: "write", errno: -32 });
+  const fault = exportAudit({ directory }, () => {
+    throw closed;
+  });
+  await expect(fault).rejects.toBe(closed);
 });
 
 async function exported(directory: string): Promise<Record<string, unknown>[]> {

@@ -31,7 +31,14 @@ export async function exportAudit(
   try {
     let executions = 0;
     for (let after = 0; ;) {
-      const page = await patiently(() => rowsAfter(connection, after, since ?? "", until ?? "~"), file, lockWaitMs);
+      const page = await patiently(
+        () => rowsAfter(connection, after, since ?? "", until ?? "~"),
+        file,
+        lockWaitMs,
+      ).catch((fault: unknown) => {
+        // Of reading alone: what `write` throws is its caller's.
+        throw hostFault(fault, file);
+      });
       for (const { no, record } of page) {
         await write(`${JSON.stringify(record)}\n`);
         if (record.eventType === "command_execution") executions += 1;
@@ -39,8 +46,6 @@ export async function exportAudit(
       }
       if (page.length < pageSize) return { executions };
     }
-  } catch (fault) {
-    throw hostFault(fault, file);
   } finally {
     connection.close();
   }

@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, constants, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 /**
@@ -14,11 +14,17 @@ export interface ChainHead {
 }
 
 export interface HeadFile {
+  /** null where there is no file, or none that can be read as a head. */
+  read(): ChainHead | null;
+  /** Never makes a file that someone took away, so that this shows. */
   advance(head: ChainHead): void;
+  /** Whatever the file said, and where there is none. */
+  replace(head: ChainHead): void;
   close(): void;
 }
 
 const countDigits = 16;
+const textSize = countDigits + 1 + 64 + 1;
 
 export function headFile(directory: string): string {
   return join(directory, "audit.head");
@@ -37,11 +43,13 @@ export function parseHead(text: string): { count: number | null; mac: string } |
 
 /** There before the first commit, so that a missing file always means that someone removed it. */
 export function createHead(directory: string): void {
-  const head = openHead(directory);
+  const fd = openSync(headFile(directory), constants.O_RDWR | constants.O_CREAT, 0o600);
   try {
-    head.advance({ count: 0, mac: "0".repeat(64) });
+    advanceIn(fd, directory, { count: 0, mac: "0".repeat(64) });
+    // A file that a power cut left empty would look like one that someone emptied.
+    fsyncSync(fd);
   } finally {
-    head.close();
+    closeSync(fd);
   }
 }
 
@@ -50,27 +58,54 @@ export function readHead(directory: string): ChainHead | null {
   try {
     text = readFileSync(headFile(directory), "utf8");
   } catch (fault) {
-    if (fault instanceof Error && Reflect.get(fault, "code") === "ENOENT") return null;
+    if (isMissing(fault)) return null;
     throw fault;
   }
-  const head = parseHead(text);
-  return head === null || head.count === null ? null : { count: head.count, mac: head.mac };
+  return headFrom(text);
 }
 
 export function openHead(directory: string): HeadFile {
   let fd: number | null = null;
   return {
+    read() {
+      try {
+        fd ??= openSync(headFile(directory), constants.O_RDWR);
+      } catch (fault) {
+        if (isMissing(fault)) return null;
+        throw fault;
+      }
+      const bytes = Buffer.alloc(textSize + 1);
+      return headFrom(bytes.toString("latin1", 0, readSync(fd, bytes, 0, bytes.length, 0)));
+    },
     advance(head) {
+      fd ??= openSync(headFile(directory), constants.O_RDWR);
+      advanceIn(fd, directory, head);
+    },
+    replace(head) {
       fd ??= openSync(headFile(directory), constants.O_RDWR | constants.O_CREAT, 0o600);
-      const text = fixedSize(head);
-      // Another process may have come further in the meantime; texts of a fixed size compare as their counts.
-      if (readFileSync(headFile(directory), "utf8") < text) writeSync(fd, text, 0);
+      writeSync(fd, fixedSize(head), 0);
+      ftruncateSync(fd, textSize);
     },
     close() {
       if (fd !== null) closeSync(fd);
       fd = null;
     },
   };
+}
+
+function advanceIn(fd: number, directory: string, head: ChainHead): void {
+  const text = fixedSize(head);
+  // Another process may have come further in the meantime; texts of a fixed size compare as their counts.
+  if (readFileSync(headFile(directory), "utf8") < text) writeSync(fd, text, 0);
+}
+
+function headFrom(text: string): ChainHead | null {
+  const head = parseHead(text);
+  return head === null || head.count === null ? null : { count: head.count, mac: head.mac };
+}
+
+function isMissing(fault: unknown): boolean {
+  return fault instanceof Error && Reflect.get(fault, "code") === "ENOENT";
 }
 
 function fixedSize(head: ChainHead): string {

@@ -2,11 +2,11 @@ import type { SqliteStore } from "../open.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { patiently } from "../sqlite/patience.ts";
 import { underWriteLock } from "../write-lock.ts";
-import { appendToChain } from "./chain.ts";
-import { openHead, type ChainHead } from "./head.ts";
+import { carriedMismatch } from "./head-mismatch.ts";
 import { hmacWith, type Mac } from "./hmac.ts";
 import { missingKey, readKey } from "./key.ts";
 import { sealAnchor } from "./seal.ts";
+import { openTrail } from "./trail.ts";
 
 interface Batch {
   batch_no: number;
@@ -48,10 +48,7 @@ export async function pruneAudit(store: SqliteStore, before: Date): Promise<{ ro
     await patiently(() => connection.sql(selectBoundary).get(before.toISOString()), connection.file, lockWaitMs),
   );
   if (boundary === null) return { rows: 0 };
-  const { head, rows } = await underWriteLock(connection, lockWaitMs, () =>
-    announce(connection, mac, boundary, before, store.now()),
-  );
-  advanceHead(directory, head);
+  const rows = await announce(store, mac, boundary, before);
   for (;;) {
     const done = await underWriteLock(connection, lockWaitMs, () => {
       const chunk = rowToBatch(connection.sql(selectChunk).get(boundary.batch_no, rowsAtOnce));
@@ -64,18 +61,24 @@ export async function pruneAudit(store: SqliteStore, before: Date): Promise<{ ro
   }
 }
 
-function announce(
-  connection: Connection,
-  mac: Mac,
-  { batch_no, last_no }: Batch,
-  before: Date,
-  now: Date,
-): { head: ChainHead; rows: number } {
-  const rows = last_no - Number(connection.sql(selectPruned).get()?.["last_no"]);
-  const at = now.toISOString();
-  const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });
-  const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
-  return { head: appendToChain(connection, mac, [entry], at), rows };
+/** A head_mismatch that goes is written again, so that no retention ever makes a damaged record look whole. */
+async function announce(store: SqliteStore, mac: Mac, { batch_no, last_no }: Batch, before: Date): Promise<number> {
+  const { connection, lockWaitMs, directory } = store;
+  const carried = await patiently(() => carriedMismatch(connection, last_no), connection.file, lockWaitMs);
+  const at = store.now().toISOString();
+  const trail = openTrail(directory, connection, mac);
+  try {
+    const { head, rows } = await underWriteLock(connection, lockWaitMs, () => {
+      const pruned = last_no - Number(connection.sql(selectPruned).get()?.["last_no"]);
+      const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows: pruned });
+      const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
+      return { head: trail.append(carried === null ? [entry] : [entry, carried], at), rows: pruned };
+    });
+    trail.committed(head);
+    return rows;
+  } finally {
+    trail.close();
+  }
 }
 
 /** True once nothing is left to cut. Rows and anchor change together, so that every moment verifies. */
@@ -88,15 +91,6 @@ function cut(connection: Connection, mac: Mac, chunk: Batch, before: Date, now: 
     .sql(insertAnchor)
     .run(anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at, anchor.mac, sealAnchor(mac, anchor));
   return chunk.batch_no >= until;
-}
-
-function advanceHead(directory: string, reached: ChainHead): void {
-  const head = openHead(directory);
-  try {
-    head.advance(reached);
-  } finally {
-    head.close();
-  }
 }
 
 function rowToBatch(row: object | undefined): Batch | null {

@@ -17,8 +17,11 @@ export interface AuditRow {
   body: string;
 }
 
-/** `fenced`: a runner wrote to a run that was not its own any more, and was refused. */
-export type AuditKind = "start" | "end" | "prune" | "fenced";
+/**
+ * `fenced`: a runner wrote to a run that was not its own any more, and was refused.
+ * `head_mismatch`: the chain was not the one of its head when it was continued.
+ */
+export type AuditKind = "start" | "end" | "prune" | "fenced" | "head_mismatch";
 
 export interface AuditBatch {
   batch_no: number;

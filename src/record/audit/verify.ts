@@ -59,16 +59,19 @@ function walk(connection: Connection, mac: Mac, checks: HeadCheck[]): Verified {
 function follow(steps: ReturnType<typeof walkChain>, checks: HeadCheck[]): Verified {
   let place: CheckedPlace | null = null;
   let pruned: CheckedPlace | null = null;
+  let told: BadPlace | null = null;
   for (;;) {
     const step = steps.next();
     if (step.done) {
-      const bad = step.value ?? firstOf(checks, (check) => check.atEnd(place));
+      // What is wrong now comes before what the chain tells of the past, or it would never be seen.
+      const bad = step.value ?? firstOf(checks, (check) => check.atEnd(place)) ?? told;
       return verified(place, pruned, bad);
     }
     if (place === null && step.value.pruned_before !== null) pruned = step.value;
     const bad = firstOf(checks, (check) => check.at(step.value));
     if (bad !== null) return verified(place, pruned, bad);
     place = step.value;
+    told ??= place.told;
   }
 }
 

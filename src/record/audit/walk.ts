@@ -1,5 +1,6 @@
 import type { Connection } from "../sqlite/connection.ts";
 import type { Row } from "../sqlite/driver.ts";
+import { describeMismatch } from "./head-mismatch.ts";
 import type { Mac } from "./hmac.ts";
 import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
 
@@ -8,6 +9,8 @@ export interface BadPlace {
   batch_no: number | null;
   row_no?: number;
   what: string;
+  /** Every row is as it was written; this one tells of damage from before it. */
+  told?: true;
 }
 
 /** A place that was checked: everything up to it is as it was written. */
@@ -16,6 +19,8 @@ export interface CheckedPlace {
   last_no: number;
   mac: Uint8Array;
   pruned_before: string | null;
+  /** Whole as it is, the batch may tell of damage that was found when it was written. */
+  told: BadPlace | null;
 }
 
 // Bytes rather than text, as damaged text would be mended on its way out; and no other type either.
@@ -38,14 +43,14 @@ const selectRows = `
  * Reads one row at a time: the memory it takes does not depend on the length of the chain.
  */
 export function* walkChain(connection: Connection, mac: Mac): Generator<CheckedPlace, BadPlace | null> {
-  let place: CheckedPlace = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null };
+  let place: CheckedPlace = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null, told: null };
   for (const stored of connection.sql(selectAnchors).iterate()) {
     const anchor = anchorFrom(stored);
     if (anchor === null) return { batch_no: Number(stored["batch_no"]), what: "the anchor of pruned rows was changed" };
     const { seal, ...sealed } = anchor;
     if (!equal(sealAnchor(mac, sealed), seal))
       return { batch_no: anchor.batch_no, what: "the anchor of pruned rows was changed" };
-    place = anchor;
+    place = { ...sealed, told: null };
   }
   yield place;
 
@@ -70,12 +75,14 @@ function* walkBatches(
     const bad = misplaced(batch, Number(stored["batch_no"]), place);
     if (bad !== null || batch === null) return bad;
     const macs: Uint8Array[] = [];
+    let mismatch: Row | null = null;
     for (let no = batch.first_no; no < batch.first_no + batch.count; no += 1) {
       const next = rows.next();
       const row = next.done ? null : next.value;
       const fault = rowFault(mac, row, no, batch.batch_no);
       if (fault !== null) return fault;
       macs.push(bytes(row?.["mac"]) ?? genesis);
+      if (row !== null && text(row["kind"]) === "head_mismatch") mismatch ??= row;
     }
     if (!equal(sealBatch(mac, place.mac, batch, macs), batch.mac)) {
       return { batch_no: batch.batch_no, what: "the batch was changed, or made with another key" };
@@ -85,6 +92,7 @@ function* walkBatches(
       last_no: batch.first_no + batch.count - 1,
       mac: batch.mac,
       pruned_before: null,
+      told: mismatch === null ? null : toldBy(mismatch),
     };
     yield place;
   }
@@ -94,6 +102,16 @@ function* walkBatches(
     batch_no: Number(extra.value["batch_no"]),
     row_no: Number(extra.value["no"]),
     what: "the row belongs to no batch",
+  };
+}
+
+function toldBy(row: Row): BadPlace {
+  const row_no = Number(row["no"]);
+  return {
+    batch_no: Number(row["batch_no"]),
+    row_no,
+    what: describeMismatch(row_no, text(row["body"]) ?? ""),
+    told: true,
   };
 }
 

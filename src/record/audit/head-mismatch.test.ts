@@ -1,0 +1,209 @@
+import { mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { recordRuns } from "../../../test/fixtures/record/sample.ts";
+import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
+import { backupStore } from "../backup.ts";
+import { restoreStore } from "../restore.ts";
+import { openDatabase } from "../sqlite/driver.ts";
+import { readHead } from "./head.ts";
+import { pruneAudit } from "./prune.ts";
+import { verifyAudit } from "./verify.ts";
+
+const scratch = scratchStores();
+
+describe("goes on, and shows for ever, when", () => {
+  it("the tail was cut off", async () => {
+    const directory = await trail(3);
+    cutTail(directory);
+    const cut = await verifyAudit({ directory });
+    expect(cut).toMatchObject({ ok: false, first_bad: { row_no: 5 } });
+    await write(directory, 1);
+    await expectTold(directory, 5, "shorter than its head when row 5 was written: 6 rows had been written");
+    await write(directory, 4);
+    await expectTold(directory, 5, "shorter than its head");
+    expect(mismatches(directory)).toEqual([
+      { head: { count: 6, mac: expect.any(String) }, chain: { count: 4, mac: cut.head.slice(2) } },
+    ]);
+  });
+
+  it("audit.head was removed, or emptied", async () => {
+    for (const damage of [rmSync, (file: string) => writeFileSync(file, "")]) {
+      const directory = await trail(3);
+      damage(join(directory, "audit.head"));
+      await write(directory, 1);
+      await write(directory, 1);
+      await expectTold(directory, 7, "audit.head was missing when row 7 was written");
+      expect(mismatches(directory)).toMatchObject([{ head: "missing", chain: { count: 6 } }]);
+    }
+  });
+
+  it("the database was removed", async () => {
+    const directory = await trail(3);
+    for (const end of ["", "-wal", "-shm"]) rmSync(join(directory, `drover.db${end}`), { force: true });
+    await write(directory, 3);
+    await expectTold(directory, 1, "shorter than its head when row 1 was written");
+  });
+
+  it("an older copy of the database was continued before the head came back", async () => {
+    const directory = await trail(3);
+    const head = readFileSync(join(directory, "audit.head"));
+    cutTail(directory);
+    writeFileSync(join(directory, "audit.head"), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
+    for (const runs of [1, 2]) {
+      await write(directory, runs);
+      writeFileSync(join(directory, "audit.head"), head);
+    }
+    await write(directory, 1);
+    await expectTold(directory, 7, "not the one of its head when row 7 was written");
+  });
+
+  it("the tail was cut off under a process that stays", async () => {
+    const directory = scratch.newDirectory();
+    const store = await scratch.open(directory);
+    await recordRuns(store, 3);
+    cutTail(directory);
+    await recordRuns(store, 3);
+    await expectTold(directory, 5, "shorter than its head");
+    expect(mismatches(directory)).toHaveLength(1);
+  });
+
+  it("retention takes the rows that tell of it", async () => {
+    const directory = await trail(3);
+    cutTail(directory);
+    const store = await scratch.open(directory, { now: () => new Date("2026-01-01") });
+    await recordRuns(store, 1);
+    for (const day of ["2026-02-01", "2026-03-01"]) {
+      const later = await scratch.open(directory, { now: () => new Date(day) });
+      await pruneAudit(later, new Date("2100-01-01"));
+      expect(await verifyAudit({ directory })).toMatchObject({
+        ok: false,
+        first_bad: { what: expect.stringContaining("shorter than its head when row 5 was written") },
+      });
+    }
+  });
+
+  it("retention is the first to write", async () => {
+    const directory = await trail(3);
+    cutTail(directory);
+    const store = await scratch.open(directory);
+    await pruneAudit(store, new Date("2100-01-01"));
+    await recordRuns(store, 2);
+    await expectTold(directory, 5, "shorter than its head");
+  });
+});
+
+it("reports new damage before what the chain tells of old damage", async () => {
+  const directory = await trail(3);
+  cutTail(directory);
+  await write(directory, 2);
+  change(directory, "update audit_rows set body = '{}' where no = 8");
+  expect(await verifyAudit({ directory })).toMatchObject({
+    ok: false,
+    first_bad: { row_no: 8, what: expect.stringContaining("changed") },
+  });
+});
+
+it("goes with a backup, which can be restored all the same", async () => {
+  const directory = await trail(3);
+  cutTail(directory);
+  await write(directory, 1);
+  const file = join(directory, "copy");
+  await backupStore({ directory, file }, new Date());
+  const restored = scratch.newDirectory();
+  const { audit } = await restoreStore({ directory: restored, file });
+  expect(audit).toMatchObject({ ok: false, first_bad: { row_no: 5, told: true } });
+  await write(restored, 1);
+  await expectTold(restored, 5, "shorter than its head");
+});
+
+describe("finds nothing when", () => {
+  it("the database is ahead of audit.head, also where retention took the head's rows", async () => {
+    const directory = await trail(2);
+    const behind = readFileSync(join(directory, "audit.head"));
+    await write(directory, 2);
+    writeFileSync(join(directory, "audit.head"), behind);
+    await write(directory, 1);
+    expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 10 });
+    await pruneAudit(await scratch.open(directory), new Date("2100-01-01"));
+    const atCut = readHead(directory);
+    writeFileSync(join(directory, "audit.head"), behind);
+    await write(directory, 1);
+    expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 3 });
+    expect(readHead(directory)?.count).toBe((atCut?.count ?? 0) + 2);
+  });
+
+  it("a backup was restored by us", async () => {
+    const directory = await trail(2);
+    const file = join(directory, "copy");
+    await backupStore({ directory, file }, new Date());
+    await write(directory, 2);
+    const restored = scratch.newDirectory();
+    await restoreStore({ directory: restored, file });
+    await write(restored, 1);
+    expect(await verifyAudit({ directory: restored })).toMatchObject({ ok: true, rows: 6 });
+  });
+
+  it("several stores write in turn and at once", async () => {
+    const directory = scratch.newDirectory();
+    const stores = await Promise.all([1, 2, 3].map(() => scratch.open(directory)));
+    for (const store of stores) await recordRuns(store, 2);
+    await Promise.all(stores.map((store) => recordRuns(store, 10)));
+    expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 72 });
+  });
+});
+
+it("records while audit.head cannot be used, says so, and compares once it can", async () => {
+  const directory = await trail(3);
+  const head = readFileSync(join(directory, "audit.head"));
+  cutTail(directory);
+  rmSync(join(directory, "audit.head"));
+  // Not even root can read a folder as a file.
+  mkdirSync(join(directory, "audit.head"));
+  const warned = new Promise<Error>((resolve) => {
+    process.once("warning", resolve);
+  });
+  const store = await scratch.open(directory);
+  await recordRuns(store, 1);
+  expect(String(await warned)).toContain("audit.head could not be written");
+  rmdirSync(join(directory, "audit.head"));
+  writeFileSync(join(directory, "audit.head"), head);
+  await recordRuns(store, 1);
+  await expectTold(directory, 7, "not the one of its head when row 7 was written");
+});
+
+async function trail(runs: number): Promise<string> {
+  const directory = scratch.newDirectory();
+  await write(directory, runs);
+  return directory;
+}
+
+/** As a process of its own would: opens, writes and closes. */
+async function write(directory: string, runs: number): Promise<void> {
+  const store = await scratch.open(directory);
+  await recordRuns(store, runs);
+  await store.close();
+}
+
+function cutTail(directory: string): void {
+  change(directory, "delete from audit_batches where first_no >= 5; delete from audit_rows where no >= 5");
+}
+
+function change(directory: string, sql: string): void {
+  const db = openDatabase(join(directory, "drover.db"), {});
+  db.exec(sql);
+  db.close();
+}
+
+function mismatches(directory: string): unknown[] {
+  const db = openDatabase(join(directory, "drover.db"), {});
+  const rows = db.prepare("select body from audit_rows where kind = 'head_mismatch' order by no").all();
+  db.close();
+  return rows.map((row) => JSON.parse(String(row["body"])));
+}
+
+async function expectTold(directory: string, row_no: number, what: string): Promise<void> {
+  const found = await verifyAudit({ directory });
+  expect(found).toMatchObject({ ok: false, first_bad: { row_no, what: expect.stringContaining(what) } });
+  expect(found.head).toBe(`${readHead(directory)?.count}:${readHead(directory)?.mac}`);
+}

@@ -1,0 +1,60 @@
+import type { Connection } from "../sqlite/connection.ts";
+import type { AuditEntry, ChainEnd } from "./chain.ts";
+import type { ChainHead } from "./head.ts";
+
+/** Of a row of kind `head_mismatch`: what was found before its batch was written. */
+interface MismatchBody {
+  head: ChainHead | "missing";
+  chain: ChainHead;
+  /** Where it was written first, once retention has carried it on. */
+  row_no?: number;
+}
+
+const batchOfRow = `
+  select first_no + count - 1 as last_no, audit_batches.mac from audit_rows join audit_batches using (batch_no)
+  where no = ?`;
+const anchorAt = `select last_no, mac from audit_anchors order by batch_no desc limit 1`;
+const firstMismatch = `
+  select no, at, body from audit_rows where no <= ? and kind = 'head_mismatch' order by no limit 1`;
+
+/** Is the chain not the one that had this head? It may be ahead of it: a crash comes between commit and file. */
+export function contradicts(connection: Connection, head: ChainHead, end: ChainEnd): boolean {
+  if (head.count >= end.last_no) return head.count > end.last_no || head.mac !== hex(end.mac);
+  if (head.count === 0) return false;
+  const anchor = connection.sql(anchorAt).get();
+  // What retention took away cannot be compared any more; only its last batch left its mac.
+  if (anchor !== undefined && head.count < Number(anchor["last_no"])) return false;
+  const place = anchor?.["last_no"] === head.count ? anchor : connection.sql(batchOfRow).get(head.count);
+  return place?.["last_no"] !== head.count || !(place["mac"] instanceof Uint8Array) || hex(place["mac"]) !== head.mac;
+}
+
+export function mismatchEntry(head: ChainHead | "missing", end: ChainEnd, at: string): AuditEntry {
+  return entry({ head, chain: { count: end.last_no, mac: hex(end.mac) } }, at);
+}
+
+/** The first one among rows that retention is about to take away: written again, it stays visible. */
+export function carriedMismatch(connection: Connection, last_no: number): AuditEntry | null {
+  const row = connection.sql(firstMismatch).get(last_no);
+  if (row === undefined) return null;
+  // Written by `entry` below.
+  const body = JSON.parse(String(row["body"])) as MismatchBody;
+  return entry({ ...body, row_no: body.row_no ?? Number(row["no"]) }, String(row["at"]));
+}
+
+/** For people. The row's seal was checked before, so its body is ours. */
+export function describeMismatch(no: number, text: string): string {
+  const { head, chain, row_no = no } = JSON.parse(text) as MismatchBody;
+  const when = `when row ${row_no} was written`;
+  if (head === "missing") return `audit.head was missing ${when}: rows may have been cut off before it`;
+  if (head.count > chain.count)
+    return `the record was shorter than its head ${when}: ${head.count} rows had been written, and there were ${chain.count}`;
+  return `the record was not the one of its head ${when}: it had been rewritten up to row ${head.count}`;
+}
+
+function entry(body: MismatchBody, at: string): AuditEntry {
+  return { kind: "head_mismatch", execution_id: null, run_id: null, attempt: null, at, body: JSON.stringify(body) };
+}
+
+function hex(mac: Uint8Array): string {
+  return Buffer.from(mac).toString("hex");
+}
