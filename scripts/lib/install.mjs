@@ -4,13 +4,15 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** @param {string} root @param {"product" | "tools"} want */
-export function ensureInstalled(root, want) {
+/** @param {string} root @param {"product" | "tools"} asked */
+export function ensureInstalled(root, asked) {
   const stampFile = join(root, "node_modules", ".drover-installed");
   const lock = createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))
     .digest("hex");
   const have = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
+  // tools that are there stay: installing the product alone would take them away
+  const want = have.endsWith(" tools") ? "tools" : asked;
   if (have === `${lock} tools` || (want === "product" && have === `${lock} product`)) return;
   process.stderr.write(`Installing ${want === "product" ? "Drover's packages" : "packages and test tools"}...\n`);
   // not `npm ci`: it refuses a lockfile that lacks another platform's optional binaries

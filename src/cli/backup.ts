@@ -67,7 +67,7 @@ async function restore(input: CommandInput): Promise<number> {
     1,
     input.options["json"]
       ? `${JSON.stringify({ state_directory: places.stateDirectory, made_at, ...audit })}\n`
-      : `Restored what was backed up at ${made_at} into ${places.stateDirectory}: ${audit.rows} audit rows, whole.\nhead ${audit.head}\n`,
+      : `Restored what was backed up at ${made_at} into ${places.stateDirectory}: ${audit.rows} audit rows, ${audit.ok ? "whole" : `which tell of an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
   );
   return 0;
 }
