@@ -7,7 +7,8 @@ import { growth } from "./dispatch/growth.ts";
 import { idleMemory } from "./dispatch/memory.ts";
 import { noDatabaseRole, postRuns } from "./dispatch/post-runs.ts";
 import { type Redis, startRedis } from "./dispatch/redis.ts";
-import { oneWritePerEventRole, sse, sseReadersRole } from "./dispatch/sse.ts";
+import { sse } from "./dispatch/sse.ts";
+import { oneWritePerEventRole, sseReadersRole } from "./dispatch/sse-roles.ts";
 import { stopToDead } from "./dispatch/stop-to-dead.ts";
 import { submitToStart } from "./dispatch/submit-to-start.ts";
 import { listenForTold } from "./dispatch/tell.ts";
@@ -46,7 +47,7 @@ async function main(): Promise<void> {
     drover = await startDrover(root, place, toldPath);
     const sides = { drover, bull, told, redisPid: redis?.pid ?? 0 };
     if (wants("memory")) await idleMemory(drover);
-    if (wants("submit")) await submitToStart(sides, rounds, 200);
+    if (wants("submit")) await submitToStart(sides, rounds, 120);
     if (wants("rate")) await throughput(sides, rounds, 2000);
     if (wants("stop")) await stopToDead(drover, place, rounds);
     await drover.stop();

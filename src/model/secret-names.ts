@@ -37,7 +37,19 @@ function carriesLogin(words: readonly string[]): boolean {
 const worthALook = /KEY|TOKEN|SECRET|PASS|PWD|AUTH|CRED|COOKIE|JWT|BEARER|PAT(?!H)|DSN|UR[LI]|CONNECTION/i;
 const secretAnywhere =
   /(TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|CREDENTIALS|CREDS|PRIVKEY|AUTHORIZATION)$/;
-const secretLast = new Set(["KEY", "KEYS", "PASS", "AUTH", "PAT", "COOKIE", "COOKIES", "JWT", "BEARER", "PASSCODE", "SSHPASS"]);
+const secretLast = new Set([
+  "KEY",
+  "KEYS",
+  "PASS",
+  "AUTH",
+  "PAT",
+  "COOKIE",
+  "COOKIES",
+  "JWT",
+  "BEARER",
+  "PASSCODE",
+  "SSHPASS",
+]);
 const keyKinds = new Set(["API", "ACCESS", "PRIVATE", "SIGNING", "ENCRYPTION", "MASTER"]);
 const loginUrls = new Set([
   "DATABASE",

@@ -127,7 +127,10 @@ test("readers that are a page behind still share what is read", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
   let reads = 0;
-  const read = { ...store.read, events: (...page: Parameters<Reads["events"]>) => ((reads += 1), store.read.events(...page)) };
+  const read = {
+    ...store.read,
+    events: (...page: Parameters<Reads["events"]>) => ((reads += 1), store.read.events(...page)),
+  };
   const readers = Array.from({ length: 20 }, () => reader(1, 64 * 1024));
   for (const { sink } of readers) hub.follow(runFeed(read, "run-1"), 0, sink);
   await append("run-1", 0, 1);

@@ -72,8 +72,14 @@ it("what an earlier Drover left in a mess is not the end of the next command", a
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
   let pid = 0;
-  const killed = drover(["exec", "sleep 60"], { cwd, env: { DROVER_STATE_DIR: state }, onSpawn: (spawned) => (pid = spawned) });
-  await expect.poll(async () => (await run("runs", "list", "--quiet")).stdout, { timeout: 20_000 }).toContain("sleep 60");
+  const killed = drover(["exec", "sleep 60"], {
+    cwd,
+    env: { DROVER_STATE_DIR: state },
+    onSpawn: (spawned) => (pid = spawned),
+  });
+  await expect
+    .poll(async () => (await run("runs", "list", "--quiet")).stdout, { timeout: 20_000 })
+    .toContain("sleep 60");
   process.kill(pid, "SIGKILL");
   await killed;
   const database = new DatabaseSync(join(state, "drover.db"));
@@ -88,9 +94,17 @@ it("what an earlier Drover left in a mess is not the end of the next command", a
 it("a full disk behind stdout ends the command, says so, and is on the record", async () => {
   const cwd = folder();
   const line = `exec '${process.execPath}' '${bin}' exec 'echo hi; sleep 60' >/dev/full`;
-  const { code, stderr } = await drover([], { cwd, through: ["sh", "-c", line], env: { DROVER_STATE_DIR: join(cwd, "state") } });
+  const { code, stderr } = await drover([], {
+    cwd,
+    through: ["sh", "-c", line],
+    env: { DROVER_STATE_DIR: join(cwd, "state") },
+  });
   expect(code).toBe(130);
   expect(stderr).toContain("the output cannot be written");
-  const [run] = (await drover(["runs", "list", "--json"], { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } })).stdout.trim().split("\n");
+  const [run] = (
+    await drover(["runs", "list", "--json"], { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } })
+  ).stdout
+    .trim()
+    .split("\n");
   expect(JSON.parse(run!)).toMatchObject({ status: "cancelled" });
 });

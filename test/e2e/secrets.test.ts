@@ -101,17 +101,44 @@ it("200 canaries in five encodings and split over writes: none is in the databas
 it("no part of a long secret is kept where the output was cut, nor of one in a path, an id or a variable given twice", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
-  const pem = generateKeyPairSync("rsa", { modulusLength: 8192, privateKeyEncoding: { type: "pkcs8", format: "pem" }, publicKeyEncoding: { type: "spki", format: "pem" } }).privateKey;
+  const pem = generateKeyPairSync("rsa", {
+    modulusLength: 8192,
+    privateKeyEncoding: { type: "pkcs8", format: "pem" },
+    publicKeyEncoding: { type: "spki", format: "pem" },
+  }).privateKey;
   writeFileSync(join(cwd, "key.pem"), pem);
   const token = `ghp_${randomBytes(27).toString("base64url").replaceAll(/[-_]/g, "x").slice(0, 36)}`;
   mkdirSync(join(cwd, token));
-  const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state, MY_TOKEN: "first-value-of-mine-1" } });
+  const run = (...args: string[]) =>
+    drover(args, { cwd, env: { DROVER_STATE_DIR: state, MY_TOKEN: "first-value-of-mine-1" } });
   for (const lines of [0, 100, 900, 3000]) {
-    await run("exec", "--quiet", "--max-output-kb", "1", "--", "sh", "-c", `seq 1 ${lines}; cat key.pem; seq 1 ${lines}; echo done`);
+    await run(
+      "exec",
+      "--quiet",
+      "--max-output-kb",
+      "1",
+      "--",
+      "sh",
+      "-c",
+      `seq 1 ${lines}; cat key.pem; seq 1 ${lines}; echo done`,
+    );
   }
   await run("exec", "--quiet", "--run-id", token, "--session-id", token, "--cwd", token, "true");
-  await run("exec", "--quiet", "--env", "MY_TOKEN=second-value-of-mine-2", "--", "echo", "first-value-of-mine-1", "second-value-of-mine-2");
-  const needles = [...pem.split("\n").filter((line) => line.length > 40 && !line.startsWith("-----")), token.slice(4, -4), "value-of-mine"];
+  await run(
+    "exec",
+    "--quiet",
+    "--env",
+    "MY_TOKEN=second-value-of-mine-2",
+    "--",
+    "echo",
+    "first-value-of-mine-1",
+    "second-value-of-mine-2",
+  );
+  const needles = [
+    ...pem.split("\n").filter((line) => line.length > 40 && !line.startsWith("-----")),
+    token.slice(4, -4),
+    "value-of-mine",
+  ];
   const found = everyFile(state).flatMap((file) => {
     const bytes = readFileSync(file);
     return needles.filter((needle) => bytes.includes(needle)).map((needle) => `${needle} in ${file}`);

@@ -1,0 +1,104 @@
+import { createServer, type ServerResponse } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { announce } from "./children.ts";
+import { percentile } from "./figures.ts";
+import { teller } from "./tell.ts";
+
+const longestEvent = 400;
+
+/** What most would write first: a write to each response for each event. Messages are as long as ours. */
+export async function oneWritePerEventRole(): Promise<void> {
+  const open = new Set<ServerResponse>();
+  let seq = 0;
+  const server = createServer((request, response) => {
+    if (request.method === "GET") {
+      response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+      response.flushHeaders();
+      open.add(response);
+      response.once("close", () => open.delete(response));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.once("end", () => {
+      for (const message of JSON.parse(Buffer.concat(chunks).toString("utf8")) as string[]) {
+        seq++;
+        const event = {
+          run_id: "0".repeat(36),
+          seq,
+          attempt: 1,
+          n: seq,
+          at: new Date().toISOString(),
+          cursor: seq,
+          event: { type: "progress", percent: 50, message },
+        };
+        const text = `id: ${seq}\ndata: ${JSON.stringify(event)}\n\n`;
+        for (const one of open) one.write(text);
+      }
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // a TCP server's address is never a string
+  announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+}
+
+interface ReaderOptions {
+  url: string;
+  path: string;
+  token: string;
+  readers: number;
+  told: string;
+  name: string;
+}
+
+/** All look for marks; every tenth also takes the delay of each event that says when it was sent. */
+export async function sseReadersRole(options: ReaderOptions): Promise<void> {
+  const tell = teller(options.told);
+  const { hostname, port, host } = new URL(options.url);
+  const marks = new Map<string, number>();
+  let delays: number[] = [];
+  const arrive = (mark: string): void => {
+    const count = (marks.get(mark) ?? 0) + 1;
+    marks.set(mark, count);
+    if (count < options.readers) return;
+    tell("S", mark);
+    tell("F", mark, BigInt(Math.round(percentile(delays, 0.99) || 0)));
+    delays = [];
+  };
+  const reader = (index: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(Number(port), hostname, () => {
+        socket.write(
+          `GET ${options.path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${options.token}\r\naccept: text/event-stream\r\n\r\n`,
+        );
+      });
+      let tail: Buffer = Buffer.alloc(0);
+      let lastMark = "";
+      let lastAt = 0n;
+      socket.once("error", reject);
+      socket.once("data", () => resolve());
+      socket.on("data", (chunk: Buffer) => {
+        const now = process.hrtime.bigint();
+        // an event may be cut in two by a read: the end of the one before is looked at again
+        const whole = Buffer.concat([tail, chunk]);
+        tail = whole.subarray(-longestEvent);
+        if (whole.includes('"mark ')) {
+          for (const [, mark = ""] of whole.toString("latin1").matchAll(/"mark (\S+) "/g)) {
+            if (mark === lastMark) continue;
+            lastMark = mark;
+            arrive(mark);
+          }
+        }
+        if (index % 10 > 0 || !whole.includes('"at ')) return;
+        for (const [, text = "0"] of whole.toString("latin1").matchAll(/"at (\d+) "/g)) {
+          const sent = BigInt(text);
+          if (sent <= lastAt) continue;
+          lastAt = sent;
+          delays.push(Number(now - sent));
+        }
+      });
+    });
+  await Promise.all(Array.from({ length: options.readers }, (_, index) => reader(index)));
+  announce("ready");
+}
