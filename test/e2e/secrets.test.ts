@@ -134,14 +134,14 @@ it("no part of a long secret is kept where the output was cut, nor of one in a p
     "first-value-of-mine-1",
     "second-value-of-mine-2",
   );
-  const needles = [
+  const parts = [
     ...pem.split("\n").filter((line) => line.length > 40 && !line.startsWith("-----")),
     token.slice(4, -4),
     "value-of-mine",
   ];
   const found = everyFile(state).flatMap((file) => {
     const bytes = readFileSync(file);
-    return needles.filter((needle) => bytes.includes(needle)).map((needle) => `${needle} in ${file}`);
+    return parts.filter((needle) => bytes.includes(needle)).map((needle) => `${needle} in ${file}`);
   });
   expect(found).toEqual([]);
 });
