@@ -32,7 +32,7 @@ async function examine(input: CommandInput): Promise<number> {
     ["configuration", places.configFile ?? "none (the defaults)"],
     ["isolation auto", host.auto ?? "none works"],
     ...section("isolation", host.isolation),
-    ...section("limit", host.limits),
+    ...section("limit", byOption(host.limits)),
     ...section("launcher", host.launchers),
   ];
   write(1, `${columns(rows).join("\n")}\n`);
@@ -46,7 +46,13 @@ function section(kind: string, findings: Record<string, Finding>): [string, stri
 }
 
 function missingThings({ isolation, limits, launchers }: HostReport): string[] {
-  return Object.entries({ ...isolation, ...limits, ...launchers }).flatMap(([name, found]) =>
+  return Object.entries({ ...isolation, ...byOption(limits), ...launchers }).flatMap(([name, found]) =>
     found.works ? [] : [`${name}: ${found.why}`, `  ${found.next}`],
   );
+}
+
+/** Limits under the names that `exec --limit` takes. */
+function byOption(limits: HostReport["limits"]): Record<string, Finding> {
+  const { cpuSeconds, memoryBytes, processes, openFiles, fileSizeBytes } = limits;
+  return { cpu: cpuSeconds, memory: memoryBytes, processes, "open-files": openFiles, "file-size": fileSizeBytes };
 }
