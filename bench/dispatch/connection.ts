@@ -17,6 +17,7 @@ export async function openHttp(url: string, token: string): Promise<HttpConnecti
   const head = ` HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\n`;
   return {
     request(method, path, body = "") {
+      if (socket.destroyed) return Promise.reject(new Error("the connection was closed"));
       const more =
         method === "POST" ? `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` : "";
       socket.write(`${method} ${path}${head}${more}\r\n${body}`);

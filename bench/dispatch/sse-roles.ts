@@ -38,6 +38,8 @@ export async function oneWritePerEventRole(): Promise<void> {
       response.end();
     });
   });
+  // the one that sends waits long for its next turn
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   // a TCP server's address is never a string
   announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
