@@ -101,7 +101,7 @@ async function benchCapture(state: string): Promise<void> {
   writeFileSync(
     text,
     "2026-01-31T10:00:00Z INFO compiled src/module.ts in 12 ms, 3 warnings, hash 4f1c9a\n"
-      .repeat(1_250_000)
+      .repeat(1_300_000)
       .slice(0, 100 << 20),
   );
   const command = { executable: "/bin/cat", arguments: [text] };
