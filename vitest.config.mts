@@ -9,7 +9,8 @@ const common = {
 export default defineConfig({
   define: { DROVER_VERSION: JSON.stringify("0.0.0-source") },
   test: {
-    maxWorkers: 2,
+    // more than the cores of a small machine: many tests wait for processes rather than work
+    maxWorkers: 3,
     projects: [
       {
         extends: true,
