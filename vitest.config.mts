@@ -2,8 +2,9 @@ import { defineConfig } from "vitest/config";
 
 const common = {
   pool: "forks" as const,
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  // against hanging only: nothing here is judged by how long it takes
+  testTimeout: 240_000,
+  hookTimeout: 120_000,
 };
 
 export default defineConfig({
