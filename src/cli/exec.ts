@@ -15,6 +15,7 @@ import { exitCodeOf, withSignals } from "./exec-end.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { quoted } from "./quoted.ts";
 import { retainIfDue } from "./retain.ts";
 import { runCommand } from "./run-command.ts";
 
@@ -24,7 +25,7 @@ export const execCommand: CommandSpec = {
   takes: '"COMMAND" | -- ARGV...',
   examples: [
     ['drover exec "npm test" --timeout 60', "a command line; a shell only where it needs one"],
-    ["drover exec -- grep -r 'TODO' src", "exact arguments, never a shell"],
+    ["drover exec -- grep -r 'two words' src", "exact arguments, never a shell"],
     ['drover exec "make" --cwd build --env CC=clang --json', "the result as JSON"],
   ],
   options: read.execOptions,
@@ -125,11 +126,6 @@ function emptyCommand(): RequestError {
     message: "The command is empty.",
     next: 'Give one, as in drover exec "echo hello".',
   });
-}
-
-/** Plain words as they are, others in single quotes: what a person could type again. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** A reader that is gone, or a full disk behind it, ends the command, but never its record. */
