@@ -3,12 +3,15 @@ import { deaf } from "./deaf.ts";
 import { drain } from "./drain.ts";
 import { escapes } from "./escapes.ts";
 import type { Finding, Tools } from "./finding.ts";
+import { freshStarts } from "./fresh-starts.ts";
 import { fuzz } from "./fuzz.ts";
+import { impostors } from "./impostors.ts";
 import { outage } from "./outage.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
 import { staleWriter } from "./stale-writer.ts";
+import { strangeCallers } from "./strange-callers.ts";
 
 export interface Torture {
   name: string;
@@ -67,6 +70,21 @@ export const tortures: readonly Torture[] = [
     name: "S3",
     promise: "fuzzed requests: no 5xx, no crash, no stall of 100 ms",
     run: (scale, tools) => fuzz({ requests: of(100_000, scale) }, tools),
+  },
+  {
+    name: "S5",
+    promise: "pages of others, on every route: refused",
+    run: (scale, tools) => strangeCallers({ variants: of(100, scale) }, tools),
+  },
+  {
+    name: "S10",
+    promise: "impostors: no runner, run or name taken over",
+    run: (scale, tools) => impostors({ tries: of(1000, scale) }, tools),
+  },
+  {
+    name: "S12",
+    promise: "a fresh start is closed to everybody else",
+    run: (scale, tools) => freshStarts({ starts: of(50, scale) }, tools),
   },
 ];
 

@@ -27,7 +27,7 @@ export async function withSignals<T>(
     if (presses > 1) hurry.abort();
     if (presses > 1 || !onTerminal) return stop("user");
     if (!quiet) tryTell("drover: interrupted. Ctrl-C again to force the end.\n");
-    setTimeout(() => void stopIfUntold(stop), reactMs).unref();
+    setTimeout(() => void stopIfUntold(stop, reactMs), reactMs).unref();
   });
   process.on("SIGTERM", () => stop("shutdown"));
   process.on("SIGHUP", () => stop("shutdown"));
@@ -38,9 +38,10 @@ export async function withSignals<T>(
   );
 }
 
-async function stopIfUntold(stop: (reason: StopReason) => void): Promise<void> {
+async function stopIfUntold(stop: (reason: StopReason) => void, agoMs: number): Promise<void> {
+  const since = performance.now() - agoMs;
   const { someoneHadNoInterrupt } = await import("./interrupt.ts");
-  if (someoneHadNoInterrupt(process.pid)) stop("user");
+  if (someoneHadNoInterrupt(process.pid, performance.now() - since)) stop("user");
 }
 
 /** A hint only: a stderr that is gone must not end what runs. */

@@ -33,12 +33,16 @@ onTerminal("a command may take the first Ctrl-C for its own; the second one kill
 });
 
 onTerminal("a command that takes Ctrl-C for its own goes on after it", async () => {
-  const terminal = open("trap 'echo mine >>caught' INT; echo $$ >started; while ! [ -e enough ]; do sleep 0.1; done");
+  const terminal = open(
+    "trap 'echo mine >>caught' INT; echo $$ >started; while ! [ -e enough ]; do sleep 0.1; echo >>beats; done",
+  );
   await terminal.until(() => existsSync(join(terminal.cwd, "started")));
   terminal.press(ctrlC);
   await terminal.until(() => existsSync(join(terminal.cwd, "caught")));
-  // past the time after which a command that never had the signal is stopped
-  await new Promise((resolve) => setTimeout(resolve, 3000));
+  // long past the time after which a command that never had the signal is stopped
+  const beats = () => readFileSync(join(terminal.cwd, "beats"), "utf8").length;
+  const before = beats();
+  await terminal.until(() => beats() > before + 30);
   writeFileSync(join(terminal.cwd, "enough"), "");
   expect(await terminal.exitCode).toBe(0);
   expect((await terminal.lastRun()).status).toBe("completed");

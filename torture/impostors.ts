@@ -1,0 +1,119 @@
+import { createHash, randomBytes } from "node:crypto";
+import { registration } from "../test/coordinator.ts";
+import type { Run } from "../src/model/run.ts";
+import type { Registered } from "../src/model/runner-port.ts";
+import { rawCall } from "../test/http-call.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, upTo } from "./wait.ts";
+
+type Ask = <T>(method: string, path: string, body: unknown, token: string) => Promise<{ status: number; json: T }>;
+
+/**
+ * S10: a runner's token in the wrong hands. It takes names that are in use, speaks with guessed epochs,
+ * attempts and ids for runners and runs that are not its own, and uses enrolments again.
+ */
+export async function impostors({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const ask = askOf(place);
+    const broken: string[] = [];
+    const refused = new Map<string, number>();
+    const judge = (what: string, { status, json }: { status: number; json: unknown }): void => {
+      if (status >= 400 && status < 500) refused.set(what, (refused.get(what) ?? 0) + 1);
+      else broken.push(`${what}: ${status} ${JSON.stringify(json).slice(0, 300)}`);
+    };
+    const ann = await enrol(ask, place.token, "ann");
+    const eve = await enrol(ask, place.token, "eve");
+    const hers = registration("key of ann");
+    const { json: victim } = await ask<Registered>("POST", "/runner/register", { ...hers, name: "box" }, ann.token);
+    const own = await ask<Registered>(
+      "POST",
+      "/runner/register",
+      { ...registration("of eve"), name: "own" },
+      eve.token,
+    );
+    const { runner_id, epoch } = victim;
+    await ask("PUT", "/agents/work", { type: "procedural", command: "true", demands: { runner_id } }, place.token);
+    const { json: run } = await ask<Run>("POST", "/runs", { agent_name: "work" }, place.token);
+    const poll = { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 };
+    await ask("POST", "/runner/poll", poll, ann.token);
+
+    await each(upTo(tries), 10, async (at) => {
+      const guess = { epoch: at % 7, attempt: (at % 3) + 1, key: at % 2 === 0 ? hers.runner_key : nonsense(16) };
+      judge(
+        "name taken",
+        await ask("POST", "/runner/register", { ...hers, name: "box", runner_key: guess.key }, eve.token),
+      );
+      const said = { ...forged(run.run_id, guess.attempt), runner_id, epoch: guess.epoch };
+      judge("spoken for", await ask("POST", "/runner/report", said, eve.token));
+      judge("claimed for", await ask("POST", "/runner/poll", { ...poll, epoch: guess.epoch }, eve.token));
+      judge("enrolment again", await ask("POST", "/runner/enroll", {}, at % 2 === 0 ? ann.enrolment : eve.enrolment));
+      judge("token guessed", await ask("GET", "/runs", undefined, `drv_${nonsense(22)}`));
+      judge(
+        "attempt guessed",
+        await ask("GET", `/runs/${run.run_id}`, undefined, attemptLike(run.run_id, guess.attempt)),
+      );
+      // her own runner, another's run: answered, but nothing of it is taken
+      const mine = { ...forged(run.run_id, guess.attempt), runner_id: own.json.runner_id, epoch: own.json.epoch };
+      const answer = await ask<{ fenced?: unknown[] }>("POST", "/runner/report", mine, eve.token);
+      if (answer.status === 200 && answer.json.fenced?.length === 1)
+        refused.set("fenced", (refused.get("fenced") ?? 0) + 1);
+      else broken.push(`not fenced: ${answer.status} ${JSON.stringify(answer.json)}`);
+    });
+    await ambiguous(ask, place, { ann: ann.token, eve: eve.token }, judge);
+    const { json: after } = await ask<Run>("GET", `/runs/${run.run_id}`, undefined, place.token);
+    if (after.status !== "claimed" || after.runner_id !== runner_id || after.attempt !== 1)
+      broken.push(`the run was touched: ${after.status}, attempt ${after.attempt}, ${after.runner_id}`);
+    return { seen: { ...Object.fromEntries(refused), hijacks: broken.length }, broken, late: [] };
+  });
+}
+
+/** One name at two runners: never one of them by chance. */
+async function ambiguous(
+  ask: Ask,
+  place: Place,
+  tokens: { ann: string; eve: string },
+  judge: (what: string, answer: { status: number; json: unknown }) => void,
+): Promise<void> {
+  for (const [name, token] of Object.entries(tokens)) {
+    const agents = [{ name: "deploy", type: "procedural", command: name }];
+    await ask(
+      "POST",
+      "/runner/register",
+      { ...registration(`agents of ${name}`), name: `with-${name}`, agents },
+      token,
+    );
+  }
+  judge("ambiguous", await ask("POST", "/runs", { agent_name: "deploy" }, place.token));
+}
+
+function forged(run_id: string, attempt: number) {
+  const outcome = { status: "completed", exit_code: 0, text: "forged" };
+  const finishes = [{ run_id, attempt, last_n: 0, outcome }];
+  return { held: [], as_of_claim: null, events: [], partials: [], finishes };
+}
+
+async function enrol(ask: Ask, admin: string, subject: string): Promise<{ token: string; enrolment: string }> {
+  const made = await ask<{ token: string }>("POST", "/tokens", { role: "runner", subject, enrolment: true }, admin);
+  const got = await ask<{ token: string }>("POST", "/runner/enroll", {}, made.json.token);
+  if (got.status !== 201) throw new Error(`the enrolment failed: ${got.status} ${JSON.stringify(got.json)}`);
+  return { token: got.json.token, enrolment: made.json.token };
+}
+
+function askOf({ url }: Place): Ask {
+  return async (method, path, body, token) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const text = body === undefined ? {} : { body: JSON.stringify(body) };
+    const answer = await rawCall(url, { method, path, headers, ...text });
+    return { status: answer.status, json: answer.text === "" ? null : JSON.parse(answer.text) };
+  };
+}
+
+function nonsense(length: number): string {
+  return randomBytes(length).toString("hex").slice(0, length);
+}
+
+/** Shaped like the token of an attempt, with a signature made without the key. */
+function attemptLike(run_id: string, attempt: number): string {
+  return `drva_${run_id}.${attempt}.${createHash("sha256").update(nonsense(8)).digest("hex")}`;
+}
