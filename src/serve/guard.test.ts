@@ -39,6 +39,7 @@ const everyRoute = routes.map((row) => [`${row.method.toUpperCase()} ${row.path}
 test.each(everyRoute)("%s refuses every strange Host and Origin", async (_name, row) => {
   const path = row.path.replaceAll(/\{\w+\}/g, "x");
   const method = row.method.toUpperCase();
+  const otherScheme = `https://${own}`;
   const authorization = `Bearer ${coordinator.adminToken}`;
   for (const accept of ["application/json", "text/event-stream"]) {
     for (const host of badHosts) {
@@ -55,7 +56,7 @@ test.each(everyRoute)("%s refuses every strange Host and Origin", async (_name, 
         expect.stringMatching(/DROVER-API-0(12|29)/),
       ]);
     }
-    for (const origin of badOrigins) {
+    for (const origin of [...badOrigins, otherScheme]) {
       const { status, text, headers } = await rawCall(coordinator.url, {
         method,
         path,

@@ -12,7 +12,8 @@ export type Guard = (method: string, headers: GuardHeaders) => Refusal | null;
 /**
  * Against web pages that reach for a server on this machine. A Host that is neither loopback nor one of
  * `public_urls` is a name someone else has pointed here (DNS rebinding). A request that a page made must
- * come from this very origin: another port on localhost is another program.
+ * come from this very origin: another port on localhost is another program. TLS is a proxy's, and its address one of
+ * `public_urls`.
  */
 export function createGuard(publicUrls: readonly string[]): Guard {
   const publicOrigins = new Set(publicUrls.map((url) => new URL(url).origin));
@@ -31,7 +32,7 @@ export function createGuard(publicUrls: readonly string[]): Guard {
       );
     }
     const { origin } = headers;
-    if (origin !== undefined && !publicOrigins.has(origin) && !isOriginOf(origin, host))
+    if (origin !== undefined && !publicOrigins.has(origin) && origin !== `http://${host}`)
       return badOrigin("header.origin", origin);
     const site = headers["sec-fetch-site"];
     const navigation = method === "GET" && headers["sec-fetch-mode"] === "navigate";
@@ -50,10 +51,6 @@ export function isLoopbackHost(host: string): boolean {
 
 export function isLoopbackAddress(address: string): boolean {
   return address === "::1" || address === "localhost" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(address);
-}
-
-function isOriginOf(origin: string, host: string): boolean {
-  return origin === `http://${host}` || origin === `https://${host}`;
 }
 
 function badOrigin(path: string, value: string): Refusal {
