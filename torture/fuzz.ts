@@ -34,18 +34,18 @@ export async function fuzz({ requests }: { requests: number }, tools: Tools): Pr
       if (done % 10_000 === 0) tools.progress(`${done} of ${requests} requests`);
     });
     place.coordinator.signal("SIGUSR2");
-    const [, longest, working] = (await place.coordinator.says(/^stalled (\d+) (\d+)$/m)).map(Number);
+    const [, longest, withOthers] = (await place.coordinator.says(/^stalled (\d+) (\d+)$/m)).map(Number);
     const defects = place.coordinator.said.replaceAll(/^(serving|stalled \d+ \d+)$/gm, "").trim();
     if (defects !== "") broken.push(`the coordinator complained: ${defects}`);
     const late =
-      (longest ?? 0) >= stallMs ? [`the event loop stood still for ${longest} ms, ${working} of them at work`] : [];
+      (longest ?? 0) >= stallMs ? [`the event loop stood still for ${longest} ms, with a core to run on`] : [];
     return {
       seen: {
         requests: done,
         ...Object.fromEntries([...seen].sort()),
         "5xx": seen.get("5xx") ?? 0,
         "longest stall ms": longest ?? 0,
-        "of it at work": working ?? 0,
+        "with waiting for a core": withOthers ?? 0,
       },
       broken,
       late,
