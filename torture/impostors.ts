@@ -14,7 +14,8 @@ type Ask = <T>(method: string, path: string, body: unknown, token: string) => Pr
  * attempts and ids for runners and runs that are not its own, and uses enrolments again.
  */
 export async function impostors({ tries }: { tries: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
+  // the victim never speaks again, and must not be lost meanwhile
+  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
     const ask = askOf(place);
     const broken: string[] = [];
     const refused = new Map<string, number>();
