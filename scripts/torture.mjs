@@ -14,7 +14,11 @@ await ensureBuilt(root);
 const { build } = await import("esbuild");
 const folder = join(root, "dist-test");
 mkdirSync(folder, { recursive: true });
-const scripts = { "torture/main.ts": "torture.cjs", "test/fixtures/torture/host.ts": "torture-host.cjs" };
+const scripts = {
+  "torture/main.ts": "torture.cjs",
+  "test/fixtures/torture/host.ts": "torture-host.cjs",
+  "test/fixtures/e2e/exec-many.ts": "torture-exec-many.cjs",
+};
 for (const [source, script] of Object.entries(scripts)) {
   await build({
     absWorkingDir: root,
@@ -29,7 +33,8 @@ for (const [source, script] of Object.entries(scripts)) {
     logOverride: { "empty-import-meta": "silent" },
   });
 }
-const words = [join(folder, "torture.cjs"), root, join(folder, "torture-host.cjs"), ...process.argv.slice(2)];
+const [main, ...helpers] = Object.values(scripts).map((script) => join(folder, script));
+const words = [main, root, ...helpers, ...process.argv.slice(2)];
 const child = spawn(process.execPath, words, { cwd: root, stdio: "inherit" });
 // a Ctrl-C reaches the child too, which ends what it started; this one waits for it
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));

@@ -13,6 +13,8 @@ export interface Tools {
   root: string;
   /** The bundle of test/fixtures/torture/host.ts. */
   host: string;
+  /** The bundle of test/fixtures/e2e/exec-many.ts. */
+  execMany: string;
   /** Told now and then, for whoever watches. */
   progress: (text: string) => void;
 }

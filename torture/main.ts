@@ -1,4 +1,4 @@
-// node torture.cjs ROOT HOST [NAME...] [--scale X] [--fresh]
+// node torture.cjs ROOT HOST EXEC_MANY [NAME...] [--scale X] [--fresh]
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ interface Kept extends Finding {
   at: string;
 }
 
-const [root = "", host = "", ...words] = process.argv.slice(2);
+const [root = "", host = "", execMany = "", ...words] = process.argv.slice(2);
 const folder = join(tmpdir(), "drover-torture");
 const file = join(folder, "results.json");
 
@@ -40,7 +40,7 @@ async function main(): Promise<number> {
 async function runOne(torture: Torture, scale: number): Promise<void> {
   process.stderr.write(`${torture.name}: ${torture.promise}\n`);
   const since = performance.now();
-  const tools: Tools = { root, host, progress: (text) => void process.stderr.write(`  ${text}\n`) };
+  const tools: Tools = { root, host, execMany, progress: (text) => void process.stderr.write(`  ${text}\n`) };
   // one that could not be carried out is told as such, and the others go on
   const finding = await torture.run(scale, tools).catch((error: unknown): Finding => ({
     seen: {},

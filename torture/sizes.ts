@@ -6,6 +6,8 @@ import type { Finding, Tools } from "./finding.ts";
 import { freshStarts } from "./fresh-starts.ts";
 import { fuzz } from "./fuzz.ts";
 import { impostors } from "./impostors.ts";
+import { manyReaders } from "./many-readers.ts";
+import { manyWriters } from "./many-writers.ts";
 import { outage } from "./outage.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
@@ -52,9 +54,19 @@ export const tortures: readonly Torture[] = [
     run: (scale, tools) => outage({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
   },
   {
+    name: "R8",
+    promise: "eight processes write one record, some are killed: all that ran is on it, and it is whole",
+    run: (scale, tools) => manyWriters({ executions: of(10_000, scale), kills: 6 }, tools),
+  },
+  {
     name: "R10",
     promise: "each request three times, shuffled: as if once",
     run: (scale, tools) => replay({ runs: of(2000, scale) }, tools),
+  },
+  {
+    name: "readers",
+    promise: "20 readers, each cut off ten times: every line once, in order",
+    run: (scale, tools) => manyReaders({ lines: of(1_000_000, scale), readers: 20, cutsEach: 10 }, tools),
   },
   {
     name: "K1",

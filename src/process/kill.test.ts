@@ -30,10 +30,10 @@ if (process.getuid?.() === 0 && spawnSync(process.execPath, ["-e", ""], { uid: n
 
 const strongest: Isolation = hostHas("pid") ? "pid" : "group";
 
-test("1,000 timeouts and cancels over the eight escapes: nothing is alive when the result is there", async () => {
-  const report = await killBatch({ start, isolation: strongest, scripts, count: 1_000, concurrency: 16 });
-  expect(report).toEqual({ ended: 1_000, levels: expect.anything(), survived: [], wrong: [] });
-}, 240_000); // on a busy machine
+test("160 timeouts and cancels over the eight escapes: nothing is alive when the result is there", async () => {
+  const report = await killBatch({ start, isolation: strongest, scripts, count: 160, concurrency: 16 });
+  expect(report).toEqual({ ended: 160, levels: expect.anything(), survived: [], wrong: [] });
+});
 
 test("K2: what ignores SIGTERM is terminal after timeout and grace", async () => {
   let next = 0;

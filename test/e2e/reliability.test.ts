@@ -6,6 +6,8 @@ import { drain } from "../../torture/drain.ts";
 import { escapes } from "../../torture/escapes.ts";
 import type { Finding, Tools } from "../../torture/finding.ts";
 import { fuzz } from "../../torture/fuzz.ts";
+import { manyReaders } from "../../torture/many-readers.ts";
+import { manyWriters } from "../../torture/many-writers.ts";
 import { outage } from "../../torture/outage.ts";
 import { race } from "../../torture/race.ts";
 import { replay } from "../../torture/replay.ts";
@@ -17,7 +19,8 @@ import { root } from "./drover.ts";
 
 let tools: Tools;
 beforeAll(async () => {
-  tools = { root, host: await bundle("torture/host.ts"), progress: () => undefined };
+  const [host, execMany] = await Promise.all([bundle("torture/host.ts"), bundle("e2e/exec-many.ts")]);
+  tools = { root, host, execMany, progress: () => undefined };
 });
 
 const timeout = 180_000;
@@ -59,6 +62,17 @@ test("R6: a runner that is told to end lets its runs end, and begins nothing new
 
 test("R7: while the coordinator is away runs go on, and nothing of them is lost", { timeout }, async () => {
   expectWhole(await outage({ runs: 12, seconds: 5 }, tools), { "runs under way": 12 });
+});
+
+test("R8: what eight processes ran is on their record, also where some were killed", { timeout }, async () => {
+  const finding = await manyWriters({ executions: 800, kills: 3 }, tools);
+  expectWhole(finding, { killed: 3, "off the record": 0, "without an end": 0 });
+  expect(finding.seen["acknowledged"]).toBeGreaterThanOrEqual(800);
+  expect(finding.seen["interrupted"]).toBeGreaterThan(0);
+});
+
+test("readers that are cut off have every line once, in order", { timeout }, async () => {
+  expectWhole(await manyReaders({ lines: 100_000, readers: 20, cutsEach: 10 }, tools), { cuts: 200 });
 });
 
 test("R10: a runner's requests sent three times and shuffled are as if sent once", { timeout }, async () => {
