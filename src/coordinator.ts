@@ -11,10 +11,11 @@ import { BugError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import { backupStore } from "./record/backup.ts";
+import { pruneBlobs } from "./record/blobs/prune-blobs.ts";
 import { pruneAudit } from "./record/audit/prune.ts";
 import { readKey } from "./record/audit/key.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
-import { pruneRuns } from "./record/retention.ts";
+import { pruneDispatch } from "./record/retention-dispatch.ts";
 import { createApp } from "./serve/app.ts";
 import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
 import { listen, refuseOpenDoor } from "./serve/listen.ts";
@@ -22,6 +23,7 @@ import { createMetrics, type Metrics } from "./serve/metrics.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
 import { createFeedHub, type FeedHub } from "./show/feed-hub.ts";
 import { createOwners } from "./show/owners.ts";
+import { partialMessage } from "./show/tail.ts";
 import { submitRun } from "./submit/submit.ts";
 
 /** Set by the bundler. */
@@ -45,6 +47,8 @@ export interface CoordinatorOptions {
   auditRetentionDays?: number | null;
   /** Below it nothing new is claimed. */
   minFreeBytes?: number;
+  /** The largest file of a run that is taken. */
+  maxFileBytes?: number;
   version?: string;
   onDefect?: (error: unknown, where: string) => void;
   /** Faults of agent files, all of them, each time they change. */
@@ -82,14 +86,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const agents = createAgentBook(store);
+    const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
     const dispatcher = createDispatcher({
       ...dispatchOptions(options, store, attemptTokens),
+      onPartials: (partials) => partials.forEach((one) => hub.live(one.run_id, partialMessage(one))),
       onFault: (fault) => onDefect(fault, "dispatch"),
     });
     stops.push(() => dispatcher.stop());
     if (options.agentsDirectory)
       stops.push(await followFolder(options.agentsDirectory, agents, schemas, options.onAgentFaults));
-    const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
     stops.push(store.changes((change) => hub.changed(change.foreign ? null : change.runs)));
     await dispatcher.start();
     const app = createApp({
@@ -145,14 +150,16 @@ function dispatchOptions(options: CoordinatorOptions, store: SqliteStore, attemp
     rescueEveryMs: options.rescueEveryMs ?? 1000,
     unmatchedMs: options.unmatchedMs ?? 300_000,
     signAttempt: attemptTokens.sign,
+    ...(options.maxFileBytes === undefined ? {} : { maxFileBytes: options.maxFileBytes }),
     lowDisk: lowDisk(options.stateDirectory, options.minFreeBytes ?? 100 * 1024 * 1024),
     retention: { everyMs: 3_600_000, prune: () => prune(options, store) },
   };
 }
 
 async function prune({ runRetentionDays, auditRetentionDays }: CoordinatorOptions, store: SqliteStore): Promise<void> {
-  if (runRetentionDays) await pruneRuns(store, daysAgo(runRetentionDays));
+  if (runRetentionDays) await pruneDispatch(store, daysAgo(runRetentionDays));
   if (auditRetentionDays) await pruneAudit(store, daysAgo(auditRetentionDays));
+  await pruneBlobs(store, store.now());
 }
 
 function daysAgo(days: number): Date {

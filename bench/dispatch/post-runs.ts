@@ -86,7 +86,7 @@ export async function noDatabaseRole(): Promise<void> {
   const store = {
     apply: async (ops: readonly unknown[]) => ops.map(() => ({ ok: true, last_n: 0 })),
     read: { token: async (hash: string) => known.get(hash) ?? null, run: async () => null },
-  } as unknown as Pick<Store, "apply" | "read">;
+  } as unknown as Pick<Store, "apply" | "blobs" | "read">;
   const schemas = openSchemaChecker();
   const app = createApp({
     store,

@@ -9,6 +9,7 @@ import { createPoll, portConflict } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
 import { every, type Ticking } from "./ticking.ts";
+import { goneSessions, upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
 
 export interface DispatcherOptions {
@@ -22,6 +23,8 @@ export interface DispatcherOptions {
   signAttempt: (run_id: string, attempt: number) => string;
   /** Why nothing may be started now; null: there is room. Asked with every claim. */
   lowDisk?: () => string | null;
+  /** Files that are larger are refused. */
+  maxFileBytes?: number;
   /** What other processes wrote to the same database is looked for this often. */
   foreignEveryMs?: number;
   /** Called so often; what it removes is its own business. */
@@ -55,10 +58,11 @@ export interface Dispatcher {
 
 const localOwner = "local";
 const rescuedAtOnce = 500;
+const defaultMaxFileBytes = 50 * 1024 * 1024;
 
 /** Brings runs and runners together. Everything it knows is in the store; here is only who waits at the moment. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
-  const { store, leaseMs, lowDisk = () => null } = options;
+  const { store, leaseMs, lowDisk = () => null, maxFileBytes = defaultMaxFileBytes } = options;
   const onFault = options.onFault ?? ((fault) => process.emitWarning(`dispatch: ${String(fault)}`));
   const waiters = createWaiters();
   const stopping = new AbortController();
@@ -138,6 +142,9 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
           leaseMs,
           onPartials: options.onPartials ?? (() => undefined),
         }),
+      upload: (request, content, signal) =>
+        upload(request, content, AbortSignal.any([signal, stopping.signal]), owner, { store, maxFileBytes, lowDisk }),
+      sessions: (request) => goneSessions(request, owner, store),
       async deregister({ runner_id, epoch }) {
         const [left] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...mine }]);
         // Unknown: it has left already, and says so again.

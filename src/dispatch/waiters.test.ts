@@ -58,3 +58,13 @@ it("does not sleep over what came before it lay down, and gets up when it is cal
   gone.abort();
   await again;
 });
+
+it("wakes one that takes the runs of one agent alone beside another, never in its place", async () => {
+  const waiters = createWaiters();
+  const picky = waiters.sit({ ...facts("picky"), only_agent: "echo" }, 1);
+  const plain = waiters.sit({ ...facts("plain"), only_agent: null }, 1);
+  waiters.wakeFor({});
+  expect(woken(plain)).toEqual([1]);
+  // at once: it was woken
+  await picky.wait(long, never);
+});

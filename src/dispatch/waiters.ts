@@ -3,13 +3,16 @@ import { unmetDemands, type RunnerFacts } from "../record/matching.ts";
 
 /** Who waits for work, in the order in which they are to be asked next. */
 export interface Waiters {
-  sit(runner: RunnerFacts, want: number): Seat;
+  /** One with `only_agent` takes no wake from others: it may not be able to take the run. */
+  sit(runner: Waiting, want: number): Seat;
   /** A run with these demands became free: one runner that could take it is woken, each in its turn. */
   wakeFor(demands: Demands): void;
   wakeRunner(runner_id: string): void;
   wakeAll(): void;
   readonly runnerIds: readonly string[];
 }
+
+type Waiting = RunnerFacts & { only_agent?: string | null };
 
 export interface Seat {
   /** Set to 0 while nothing would be handed out here. */
@@ -23,7 +26,7 @@ export interface Seat {
 }
 
 interface Place extends Seat {
-  runner: RunnerFacts;
+  runner: Waiting;
   wakes: Demands[];
   rung: boolean;
   ring: () => void;
@@ -46,7 +49,7 @@ export function createWaiters(): Waiters {
     },
   };
 
-  function sit(runner: RunnerFacts, want: number): Seat {
+  function sit(runner: Waiting, want: number): Seat {
     const place: Place = {
       runner,
       want,
@@ -72,6 +75,10 @@ export function createWaiters(): Waiters {
     let awake: Place | null = null;
     for (const place of places) {
       if (place.wakes.length >= place.want || unmetDemands(demands, place.runner).length > 0) continue;
+      if (typeof place.runner.only_agent === "string") {
+        wake(place);
+        continue;
+      }
       if (place.wakes.length > 0) {
         awake ??= place;
         continue;

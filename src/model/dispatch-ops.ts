@@ -136,6 +136,8 @@ export interface RunnerRow {
   tags: string[];
   require_matching_tags: boolean;
   slots: number;
+  /** The only agent whose runs it is handed; null: any. */
+  only_agent: string | null;
   agents: string[];
   status: "online" | "draining" | "lost";
   epoch: number;
@@ -155,6 +157,6 @@ export interface ListedAgent {
 
 /** Why a run waits, in the order they were found. */
 export type WhyPending = {
-  demand: keyof Run["demands"] | "slots" | "max_concurrent" | "session" | "disk" | "agent";
+  demand: keyof Run["demands"] | "slots" | "max_concurrent" | "session" | "directory" | "disk" | "agent";
   detail: string;
 };

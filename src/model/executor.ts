@@ -11,6 +11,8 @@ import type { FailureReason } from "./states.ts";
 export interface Executor {
   readonly name: string;
   readonly can: { resume: boolean; fork: boolean; ask: boolean; input: boolean };
+  /** Variables of the runner that its processes get beside the base list; a trailing `*` matches any rest. */
+  readonly variables?: readonly string[];
   run(invocation: Invocation, context: RunContext): Promise<Outcome>;
 }
 
@@ -22,6 +24,8 @@ export interface Invocation {
   session_id: string;
   /** The executor's own id of the session it is to continue; null for a start. */
   executor_session_id: string | null;
+  /** The session a fork began from, whose work directory and HOME it gets a copy of; null otherwise. */
+  forked_from: string | null;
   agent: Agent;
   parameters: Record<string, unknown>;
   prompt: string | null;
@@ -43,8 +47,28 @@ export interface RunContext {
   /** execution_started is durable before the spawn, execution_ended follows the end. */
   start(command: Command): Promise<Running>;
   usage(usage: Usage): void;
+  /** Uploads these and puts them on the record, all of them or none. */
+  keepFiles(files: readonly FoundFile[]): Promise<FilesKept>;
   dirs: { work: string; home: string; tmp: string };
 }
+
+/** A file a run leaves, opened so that no link leads elsewhere. */
+export interface FoundFile {
+  /** As people see it: relative to the work directory, with slashes. */
+  path: string;
+  size: number;
+  /** A new handle each time; the caller closes it. */
+  open(): Promise<OpenFile>;
+}
+
+/** As much of a file handle as reading it takes. */
+export interface OpenFile {
+  read(into: { buffer: Uint8Array; position: number }): Promise<{ bytesRead: number }>;
+  stat(): Promise<{ size: number }>;
+  close(): Promise<void>;
+}
+
+export type FilesKept = { ok: true; files: { path: string; sha256: string }[] } | { ok: false; message: string };
 
 export interface Delta {
   kind: "assistant" | "output";

@@ -14,8 +14,27 @@ export interface RunnerPort {
   /** Held open until there is something, at most 30 s. */
   poll(request: PollRequest, signal: AbortSignal): Promise<PollAnswer>;
   report(request: ReportRequest): Promise<ReportAnswer>;
+  /**
+   * One file of a run, streamed. It is kept under its hash, and belongs to the attempt, only when whole; a `file` event then
+   * makes it a file of the run. Refused where the attempt is not this runner's.
+   */
+  upload(request: UploadRequest, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<UploadAnswer>;
+  /** Which of these sessions, that the runner keeps folders for, are no more. */
+  sessions(request: { runner_id: string; epoch: number; session_ids: string[] }): Promise<{ gone: string[] }>;
   deregister(request: { runner_id: string; epoch: number }): Promise<void>;
 }
+
+export interface UploadRequest {
+  runner_id: string;
+  epoch: number;
+  run_id: string;
+  attempt: number;
+  sha256: string;
+  size: number;
+}
+
+/** `mismatch`: what came is not what was announced; nothing was kept. */
+export type UploadAnswer = { upload: "stored" | "fenced" | "mismatch" };
 
 export interface Registration {
   protocol: 1;
@@ -32,6 +51,8 @@ export interface Registration {
   require_matching_tags: boolean;
   agents: Agent[];
   slots: number;
+  /** Runs of this agent alone are handed to it. */
+  only_agent?: string;
 }
 
 export interface Registered {

@@ -3,9 +3,10 @@ import type { Agent } from "./agent.ts";
 import type { DispatchOp, DispatchResult, Speaker } from "./dispatch-ops.ts";
 import type { DispatchReads } from "./dispatch-reads.ts";
 import type { NumberedEvent, RunEvent, StoredEvent } from "./event.ts";
+import type { AddUpload, Blobs, FileReads, FileResult } from "./file.ts";
 import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
 import type { Demands, Run } from "./run.ts";
-import type { BindSession, SessionReads, SessionResult } from "./session.ts";
+import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./session.ts";
 import type { RunStatus } from "./states.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
 
@@ -20,12 +21,13 @@ import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
 export interface Store {
   apply<const T extends readonly Op[]>(ops: T): Promise<{ [K in keyof T]: ResultOf<T[K]> }>;
   readonly read: Reads;
+  readonly blobs: Blobs;
   /** Calls back after each commit of this store, in the order of commits, until the returned function is called. */
   changes(listener: (change: Change) => void): () => void;
   close(): Promise<void>;
 }
 
-export type Op = RunOp | DispatchOp | TokenOp | BindSession | AgentOp;
+export type Op = RunOp | DispatchOp | TokenOp | BindSession | DeleteSession | AddUpload | AgentOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
 /** What an operation is answered with. */
@@ -36,14 +38,16 @@ export type ResultOf<O> = O extends RunOp
     : never;
 /** Of any operation at all. */
 export type StoreResult = OpResult | AnyResult;
-type AnyResult = DispatchResult | TokenResult | SessionResult | AgentResult;
+type AnyResult = DispatchResult | TokenResult | SessionResult | FileResult | AgentResult;
 type ConflictOf<O> = O extends DispatchOp
   ? Extract<DispatchResult, { ok: false }>
   : O extends TokenOp
     ? Extract<TokenResult, { ok: false }>
-    : O extends BindSession
+    : O extends BindSession | DeleteSession
       ? Extract<SessionResult, { ok: false }>
-      : Extract<AgentResult, { ok: false }>;
+      : O extends AddUpload
+        ? Extract<FileResult, { ok: false }>
+        : Extract<AgentResult, { ok: false }>;
 
 /** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
 export interface Change {
@@ -114,7 +118,7 @@ export type OpResult =
   | { ok: true; last_n: number; repeated: true; run_id?: string }
   | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
 
-export interface Reads extends DispatchReads, SessionReads, TokenReads {
+export interface Reads extends DispatchReads, SessionReads, TokenReads, FileReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   events(run_id: string, after: number, limit: number): Promise<StoredEvent[]>;

@@ -1,7 +1,11 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { runWithFiles, sha256Of } from "../../test/fixtures/record/files.ts";
 import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
 import { verifyAudit } from "./audit/verify.ts";
 import { backupStore } from "./backup.ts";
@@ -11,6 +15,7 @@ import { restoreStore } from "./restore.ts";
 let folder: string;
 let store: SqliteStore;
 const now = new Date();
+const never = new AbortController().signal;
 const open = (directory: string) => openStore({ directory, now: () => now, createIfMissing: true });
 const record = async (into: SqliteStore) => {
   const run = sampleRun();
@@ -47,6 +52,53 @@ it("copies a store that is being written, and the copy goes on where it was", as
     await restored.close();
   }
   expect(await verifyAudit({ directory: join(folder, "new"), head })).toMatchObject({ ok: true });
+});
+
+it("carries the files of runs, of several pieces and of none, and refuses those that were changed", async () => {
+  const contents = [randomBytes(2 * 1024 * 1024 + 17), Buffer.from("small: unmistakable"), Buffer.alloc(0)];
+  const run_id = await runWithFiles(store, contents);
+  const unused = Buffer.from("uploaded, never named");
+  await store.blobs.put(Readable.from([unused]), { sha256: sha256Of(unused), size: unused.length }, never);
+  await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
+  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  const restored = await open(join(folder, "new"));
+  try {
+    expect(await restored.read.files(run_id)).toHaveLength(3);
+    for (const bytes of contents) {
+      const blob = await restored.blobs.open(sha256Of(bytes));
+      expect(blob?.size).toBe(bytes.length);
+      expect((await buffer(blob!.stream)).equals(bytes)).toBe(true);
+    }
+    expect(await restored.blobs.open(sha256Of(unused))).toBeNull();
+    expect(restored.connection.sql("select count(*) as n from sqlite_master where name like 'backup%'").get()).toEqual({
+      n: 0,
+    });
+  } finally {
+    await restored.close();
+  }
+  expect(statSync(join(folder, "new", "drover.db")).size).toBeLessThan(2 * 1024 * 1024);
+
+  const bytes = readFileSync(join(folder, "copy"));
+  bytes.write("X", bytes.indexOf("small: unmistakable"));
+  writeFileSync(join(folder, "copy"), bytes);
+  await expect(restoreStore({ directory: join(folder, "newer"), file: join(folder, "copy") })).rejects.toThrow(
+    "were changed",
+  );
+  const left = readdirSync(join(folder, "newer"), { recursive: true, withFileTypes: true }).filter((one) =>
+    one.isFile(),
+  );
+  expect(left).toEqual([]);
+});
+
+it("leaves out files whose contents went while it was made", async () => {
+  const run_id = await runWithFiles(store, [Buffer.from("here"), Buffer.from("gone")]);
+  const sha256 = sha256Of(Buffer.from("gone"));
+  rmSync(join(store.directory, "files", sha256.slice(0, 2), sha256));
+  await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
+  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  const restored = await open(join(folder, "new"));
+  expect((await restored.read.files(run_id)).map(({ path }) => path)).toEqual(["file 0"]);
+  await restored.close();
 });
 
 it("never overwrites a file or a state", async () => {

@@ -1,6 +1,7 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { RequestError } from "../model/errors.ts";
+import { backUpBlobs } from "./blobs/backup-blobs.ts";
 import { chainEnd } from "./audit/chain.ts";
 import { formatHead } from "./audit/head.ts";
 import { readKey } from "./audit/key.ts";
@@ -9,6 +10,7 @@ import { hostFault } from "./sqlite/faults.ts";
 import { copyDatabase } from "./sqlite/driver.ts";
 import { openConnection } from "./sqlite/open-connection.ts";
 import { databaseFile } from "./state-directory.ts";
+import { sync } from "./sync.ts";
 
 export interface BackupOptions {
   directory: string;
@@ -22,8 +24,9 @@ const extrasTable = `
   create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
 
 /**
- * One file with everything a state directory needs to go on: the database as of one moment, the audit key
- * and the head the chain had then. Others may write meanwhile. Logs, files and the token file are not in it.
+ * One file with everything a state directory needs to go on: the database as of one moment, the contents of
+ * the files of its runs, the audit key and the head the chain had then. Others may write meanwhile. Logs and the token
+ * file are not in it.
  */
 export async function backupStore(
   { directory, file, lockWaitMs = 5000 }: BackupOptions,
@@ -41,7 +44,7 @@ export async function backupStore(
     // on another thread: a coordinator goes on serving meanwhile
     await copyDatabase(source, part);
     chmodSync(part, 0o600);
-    const head = addExtras(part, readKey(directory), now);
+    const head = await addExtras(directory, part, now);
     sync(part);
     renameSync(part, file);
     sync(dirname(file));
@@ -52,27 +55,19 @@ export async function backupStore(
   }
 }
 
-function addExtras(part: string, key: Uint8Array | null, now: Date): string {
+async function addExtras(directory: string, part: string, now: Date): Promise<string> {
   const copy = connect(part, "write");
   try {
-    copy.exec("pragma journal_mode = delete");
+    // synced as a whole in the end
+    copy.exec("pragma journal_mode = delete; pragma synchronous = off");
     const { last_no, mac } = chainEnd(copy);
     const head = formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") });
     copy.exec(extrasTable);
-    copy.sql("insert into backup_extras values (?, ?, ?)").run(key, head, now.toISOString());
+    copy.sql("insert into backup_extras values (?, ?, ?)").run(readKey(directory), head, now.toISOString());
+    await backUpBlobs(directory, copy);
     return head;
   } finally {
     copy.close();
-  }
-}
-
-/** Durable under its name only once this is done for the file and its folder. */
-export function sync(path: string): void {
-  const fd = openSync(path, "r");
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }
 

@@ -3,6 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dispatchModelContract } from "../../test/contract/store-dispatch-model.ts";
 import { storeDispatchContract, type OpenedForDispatch } from "../../test/contract/store-dispatch.ts";
+import { storeDirectoryContract } from "../../test/contract/store-directories.ts";
+import { storeFileContract } from "../../test/contract/store-files.ts";
+import { storeSessionContract } from "../../test/contract/store-sessions.ts";
 import { standingClock } from "../../test/fixtures/dispatch/host.ts";
 import { openStore } from "./open.ts";
 
@@ -22,4 +25,7 @@ async function open(): Promise<OpenedForDispatch> {
 }
 
 storeDispatchContract("SQLite", open);
+storeSessionContract("SQLite", open);
+storeDirectoryContract("SQLite", open);
+storeFileContract("SQLite", open);
 dispatchModelContract("SQLite", open);

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { BugError } from "../model/errors.ts";
+import type { Blobs } from "../model/file.ts";
 import type { Redactor } from "../model/process.ts";
 import type { Op, Reads, ResultOf, Store } from "../model/store.ts";
 import { openChanges, type Changes } from "./changes.ts";
@@ -53,6 +54,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       now,
       apply: (ops) => apply(writer, redactor === undefined ? ops : redactor.value(ops)),
       read: readsOf(connection, lockWaitMs),
+      blobs: lazyBlobs(directory),
       changes: listen,
       lookForForeign,
       async close() {
@@ -73,6 +75,15 @@ async function apply<const T extends readonly Op[]>(
   if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
   // One result per operation, in their order: the array has the shape of T.
   return (await writer.apply(ops)) as { [K in keyof T]: ResultOf<T[K]> };
+}
+
+/** As with the other reads: a cold `exec` has no files. */
+function lazyBlobs(directory: string): Blobs {
+  return {
+    put: async (content, announced, signal) =>
+      (await import("./blobs/blobs.ts")).putBlob(directory, content, announced, signal),
+    open: async (sha256) => (await import("./blobs/blobs.ts")).openBlob(directory, sha256),
+  };
 }
 
 type OtherReads = typeof import("./reads/other.ts");
@@ -98,6 +109,10 @@ function readsOf(connection: Connection, waitMs: number): Reads {
     agent_of: (run_id) => later(({ readAgentOf }) => readAgentOf(connection, run_id)),
     session: (session_id) => later(({ readSession }) => readSession(connection, session_id)),
     sessions: (filter, page) => later(({ readSessions }) => readSessions(connection, filter, page)),
+    versions: (session_id) => later(({ readVersions }) => readVersions(connection, session_id)),
+    gone_sessions: (session_ids) => later(({ readGoneSessions }) => readGoneSessions(connection, session_ids)),
+    files: (run_id) => later(({ readFiles }) => readFiles(connection, run_id)),
+    file: (run_id, path) => later(({ readFile }) => readFile(connection, run_id, path)),
     token: (hash) => later(({ readToken }) => readToken(connection, hash)),
     tokens: (page) => later(({ readTokens }) => readTokens(connection, page)),
   };

@@ -4,11 +4,12 @@ import { RequestError } from "../model/errors.ts";
 import { headFile } from "./audit/head.ts";
 import { keyFile } from "./audit/key.ts";
 import { verifyAudit, type Verified } from "./audit/verify.ts";
-import { sync } from "./backup.ts";
+import { restoreBlobs } from "./blobs/backup-blobs.ts";
 import { schemaVersion } from "./migrations/version.ts";
 import { connect } from "./sqlite/connection.ts";
 import { hostFault } from "./sqlite/faults.ts";
 import { createStateDirectory, databaseFile } from "./state-directory.ts";
+import { sync } from "./sync.ts";
 
 interface Extras {
   audit_key: Uint8Array | null;
@@ -39,7 +40,7 @@ export async function restoreStore({
     made.push(part);
     copyFileSync(file, part);
     chmodSync(part, 0o600);
-    dropExtras(part);
+    dropExtras(directory, part, made);
     sync(part);
     made.push(keyFile(directory), headFile(directory));
     if (extras.audit_key !== null)
@@ -80,10 +81,12 @@ function readExtras(file: string): Extras {
   }
 }
 
-function dropExtras(part: string): void {
+/** What belongs beside the database is put there. */
+function dropExtras(directory: string, part: string, made: string[]): void {
   const copy = connect(part, "write");
   try {
     copy.exec("drop table backup_extras");
+    restoreBlobs(directory, copy, made);
     copy.exec("pragma journal_mode = wal");
   } finally {
     copy.close();

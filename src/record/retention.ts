@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { pruneBlobs } from "./blobs/prune-blobs.ts";
 import type { SqliteStore } from "./open.ts";
 import { uuidTimeBounds } from "./reads/uuid-time.ts";
 import type { Connection } from "./sqlite/connection.ts";
@@ -26,16 +27,18 @@ const selectOld = `
 const deleteEvents = `
   delete from events where cursor in (select cursor from events where run_no = ? order by seq limit ?)`;
 const deleteBody = `delete from run_bodies where run_no = ?`;
+const deleteFiles = `delete from files where run_no = ?`;
+const deleteUploads = `delete from uploads where run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
-/** Removes finished runs from before a time, with their events and the output that was kept in files. Their audit rows have a retention of their own. */
+/** Removes finished runs from before a time, with their events, files and the output that was kept apart. Their audit rows have a retention of their own. */
 export async function pruneRuns(store: SqliteStore, before: Date): Promise<{ runs: number }> {
   const { connection, lockWaitMs, directory } = store;
   let runs = 0;
   for (let after = ""; ;) {
     const old = await patiently(() => oldRuns(connection, before, after), connection.file, lockWaitMs);
     after = old.at(-1)?.run_id ?? after;
-    if (old.length === 0) return { runs };
+    if (old.length === 0) break;
     runs += old.length;
     // Before the rows: whoever is interrupted here finds the run again.
     await removeOutput(join(directory, "logs"), old);
@@ -46,6 +49,8 @@ export async function pruneRuns(store: SqliteStore, before: Date): Promise<{ run
       });
     }
   }
+  if (runs > 0) await pruneBlobs(store, store.now());
+  return { runs };
 }
 
 function oldRuns(connection: Connection, before: Date, after: string): OldRun[] {
@@ -75,8 +80,8 @@ function deleteSome(connection: Connection, old: OldRun[]): void {
   for (let run = old[0]; run !== undefined && left > 0; run = old[0]) {
     left -= Number(connection.sql(deleteEvents).run(run.run_no, left).changes);
     if (left <= 0) return;
-    connection.sql(deleteBody).run(run.run_no);
-    connection.sql(deleteRun).run(run.run_no);
+    for (const statement of [deleteBody, deleteFiles, deleteUploads, deleteRun])
+      connection.sql(statement).run(run.run_no);
     old.shift();
   }
 }

@@ -9,7 +9,7 @@ import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
 import { readJsonBody } from "./read-body.ts";
 import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
-import type { AnyCall, Route } from "./route.ts";
+import { type AnyCall, type Route, withParameters } from "./route.ts";
 import { routes } from "./routes.ts";
 
 const defaultBodyLimit = 1024 * 1024;
@@ -27,7 +27,7 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
     await next();
   });
   for (const row of table) {
-    app.on(row.method, row.path.replaceAll(/\{(\w+)\}/g, ":$1"), async (c) => {
+    app.on(row.method, servedPath(row), async (c) => {
       const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, ...c.env }, deps);
       deps.metrics.count("drover_http_requests_total", {
         method: row.method,
@@ -40,6 +40,10 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   app.notFound((c) => answerError(unrouted(c.req.method, c.req.path, table), c.req.path, deps));
   app.onError((error, c) => answerError(error, `${c.req.method} ${c.req.path}`, deps));
   return app;
+}
+
+export function servedPath({ path }: Route): string {
+  return withParameters(path, (name, slashes) => (slashes ? `:${name}{[\\s\\S]+}` : `:${name}`));
 }
 
 /** Set on every answer: nothing here is to be framed, sniffed or kept. */
@@ -82,7 +86,10 @@ async function respond(
       if (!answer.headers.has(name)) answer.headers.set(name, value);
     return answer;
   } catch (error) {
-    return answerError(error, `${row.method} ${row.path}`, deps);
+    const answer = answerError(error, `${row.method} ${row.path}`, deps);
+    // what is still to come of a body nobody reads would be taken for the next request
+    if (row.raw && !incoming.readableEnded) answer.headers.set("connection", "close");
+    return answer;
   }
 }
 
@@ -93,7 +100,7 @@ function answerError(error: unknown, where: string, deps: ServeDeps): Response {
 }
 
 async function readBody(row: Route, incoming: HttpBindings["incoming"]): Promise<unknown> {
-  if (row.method === "get") return undefined;
+  if (row.method === "get" || row.raw) return undefined;
   const value = await readJsonBody(incoming, row.bodyLimit ?? defaultBodyLimit);
   if (row.body) return check(row.body, value, "body");
   const empty = value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
@@ -140,5 +147,9 @@ function unrouted(method: string, path: string, table: readonly Route[]): Refusa
 
 function matches(pattern: string, path: string): boolean {
   const [want, have] = [pattern.split("/"), path.split("/")];
-  return want.length === have.length && want.every((part, at) => part.startsWith("{") || part === have[at]);
+  const long = pattern.endsWith("*}") && have.length > want.length;
+  return (
+    (long || want.length === have.length) &&
+    want.every((part, at) => (part.startsWith("{") ? have[at] !== "" : part === have[at]))
+  );
 }

@@ -15,7 +15,7 @@ import type { Metrics } from "./metrics.ts";
 
 /** Everything the HTTP side asks of the rest, handed in by the composition. */
 export interface ServeDeps {
-  store: Pick<Store, "apply" | "read">;
+  store: Pick<Store, "apply" | "blobs" | "read">;
   submit(request: RunRequest, who: Who): Promise<SubmitAnswer>;
   dispatcher: {
     /** The port as the runners of this owner see it: another owner's runner is unknown to it. */

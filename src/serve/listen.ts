@@ -35,7 +35,8 @@ export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: Lis
   refuseOpenDoor(options);
   const answer = getRequestListener(app.fetch, { errorHandler: malformed });
   const server = createServer(
-    { requestTimeout: 120_000, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
+    // a file may take long: how long a body may is for whoever reads it
+    { requestTimeout: 0, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
     (incoming, outgoing) => void answer(incoming, outgoing),
   );
   await bind(server, options);

@@ -1,13 +1,16 @@
 import { z } from "zod";
 import { problemSchema } from "../wire/schemas.ts";
 import type { JsonSchema, OpenApiDocument, Operation } from "./openapi-document.ts";
-import type { Route } from "./route.ts";
+import { type Route, withParameters } from "./route.ts";
 import type { Rule } from "./rule.ts";
 
 /** Made from the table of routes, by zod itself: the schemas of OpenAPI 3.1 are JSON Schemas. */
 export function openApiDocument(table: readonly Route[], version: string): OpenApiDocument {
   const paths: OpenApiDocument["paths"] = {};
-  for (const row of table) (paths[row.path] ??= {})[row.method] = operationOf(row);
+  for (const row of table) {
+    const path = withParameters(row.path, (name) => `{${name}}`);
+    (paths[path] ??= {})[row.method] = operationOf(row);
+  }
   return {
     openapi: "3.1.0",
     info: { title: "Drover", version, description: "Runs any agent, anywhere, on the record." },
@@ -29,11 +32,11 @@ function operationOf(row: Route): Operation {
     description: whoMay(row.rule),
     ...("open" in row.rule ? {} : { security: [{ bearer: [] }] }),
     parameters: [
-      ...[...row.path.matchAll(/\{(\w+)\}/g)].map((match) => ({
+      ...[...row.path.matchAll(/\{(\w+)(\*?)\}/g)].map((match) => ({
         name: match[1]!,
         in: "path" as const,
         required: true,
-        schema: { type: "string" },
+        schema: { type: "string", ...(match[2] === "*" ? { description: "Slashes may stand as they are." } : {}) },
       })),
       ...parametersOf("query", row.query),
       ...parametersOf("header", row.headers),
@@ -42,6 +45,9 @@ function operationOf(row: Route): Operation {
       ? {
           requestBody: { required: true, content: { "application/json": { schema: toJsonSchema(row.body, "input") } } },
         }
+      : {}),
+    ...(row.raw
+      ? { requestBody: { required: true, content: { "application/octet-stream": { schema: { format: "binary" } } } } }
       : {}),
     responses: {
       ...Object.fromEntries(answers),

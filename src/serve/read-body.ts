@@ -18,12 +18,17 @@ export async function readJsonBody(incoming: IncomingMessage, limit: number): Pr
   return value;
 }
 
+/** Nobody needs longer for some megabytes. */
+const slowestMs = 120_000;
+
 /** By events: an async iterator takes longer than everything else about a small body. */
 function collect(incoming: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    const slow = setTimeout(() => cut(), slowestMs);
     const settle = (): void => {
+      clearTimeout(slow);
       incoming.off("data", take).off("end", end).off("close", cut).off("error", cut);
     };
     const take = (bytes: Buffer): void => {

@@ -10,7 +10,7 @@ export type Method = "get" | "post" | "put" | "delete";
 /** One row of the table that routing, authorization, the OpenAPI document and its tests are made from. */
 export interface Route {
   method: Method;
-  /** As in OpenAPI: /runs/{run_id} */
+  /** As in OpenAPI: /runs/{run_id}; a last part {path*} may itself have slashes. */
   path: string;
   rule: Rule;
   summary: string;
@@ -19,6 +19,8 @@ export interface Route {
   /** Without one, only an empty body or {} is accepted. */
   body?: z.ZodType;
   bodyLimit?: number;
+  /** The body is bytes, which the handler reads from `incoming` itself. */
+  raw?: true;
   answers: Readonly<Record<number, Answer>>;
   handle(call: AnyCall): Promise<Response>;
 }
@@ -63,6 +65,11 @@ export function route<
 ): Route {
   // the app hands every handler what its own row's schemas and object made: the types above say exactly that
   return row as unknown as Route;
+}
+
+/** A path of the table with its parameters as another notation has them. */
+export function withParameters(path: string, write: (name: string, slashes: boolean) => string): string {
+  return path.replaceAll(/\{(\w+)(\*?)\}/g, (_, name: string, star: string) => write(name, star === "*"));
 }
 
 export function json(value: unknown, status = 200): Response {

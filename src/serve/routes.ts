@@ -2,6 +2,7 @@ import type { Route } from "./route.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { executionRoutes } from "./routes/executions.ts";
+import { fileRoutes } from "./routes/files.ts";
 import { runnerRoutes } from "./routes/runners.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
@@ -12,6 +13,7 @@ import { tokenRoutes } from "./routes/tokens.ts";
 export const routes: readonly Route[] = [
   ...runRoutes,
   ...eventRoutes,
+  ...fileRoutes,
   ...agentRoutes,
   ...runnerRoutes,
   ...sessionRoutes,

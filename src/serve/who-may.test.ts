@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
@@ -5,10 +7,10 @@ import type { RunEvent } from "../model/event.ts";
 import type { TokenRole } from "../model/token.ts";
 import { createClient } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
-import { createApp } from "./app.ts";
+import { createApp, servedPath } from "./app.ts";
 import type { ServeDeps } from "./deps.ts";
 import { hashToken } from "./token-text.ts";
-import type { Route } from "./route.ts";
+import { type Route, withParameters } from "./route.ts";
 import { routes } from "./routes.ts";
 
 /** Each principal, and what the rules have to know of it. `sees`: whether it may see what belongs to ann. */
@@ -90,11 +92,25 @@ beforeAll(async () => {
   const [going, ended] = claims;
   const held = claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
   const empty = { runner_id, epoch, held, as_of_claim: "c1", partials: [] };
+  const bytes = Buffer.from("kept");
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  const file = { type: "file", path: "out/kept.txt", size: bytes.length, sha256, media_type: "text/plain" } as const;
+  const { run_id, attempt } = going!;
+  await port.upload(
+    { runner_id, epoch, run_id, attempt, sha256, size: bytes.length },
+    Readable.from([bytes]),
+    AbortSignal.timeout(10_000),
+  );
+  ids["path"] = file.path;
+  const at = new Date().toISOString();
   const events = [
     {
-      run_id: going!.run_id,
-      attempt: going!.attempt,
-      events: [{ n: 1, at: new Date().toISOString(), event: started }],
+      run_id,
+      attempt,
+      events: [
+        { n: 1, at, event: started },
+        { n: 2, at, event: file },
+      ],
     },
   ];
   const outcome = { status: "completed", exit_code: 0, text: "ok" } as const;
@@ -142,7 +158,7 @@ const cases = routes.flatMap((row) =>
 
 test.each(cases)("%s with %s is as declared", async (_route, name, row) => {
   const asker = askers.get(name)!;
-  const path = row.path.replaceAll(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(ids[key]!));
+  const path = withParameters(row.path, (key) => encodeURIComponent(ids[key]!));
   // a body that no route takes: who is let in is told so, and nothing is changed
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
   const headers = {
@@ -171,9 +187,7 @@ test("every route declares a rule, and nothing is served that is not in the tabl
   // only the guard's settings are looked at before a request comes
   const app = createApp({ publicUrls: [] } as unknown as ServeDeps);
   const served = app.routes.filter((one) => one.path !== "/*").map((one) => `${one.method} ${one.path}`);
-  expect(served.sort()).toEqual(
-    routes.map((row) => `${row.method.toUpperCase()} ${row.path.replaceAll(/\{(\w+)\}/g, ":$1")}`).sort(),
-  );
+  expect(served.sort()).toEqual(routes.map((row) => `${row.method.toUpperCase()} ${servedPath(row)}`).sort());
 });
 
 test("lists and the feed show a user nothing of another's", async () => {

@@ -5,6 +5,8 @@ export interface FeedHub {
   follow(source: FeedSource, after: number, sink: Sink): { stop(): void };
   /** The logs of these runs have grown; null: of which is not known. */
   changed(run_ids: Iterable<string> | null): void;
+  /** To whoever follows this run and keeps up; kept for nobody. */
+  live(run_id: string, message: string): void;
   readonly followers: number;
   /** Ends every stream. Idempotent. */
   stop(): void;
@@ -45,6 +47,9 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
       if (feeds.size === 0) return;
       if (run_ids !== null) for (const run_id of run_ids) feeds.get(run_id)?.wake();
       for (const feed of feeds.values()) if (run_ids === null || feed.ofAll) feed.wake();
+    },
+    live(run_id, message) {
+      feeds.get(run_id)?.live(message);
     },
     get followers() {
       let count = 0;

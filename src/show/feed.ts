@@ -27,6 +27,8 @@ export interface Feed {
   add(after: number, sink: Sink): { stop(): void };
   wake(): void;
   beat(): void;
+  /** Now or never: whoever is behind does not get it. */
+  live(message: string): void;
   stop(): void;
 }
 
@@ -85,6 +87,10 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
     wake,
     beat() {
       for (const follower of followers) if (!follower.apart) send(follower, heartbeat);
+    },
+    live(message) {
+      const bytes = Buffer.from(message);
+      for (const { apart, sink } of followers) if (!apart && sink.waiting === 0) sink.write(bytes);
     },
     stop() {
       for (const follower of followers) {

@@ -1,4 +1,5 @@
 import type { StoredEvent } from "../model/event.ts";
+import type { ReportRequest } from "../model/runner-port.ts";
 import type { Reads } from "../model/store.ts";
 import type { FeedSource } from "./feed.ts";
 import type { Owners } from "./owners.ts";
@@ -27,6 +28,11 @@ export function allFeed(read: Reads, only: string | null, owners: Owners): FeedS
     encode: (event) => toMessage(event.cursor, event),
     isLast: () => false,
   };
+}
+
+/** Without an id: it is no place in the log that a reader could go on from. */
+export function partialMessage(partial: ReportRequest["partials"][number]): string {
+  return `event: partial\ndata: ${JSON.stringify(partial)}\n\n`;
 }
 
 /** JSON has no line breaks of its own, so that one data line is enough. */

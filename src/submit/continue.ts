@@ -11,7 +11,7 @@ export interface Continued {
   forked_from: string | null;
   project_dir: string | null;
   /** Where the conversation lies; null for a new one. */
-  place: Pick<Session, "hostname" | "executor_profile"> | null;
+  place: Pick<Session, "hostname" | "executor_profile" | "runner_id"> | null;
 }
 
 interface Deps {
@@ -42,10 +42,17 @@ export async function continued(
   if (!theirs) return bad(404, "There is no such session.", "unknown");
   if (session.agent_name !== agent.name)
     return bad(409, `The session is of the agent ${session.agent_name}.`, "of another agent");
-  const { hostname, executor_profile, project_dir } = session;
+  const { hostname, executor_profile, runner_id, project_dir } = session;
+  if (mode === "fork" && hostname === null)
+    return bad(409, "The session has not begun: there is nothing to fork from.", "no run of it was claimed yet");
   const own =
     mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
-  return { ...own, project_dir, place: { hostname, executor_profile } };
+  if (request.project_dir !== undefined && request.project_dir !== project_dir) {
+    return faultOf(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "a folder of its own"}.`, [
+      { path: "body.project_dir", message: "not the session's" },
+    ]);
+  }
+  return { ...own, project_dir, place: { hostname, executor_profile, runner_id } };
 }
 
 function bad(status: number, message: string, fault: string): SubmitFault {

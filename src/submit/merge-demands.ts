@@ -9,7 +9,7 @@ const places = ["hostname", "project_dir", "executor_profile", "executor_type", 
 /**
  * What the agent demands and what the request demands must both hold, so two different values can never
  * be met. A runner's own agent is pinned to it; any other goes to runners with an executor of its kind;
- * a session goes where its conversation lies.
+ * a session goes to the runner its conversation lies with: its work folder and its HOME are there.
  */
 export function mergeDemands(
   { agent, runner_id }: ListedAgent,
@@ -18,9 +18,22 @@ export function mergeDemands(
 ): Demands | SubmitFault {
   const asked = request.demands ?? {};
   const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
-  const clashes = places.filter(
-    (name) => given[name] !== undefined && asked[name] !== undefined && given[name] !== asked[name],
-  );
+  const there = placed(place);
+  const elsewhere = places.filter((name) => differs(there[name], asked[name]) || differs(there[name], given[name]));
+  if (elsewhere.length > 0) {
+    const faults = elsewhere.map((name) => ({
+      path: `body.demands.${name}`,
+      message: `the session is at ${there[name]}`,
+    }));
+    return faultOf(
+      409,
+      "DROVER-SUB-005",
+      "The session cannot be continued elsewhere.",
+      faults,
+      "Leave these demands out.",
+    );
+  }
+  const clashes = places.filter((name) => differs(given[name], asked[name]));
   if (clashes.length > 0) {
     const faults = clashes.map((name) => ({
       path: `body.demands.${name}`,
@@ -34,10 +47,14 @@ export function mergeDemands(
       "Leave these demands out.",
     );
   }
-  const merged: Demands = { ...implied(agent, runner_id), ...placed(place), ...given, ...asked };
+  const merged: Demands = { ...implied(agent, runner_id), ...there, ...given, ...asked };
   const tags = [...new Set([...(agent.demands?.tags ?? []), ...(asked.tags ?? [])])].sort();
   const { tags: _, ...rest } = merged;
   return tags.length === 0 ? rest : { ...rest, tags };
+}
+
+function differs(one: string | undefined, other: string | undefined): boolean {
+  return one !== undefined && other !== undefined && one !== other;
 }
 
 function implied(agent: ListedAgent["agent"], runner_id: string | null): Demands {
@@ -51,5 +68,6 @@ function placed(place: Continued["place"]): Demands {
   return {
     ...(place.hostname === null ? {} : { hostname: place.hostname }),
     ...(place.executor_profile === null ? {} : { executor_profile: place.executor_profile }),
+    ...(place.runner_id === null ? {} : { runner_id: place.runner_id }),
   };
 }

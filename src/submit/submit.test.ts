@@ -106,6 +106,10 @@ it("continues a session where it lies, and another's not at all", async () => {
     executor: { type: "claude", config: {} },
   });
   const first = await host.run(await host.submit({ agent_name: "chat" }));
+  const unbegun = first.session_id ?? "";
+  expect(await refused(host.ask({ agent_name: "chat", mode: "fork", session_id: unbegun }))).toMatchObject({
+    status: 409,
+  });
   await host.port.poll(
     { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 },
     AbortSignal.timeout(5000),
@@ -114,9 +118,14 @@ it("continues a session where it lies, and another's not at all", async () => {
   const resumed = await host.run(await host.submit({ agent_name: "chat", mode: "resume", session_id }));
   expect(resumed).toMatchObject({
     session_id,
-    project_dir: "/project",
-    demands: { hostname: "there", executor_profile: "claude" },
+    // that of the run, not of the runner: a scratch session must not become one that works in place
+    project_dir: null,
+    demands: { hostname: "there", executor_profile: "claude", runner_id: runner.runner_id },
   });
+  const elsewhere = { agent_name: "chat", mode: "resume", session_id } as const;
+  for (const demands of [{ hostname: "here" }, { executor_profile: "codex" }, { runner_id: "another" }])
+    expect(await refused(host.ask({ ...elsewhere, demands }))).toMatchObject({ status: 409, code: "DROVER-SUB-005" });
+  expect(await refused(host.ask({ ...elsewhere, project_dir: "/other" }))).toMatchObject({ status: 409 });
   const forked = await host.run(await host.submit({ agent_name: "chat", mode: "fork", session_id }));
   expect(forked).toMatchObject({ forked_from: session_id, trigger_type: "fork" });
   expect(forked.session_id).not.toBe(session_id);

@@ -66,6 +66,9 @@ async function store(
       ...(key === undefined ? {} : { idempotency: { subject: who.subject, key, fingerprint: fingerprint(request) } }),
     },
   ]);
+  if (!result.ok && result.conflict === "not_found") {
+    return fail(404, "DROVER-SUB-003", "There is no such session.", [{ path: "body.session_id", message: "unknown" }]);
+  }
   if (!result.ok) {
     return fail(
       409,

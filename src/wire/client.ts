@@ -3,7 +3,8 @@ import type { ListedAgent, RunnerRow, WhyPending } from "../model/dispatch-ops.t
 import type { StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { RunRequest } from "../model/run-request.ts";
-import type { Session } from "../model/session.ts";
+import type { StoredFile } from "../model/file.ts";
+import type { Session, SessionVersion } from "../model/session.ts";
 import type { RunStatus } from "../model/states.ts";
 import type { Execution, RunFilter, RunRow } from "../model/store.ts";
 import type { Token, TokenRole } from "../model/token.ts";
@@ -29,6 +30,11 @@ export type Submission = Pick<RunRequest, "agent_name"> &
   Partial<Omit<RunRequest, "agent_name" | "trigger_type" | "retry_of">>;
 export type StopFilter = RunFilter & { all?: true };
 export type NewToken = { role: TokenRole; subject: string; label?: string; expires_at?: string; enrolment?: boolean };
+export interface Download {
+  size: number;
+  sha256: string;
+  stream: AsyncIterable<Uint8Array>;
+}
 export type FlatAgent = Agent & Omit<ListedAgent, "agent">;
 
 export type Client = ReturnType<typeof createClient>;
@@ -55,6 +61,9 @@ export function createClient(options: ClientOptions) {
       why: (run_id: string) => get<{ status: RunStatus; why: WhyPending[] }>(`/runs/${part(run_id)}/why`),
       events: (run_id: string, query: { after?: number; limit?: number } = {}) =>
         get<PageOf<StoredEvent>>(`/runs/${part(run_id)}/events`, query),
+      files: (run_id: string) => get<PageOf<StoredFile>>(`/runs/${part(run_id)}/files`),
+      file: (run_id: string, path: string, signal?: AbortSignal) =>
+        download(`/runs/${part(run_id)}/files/${path.split("/").map(part).join("/")}`, signal),
       follow: (run_id: string, follow: FollowOptions = {}) =>
         followEvents(target, `/runs/${part(run_id)}/events`, "seq", follow),
     },
@@ -76,7 +85,8 @@ export function createClient(options: ClientOptions) {
     },
     sessions: {
       list: (query: { agent_name?: string } & PageQuery = {}) => get<PageOf<Session>>("/sessions", query),
-      get: (session_id: string) => get<Session>(`/sessions/${part(session_id)}`),
+      get: (session_id: string) => get<Session & { versions: SessionVersion[] }>(`/sessions/${part(session_id)}`),
+      remove: (session_id: string) => discard({ method: "DELETE", path: `/sessions/${part(session_id)}` }),
       bind: (session_id: string, executor_session_id: string) =>
         post<Session>(`/sessions/${part(session_id)}/bind`, { executor_session_id }),
     },
@@ -102,6 +112,21 @@ export function createClient(options: ClientOptions) {
       return response.body ?? (async function* () {})();
     },
   };
+
+  /** The bytes as they come; shorter than `size` where the answer was cut off, which is thrown. */
+  async function download(path: string, signal?: AbortSignal): Promise<Download> {
+    const call = {
+      method: "GET",
+      path,
+      timeoutMs: null,
+      headers: { accept: "*/*" },
+      ...(signal ? { signal } : {}),
+    } as const;
+    const { headers, body } = await send(target, call);
+    const sha256 = (headers.get("etag") ?? "").replaceAll('"', "");
+    const size = Number(headers.get("content-length"));
+    return { size, sha256, stream: body ?? (async function* () {})() };
+  }
 
   async function discard(call: Call): Promise<void> {
     await (await send(target, call)).arrayBuffer();

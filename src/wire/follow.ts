@@ -1,5 +1,7 @@
 import { HostError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
+import type { Delta } from "../model/executor.ts";
+import type { ReportRequest } from "../model/runner-port.ts";
 import { send, type Target, unreachable } from "./send.ts";
 import { readSse } from "./sse.ts";
 
@@ -11,6 +13,8 @@ export interface FollowOptions {
   silenceMs?: number;
   /** Gives up after being unable to connect for this long. */
   giveUpMs?: number;
+  /** What an agent is saying at the moment, of a run that is followed: best effort, never stored, and never yielded. */
+  onPartial?: (delta: Delta) => void;
   /** Each time the connection was cut and is made again. */
   onReconnect?: () => void;
 }
@@ -81,6 +85,11 @@ async function* oneConnection(
     yield "open";
     for await (const message of readSse(awake(response.body, watch))) {
       if (message.event === "end") return yield "end";
+      if (message.event === "partial") {
+        // written from one by the server
+        options.onPartial?.((JSON.parse(message.data) as ReportRequest["partials"][number]).delta);
+        continue;
+      }
       // written from a StoredEvent by the server
       yield JSON.parse(message.data) as StoredEvent;
     }

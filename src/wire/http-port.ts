@@ -1,9 +1,9 @@
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from "node:http";
+import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import type { ErrorCode } from "../model/errors.ts";
-import { type PortConflict, PortError } from "../model/port-error.ts";
+import { PortError } from "../model/port-error.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
-import { type Problem, readProblem } from "./problem.ts";
+import { readAnswer } from "./port-answer.ts";
+import { uploadFile } from "./upload-file.ts";
 
 export interface HttpPortOptions {
   url: string;
@@ -11,6 +11,8 @@ export interface HttpPortOptions {
   /** How long the coordinator may hold a poll; it gets 10 s more before it counts as away. */
   pollHoldMs?: number;
   timeoutMs?: number;
+  /** An upload that gets no further for so long has failed. */
+  silenceMs?: number;
 }
 
 export interface HttpPort extends RunnerPort {
@@ -20,7 +22,7 @@ export interface HttpPort extends RunnerPort {
 
 /** The runner port over HTTP: kept-alive connections, and one word for everything that can go wrong. */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
-  const { pollHoldMs = 30_000, timeoutMs = 10_000 } = options;
+  const { pollHoldMs = 30_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
   const base = new URL(options.url);
   const secure = base.protocol === "https:";
   const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
@@ -29,6 +31,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     register: (registration) => post("/runner/register", registration, timeoutMs, never),
     poll: (poll, signal) => post("/runner/poll", poll, pollHoldMs + 10_000, signal),
     report: (report) => post("/runner/report", report, timeoutMs, never),
+    upload: (request, content, signal) =>
+      uploadFile(request, content, signal, { url: base, token: options.token, silenceMs }),
+    sessions: (request) => post("/runner/sessions", request, timeoutMs, never),
     async deregister(request) {
       await post("/runner/deregister", request, timeoutMs, never);
     },
@@ -83,42 +88,3 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
 
 /** Its cause stays the true one: a runner goes by it when the second try fails on another stale connection. */
 class StaleConnection extends PortError {}
-
-async function readAnswer<T>(response: IncomingMessage): Promise<T> {
-  const chunks: Buffer[] = [];
-  try {
-    for await (const chunk of response) chunks.push(chunk as Buffer); // no encoding is set, so chunks are buffers
-  } catch (cause) {
-    throw new PortError("away", "the answer was cut off", cause);
-  }
-  const text = Buffer.concat(chunks).toString("utf8");
-  const status = response.statusCode ?? 0;
-  if (status >= 200 && status < 300) return parseAnswer<T>(text);
-  const problem = readProblem(status, text);
-  throw new PortError(conflictOf(problem), problem.detail, problem);
-}
-
-function parseAnswer<T>(text: string): T {
-  try {
-    // made from the port's own types by the coordinator, whose protocol version was agreed at registration
-    return JSON.parse(text) as T;
-  } catch (cause) {
-    throw new PortError("away", "the answer is not JSON", cause);
-  }
-}
-
-const conflicts: Partial<Record<ErrorCode, PortConflict>> = {
-  "DROVER-API-016": "unknown_runner",
-  "DROVER-API-017": "old_epoch",
-  "DROVER-API-018": "duplicate_runner",
-  "DROVER-API-009": "unauthorized",
-  "DROVER-API-010": "unauthorized",
-  "DROVER-API-011": "unauthorized",
-};
-
-/** A stranger's answer (a proxy's, most likely) counts as away, like a server's own fault. */
-function conflictOf(problem: Problem): PortConflict {
-  const known = conflicts[problem.code];
-  if (known) return known;
-  return problem.status >= 500 || problem.code === "DROVER-API-028" ? "away" : "refused";
-}

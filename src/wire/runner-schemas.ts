@@ -29,6 +29,7 @@ export const registrationSchema = z.strictObject({
   require_matching_tags: z.boolean(),
   agents: z.array(agentSchema).max(10_000),
   slots: z.number().int().min(1).max(10_000),
+  only_agent: name.exactOptional(),
 });
 
 export const pollSchema = z.strictObject({
@@ -85,6 +86,28 @@ export const reportSchema = z.strictObject({
   finishes: z.array(z.strictObject({ ...ofAttempt, last_n: number, outcome: outcomeSchema })),
 });
 
+/** In the query: the body is the file. */
+const decimal = z
+  .string()
+  .regex(/^\d{1,15}$/, "not a number")
+  .transform(Number);
+export const uploadQuerySchema = z.strictObject({
+  runner_id: name,
+  epoch: decimal,
+  run_id: name,
+  attempt: decimal,
+  sha256: z.string().regex(/^[0-9a-f]{64}$/, "not a SHA-256 in lower-case hexadecimal"),
+  size: decimal,
+});
+export const uploadAnswerSchema = z.object({ upload: z.literal("stored") });
+
+export const sessionsOfRunnerSchema = z.strictObject({
+  runner_id: name,
+  epoch: number,
+  session_ids: z.array(name).max(10_000),
+});
+export const goneSessionsSchema = z.object({ gone: z.array(z.string()) });
+
 export const deregisterSchema = z.strictObject({ runner_id: name, epoch: number });
 
 export const registeredSchema = z.object({ runner_id: z.string(), epoch: z.number().int(), lease_ms: z.number() });
@@ -110,6 +133,7 @@ export const pollAnswerSchema = z.object({
         mode: z.enum(runModes),
         session_id: z.string(),
         executor_session_id: z.string().nullable(),
+        forked_from: z.string().nullable(),
         agent: agentSchema,
         parameters: z.record(z.string(), z.unknown()),
         prompt: z.string().nullable(),

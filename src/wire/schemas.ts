@@ -3,9 +3,10 @@ import { agentSchema } from "../model/agent.ts";
 import { errorCodes } from "../model/errors.ts";
 import { runEventSchema } from "../model/event.ts";
 import { executionEndSchema, executionStartSchema } from "../model/execution.ts";
+import { storedFileSchema } from "../model/file.ts";
 import { runSchema } from "../model/run.ts";
 import { runRequestSchema } from "../model/run-request.ts";
-import { sessionSchema } from "../model/session.ts";
+import { sessionSchema, sessionVersionSchema } from "../model/session.ts";
 import { runStatuses } from "../model/states.ts";
 import { tokenRoles } from "../model/token.ts";
 
@@ -126,6 +127,7 @@ export const runnerSchema = z.object({
   tags: z.array(z.string()),
   require_matching_tags: z.boolean(),
   slots: z.number().int(),
+  only_agent: z.string().nullable(),
   agents: z.array(z.string()),
   status: z.enum(["online", "draining", "lost"]),
   epoch: z.number().int(),
@@ -134,6 +136,9 @@ export const runnerSchema = z.object({
   last_seen_at: z.string(),
 });
 export const drainSchema = z.strictObject({ draining: z.boolean().default(true) });
+
+/** A session and its runs, newest first. */
+export const sessionWithRunsSchema = sessionSchema.extend({ versions: z.array(sessionVersionSchema) });
 
 export const bindSchema = z.strictObject({ executor_session_id: z.string().min(1).max(400) });
 export const executionSchema = z.object({
@@ -168,4 +173,4 @@ export const madeTokenSchema = tokenSchema.extend({ token: z.string() });
 
 export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), protocol: z.literal(1) });
 
-export { agentSchema, runSchema, sessionSchema };
+export { agentSchema, runSchema, sessionSchema, storedFileSchema };

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
 import { expect } from "vitest";
 import type { Registered, RunnerPort } from "../../src/model/runner-port.ts";
 import type { Run } from "../../src/model/run.ts";
@@ -28,6 +30,11 @@ async function claimOne(subject: RunnerPortSubject) {
   const held: [string, number][] = [[run_id, claims[0]!.attempt]];
   const base = { runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] };
   return { run_id, attempt: claims[0]!.attempt, runner_id, epoch, base };
+}
+
+function fileOf(text: string) {
+  const bytes = Buffer.from(text);
+  return { bytes: [bytes], sha256: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
 }
 
 export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
@@ -115,6 +122,50 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       await subject.port.report(finish);
       expect(await subject.run(run_id)).toMatchObject({ status: "completed", exit_code: 0 });
       expect(await subject.seqs(run_id)).toEqual(seqs);
+    },
+  },
+  {
+    title: "a file is stored whole, twice as well as once, and what is not as announced is not",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
+      const { bytes, sha256, size } = fileOf("hello");
+      const send = (changes: { sha256?: string; size?: number } = {}) =>
+        subject.port.upload(
+          { runner_id, epoch, run_id, attempt, sha256, size, ...changes },
+          Readable.from(bytes),
+          AbortSignal.timeout(10_000),
+        );
+      expect(await send()).toEqual({ upload: "stored" });
+      expect(await send()).toEqual({ upload: "stored" });
+      expect(await send({ sha256: "0".repeat(64) })).toEqual({ upload: "mismatch" });
+      expect(await send({ size: size + 1 })).toEqual({ upload: "mismatch" });
+      expect(await send({ size: size - 1 })).toEqual({ upload: "mismatch" });
+    },
+  },
+  {
+    title: "a file of a stale attempt, or of another epoch, is fenced",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
+      const { bytes, sha256, size } = fileOf("hello");
+      const request = { runner_id, epoch, run_id, attempt, sha256, size };
+      const send = (changes: object) =>
+        subject.port.upload({ ...request, ...changes }, Readable.from(bytes), AbortSignal.timeout(10_000));
+      expect(await send({ attempt: attempt + 1 })).toEqual({ upload: "fenced" });
+      expect(await send({ epoch: epoch - 1 })).toEqual({ upload: "fenced" });
+      expect(await send({ run_id: "nobody" })).toEqual({ upload: "fenced" });
+    },
+  },
+  {
+    title: "a runner is told which of its sessions are no more",
+    async check(make) {
+      const subject = await make();
+      const { run_id, runner_id, epoch } = await claimOne(subject);
+      const { session_id } = await subject.run(run_id);
+      const session_ids = ["never-was", session_id ?? ""];
+      expect(await subject.port.sessions({ runner_id, epoch, session_ids })).toEqual({ gone: ["never-was"] });
+      await expect(subject.port.sessions({ runner_id, epoch: epoch - 1, session_ids })).rejects.toThrow();
     },
   },
   {

@@ -5,7 +5,7 @@ import { agentNamed, drive, type Driven, output } from "../fixtures/dispatch/dri
 import type { OpenedForDispatch } from "./store-dispatch.ts";
 
 type Step =
-  | { do: "submit"; attempts: number; capped: boolean }
+  | { do: "submit"; attempts: number; capped: boolean; directory: string | null }
   | { do: "claim"; runner: number; want: number; sameId: boolean }
   | { do: "append" | "finish" | "drain" | "crash"; pick: number }
   | { do: "beat"; runner: number; forget: boolean }
@@ -21,6 +21,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant("submit" as const),
       attempts: fc.integer({ min: 1, max: 3 }),
       capped: fc.boolean(),
+      directory: fc.constantFrom(null, "/p", "/q"),
     }),
   },
   {
@@ -97,9 +98,10 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         if (time > 0) return;
         const agent = agentNamed(one.capped ? "capped" : "free", {
           max_attempts: one.attempts,
+          ...(one.directory === null ? {} : { type: "autonomous", command: null }),
           ...(one.capped ? { max_concurrent: 2 } : {}),
         });
-        runs.push(await d.submit({}, agent));
+        runs.push(await d.submit({ project_dir: one.directory }, agent));
         return;
       }
       case "claim": {
@@ -117,6 +119,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
           await store.read.runs({ agent_name: "capped", status: ["claimed", "running", "stopping"] }, { limit: 100 })
         ).length;
         expect(capped).toBeLessThanOrEqual(2);
+        await expectAlone();
         return;
       }
       case "append":
@@ -152,6 +155,13 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         runners[one.runner] = null;
       }
     }
+  }
+
+  /** All runners are on one host: each directory has one run at most that works there. */
+  async function expectAlone(): Promise<void> {
+    const active = await store.read.runs({ status: ["claimed", "running", "waiting", "stopping"] }, { limit: 1000 });
+    const taken = active.flatMap(({ project_dir }) => project_dir ?? []);
+    expect(taken).toEqual([...new Set(taken)]);
   }
 
   /** Accepted exactly where the run is this runner's under this attempt. */

@@ -138,6 +138,30 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         });
       });
 
+      it("hands a runner that is there for one agent only that agent's runs, and tells the others' why", async () => {
+        const [echo, other] = [await d.submit(), await d.submit({ priority: 9 }, agentNamed("other"))];
+        const picky = await d.register("picky", { only_agent: "echo" });
+        expect(await d.claim(picky, 5)).toEqual([echo]);
+        expect(await store.read.why(other)).toMatchObject([
+          { demand: "agent", detail: expect.stringContaining("restricted to other agents: echo") },
+        ]);
+        expect(await store.read.runner("picky")).toMatchObject({ only_agent: "echo" });
+        expect(await d.claim(await d.register("r"), 5)).toEqual([other]);
+        expect(await store.read.runner("r")).toMatchObject({ only_agent: null });
+      });
+
+      it("sends what waits for a session to the runner that has it by then", async () => {
+        const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 3 });
+        const first = await d.submit({ session_id: "s" }, chat);
+        const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
+        const [a, b] = [await d.register("a"), await d.register("b", { hostname: "elsewhere" })];
+        expect(await d.claim(a)).toEqual([first]);
+        await d.finish(a, first, 1);
+        expect(await d.claim(b)).toEqual([]);
+        expect((await store.read.run(second))?.demands).toMatchObject({ runner_id: "a", hostname: "host" });
+        expect(await d.claim(a)).toEqual([second]);
+      });
+
       it("hands nothing to a draining runner, nor while told to hold", async () => {
         const run = await d.submit();
         const runner = await d.register("r");

@@ -5,10 +5,11 @@ import { patiently } from "../sqlite/patience.ts";
 import { rollBack } from "../write-lock.ts";
 import { first } from "./0001_first.ts";
 import { dispatch } from "./0002_dispatch.ts";
+import { files } from "./0003_files.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, dispatch];
+const migrations = [first, dispatch, files];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {

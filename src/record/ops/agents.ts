@@ -1,5 +1,4 @@
 import type { AgentResult, DeleteAgent, PutAgent } from "../../model/agent-ops.ts";
-import type { BindSession, SessionResult } from "../../model/session.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -8,8 +7,6 @@ const upsert = `
   insert into agents (name, owner, updated_at, body) values (?, ?, ?, ?)
   on conflict (name) do update set updated_at = excluded.updated_at, body = excluded.body`;
 const remove = `delete from agents where name = ? returning name`;
-const bound = `select executor_session_id from sessions where session_id = ?`;
-const bind = `update sessions set executor_session_id = ?, last_used_at = ? where session_id = ?`;
 
 /** Its owner stays who made it first. */
 export function putAgent(tx: Transaction, { agent, by }: PutAgent): AgentResult {
@@ -21,14 +18,4 @@ export function putAgent(tx: Transaction, { agent, by }: PutAgent): AgentResult 
 export function deleteAgent(tx: Transaction, { name }: DeleteAgent): AgentResult {
   const found = tx.sql(remove).get(toColumn(name));
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_agent" };
-}
-
-export function bindSessionId(tx: Transaction, op: BindSession): SessionResult {
-  const row = tx.sql(bound).get(toColumn(op.session_id));
-  if (row === undefined) return { ok: false, conflict: "not_found" };
-  const given = toColumn(op.executor_session_id);
-  if (row["executor_session_id"] === given) return { ok: true, op: "bind_session" };
-  if (row["executor_session_id"] !== null) return { ok: false, conflict: "bound_otherwise" };
-  tx.sql(bind).run(given, tx.now.toISOString(), toColumn(op.session_id));
-  return { ok: true, op: "bind_session" };
 }

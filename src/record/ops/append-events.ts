@@ -5,6 +5,7 @@ import { auditRefused, isFenced } from "./fence.ts";
 import { bindSession } from "./bind-session.ts";
 import { columnsAfter, findRun, updateRun, type StoredRun } from "./run-state.ts";
 import { newEvents, storeEvents } from "./store-events.ts";
+import { storeFiles } from "./store-files.ts";
 
 export function appendEvents(tx: Transaction, op: AppendEvents): OpResult {
   const run = findRun(tx, op.run_id);
@@ -19,6 +20,7 @@ export function appendEvents(tx: Transaction, op: AppendEvents): OpResult {
   if (fresh === null) return { ok: false, conflict: "gap", last_n: run.last_n };
 
   storeEvents(tx, run, fresh);
+  storeFiles(tx, run, fresh);
   bindSession(tx, run, fresh);
   updateRun(tx, run.run_no, columnsAfter(run, fresh));
   return { ok: true, last_n: run.last_n };

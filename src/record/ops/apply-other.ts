@@ -1,11 +1,13 @@
 import type { Op, RunOp, StoreResult } from "../../model/store.ts";
 import type { Transaction } from "../transaction.ts";
-import { bindSessionId, deleteAgent, putAgent } from "./agents.ts";
+import { addUpload } from "./add-upload.ts";
+import { deleteAgent, putAgent } from "./agents.ts";
 import { claimRuns } from "./claim-runs.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { leaveRunner } from "./lose-runner.ts";
 import { registerRunner } from "./register-runner.ts";
 import { drainRunner, forgiveOutage, rescue } from "./rescue.ts";
+import { bindSessionId, deleteSession } from "./sessions.ts";
 import { stopRuns } from "./stop-runs.ts";
 import { putToken, revokeToken, useEnrolment } from "./tokens.ts";
 
@@ -42,6 +44,10 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): StoreResult
       return deleteAgent(tx, op);
     case "bind_session":
       return bindSessionId(tx, op);
+    case "delete_session":
+      return deleteSession(tx, op);
+    case "add_upload":
+      return addUpload(tx, op);
     default:
       return op satisfies never;
   }

@@ -5,6 +5,8 @@ import type { StoredRun } from "./run-state.ts";
 
 const bind = `
   update sessions set executor_session_id = ? where session_id = ?`;
+const note = `
+  update runs set executor_session_id = ? where run_no = ?`;
 
 /** An executor tells its own name of the session in its first event; the last one told stands. */
 export function bindSession(tx: Transaction, run: StoredRun, events: readonly NumberedEvent[]): void {
@@ -12,5 +14,6 @@ export function bindSession(tx: Transaction, run: StoredRun, events: readonly Nu
   for (const { event } of events) {
     if (event.type !== "system" || event.executor_session_id === undefined) continue;
     tx.sql(bind).run(toColumn(event.executor_session_id), run.session_id);
+    tx.sql(note).run(toColumn(event.executor_session_id), run.run_no);
   }
 }

@@ -1,6 +1,7 @@
 import type { ClaimedRun, ClaimRuns, DispatchResult } from "../../model/dispatch-ops.ts";
-import { toColumn } from "../text.ts";
+import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
+import { enterDirectory } from "./directory.ts";
 import { claimedRun, handOut } from "./hand-out.ts";
 import { holdsAny, runsOfClaim } from "./held-runs.ts";
 import { ackOrders, openOrders } from "./orders.ts";
@@ -55,5 +56,24 @@ function claimsOf(
   const given = runsOfClaim(tx, runner.column, claim_no).filter((run) => run.status !== "stopping");
   if (given.length > 0) return given.map((run) => claimedRun(tx, runner, run.run_no));
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining" || op.want < 1) return [];
-  return pickRuns(tx, runner.column, op.want).map((run) => handOut(tx, runner, run, claim_no));
+  return takeRuns(tx, runner, op.want, claim_no);
+}
+
+/** Blocked by one claim at most: whoever is woken for the rest goes on from there. */
+const mostBlocked = 500;
+
+/** What works in a directory that is taken steps aside, and the next ones are looked at. */
+function takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no: number): ClaimedRun[] {
+  const claims: ClaimedRun[] = [];
+  for (let blocked = 0; ;) {
+    const heads = pickRuns(tx, runner, want - claims.length);
+    const before = claims.length;
+    for (const head of heads) if (enterDirectory(tx, runner, head)) claims.push(handOut(tx, runner, head, claim_no));
+    const aside = heads.length - (claims.length - before);
+    if (aside === 0 || claims.length === want) return claims;
+    blocked += aside;
+    if (blocked < mostBlocked) continue;
+    tx.changed.ordered.add(fromColumn(runner.column));
+    return claims;
+  }
 }

@@ -9,7 +9,7 @@ import { demandOf } from "./demands.ts";
 import { insertRun, runValues } from "./run-columns.ts";
 import { findRun, type StoredRun } from "./run-state.ts";
 import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
-import { findEarlier, submit, type Submitted } from "./submit.ts";
+import { findEarlier, lacksSession, submit, type Submitted } from "./submit.ts";
 
 const insertBody = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, ?, ?, ?, ?)`;
@@ -24,6 +24,8 @@ export function createRun(tx: Transaction, op: CreateRun): OpResult {
   const stored = findRun(tx, run.run_id);
   if (stored !== null) return answerAgain(tx, stored, run);
   if (newEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
+  if (op.agent !== undefined && run.mode !== "start" && lacksSession(tx, run))
+    return { ok: false, conflict: "not_found", last_n: 0 };
 
   const submitted = op.agent === undefined ? unsubmitted(tx, run) : submit(tx, op, op.agent);
   const last = { n: events.length, seq: events.length + submitted.before.length };
@@ -44,7 +46,14 @@ export function createRun(tx: Transaction, op: CreateRun): OpResult {
 
 /** A run of whoever makes it: no runner will look for it. */
 function unsubmitted(tx: Transaction, run: Run): Submitted {
-  return { demandId: demandOf(tx, run.demands), agentRevId: null, timeoutSeconds: null, blockedBy: null, before: [] };
+  return {
+    demandId: demandOf(tx, run.demands),
+    agentRevId: null,
+    timeoutSeconds: null,
+    blockedBy: null,
+    inPlace: false,
+    before: [],
+  };
 }
 
 /** parameters, prompt, result_text, result_data; null for what need not be stored. */

@@ -1,12 +1,21 @@
+import type { Speaker } from "../../model/dispatch-ops.ts";
+import type { NumberedEvent } from "../../model/event.ts";
 import { isTerminal } from "../../model/states.ts";
-import type { AppendEvents, FinishRun } from "../../model/store.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { speaking } from "./runner-row.ts";
 import type { StoredRun } from "./run-state.ts";
+import { speaking } from "./runner-row.ts";
+
+/** Whatever an attempt writes. */
+interface Write {
+  op: string;
+  attempt: number;
+  runner?: Speaker;
+  events?: readonly NumberedEvent[];
+}
 
 /** May this attempt still speak for the run? A finished run is for the operations to judge. */
-export function isFenced(tx: Transaction, run: StoredRun, op: AppendEvents | FinishRun): boolean {
+export function isFenced(tx: Transaction, run: StoredRun, op: Write): boolean {
   if (run.attempt !== op.attempt) return true;
   if (run.agent_rev_id === null) return op.runner !== undefined;
   if (run.status === "pending" || run.status === "parked") return true;
@@ -16,7 +25,7 @@ export function isFenced(tx: Transaction, run: StoredRun, op: AppendEvents | Fin
 }
 
 /** A runner that was refused goes on the record: it may have done something nobody knows of. */
-export function auditRefused(tx: Transaction, run: StoredRun, op: AppendEvents | FinishRun): void {
+export function auditRefused(tx: Transaction, run: StoredRun, op: Write): void {
   if (op.runner === undefined) return;
   const body = {
     refused: op.op,
@@ -26,7 +35,7 @@ export function auditRefused(tx: Transaction, run: StoredRun, op: AppendEvents |
     status: run.status,
     finished: isTerminal(run.status),
     // what it started although it was no longer its turn; its other events are not kept
-    executions: op.events.flatMap(({ event }) =>
+    executions: (op.events ?? []).flatMap(({ event }) =>
       event.type === "execution_started" || event.type === "execution_ended" ? [event.execution] : [],
     ),
   };

@@ -6,10 +6,11 @@ import type { Transaction } from "../transaction.ts";
 import { bindSession } from "./bind-session.ts";
 import { canonical } from "./canonical.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { freeCap, freeSession } from "./freed.ts";
+import { freeCap, freeDirectory, freeSession } from "./freed.ts";
 import { attemptsLeft, end, requeue } from "./give-back.ts";
 import { columnsAfter, findRun, updateRun, type StoredRun } from "./run-state.ts";
 import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
+import { storeFiles } from "./store-files.ts";
 
 const upsertResult = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, '{}', null, ?, ?)
@@ -30,6 +31,7 @@ export function finishRun(tx: Transaction, op: FinishRun): OpResult {
     return { ok: false, conflict: "gap", last_n: run.last_n };
 
   storeEvents(tx, run, fresh);
+  storeFiles(tx, run, fresh);
   bindSession(tx, run, fresh);
   const columns = columnsAfter(run, fresh);
   if (op.give_back === undefined) endWith(tx, run, op, columns);
@@ -53,6 +55,7 @@ function endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record
   });
   storeResult(tx, run.run_no, op.result);
   freeCap(tx, run);
+  freeDirectory(tx, run);
   freeSession(tx, run);
 }
 
@@ -82,6 +85,7 @@ function park(tx: Transaction, run: StoredRun, reason: string): void {
     claim_no: null,
   });
   freeCap(tx, run);
+  freeDirectory(tx, run);
 }
 
 function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {

@@ -1,12 +1,20 @@
 import type { Demands } from "../../model/run.ts";
 import type { Transaction } from "../transaction.ts";
+import { pinToSession } from "./pin-to-session.ts";
 import type { StoredRun } from "./run-state.ts";
 
 const selectSharers = `
   select other.body from demands own join demands other on other.cap_agent = own.cap_agent where own.demand_id = ?`;
 const selectNext = `
-  select run_no, demands.body from runs join demands using (demand_id)
-  where session_id = ? and status = 'pending' and blocked_by is not null order by run_id limit 1`;
+  select run_no, demand_id from runs
+  where session_id = ? and status = 'pending' and blocked_by = 'session' order by run_id limit 1`;
+const selectBefore = `
+  select distinct demand_id from runs indexed by runs_before_directory
+  where directory = ? and status = 'pending' and blocked_by = 'directory'`;
+const selectFirst = `
+  select run_no, demands.body from runs indexed by runs_before_directory join demands using (demand_id)
+  where directory = ? and runs.demand_id = ? and status = 'pending' and blocked_by = 'directory'
+  order by priority desc, run_id limit 1`;
 const unblock = `
   update runs set blocked_by = null where run_no = ?`;
 
@@ -16,13 +24,28 @@ export function freeCap(tx: Transaction, run: StoredRun): void {
   for (const row of tx.sql(selectSharers).all(run.demand_id)) claimable(tx, String(row["body"]));
 }
 
-/** A run that has ended lets the next one of its session go. One that was itself blocked held nobody up. */
+/** A run that has ended lets the next one of its session go. One that was itself blocked by it held nobody up. */
 export function freeSession(tx: Transaction, run: StoredRun): void {
-  if (run.agent_rev_id === null || run.session_id === null || run.blocked_by !== null) return;
+  if (run.agent_rev_id === null || run.session_id === null || run.blocked_by === "session") return;
   const next = tx.sql(selectNext).get(run.session_id);
   if (next === undefined) return;
-  tx.sql(unblock).run(Number(next["run_no"]));
-  claimable(tx, String(next["body"]));
+  const run_no = Number(next["run_no"]);
+  tx.sql(unblock).run(run_no);
+  tx.changed.claimable.push(pinToSession(tx, { run_no, demand_id: Number(next["demand_id"]) }, run.session_id));
+}
+
+/**
+ * A run that no longer works in its directory lets the next one go: one of each demand, as one that no runner
+ * can take would hold up the others. Which of them is first, claims decide; the rest are blocked again there.
+ */
+export function freeDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): void {
+  if (run.directory === null || run.blocked_by === "directory") return;
+  for (const row of tx.sql(selectBefore).all(run.directory)) {
+    const next = tx.sql(selectFirst).get(run.directory, Number(row["demand_id"]));
+    if (next === undefined) continue;
+    tx.sql(unblock).run(Number(next["run_no"]));
+    claimable(tx, String(next["body"]));
+  }
 }
 
 export function claimable(tx: Transaction, body: string): void {

@@ -2,7 +2,7 @@ import type { RunEvent } from "../../model/event.ts";
 import type { FailureReason } from "../../model/states.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { claimable, freeCap, freeSession } from "./freed.ts";
+import { claimable, freeCap, freeDirectory, freeSession } from "./freed.ts";
 import { updateRun, type StoredRun } from "./run-state.ts";
 import { storeEvent } from "./store-events.ts";
 
@@ -29,6 +29,7 @@ export function requeue(tx: Transaction, run: StoredRun, reason: string, failure
     started_at: null,
   });
   freeCap(tx, run);
+  freeDirectory(tx, run);
   claimable(tx, String(tx.sql(selectDemand).get(run.demand_id)?.["body"]));
 }
 
@@ -83,5 +84,6 @@ export function end(
     finished_at: at,
   });
   freeCap(tx, run);
+  freeDirectory(tx, run);
   freeSession(tx, run);
 }

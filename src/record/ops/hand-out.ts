@@ -12,12 +12,14 @@ const claim = `
   update runs set status = 'claimed', attempt = ?, last_n = 0, last_seq = ?, runner_id = ?, claim_no = ?, claimed_at = ?
   where run_no = ?`;
 const placeSession = `
-  update sessions set hostname = ?, executor_profile = ?, project_dir = coalesce(project_dir, ?) where session_id = ?`;
+  update sessions set hostname = ?, executor_profile = ?, runner_id = ? where session_id = ?`;
 const selectInvocation = `
   select runs.run_id, runs.attempt, runs.mode, runs.session_id, runs.project_dir, runs.attended, runs.timeout_seconds,
-    runs.task_id, runs.step_id, runs.tool_call_id, runs.worktree_id, runs.repo_sha, run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id
+    runs.task_id, runs.step_id, runs.tool_call_id, runs.worktree_id, runs.repo_sha, run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id,
+    runs.forked_from, origin.executor_session_id as origin_session_id
   from runs join agent_revs using (agent_rev_id) left join run_bodies using (run_no)
     left join sessions on sessions.session_id = runs.session_id
+    left join sessions origin on origin.session_id = runs.forked_from
   where run_no = ?`;
 
 /** From here on the run is this runner's, under a new attempt. */
@@ -32,8 +34,8 @@ export function handOut(tx: Transaction, runner: StoredRunner, head: Head, claim
   };
   storeEvent(tx, run, null, at, { type: "status", status: "claimed", reason: fromColumn(runner.column) });
   tx.sql(claim).run(run.attempt, run.last_seq, runner.column, claim_no, at, run.run_no);
-  const { hostname = null, executor_profile = null, project_dir = null } = runner.row;
-  if (head.session_id !== null) tx.sql(placeSession).run(hostname, executor_profile, project_dir, head.session_id);
+  const { hostname = null, executor_profile = null } = runner.row;
+  if (head.session_id !== null) tx.sql(placeSession).run(hostname, executor_profile, runner.column, head.session_id);
   return claimedRun(tx, runner, run.run_no);
 }
 
@@ -51,7 +53,10 @@ export function claimedRun(tx: Transaction, runner: StoredRunner, run_no: number
     attempt: Number(row["attempt"]),
     mode,
     session_id: textOrNull(row["session_id"]) ?? fromColumn(String(row["run_id"])),
-    executor_session_id: mode === "start" ? null : textOrNull(row["executor_session_id"]),
+    // A fork goes on from the session it was forked from, whatever its own is called by now.
+    executor_session_id:
+      mode === "start" ? null : textOrNull(row[mode === "fork" ? "origin_session_id" : "executor_session_id"]),
+    forked_from: mode === "fork" ? textOrNull(row["forked_from"]) : null,
     agent,
     parameters,
     prompt: textOrNull(row["prompt"]),

@@ -1,5 +1,6 @@
 import type { Transaction } from "../transaction.ts";
 import type { Row } from "../sqlite/driver.ts";
+import type { StoredRunner } from "./runner-row.ts";
 
 /** A pending run at the head of a demand. Texts as stored. */
 export interface Head {
@@ -10,6 +11,10 @@ export interface Head {
   priority: number;
   session_id: string | null;
   demand_id: number;
+  /** 1 where it works in a directory of its own, see ./directory.ts. */
+  in_place: number | null;
+  project_dir: string | null;
+  directory: string | null;
 }
 
 const selectRows = `
@@ -18,16 +23,21 @@ const selectRows = `
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = demand_matches.demand_id and runs.status = 'pending' and runs.blocked_by is null)`;
 const selectHeads = `
-  select run_no, run_id, attempt, last_seq, priority, session_id, demand_id from runs indexed by runs_to_claim
+  select run_no, run_id, attempt, last_seq, priority, session_id, demand_id, in_place, project_dir, directory
+  from runs indexed by runs_to_claim
   where demand_id = ? and status = 'pending' and blocked_by is null
   order by priority desc, run_id limit ?`;
+/** Looks past the runs of other agents one by one: what a runner pays that takes those of one agent alone. */
+const selectHeadsOf = selectHeads.replace("is null\n", "is null and agent_name = ?\n");
 const busy = `agent_rev_id is not null and status in ('claimed', 'running', 'stopping')`;
 const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
 
 /** Highest priority first, then oldest, over all demands the runner meets, as far as caps allow. */
-export function pickRuns(tx: Transaction, runner: string, want: number): Head[] {
-  const rows = tx.sql(selectRows).all(runner);
+export function pickRuns(tx: Transaction, { column, row: { only_agent } }: StoredRunner, want: number): Head[] {
+  const rows = tx.sql(selectRows).all(column);
+  const only = typeof only_agent === "string" ? [only_agent] : [];
+  const select = only.length === 0 ? selectHeads : selectHeadsOf;
   const room = new Map<string, number>();
   const capOf = new Map<number, string>();
   const heads = rows.flatMap((row) => {
@@ -35,7 +45,7 @@ export function pickRuns(tx: Transaction, runner: string, want: number): Head[] 
     // The statement selects exactly the columns of Head.
     return free < 1
       ? []
-      : (tx.sql(selectHeads).all(Number(row["demand_id"]), Math.min(want, free)) as unknown as Head[]);
+      : (tx.sql(select).all(Number(row["demand_id"]), ...only, Math.min(want, free)) as unknown as Head[]);
   });
   if (rows.length > 1) heads.sort(byPriority);
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);

@@ -26,6 +26,7 @@ const columns = [
   "order_no",
   "registered_at",
   "last_seen_at",
+  "only_agent",
 ];
 const upsertRunner = `
   insert or replace into runners (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})`;
@@ -65,6 +66,7 @@ export function registerRunner(tx: Transaction, op: RegisterRunner): DispatchRes
     Number(known?.row["order_no"] ?? 0),
     now,
     now,
+    toColumn(registration.only_agent ?? null),
   );
   const runner = toColumn(op.runner_id);
   tx.sql(deleteAgents).run(runner);

@@ -45,8 +45,8 @@ const plain = [
 
 export const insertRun = `
   insert into runs (${[...texts, ...plain].join(", ")}, attended, usage, demand_id, last_n, last_seq,
-    agent_rev_id, timeout_seconds, blocked_by)
-  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?, ?, ?, ?)`;
+    agent_rev_id, timeout_seconds, blocked_by, in_place)
+  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /** What a list needs, demands included; the bodies are read apart. */
 export const selectRuns = `
@@ -61,9 +61,11 @@ export interface Unshown {
   agentRevId: number | null;
   timeoutSeconds: number | null;
   blockedBy: string | null;
+  inPlace: boolean;
 }
 
-export function runValues(run: Run, { demandId, last, agentRevId, timeoutSeconds, blockedBy }: Unshown): SqlValue[] {
+export function runValues(run: Run, unshown: Unshown): SqlValue[] {
+  const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace } = unshown;
   return [
     ...texts.map((name) => toColumn(run[name])),
     ...plain.map((name) => run[name]),
@@ -75,6 +77,7 @@ export function runValues(run: Run, { demandId, last, agentRevId, timeoutSeconds
     agentRevId,
     timeoutSeconds,
     blockedBy,
+    inPlace ? 1 : null,
   ];
 }
 

@@ -16,11 +16,13 @@ export interface StoredRun extends RunPosition {
   /** null: whoever made the run runs it; no runner claims it. */
   agent_rev_id: number | null;
   given_back: number | null;
+  /** Where it works alone, see ./directory.ts; null: it may share. */
+  directory: string | null;
 }
 
 export const selectStored = `
   select run_no, run_id, status, attempt, last_n, last_seq, failures, runner_id, session_id, blocked_by, demand_id,
-    agent_rev_id, given_back
+    agent_rev_id, given_back, directory
   from runs`;
 const selectPosition = `${selectStored} where run_id = ?`;
 

@@ -9,6 +9,7 @@ import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
 import { claimableDemandOf } from "./demands.ts";
 import type { Unshown } from "./run-columns.ts";
+import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
 export interface Submitted extends Omit<Unshown, "last"> {
   /** What the store itself has to say first. */
@@ -25,11 +26,9 @@ const selectRev = `
 const insertRev = `
   insert into agent_revs (hash, max_attempts, body) values (?, ?, ?)`;
 const insertSession = `
-  insert into sessions (session_id, executor_session_id, agent_name, created_by, project_dir, run_count, created_at, last_used_at)
-  values (?, ?, ?, ?, ?, 1, ?, ?)
+  insert into sessions (session_id, executor_session_id, agent_name, created_by, project_dir, forked_from, run_count, created_at, last_used_at)
+  values (?, ?, ?, ?, ?, ?, 1, ?, ?)
   on conflict (session_id) do update set run_count = run_count + 1, last_used_at = excluded.last_used_at`;
-const selectBusySession = `
-  select 1 from runs where session_id = ? and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
 
 /** The run that the same key has made before, or the conflict that the key now asks for something else. A key goes with its run. */
 export function findEarlier(
@@ -61,8 +60,20 @@ export function submit(tx: Transaction, op: CreateRun, agent: Agent): Submitted 
     agentRevId: keepAgent(tx, agent),
     timeoutSeconds: op.timeout_seconds ?? null,
     blockedBy,
+    inPlace: worksInPlace(run, agent),
     before: [{ type: "status", status: "pending" }],
   };
+}
+
+/** What it goes on from may have been deleted since it was asked for. */
+export function lacksSession(tx: Transaction, { mode, session_id, forked_from }: Run): boolean {
+  const from = mode === "resume" ? session_id : mode === "fork" ? forked_from : null;
+  return from !== null && !sessionExists(tx, toColumn(from));
+}
+
+/** In a directory that others use too, where it has to be alone; procedural runs look after that themselves. */
+function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): boolean {
+  return type === "autonomous" && (workspace === "in_place" || (project_dir !== null && workspace !== "scratch"));
 }
 
 /** Once per content: a million runs of one agent keep one copy. */
@@ -78,7 +89,7 @@ function keepAgent(tx: Transaction, agent: Agent): number {
 function keepSession(tx: Transaction, run: Run, agent: Agent): "session" | null {
   if (run.session_id === null) return null;
   const session = toColumn(run.session_id);
-  const busy = run.mode === "resume" && tx.sql(selectBusySession).get(session) !== undefined;
+  const busy = run.mode === "resume" && sessionIsBusy(tx, session);
   // What a procedural run does cannot be continued: it is bound to itself.
   const bound = agent.type === "procedural" ? session : null;
   const at = toColumn(run.created_at);
@@ -88,6 +99,7 @@ function keepSession(tx: Transaction, run: Run, agent: Agent): "session" | null 
     toColumn(run.agent_name),
     toColumn(run.created_by),
     toColumn(run.project_dir),
+    toColumn(run.forked_from),
     at,
     at,
   );

@@ -59,6 +59,7 @@ function runnerFromRow(row: Row): RunnerRow {
     name: row["name"] === null ? null : text(row, "name"),
     executor: executorOf(row),
     slots: Number(row["slots"]),
+    only_agent: row["only_agent"] === null ? null : text(row, "only_agent"),
     // Made of stored names by the statement above.
     agents: (JSON.parse(String(row["agents"])) as string[]).map(fromColumn),
     // Only these words are ever written.

@@ -2,11 +2,11 @@ import type { RunnerRow, WhyPending } from "../../model/dispatch-ops.ts";
 import type { Demands } from "../../model/run.ts";
 import { unmetDemands } from "../matching.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { toColumn } from "../text.ts";
+import { fromColumn, toColumn } from "../text.ts";
 import { readRunners } from "./runners.ts";
 
 const selectPending = `
-  select runs.status, runs.blocked_by, runs.agent_name, demands.body, demands.cap, demands.cap_runner, (
+  select runs.status, runs.blocked_by, runs.agent_name, runs.directory, demands.body, demands.cap, demands.cap_runner, (
     select count(*) from runs busy where busy.agent_name = runs.agent_name and busy.agent_rev_id is not null
       and busy.status in ('claimed', 'running', 'stopping')
       and (demands.cap_runner is null or busy.runner_id = demands.cap_runner)) as busy
@@ -19,9 +19,10 @@ export function readWhy(connection: Connection, run_id: string): WhyPending[] | 
   if (row["status"] !== "pending") return [];
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
-  const reasons = runnersLacking(demands, readRunners(connection));
+  const reasons = runnersLacking(demands, readRunners(connection), fromColumn(String(row["agent_name"])));
   if (row["blocked_by"] === "session")
     reasons.push({ demand: "session", detail: "An earlier run of its session has not ended." });
+  if (row["blocked_by"] === "directory") reasons.push({ demand: "directory", detail: taken(String(row["directory"])) });
   const { cap, busy } = row;
   if (cap !== null && Number(busy) >= Number(cap)) {
     reasons.push({
@@ -34,7 +35,13 @@ export function readWhy(connection: Connection, run_id: string): WhyPending[] | 
 
 const order = ["runner_id", "hostname", "project_dir", "executor_profile", "executor_type", "tags"] as const;
 
-function runnersLacking(demands: Demands, all: readonly RunnerRow[]): WhyPending[] {
+/** Written by ../ops/directory.ts. */
+function taken(directory: string): string {
+  const [hostname, path] = (JSON.parse(directory) as string[]).map(fromColumn);
+  return `Another run works in ${path} on ${hostname}.`;
+}
+
+function runnersLacking(demands: Demands, all: readonly RunnerRow[], agent_name: string): WhyPending[] {
   let left = all.filter((runner) => runner.status !== "lost");
   if (demands.runner_id !== undefined && !left.some((runner) => runner.runner_id === demands.runner_id)) {
     return [{ demand: "runner_id", detail: `Runner ${demands.runner_id} is offline.` }];
@@ -45,6 +52,12 @@ function runnersLacking(demands: Demands, all: readonly RunnerRow[]): WhyPending
     if (meeting.length === 0) return [{ demand, detail: unmet(demand, demands, left) }];
     left = meeting;
   }
+  const taking = left.filter(({ only_agent }) => only_agent === null || only_agent === agent_name);
+  if (taking.length === 0) {
+    const names = [...new Set(left.map(({ only_agent }) => only_agent))].join(", ");
+    return [{ demand: "agent", detail: `Every runner that could take it is restricted to other agents: ${names}.` }];
+  }
+  left = taking;
   const working = left.filter((runner) => runner.status === "online");
   const names = left.map((runner) => runner.runner_id).join(", ");
   if (working.length === 0)

@@ -4,15 +4,20 @@ import type { ErrorCode } from "../../model/errors.ts";
 import {
   deregisterSchema,
   enrolledSchema,
+  goneSessionsSchema,
   pollAnswerSchema,
   pollSchema,
   registeredSchema,
   registrationSchema,
   reportAnswerSchema,
   reportSchema,
+  sessionsOfRunnerSchema,
+  uploadAnswerSchema,
+  uploadQuerySchema,
 } from "../../wire/runner-schemas.ts";
 import { drainSchema, pageOf, runnerSchema } from "../../wire/schemas.ts";
 import { notFound, Refusal } from "../refusal.ts";
+import { takeFile } from "../take-file.ts";
 import { type AnyCall, json, noContent, route } from "../route.ts";
 import { admins, anyone, runners, subjectOf } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
@@ -105,6 +110,25 @@ export const runnerRoutes = [
       200: { description: "What is stored, and what is no longer this runner's", schema: reportAnswerSchema },
     },
     handle: (call) => overPort(call, (port) => port.report(call.body)),
+  }),
+  route({
+    method: "post",
+    path: "/runner/files",
+    rule: { roles: runners },
+    summary: "Runner: one file of a run, as the body",
+    query: uploadQuerySchema,
+    raw: true,
+    answers: { 200: { description: "It is stored, and belongs to this attempt", schema: uploadAnswerSchema } },
+    handle: (call) => overPort(call, (port, signal) => takeFile(port, call.query, call.incoming, signal)),
+  }),
+  route({
+    method: "post",
+    path: "/runner/sessions",
+    rule: { roles: runners },
+    summary: "Runner: which of these sessions are no more",
+    body: sessionsOfRunnerSchema,
+    answers: { 200: { description: "Those whose folders can go", schema: goneSessionsSchema } },
+    handle: (call) => overPort(call, (port) => port.sessions(call.body)),
   }),
   route({
     method: "post",

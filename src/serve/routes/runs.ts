@@ -178,8 +178,8 @@ function sameAgain(run: Run): RunRequest {
       prompt: run.prompt ?? undefined,
       project_dir: run.project_dir ?? undefined,
       parent_run_id: run.parent_run_id ?? undefined,
-      // a start gets a session of its own
-      session_id: run.mode === "start" ? undefined : (run.session_id ?? undefined),
+      // a start gets a session of its own, and so does a fork
+      session_id: { start: undefined, resume: run.session_id, fork: run.forked_from }[run.mode] ?? undefined,
       task_id: run.task_id ?? undefined,
       step_id: run.step_id ?? undefined,
       tool_call_id: run.tool_call_id ?? undefined,

@@ -1,8 +1,8 @@
 import { listSessions } from "../../show/pages.ts";
-import { bindSchema, pageOf, sessionSchema, sessionsQuerySchema } from "../../wire/schemas.ts";
+import { bindSchema, pageOf, sessionSchema, sessionsQuerySchema, sessionWithRunsSchema } from "../../wire/schemas.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
-import { json, route } from "../route.ts";
+import { json, noContent, route } from "../route.ts";
 import { anyone, seesOnly, submitters } from "../rule.ts";
 
 export const sessionRoutes = [
@@ -24,9 +24,10 @@ export const sessionRoutes = [
     method: "get",
     path: "/sessions/{session_id}",
     rule: { roles: anyone, object: "session" },
-    summary: "One session",
-    answers: { 200: { description: "The session", schema: sessionSchema } },
-    handle: async ({ object }) => json(object),
+    summary: "One session and its runs",
+    answers: { 200: { description: "The session, its newest run first", schema: sessionWithRunsSchema } },
+    handle: async ({ deps, object }) =>
+      json({ ...object, versions: await deps.store.read.versions(object.session_id) }),
   }),
   route({
     method: "post",
@@ -43,6 +44,22 @@ export const sessionRoutes = [
       if (bound.conflict === "not_found") throw notFound("session", "path.session_id");
       throw new Refusal(409, "DROVER-API-022", "This session is bound to another executor session.", {
         faults: [{ path: "body.executor_session_id", message: "another one is bound" }],
+      });
+    },
+  }),
+  route({
+    method: "delete",
+    path: "/sessions/{session_id}",
+    rule: { roles: submitters, object: "session" },
+    summary: "End a session: it can no longer be continued, and its runner removes its folders",
+    answers: { 204: { description: "It is gone; its runs stay" } },
+    async handle({ deps, object }) {
+      const [deleted] = await deps.store.apply([{ op: "delete_session", session_id: object.session_id }]);
+      if (deleted.ok) return noContent();
+      if (deleted.conflict === "not_found") throw notFound("session", "path.session_id");
+      throw new Refusal(409, "DROVER-API-030", "A run of this session has not ended.", {
+        faults: [{ path: "path.session_id", message: "has a run that has not ended" }],
+        next: "Stop it first, or wait.",
       });
     },
   }),

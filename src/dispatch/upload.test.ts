@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { openHost, type Host } from "../../test/fixtures/dispatch/host.ts";
+import type { DispatcherOptions } from "./dispatcher.ts";
+
+const hosts: Host[] = [];
+afterEach(async () => {
+  for (const host of hosts.splice(0)) {
+    await host.close();
+    await host.dispose();
+  }
+});
+
+async function holding(options: Partial<DispatcherOptions>) {
+  const host = await openHost(options);
+  hosts.push(host);
+  const { runner_id, epoch } = await host.register();
+  const run_id = await host.submit();
+  const signal = AbortSignal.timeout(5000);
+  const { claims } = await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, signal);
+  const bytes = Buffer.from("hello");
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  let read = 0;
+  const content = async function* () {
+    read += 1;
+    yield bytes;
+  };
+  const facts = { runner_id, epoch, run_id, attempt: claims[0]!.attempt, sha256, size: bytes.length };
+  return {
+    host,
+    reads: () => read,
+    upload: (changes: object = {}) => host.port.upload({ ...facts, ...changes }, content(), signal),
+    stored: () => existsSync(join(host.directory, "files", sha256.slice(0, 2), sha256)),
+  };
+}
+
+it("takes no byte of a file that is too large, or while the disk is low", async () => {
+  let disk: string | null = null;
+  const { upload, reads } = await holding({ maxFileBytes: 4, lowDisk: () => disk });
+  await expect(upload()).rejects.toMatchObject({ conflict: "refused", message: expect.stringContaining("larger") });
+  disk = "no room";
+  await expect(upload({ size: 4 })).rejects.toMatchObject({
+    conflict: "away",
+    message: expect.stringContaining("no room"),
+  });
+  expect(reads()).toBe(0);
+});
+
+it("takes no byte from who does not hold the run, and puts the attempt on the record", async () => {
+  const { host, upload, reads, stored } = await holding({});
+  expect(await upload({ attempt: 7 })).toEqual({ upload: "fenced" });
+  expect([reads(), stored()]).toEqual([0, false]);
+  const fenced = host.store.connection.sql("select body from audit_rows where kind = 'fenced'").all();
+  expect(fenced.map(({ body }) => JSON.parse(String(body)))).toMatchObject([{ refused: "add_upload" }]);
+  expect(await host.verify()).toMatchObject({ ok: true });
+  expect(await upload()).toEqual({ upload: "stored" });
+});

@@ -1,0 +1,48 @@
+import { PortError } from "../model/port-error.ts";
+import type { RunnerPort, UploadAnswer, UploadRequest } from "../model/runner-port.ts";
+import type { Store } from "../model/store.ts";
+import { portConflict } from "./poll.ts";
+
+export interface UploadDeps {
+  store: Pick<Store, "apply" | "blobs" | "read">;
+  maxFileBytes: number;
+  lowDisk: () => string | null;
+}
+
+/** Who may not bring it is refused before the bytes come, and again after: the run may be another's by then. */
+export async function upload(
+  request: UploadRequest,
+  content: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+  owner: string | undefined,
+  { store, maxFileBytes, lowDisk }: UploadDeps,
+): Promise<UploadAnswer> {
+  const { runner_id, epoch, run_id, attempt, sha256, size } = request;
+  if (size > maxFileBytes) throw new PortError("refused", tooLarge(size, maxFileBytes));
+  const disk = lowDisk();
+  if (disk !== null) throw new PortError("away", `No file is taken now: ${disk}.`);
+  const runner = { runner_id, epoch, ...(owner === undefined ? {} : { owner }) };
+  const add = { op: "add_upload", run_id, attempt, sha256, size, runner } as const;
+  const [may] = await store.apply([{ ...add, only_check: true }]);
+  if (!may.ok) return { upload: "fenced" };
+  if ((await store.blobs.put(content, { sha256, size }, signal)) === "mismatch") return { upload: "mismatch" };
+  const [added] = await store.apply([add]);
+  return { upload: added.ok ? "stored" : "fenced" };
+}
+
+function tooLarge(size: number, maxFileBytes: number): string {
+  return `A file of ${size} bytes is larger than the ${maxFileBytes} that this coordinator takes.`;
+}
+
+/** Only a registered runner learns anything. */
+export async function goneSessions(
+  { runner_id, epoch, session_ids }: Parameters<RunnerPort["sessions"]>[0],
+  owner: string | undefined,
+  { read }: Pick<Store, "read">,
+): Promise<{ gone: string[] }> {
+  const runner = await read.runner(runner_id);
+  if (runner === null || runner.status === "lost" || (owner !== undefined && runner.owner !== owner))
+    throw portConflict("unknown_runner");
+  if (runner.epoch !== epoch) throw portConflict("old_epoch");
+  return { gone: await read.gone_sessions(session_ids) };
+}

@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto";
+import { closeSync, mkdirSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { BugError, RequestError } from "../../model/errors.ts";
+import { isSha256 } from "../../model/file.ts";
+import { isErrno } from "../errno.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { sync } from "../sync.ts";
+import { blobFile } from "./blobs.ts";
+
+const pieceBytes = 1024 * 1024;
+
+const createTable = `
+  create table backup_files (sha256 text not null, piece integer not null, bytes blob not null, primary key (sha256, piece))`;
+const selectWanted = `select distinct sha256 from files`;
+const insertPiece = `insert into backup_files values (?, ?, ?)`;
+const forgetFile = `delete from files where sha256 = ?`;
+const hasTable = `select 1 from sqlite_master where name = 'backup_files'`;
+const selectHashes = `select distinct sha256 from backup_files`;
+const selectPieces = `select bytes from backup_files where sha256 = ? order by piece`;
+
+/** Every content that a file of the copy has, as rows of the copy; piece by piece, so that others get their turn. */
+export async function backUpBlobs(directory: string, copy: Connection): Promise<void> {
+  copy.exec(createTable);
+  copy.exec("begin");
+  for (const row of copy.sql(selectWanted).all()) {
+    const sha256 = String(row["sha256"]);
+    // removed by retention since the copy was made: then the copy does not have it either
+    if (!(await backUp(directory, sha256, copy))) copy.sql(forgetFile).run(sha256);
+  }
+  copy.exec("commit");
+}
+
+async function backUp(directory: string, sha256: string, copy: Connection): Promise<boolean> {
+  let handle;
+  try {
+    handle = await open(blobFile(directory, sha256), "r");
+  } catch (fault) {
+    if (isErrno(fault, "ENOENT")) return false;
+    throw fault;
+  }
+  try {
+    const buffer = new Uint8Array(pieceBytes);
+    for (let piece = 0; ; piece += 1) {
+      const { bytesRead } = await handle.read(buffer, 0, pieceBytes);
+      // an empty content is one empty piece
+      if (bytesRead > 0 || piece === 0) copy.sql(insertPiece).run(sha256, piece, buffer.subarray(0, bytesRead));
+      if (bytesRead === 0) return true;
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Back into files; each is put on `made` before it is begun. */
+export function restoreBlobs(directory: string, copy: Connection, made: string[]): void {
+  if (copy.sql(hasTable).get() === undefined) return;
+  for (const row of copy.sql(selectHashes).all()) restore(directory, String(row["sha256"]), copy, made);
+  copy.exec("drop table backup_files");
+  copy.exec("vacuum");
+}
+
+function restore(directory: string, sha256: string, copy: Connection, made: string[]): void {
+  if (!isSha256(sha256)) throw damaged(sha256);
+  const target = blobFile(directory, sha256);
+  const part = `${target}.part`;
+  mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+  made.push(part, target);
+  const hash = createHash("sha256");
+  const fd = openSync(part, "w", 0o600);
+  try {
+    for (const { bytes } of copy.sql(selectPieces).iterate(sha256)) {
+      if (!(bytes instanceof Uint8Array)) throw new BugError("a blob column is not a blob");
+      hash.update(bytes);
+      writeFileSync(fd, bytes);
+    }
+  } finally {
+    closeSync(fd);
+  }
+  if (hash.digest("hex") !== sha256) throw damaged(sha256);
+  sync(part);
+  renameSync(part, target);
+  sync(dirname(target));
+}
+
+function damaged(sha256: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `The backup cannot be restored: the contents of ${sha256.slice(0, 64)} were changed in it.`,
+    next: "Give a file that drover backup has made.",
+  });
+}

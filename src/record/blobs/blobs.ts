@@ -1,0 +1,85 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type Blobs, isSha256 } from "../../model/file.ts";
+import { isErrno } from "../errno.ts";
+import { hostFault } from "../sqlite/faults.ts";
+import { sync } from "../sync.ts";
+
+export function blobsFolder(directory: string): string {
+  return join(directory, "files");
+}
+
+export function blobFile(directory: string, sha256: string): string {
+  return join(blobsFolder(directory), sha256.slice(0, 2), sha256);
+}
+
+/** What is being written is called so; what is left of it by a crash is swept, see prune-blobs.ts. */
+export const unfinished = /^\.part-[0-9a-f]{16}$/;
+
+/**
+ * Into a file beside the others, hashed as it comes, and under its hash only when whole and durable. Always all of
+ * it, also where it is there already: that the sender has the bytes is what an upload proves.
+ */
+export async function putBlob(
+  directory: string,
+  content: AsyncIterable<Uint8Array>,
+  announced: { sha256: string; size: number },
+  signal: AbortSignal,
+): ReturnType<Blobs["put"]> {
+  if (!isSha256(announced.sha256)) return "mismatch";
+  const target = blobFile(directory, announced.sha256);
+  const part = join(blobsFolder(directory), `.part-${randomBytes(8).toString("hex")}`);
+  try {
+    mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+    const handle = await open(part, "wx", 0o600);
+    try {
+      if (!(await write(handle, content, announced, signal))) return "mismatch";
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    // In one go: nothing of this process that removes contents comes between.
+    renameSync(part, target);
+    sync(dirname(target));
+    return "stored";
+  } catch (fault) {
+    throw hostFault(fault, part);
+  } finally {
+    rmSync(part, { force: true });
+  }
+}
+
+/** False as soon as it cannot be what was announced. */
+async function write(
+  handle: FileHandle,
+  content: AsyncIterable<Uint8Array>,
+  { sha256, size }: { sha256: string; size: number },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const hash = createHash("sha256");
+  let written = 0;
+  for await (const bytes of content) {
+    signal.throwIfAborted();
+    written += bytes.length;
+    if (written > size) return false;
+    hash.update(bytes);
+    await handle.writeFile(bytes);
+  }
+  signal.throwIfAborted();
+  return written === size && hash.digest("hex") === sha256;
+}
+
+export async function openBlob(directory: string, sha256: string): ReturnType<Blobs["open"]> {
+  if (!isSha256(sha256)) return null;
+  const file = blobFile(directory, sha256);
+  try {
+    const handle = await open(file, "r");
+    const { size } = await handle.stat();
+    return { size, stream: handle.createReadStream() };
+  } catch (fault) {
+    if (isErrno(fault, "ENOENT")) return null;
+    throw hostFault(fault, file);
+  }
+}

@@ -1,0 +1,84 @@
+import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { expect, it } from "vitest";
+import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
+import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
+import { agentNamed, drive } from "../../../test/fixtures/dispatch/drive.ts";
+import type { SqliteStore } from "../open.ts";
+import { pruneDispatch } from "../retention-dispatch.ts";
+import { pruneBlobs } from "./prune-blobs.ts";
+
+const { newDirectory, open } = scratchStores();
+const text = (value: string) => Buffer.from(value);
+const never = new AbortController().signal;
+const put = (store: SqliteStore, bytes: Buffer) =>
+  store.blobs.put(Readable.from([bytes]), { sha256: sha256Of(bytes), size: bytes.length }, never);
+const fileOf = (store: SqliteStore, bytes: Buffer) =>
+  join(store.directory, "files", sha256Of(bytes).slice(0, 2), sha256Of(bytes));
+const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
+
+it("removes contents that nobody refers to, once they are an hour old, and what was left half written", async () => {
+  const store = await open(newDirectory());
+  const [used, unused, young] = [text("used"), text("unused"), text("young")];
+  await runWithFiles(store, [used]);
+  for (const bytes of [unused, young]) await put(store, bytes);
+  const [stale, fresh] = [`.part-${"a".repeat(16)}`, `.part-${"b".repeat(16)}`].map((name) =>
+    join(store.directory, "files", name),
+  );
+  for (const part of [stale!, fresh!]) writeFileSync(part, "half");
+  for (const old of [fileOf(store, used), fileOf(store, unused), stale!]) utimesSync(old, hoursAgo(2), hoursAgo(2));
+  expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
+  expect([used, unused, young].map((bytes) => existsSync(fileOf(store, bytes)))).toEqual([true, false, true]);
+  expect([stale!, fresh!].map((part) => existsSync(part))).toEqual([false, true]);
+});
+
+it("keeps what a run that goes on has brought, and forgets it when that run has ended without naming it", async () => {
+  const store = await open(newDirectory());
+  const d = drive(store, () => new Date());
+  const bytes = text("brought");
+  const run_id = await d.submit({}, agentNamed("keeper"));
+  const runner = await d.register("r");
+  await d.claim(runner);
+  await put(store, bytes);
+  await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, sha256: sha256Of(bytes), size: bytes.length }]);
+  utimesSync(fileOf(store, bytes), hoursAgo(2), hoursAgo(2));
+  expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });
+  await d.finish(runner, run_id, 1);
+  expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
+});
+
+it("goes with the last run that has it; then the session goes too", async () => {
+  const store = await open(newDirectory());
+  const bytes = text("of two runs");
+  const older = await runWithFiles(store, [bytes]);
+  const before = new Date(Date.now() + 1);
+  await new Promise((resolve) => {
+    setTimeout(resolve, 5);
+  });
+  const newer = await runWithFiles(store, [bytes]);
+  utimesSync(fileOf(store, bytes), hoursAgo(2), hoursAgo(2));
+  expect(await pruneDispatch(store, before)).toEqual({ runs: 1, sessions: 1 });
+  expect(await store.read.files(older)).toEqual([]);
+  expect(existsSync(fileOf(store, bytes))).toBe(true);
+  const last = await runWithFiles(store, []);
+  expect(await pruneDispatch(store, new Date(Date.now() + 1000))).toEqual({ runs: 1, sessions: 1 });
+  expect([await store.read.run(newer), (await store.read.run(last))?.status]).toEqual([null, "completed"]);
+  expect(existsSync(fileOf(store, bytes))).toBe(false);
+  expect(
+    readdirSync(join(store.directory, "files")).flatMap((name) => readdirSync(join(store.directory, "files", name))),
+  ).toEqual([]);
+});
+
+it("leaves alone what is not its own", async () => {
+  const store = await open(newDirectory());
+  expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });
+  const other = join(store.directory, "files", "ab");
+  mkdirSync(other, { recursive: true });
+  for (const file of [join(other, "notes.txt"), join(store.directory, "files", "README")]) {
+    writeFileSync(file, "mine");
+    utimesSync(file, hoursAgo(99), hoursAgo(99));
+  }
+  expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 0 });
+  expect(readdirSync(other)).toEqual(["notes.txt"]);
+});

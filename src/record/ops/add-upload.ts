@@ -1,0 +1,26 @@
+import { type AddUpload, type FileResult, isSha256 } from "../../model/file.ts";
+import { isTerminal } from "../../model/states.ts";
+import type { Transaction } from "../transaction.ts";
+import { auditRefused, isFenced } from "./fence.ts";
+import { findRun, type StoredRun } from "./run-state.ts";
+
+const selectUpload = `select size from uploads where run_no = ? and attempt = ? and sha256 = ?`;
+const insertUpload = `insert or ignore into uploads (run_no, attempt, sha256, size) values (?, ?, ?, ?)`;
+
+export function addUpload(tx: Transaction, op: AddUpload): FileResult {
+  const run = findRun(tx, op.run_id);
+  if (run === null || !isSha256(op.sha256)) return { ok: false, conflict: "not_found" };
+  const fenced = isFenced(tx, run, op);
+  // The same again, late: it is there.
+  if (!fenced && hasUpload(tx, run, op)) return { ok: true, op: "add_upload" };
+  if (fenced || isTerminal(run.status)) {
+    auditRefused(tx, run, op);
+    return { ok: false, conflict: "fenced" };
+  }
+  if (op.only_check !== true) tx.sql(insertUpload).run(run.run_no, op.attempt, op.sha256, op.size);
+  return { ok: true, op: "add_upload" };
+}
+
+function hasUpload(tx: Transaction, run: StoredRun, { sha256, size }: { sha256: string; size: number }): boolean {
+  return tx.sql(selectUpload).get(run.run_no, run.attempt, sha256)?.["size"] === size;
+}

@@ -1,0 +1,30 @@
+import type { Transaction } from "../transaction.ts";
+import { freeDirectory } from "./freed.ts";
+import type { Head } from "./pick-runs.ts";
+import type { StoredRunner } from "./runner-row.ts";
+
+/** Word for word the condition of the partial index, which is how SQLite knows that it may use it. */
+const working = `directory is not null and status in ('claimed', 'running', 'waiting', 'stopping')`;
+const selectHolder = `select 1 from runs indexed by runs_in_directory where directory = ? and ${working} limit 1`;
+const block = `update runs set blocked_by = 'directory', directory = ? where run_no = ?`;
+const enter = `update runs set directory = ? where run_no = ?`;
+
+/**
+ * A run that works in place has its directory, on that host, to itself. False where another run is there: it is then
+ * blocked, so that it stands in nobody's way, until that one goes. Runs that do not work in place cost nothing here.
+ */
+export function enterDirectory(tx: Transaction, runner: StoredRunner, head: Head): boolean {
+  if (head.in_place === null) return true;
+  const directory = directoryOf(runner, head);
+  const busy = tx.sql(selectHolder).get(directory) !== undefined;
+  tx.sql(busy ? block : enter).run(directory, head.run_no);
+  // It was let go first, but for another host: the next one there must not wait for it.
+  if (head.directory !== null && head.directory !== directory)
+    freeDirectory(tx, { directory: head.directory, blocked_by: null });
+  return !busy;
+}
+
+/** Both are as stored. */
+function directoryOf({ row }: StoredRunner, { project_dir }: Head): string {
+  return JSON.stringify([row["hostname"], project_dir ?? row["project_dir"]]);
+}

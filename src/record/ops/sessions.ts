@@ -1,0 +1,36 @@
+import type { BindSession, DeleteSession, SessionResult } from "../../model/session.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+
+const bound = `select executor_session_id from sessions where session_id = ?`;
+const bind = `update sessions set executor_session_id = ?, last_used_at = ? where session_id = ?`;
+const remove = `delete from sessions where session_id = ?`;
+const selectBusy = `
+  select 1 from runs where session_id = ? and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
+
+export function bindSessionId(tx: Transaction, op: BindSession): SessionResult {
+  const row = tx.sql(bound).get(toColumn(op.session_id));
+  if (row === undefined) return { ok: false, conflict: "not_found" };
+  const given = toColumn(op.executor_session_id);
+  if (row["executor_session_id"] === given) return { ok: true, op: "bind_session" };
+  if (row["executor_session_id"] !== null) return { ok: false, conflict: "bound_otherwise" };
+  tx.sql(bind).run(given, tx.now.toISOString(), toColumn(op.session_id));
+  return { ok: true, op: "bind_session" };
+}
+
+export function deleteSession(tx: Transaction, op: DeleteSession): SessionResult {
+  const session = toColumn(op.session_id);
+  if (!sessionExists(tx, session)) return { ok: false, conflict: "not_found" };
+  if (sessionIsBusy(tx, session)) return { ok: false, conflict: "busy" };
+  tx.sql(remove).run(session);
+  return { ok: true, op: "delete_session" };
+}
+
+/** Both take it as stored. */
+export function sessionExists(tx: Transaction, session: string): boolean {
+  return tx.sql(bound).get(session) !== undefined;
+}
+
+export function sessionIsBusy(tx: Transaction, session: string): boolean {
+  return tx.sql(selectBusy).get(session) !== undefined;
+}

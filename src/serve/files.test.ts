@@ -1,0 +1,296 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { Readable } from "node:stream";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type ClaimedRun, claimOverHttp, sha256Of } from "../../test/fixtures/dispatch/claimed.ts";
+import { rawCall } from "../../test/http-call.ts";
+
+let coordinator: TestCoordinator;
+let claimed: ClaimedRun;
+const maxFileBytes = 8 * 1024 * 1024;
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({ leaseMs: 600_000, maxFileBytes });
+  claimed = await claimOverHttp(coordinator, "files");
+});
+afterAll(async () => {
+  claimed.port.close();
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+const authorization = () => ({ authorization: `Bearer ${coordinator.adminToken}` });
+const folder = () => join(coordinator.directory, "files");
+const fileOf = (bytes: Uint8Array) => join(folder(), sha256Of(bytes).slice(0, 2), sha256Of(bytes));
+const unfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((name) => name.length > 2) : []);
+const text = (value: string) => Buffer.from(value);
+const pathsOf = async (run_id: string) => (await coordinator.client.runs.files(run_id)).items.map(({ path }) => path);
+
+test("a file is listed and comes back as it was, and nothing of it can be run by a browser", async () => {
+  const bytes = randomBytes(3 * 1024 * 1024 + 1);
+  await claimed.keep("out/päge one's.html", bytes, "text/html");
+  const listed = { path: "out/päge one's.html", size: bytes.length, sha256: sha256Of(bytes), media_type: "text/html" };
+  expect((await coordinator.client.runs.files(claimed.run_id)).items).toContainEqual(listed);
+  const file = await coordinator.client.runs.file(claimed.run_id, listed.path);
+  expect(file).toMatchObject({ size: bytes.length, sha256: listed.sha256 });
+  expect((await buffer(file.stream)).equals(bytes)).toBe(true);
+
+  const get = (headers = {}) =>
+    rawCall(coordinator.url, {
+      path: `/runs/${claimed.run_id}/files/${encodeURIComponent(listed.path)}`,
+      headers: { ...authorization(), ...headers },
+    });
+  expect((await get()).headers).toMatchObject({
+    "content-type": "application/octet-stream",
+    "content-length": String(bytes.length),
+    "content-disposition": "attachment; filename*=UTF-8''p%C3%A4ge%20one%27s.html",
+    "content-security-policy": "default-src 'none'; sandbox",
+    "x-content-type-options": "nosniff",
+    etag: `"${listed.sha256}"`,
+  });
+  expect(await get({ "if-none-match": `"${listed.sha256}"` })).toMatchObject({ status: 304, text: "" });
+  expect(statSync(fileOf(bytes)).mode & 0o777).toBe(0o600);
+});
+
+test("only harmless types are called what they are", async () => {
+  for (const [media_type, shown] of [
+    ["text/plain", "text/plain; charset=utf-8"],
+    ["IMAGE/PNG", "image/png"],
+    ["image/svg+xml", "application/octet-stream"],
+    ["application/javascript", "application/octet-stream"],
+    ["text/plain; charset=utf-16", "application/octet-stream"],
+    ["text/html\r\nset-cookie: a=b", "application/octet-stream"],
+    ["", "application/octet-stream"],
+  ] as const) {
+    await claimed.keep("typed", text(media_type), media_type);
+    const { headers } = await rawCall(coordinator.url, {
+      path: `/runs/${claimed.run_id}/files/typed`,
+      headers: authorization(),
+    });
+    expect([media_type, headers["content-type"], headers["set-cookie"]]).toEqual([media_type, shown, undefined]);
+  }
+});
+
+const hostilePaths = [
+  ..."|.|..|/|//|/etc/passwd|../x|a/../b|a/./b|a//b|a/|/a|./a|...|.env|.git/config|a/.ssh/id|a/..b|~/../x/..".split(
+    "|",
+  ),
+  ..."..\\..\\x/..|a\0b|\0|a\nb|a\rb|a\tb|\u001b[31mred|a\u007fb|a\u0085b|a\u009bb|a\u2028b|a\u2029b|\ud800".split("|"),
+  ..."a\udfffb|a\0/../../etc|a\r\nset-cookie: x=y|..%2f/..|.\u0000.".split("|"),
+  "x".repeat(1025),
+  "é".repeat(513),
+  "a/".repeat(600),
+  "../".repeat(50),
+  ...Array.from({ length: 32 }, (_, code) => `c${String.fromCharCode(code)}c`),
+  ...Array.from({ length: 28 }, (_, depth) => `${"d/".repeat(depth)}../${"u/".repeat(depth)}x`),
+];
+
+test(`${hostilePaths.length} hostile names become no file, and are lines of the log`, async () => {
+  expect(hostilePaths.length).toBeGreaterThanOrEqual(100);
+  const bytes = text("hostile");
+  const run = await claimOverHttp(coordinator, "hostile");
+  await run.upload(bytes);
+  const before = readdirSync(coordinator.directory).sort();
+  const file = { type: "file", size: bytes.length, sha256: sha256Of(bytes), media_type: "text/plain" } as const;
+  for (const path of hostilePaths) await run.append({ ...file, path });
+  expect(await pathsOf(run.run_id)).toEqual([]);
+  await run.append({ ...file, path: "fine" });
+  expect(await pathsOf(run.run_id)).toEqual(["fine"]);
+  expect(readdirSync(coordinator.directory).sort()).toEqual(before);
+  for (const path of hostilePaths) {
+    const asked = `/runs/${run.run_id}/files/${path.toWellFormed().split("/").map(encodeURIComponent).join("/")}`;
+    const answer = await rawCall(coordinator.url, { path: asked.slice(0, 8000), headers: authorization() });
+    // what the path itself leads back to is another route, and gives no file either
+    expect([path, [200, 302, 404, 400].includes(answer.status), answer.text.includes("hostile")]).toEqual([
+      path,
+      true,
+      false,
+    ]);
+  }
+  run.port.close();
+});
+
+test("strange names that harm nobody are kept as they are", async () => {
+  const run = await claimOverHttp(coordinator, "strange");
+  const strange = [
+    "a b",
+    "ü",
+    "😀.png",
+    "%2e%2e",
+    "a\\b",
+    "'; drop table files; --",
+    "<script>",
+    "con",
+    "a?b#c",
+    '"q"',
+    "-rf",
+    "x".repeat(1024),
+  ];
+  for (const path of strange) await run.keep(path, text(path));
+  expect(await pathsOf(run.run_id)).toEqual(
+    [...strange].sort((a, b) => Buffer.compare(text(stored(a)), text(stored(b)))),
+  );
+  for (const path of strange) {
+    const { stream } = await coordinator.client.runs.file(run.run_id, path);
+    expect((await buffer(stream)).toString()).toBe(path);
+  }
+  run.port.close();
+});
+
+/** As the store sorts them: what it must quote comes where the quote does. */
+function stored(path: string): string {
+  return /^"|[\ud800-\udfff]/.test(path) ? JSON.stringify(path) : path;
+}
+
+test("what is too large, of another size or another hash is refused, and leaves nothing", async () => {
+  const bytes = text("announced");
+  expect(await claimed.upload(bytes, { sha256: "a".repeat(64) })).toEqual({ upload: "mismatch" });
+  const large = Buffer.alloc(maxFileBytes + 1);
+  await expect(claimed.upload(large)).rejects.toMatchObject({
+    conflict: "refused",
+    message: expect.stringContaining("larger"),
+  });
+  const query = new URLSearchParams({
+    runner_id: claimed.runner.runner_id,
+    epoch: String(claimed.runner.epoch),
+    run_id: claimed.run_id,
+    attempt: "1",
+    sha256: sha256Of(bytes),
+    size: "9",
+  });
+  const post = (path: string, headers: Record<string, string>, body: Buffer) =>
+    rawCall(coordinator.url, { method: "POST", path, headers: { ...authorization(), ...headers }, body });
+  expect(await post(`/runner/files?${String(query)}`, {}, text("too long by far"))).toMatchObject({ status: 400 });
+  expect(await post(`/runner/files?${String(query)}`, {}, text("short"))).toMatchObject({ status: 400 });
+  for (const [name, value] of [
+    ["sha256", sha256Of(bytes).toUpperCase()],
+    ["sha256", "../../../etc/passwd"],
+    ["sha256", ""],
+    ["size", "-1"],
+    ["size", "9e0"],
+    ["size", "0x9"],
+    ["attempt", "1.5"],
+    ["epoch", "now"],
+    ["more", "x"],
+  ] as const) {
+    const spoilt = new URLSearchParams(query);
+    spoilt.set(name, value);
+    expect([name, value, (await post(`/runner/files?${String(spoilt)}`, {}, bytes)).status]).toEqual([
+      name,
+      value,
+      400,
+    ]);
+  }
+  expect(existsSync(fileOf(bytes))).toBe(false);
+  expect(existsSync(fileOf(large))).toBe(false);
+  expect(unfinished()).toEqual([]);
+  expect(await post(`/runner/files?${String(query)}`, {}, bytes)).toMatchObject({
+    status: 200,
+    text: '{"upload":"stored"}',
+  });
+});
+
+test("an upload that is cut off in the middle leaves no file, whole or partial", async () => {
+  const bytes = randomBytes(4 * 1024 * 1024);
+  const query = new URLSearchParams({
+    runner_id: claimed.runner.runner_id,
+    epoch: String(claimed.runner.epoch),
+    run_id: claimed.run_id,
+    attempt: "1",
+    sha256: sha256Of(bytes),
+    size: String(bytes.length),
+  });
+  const sent = request(`${coordinator.url}/runner/files?${String(query)}`, {
+    method: "POST",
+    headers: { ...authorization(), "content-length": bytes.length },
+    agent: false,
+  });
+  sent.on("error", () => undefined);
+  sent.write(bytes.subarray(0, 1024 * 1024));
+  await until(() => unfinished().length === 1);
+  expect(existsSync(fileOf(bytes))).toBe(false);
+  sent.destroy();
+  await until(() => unfinished().length === 0);
+  expect(existsSync(fileOf(bytes))).toBe(false);
+  expect(await claimed.upload(bytes)).toEqual({ upload: "stored" });
+});
+
+test("a runner that reads its file too slowly, or cannot, is told so, and nothing is left", async () => {
+  const bytes = text("slow bytes");
+  const requested = {
+    ...claimed.runner,
+    run_id: claimed.run_id,
+    attempt: claimed.attempt,
+    sha256: sha256Of(bytes),
+    size: 10,
+  };
+  const stuck = async function* () {
+    yield bytes.subarray(0, 4);
+    await new Promise(() => undefined);
+  };
+  const aborted = claimed.port.upload(requested, stuck(), AbortSignal.timeout(200));
+  await expect(aborted).rejects.toMatchObject({ conflict: "away" });
+  const broken = async function* () {
+    yield bytes.subarray(0, 4);
+    throw new Error("cannot be read");
+  };
+  await expect(claimed.port.upload(requested, broken(), AbortSignal.timeout(5000))).rejects.toThrow("cannot be read");
+  await until(() => unfinished().length === 0);
+  expect(existsSync(fileOf(bytes))).toBe(false);
+});
+
+test("two runs with the same content have one copy of it", async () => {
+  const bytes = text("shared content");
+  const other = await claimOverHttp(coordinator, "sharing");
+  for (const one of [claimed, other]) await one.keep("shared", bytes);
+  await Promise.all([claimed.upload(bytes), other.upload(bytes), claimed.upload(bytes)]);
+  expect(
+    readdirSync(join(folder(), sha256Of(bytes).slice(0, 2))).filter((name) => name === sha256Of(bytes)),
+  ).toHaveLength(1);
+  for (const { run_id } of [claimed, other])
+    expect((await buffer((await coordinator.client.runs.file(run_id, "shared")).stream)).toString()).toBe(
+      "shared content",
+    );
+  other.port.close();
+});
+
+test("a stale upload is 409, goes on the record, and its hash gets nobody the content", async () => {
+  const bytes = text("of somebody else");
+  await claimed.keep("theirs", bytes);
+  const thief = await claimOverHttp(coordinator, "thief");
+  const file = {
+    type: "file",
+    path: "got",
+    size: bytes.length,
+    sha256: sha256Of(bytes),
+    media_type: "text/plain",
+  } as const;
+  await thief.append(file);
+  expect(await pathsOf(thief.run_id)).toEqual([]);
+  const count = () =>
+    Number(coordinator.store.connection.sql("select count(*) as n from audit_rows where kind = 'fenced'").get()?.["n"]);
+  const before = count();
+  const other = { run_id: claimed.run_id, attempt: claimed.attempt, sha256: sha256Of(bytes), size: bytes.length };
+  expect(
+    await thief.port.upload({ ...thief.runner, ...other }, Readable.from([bytes]), AbortSignal.timeout(5000)),
+  ).toEqual({
+    upload: "fenced",
+  });
+  await thief.finish();
+  expect(await thief.upload(text("after the end"))).toEqual({ upload: "fenced" });
+  expect(existsSync(fileOf(text("after the end")))).toBe(false);
+  expect(count()).toBe(before + 2);
+  thief.port.close();
+});
+
+async function until(done: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 10_000; !done();) {
+    expect(Date.now()).toBeLessThan(deadline);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+}

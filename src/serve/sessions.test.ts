@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
+import { createHttpPort } from "../wire/http-port.ts";
+
+let coordinator: TestCoordinator;
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({ leaseMs: 600_000 });
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+test("a session shows its runs and where they came from, is continued where it lies, and ends when it is deleted", async () => {
+  const { client } = coordinator;
+  await client.agents.put("chat", { type: "autonomous", executor: "claude" });
+  const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
+  const { runner_id, epoch } = await port.register({
+    ...registration("chat"),
+    executor: { type: "claude", config: {} },
+  });
+  const take = async (claim_id: string) => {
+    const signal = AbortSignal.timeout(10_000);
+    const { claims } = await port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, signal);
+    return claims[0]!;
+  };
+  const finish = async ({ run_id, attempt }: { run_id: string; attempt: number }, executor_session_id: string) => {
+    const init = { type: "system", subtype: "init", executor_session_id } as const;
+    const events = [{ run_id, attempt, events: [{ n: 1, at: new Date().toISOString(), event: init }] }];
+    const outcome = { status: "completed", exit_code: 0, text: "ok" } as const;
+    await port.report({
+      runner_id,
+      epoch,
+      held: [],
+      as_of_claim: null,
+      events,
+      partials: [],
+      finishes: [{ run_id, attempt, last_n: 1, outcome }],
+    });
+  };
+  const first = await client.submit({ agent_name: "chat", prompt: "hi" });
+  const session_id = first.session_id!;
+  const begun = await take("c1");
+  await expect(client.sessions.remove(session_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
+  await finish(begun, "theirs");
+  const second = await client.submit({ agent_name: "chat", mode: "resume", session_id });
+  const resumed = await take("c2");
+  expect(resumed.invocation).toMatchObject({
+    run_id: second.run_id,
+    mode: "resume",
+    executor_session_id: "theirs",
+    forked_from: null,
+  });
+  await finish(resumed, "theirs");
+  const fork = await client.submit({ agent_name: "chat", mode: "fork", session_id });
+  const forked = await take("c3");
+  expect(forked.invocation).toMatchObject({ mode: "fork", executor_session_id: "theirs", forked_from: session_id });
+  await finish(forked, "other");
+  expect(await client.sessions.get(session_id)).toMatchObject({
+    runner_id,
+    project_dir: null,
+    forked_from: null,
+    run_count: 2,
+    versions: [
+      { run_id: second.run_id, parent: first.run_id, mode: "resume", executor_session_id: "theirs" },
+      { run_id: first.run_id, parent: null, mode: "start", status: "completed" },
+    ],
+  });
+  expect(await client.sessions.get(fork.session_id!)).toMatchObject({
+    forked_from: session_id,
+    versions: [{ run_id: fork.run_id, parent: second.run_id }],
+  });
+  const again = await client.runs.retry(fork.run_id);
+  expect(again).toMatchObject({ mode: "fork", forked_from: session_id });
+  await client.runs.stop(again.run_id);
+
+  const asked = { runner_id, epoch, session_ids: [session_id, fork.session_id!] };
+  expect(await port.sessions(asked)).toEqual({ gone: [] });
+  await client.sessions.remove(session_id);
+  expect(await port.sessions(asked)).toEqual({ gone: [session_id] });
+  await expect(client.sessions.remove(session_id)).rejects.toMatchObject({ code: "DROVER-API-014" });
+  await expect(client.submit({ agent_name: "chat", mode: "resume", session_id })).rejects.toMatchObject({
+    code: "DROVER-SUB-003",
+  });
+  expect((await client.runs.get(first.run_id)).status).toBe("completed");
+  port.close();
+});
+
+test("what an agent is saying reaches those who follow its run, is not stored, and nobody else's", async () => {
+  const [said, other] = [await claimOverHttp(coordinator, "said"), await claimOverHttp(coordinator, "unsaid")];
+  const heard: string[] = [];
+  const overheard: string[] = [];
+  const follow = async (run_id: string, into: string[]) => {
+    const events = [];
+    for await (const { event } of coordinator.client.runs.follow(run_id, { onPartial: ({ text }) => into.push(text) }))
+      events.push(event.type);
+    return events;
+  };
+  const [following, elsewhere] = [follow(said.run_id, heard), follow(other.run_id, overheard)];
+  const { run_id, attempt } = said;
+  const say = (text: string) => said.report({ partials: [{ run_id, attempt, delta: { kind: "assistant", text } }] });
+  for (let turn = 0; heard.length === 0; turn += 1) {
+    expect(turn).toBeLessThan(500);
+    await say("hel");
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+  await said.append({ type: "assistant", text: "hello" });
+  await Promise.all([said.finish(), other.finish()]);
+  expect(await following).toEqual(["status", "status", "assistant", "result"]);
+  await elsewhere;
+  expect(new Set(heard)).toEqual(new Set(["hel"]));
+  expect(overheard).toEqual([]);
+  expect(JSON.stringify(await coordinator.client.runs.events(run_id))).not.toContain('"hel"');
+  for (const one of [said, other]) one.port.close();
+});

@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Store } from "../../src/model/store.ts";
+import { agentNamed, drive } from "../fixtures/dispatch/drive.ts";
+import type { OpenedForDispatch } from "./store-dispatch.ts";
+
+const chat = agentNamed("chat", { type: "autonomous", command: null });
+const here = agentNamed("here", { type: "autonomous", command: null, workspace: "in_place" });
+const scratch = agentNamed("scratch", { type: "autonomous", command: null, workspace: "scratch" });
+
+/** What every store must do about runs that work in place: one at a time in a directory of a host. */
+export function storeDirectoryContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${engine} keeps the directory contract`, () => {
+    let opened: OpenedForDispatch;
+    let store: Store;
+    let d: ReturnType<typeof drive>;
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+      d = drive(store, opened.now);
+    });
+    afterEach(() => opened.dispose());
+
+    it("lets one run at a time into a directory, and nothing else wait behind", async () => {
+      const [one, two, three] = [
+        await d.submit({ project_dir: "/p" }, chat),
+        await d.submit({ project_dir: "/p" }, chat),
+        await d.submit({ project_dir: "/p" }, chat),
+      ];
+      const others = [
+        await d.submit({ project_dir: "/q" }, chat),
+        await d.submit({ project_dir: "/p" }, scratch),
+        await d.submit({}, chat),
+        await d.submit({ project_dir: "/p" }),
+      ];
+      const [a, b] = [await d.register("a"), await d.register("b")];
+      expect(await d.claim(a, 10)).toEqual([one, ...others]);
+      expect(await d.claim(b, 10)).toEqual([]);
+      expect(await store.read.why(two)).toEqual([{ demand: "directory", detail: "Another run works in /p on host." }]);
+      expect(await store.read.has_work("b")).toBe(false);
+      await d.finish(a, one, 1);
+      expect(await d.claim(b, 10)).toEqual([two]);
+      expect(await d.claim(a, 10)).toEqual([]);
+      await d.finish(b, two, 1);
+      expect(await d.claim(a, 10)).toEqual([three]);
+    });
+
+    it("takes the runner's own directory where the agent works in place and none is given", async () => {
+      const [one, two, given] = [
+        await d.submit({}, here),
+        await d.submit({}, here),
+        await d.submit({ project_dir: "/project" }, here),
+      ];
+      const a = await d.register("a");
+      const elsewhere = await d.register("b", { project_dir: "/other" });
+      expect(await d.claim(a, 10)).toEqual([one]);
+      // of another directory on the same host: it may not be theirs, but they were set aside for /project
+      expect(await d.claim(elsewhere, 10)).toEqual([]);
+      await d.finish(a, one, 1);
+      expect(await d.claim(elsewhere, 1)).toEqual([two]);
+      expect(await d.claim(a, 10)).toEqual([given]);
+    });
+
+    it("keeps the same path on two hosts apart", async () => {
+      const one = await d.submit({ project_dir: "/p", demands: { hostname: "x" } }, chat);
+      const two = await d.submit({ project_dir: "/p", demands: { hostname: "y" } }, chat);
+      const third = await d.submit({ project_dir: "/p", demands: { hostname: "y" } }, chat);
+      expect(await d.claim(await d.register("a", { hostname: "x" }), 5)).toEqual([one]);
+      expect(await d.claim(await d.register("b", { hostname: "y" }), 5)).toEqual([two]);
+      expect(await store.read.why(third)).toMatchObject([{ demand: "directory" }]);
+    });
+
+    it.each(["finish", "give back", "loss", "stop", "leave", "forgotten claim", "park"])(
+      "lets the next go, and tells of it, after a %s",
+      async (how) => {
+        const one = await d.submit({ project_dir: "/p" }, chat);
+        const two = await d.submit({ project_dir: "/p", demands: { hostname: "host" } }, chat);
+        const a = await d.register("a");
+        expect(await d.claim(a, 5, "c1")).toEqual([one]);
+        const told: unknown[] = [];
+        store.changes(({ claimable }) => told.push(...claimable));
+        if (how === "finish") await d.finish(a, one, 1);
+        if (how === "give back") await d.finish(a, one, 1, { give_back: "at_no_cost" });
+        if (how === "park") await d.finish(a, one, 1, { give_back: "parked" });
+        if (how === "leave") await store.apply([{ op: "leave_runner", ...a }]);
+        if (how === "forgotten claim") {
+          await d.claim(a, 0, "c2");
+          await d.beat(a, [], "c1");
+        }
+        if (how === "loss") {
+          opened.advance(11_000);
+          await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
+        }
+        if (how === "stop") {
+          await store.apply([{ op: "stop_runs", run_ids: [one], reason: "user", by: "ann" }]);
+          expect(await d.claim(a, 5)).toEqual([]);
+          await d.finish(a, one, 1, { give_back: "at_no_cost" });
+        }
+        expect(told).toContainEqual({ hostname: "host" });
+        const b = await d.register("b", { hostname: "host" });
+        const claimed = await d.claim(b, 1);
+        // one that was put back was there before
+        expect(["give back", "leave", "forgotten claim"].includes(how) ? [one] : [two]).toEqual(claimed);
+      },
+    );
+
+    it("does not let one that no runner can take hold up the others", async () => {
+      const one = await d.submit({ project_dir: "/p" }, chat);
+      const lost = await d.submit({ project_dir: "/p", demands: { tags: ["gpu"] } }, chat);
+      const three = await d.submit({ project_dir: "/p" }, chat);
+      const a = await d.register("a", { tags: ["gpu"] });
+      const b = await d.register("b");
+      expect(await d.claim(a, 5)).toEqual([one]);
+      await d.finish(a, one, 1);
+      await store.apply([{ op: "leave_runner", ...a }]);
+      expect(await d.claim(b, 5)).toEqual([three]);
+      expect(await d.statuses(lost)).toEqual(["pending"]);
+    });
+
+    it("sets aside however many there are, and still finds what may go", async () => {
+      const [first, ...rest] = await Promise.all(
+        Array.from({ length: 700 }, () => d.submit({ project_dir: "/p" }, chat)),
+      );
+      const free = await d.submit({ project_dir: "/q" }, chat);
+      const a = await d.register("a");
+      expect(await d.claim(a, 1)).toEqual([[first, ...rest].sort()[0]]);
+      const ordered = new Set<string>();
+      store.changes((change) => change.ordered.forEach((id) => ordered.add(id)));
+      // one claim sets only so many aside, and says that there is more to do
+      expect(await d.claim(a, 1)).toEqual([]);
+      expect([...ordered]).toEqual(["a"]);
+      expect(await d.claim(a, 1)).toEqual([free]);
+    });
+  });
+}

@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Store } from "../../src/model/store.ts";
+import { drive, type Driven } from "../fixtures/dispatch/drive.ts";
+import type { OpenedForDispatch } from "./store-dispatch.ts";
+
+const never = new AbortController().signal;
+const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
+
+/** What every store must do about the files of runs. */
+export function storeFileContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${engine} keeps the file contract`, () => {
+    let opened: OpenedForDispatch;
+    let store: Store;
+    let d: ReturnType<typeof drive>;
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+      d = drive(store, opened.now);
+    });
+    afterEach(() => opened.dispose());
+
+    const put = (text: string, announced: { sha256?: string; size?: number } = {}) =>
+      store.blobs.put(
+        Readable.from([Buffer.from(text)]),
+        { sha256: hashOf(text), size: Buffer.byteLength(text), ...announced },
+        never,
+      );
+    const add = async (
+      runner: Driven,
+      run_id: string,
+      attempt: number,
+      text: string,
+      more: { only_check?: true } = {},
+    ) => {
+      const facts = { sha256: hashOf(text), size: Buffer.byteLength(text), ...more };
+      return (await store.apply([{ op: "add_upload", run_id, attempt, runner, ...facts }]))[0];
+    };
+    const file = (path: string, text: string, changes: { size?: number } = {}) =>
+      ({
+        type: "file",
+        path,
+        size: Buffer.byteLength(text),
+        sha256: hashOf(text),
+        media_type: "text/plain",
+        ...changes,
+      }) as const;
+    const paths = async (run_id: string) => (await store.read.files(run_id)).map(({ path }) => path);
+
+    it("keeps contents under their hash, whole or not at all", async () => {
+      expect(await put("hello")).toBe("stored");
+      expect(await put("hello")).toBe("stored");
+      expect(await put("")).toBe("stored");
+      expect(await put("short", { size: 6 })).toBe("mismatch");
+      expect(await put("longer", { size: 5 })).toBe("mismatch");
+      expect(await put("other", { sha256: hashOf("hello!") })).toBe("mismatch");
+      expect(await put("named", { sha256: "../../etc/passwd" })).toBe("mismatch");
+      const blob = await store.blobs.open(hashOf("hello"));
+      expect(blob?.size).toBe(5);
+      expect((await buffer(blob!.stream)).toString()).toBe("hello");
+      for (const text of ["short", "longer", "other", "hello!", "named"])
+        expect(await store.blobs.open(hashOf(text))).toBeNull();
+      expect(await store.blobs.open("../../drover.db")).toBeNull();
+    });
+
+    it("makes files of those events alone whose bytes this attempt has brought", async () => {
+      const run = await d.submit();
+      const other = await d.submit();
+      const runner = await d.register("r");
+      await d.claim(runner, 2);
+      await put("secret");
+      await add(runner, other, 1, "secret");
+      await add(runner, run, 1, "mine");
+      expect(await add(runner, run, 1, "only looked at", { only_check: true })).toMatchObject({ ok: true });
+      await d.append(
+        runner,
+        run,
+        1,
+        1,
+        file("a/b.txt", "mine"),
+        file("stolen.txt", "secret"),
+        file("checked.txt", "only looked at"),
+        file("size.txt", "mine", { size: 3 }),
+        file("../out", "mine"),
+      );
+      expect(await store.read.files(run)).toEqual([
+        { path: "a/b.txt", size: 4, sha256: hashOf("mine"), media_type: "text/plain" },
+      ]);
+      await d.finish(runner, run, 1, {
+        events: [{ n: 6, at: opened.now().toISOString(), event: file("z", "mine") }],
+        last_n: 6,
+      });
+      expect(await paths(run)).toEqual(["a/b.txt", "z"]);
+      expect(await store.read.file(run, "z")).toMatchObject({ sha256: hashOf("mine") });
+      expect(await store.read.file(run, "stolen.txt")).toBeNull();
+      expect(await store.read.file(other, "z")).toBeNull();
+    });
+
+    it("shows the last attempt's files, and takes none from an attempt that is over", async () => {
+      const run = await d.submit();
+      const a = await d.register("a");
+      await d.claim(a, 1);
+      expect(await add(a, run, 1, "first")).toMatchObject({ ok: true });
+      await d.append(a, run, 1, 1, file("first", "first"));
+      expect(await paths(run)).toEqual(["first"]);
+      await d.finish(a, run, 1, { give_back: "at_no_cost" });
+      expect(await paths(run)).toEqual(["first"]);
+      const b = await d.register("b");
+      await d.claim(b, 1);
+      expect(await paths(run)).toEqual([]);
+      const fenced = { ok: false, conflict: "fenced" };
+      expect(await add(a, run, 1, "late")).toEqual(fenced);
+      expect(await add(a, run, 2, "late")).toEqual(fenced);
+      expect(await add({ ...b, epoch: b.epoch - 1 }, run, 2, "late")).toEqual(fenced);
+      expect(await add(b, run, 2, "late", { only_check: true })).toMatchObject({ ok: true });
+      expect(await add(b, run, 2, "kept")).toMatchObject({ ok: true });
+      await d.append(b, run, 2, 1, file("kept", "kept"), file("first", "first"));
+      await d.finish(b, run, 2);
+      expect(await paths(run)).toEqual(["kept"]);
+      // the same again is there; another one comes too late
+      expect(await add(b, run, 2, "kept")).toMatchObject({ ok: true });
+      expect(await add(b, run, 2, "more")).toEqual(fenced);
+      expect(await add(b, "nobody", 1, "x")).toEqual({ ok: false, conflict: "not_found" });
+    });
+
+    it("keeps the last of two files with one path", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await d.claim(runner);
+      await add(runner, run, 1, "old");
+      await add(runner, run, 1, "newer");
+      await d.append(runner, run, 1, 1, file("x", "old"), file("x", "newer"));
+      expect(await store.read.files(run)).toMatchObject([{ path: "x", size: 5 }]);
+    });
+  });
+}

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Store } from "../../src/model/store.ts";
+import { agentNamed, drive } from "../fixtures/dispatch/drive.ts";
+import type { OpenedForDispatch } from "./store-dispatch.ts";
+
+const chat = agentNamed("chat", { type: "autonomous", command: null });
+const init = (executor_session_id: string) => ({ type: "system", subtype: "init", executor_session_id }) as const;
+
+/** What every store must do about sessions: resume, fork, delete. */
+export function storeSessionContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${engine} keeps the session contract`, () => {
+    let opened: OpenedForDispatch;
+    let store: Store;
+    let d: ReturnType<typeof drive>;
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+      d = drive(store, opened.now);
+    });
+    afterEach(() => opened.dispose());
+
+    it("hands a fork the executor's id of the session it was forked from, also while that one works", async () => {
+      const first = await d.submit({ session_id: "s" }, chat);
+      const runner = await d.register("r");
+      await d.claim(runner);
+      await d.append(runner, first, 1, 1, init("theirs"));
+      const fork = await d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat);
+      const { claims } = await d.poll(runner, 5);
+      expect(claims.map(({ invocation }) => invocation)).toMatchObject([
+        { run_id: fork, session_id: "f", forked_from: "s", executor_session_id: "theirs" },
+      ]);
+      await d.append(runner, fork, 1, 1, init("forked"));
+      await d.finish(runner, fork, 1, { last_n: 1 });
+      const again = await d.submit({ session_id: "f", mode: "resume" }, chat);
+      expect((await d.poll(runner, 5)).claims[0]?.invocation).toMatchObject({
+        run_id: again,
+        forked_from: null,
+        executor_session_id: "forked",
+      });
+      expect(await store.read.session("f")).toMatchObject({
+        forked_from: "s",
+        runner_id: "r",
+        executor_session_id: "forked",
+      });
+      expect(await store.read.session("s")).toMatchObject({ forked_from: null, executor_session_id: "theirs" });
+      expect(await store.read.versions("f")).toEqual([
+        { run_id: again, mode: "resume", status: "claimed", parent: fork, executor_session_id: null },
+        { run_id: fork, mode: "fork", status: "completed", parent: first, executor_session_id: "forked" },
+      ]);
+    });
+
+    it("keeps the run's own directory as the session's, and none for one without", async () => {
+      await d.submit({ session_id: "s" }, chat);
+      await d.submit({ session_id: "p", project_dir: "/p" }, chat);
+      await d.claim(await d.register("r"), 5);
+      expect(await store.read.session("s")).toMatchObject({ project_dir: null, hostname: "host", runner_id: "r" });
+      expect(await store.read.session("p")).toMatchObject({ project_dir: "/p" });
+    });
+
+    it("deletes a session that has no active run, and what goes on from it is refused then", async () => {
+      const run = await d.submit({ session_id: "s" }, chat);
+      const remove = () => store.apply([{ op: "delete_session", session_id: "s" }]);
+      expect(await remove()).toEqual([{ ok: false, conflict: "busy" }]);
+      const runner = await d.register("r");
+      await d.claim(runner);
+      expect(await remove()).toEqual([{ ok: false, conflict: "busy" }]);
+      await d.finish(runner, run, 1);
+      expect(await store.read.gone_sessions(["s", "never"])).toEqual(["never"]);
+      expect(await remove()).toEqual([{ ok: true, op: "delete_session" }]);
+      expect(await remove()).toEqual([{ ok: false, conflict: "not_found" }]);
+      expect(await store.read.gone_sessions(["s", "never"])).toEqual(["s", "never"]);
+      expect(await d.statuses(run)).toEqual(["completed"]);
+      await expect(d.submit({ session_id: "s", mode: "resume" }, chat)).rejects.toThrow("not_found");
+      await expect(d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat)).rejects.toThrow("not_found");
+      expect(await store.read.session("f")).toBeNull();
+    });
+
+    it("lets the next of a session go although the one before waited for a directory when it was stopped", async () => {
+      const runner = await d.register("r", { slots: 9 });
+      const holder = await d.submit({ session_id: "h", project_dir: "/p" }, chat);
+      const waits = await d.submit({ session_id: "s", project_dir: "/p" }, chat);
+      const behind = await d.submit({ session_id: "s", mode: "resume" }, chat);
+      expect(await d.claim(runner, 5)).toEqual([holder]);
+      await store.apply([{ op: "stop_runs", run_ids: [waits], reason: "user", by: "ann" }]);
+      expect(await d.claim(runner, 5)).toEqual([behind]);
+    });
+  });
+}
