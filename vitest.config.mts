@@ -18,7 +18,13 @@ export default defineConfig({
         test: {
           ...common,
           name: "source",
-          include: ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/contract/**/*.test.ts"],
+          include: [
+            "src/**/*.test.ts",
+            "scripts/**/*.test.ts",
+            "test/contract/**/*.test.ts",
+            "test/clients/*.test.ts",
+            "test/model-server/*.test.ts",
+          ],
         },
       },
       {

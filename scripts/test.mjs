@@ -7,6 +7,7 @@ import { ensureInstalled, run } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
+ensureInstalled(join(root, "test", "clients"), "product", "the agent clients that tests drive (about 1 GB, once)");
 await ensureBuilt(root);
 const args = process.argv.slice(2);
 if (args.length === 0) run(process.execPath, ["scripts/check.mjs"], root);

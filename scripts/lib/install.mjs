@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** @param {string} root @param {"product" | "tools"} asked */
-export function ensureInstalled(root, asked) {
+/** @param {string} root @param {"product" | "tools"} asked @param {string} [what] as people are told */
+export function ensureInstalled(root, asked, what) {
   const stampFile = join(root, "node_modules", ".drover-installed");
   const lock = createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))
@@ -14,7 +14,8 @@ export function ensureInstalled(root, asked) {
   // tools that are there stay: installing the product alone would take them away
   const want = have.endsWith(" tools") ? "tools" : asked;
   if (have === `${lock} tools` || (want === "product" && have === `${lock} product`)) return;
-  process.stderr.write(`Installing ${want === "product" ? "Drover's packages" : "packages and test tools"}...\n`);
+  const named = what ?? (want === "product" ? "Drover's packages" : "packages and test tools");
+  process.stderr.write(`Installing ${named}...\n`);
   // not `npm ci`: it refuses a lockfile that lacks another platform's optional binaries
   const args = ["install", "--no-save", "--no-audit", "--no-fund", ...(want === "product" ? ["--omit=dev"] : [])];
   run("npm", args, root);

@@ -1,0 +1,99 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const clientNames = ["claude", "codex", "gemini"] as const;
+export type ClientName = (typeof clientNames)[number];
+
+/** What makes a client run against a model server on this machine and ask nobody else. */
+export interface PreparedClient {
+  /** The program: an absolute path. */
+  bin: string;
+  env: Readonly<Record<string, string>>;
+}
+
+const packages = join(dirname(fileURLToPath(import.meta.url)), "node_modules");
+const platform = `${process.platform}-${process.arch}`;
+
+/** Writes the client's configuration into `home`, which must exist. */
+export function prepareClient(name: ClientName, { home, url }: { home: string; url: string }): PreparedClient {
+  return prepare[name](home, url);
+}
+
+const prepare: Readonly<Record<ClientName, (home: string, url: string) => PreparedClient>> = {
+  claude: (home, url) => ({
+    bin: installed("@anthropic-ai", `claude-agent-sdk-${platform}`, "claude"),
+    env: {
+      HOME: home,
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: "sk-ant-scripted",
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      CLAUDE_CODE_MAX_RETRIES: "1",
+    },
+  }),
+  codex(home, url) {
+    const codexHome = join(home, ".codex");
+    mkdirSync(codexHome, { recursive: true });
+    writeFileSync(join(codexHome, "config.toml"), codexConfig(url));
+    return {
+      bin: nativeCodex(),
+      env: { HOME: home, CODEX_HOME: codexHome, OPENAI_API_KEY: "sk-scripted" },
+    };
+  },
+  gemini(home, url) {
+    mkdirSync(join(home, ".gemini"), { recursive: true });
+    writeFileSync(join(home, ".gemini", "settings.json"), JSON.stringify(geminiSettings, null, 2));
+    return {
+      // a script that begins with the name of node: it needs node on PATH
+      bin: installed("@google", "gemini-cli", "bundle", "gemini.js"),
+      env: {
+        HOME: home,
+        GEMINI_API_KEY: "scripted",
+        GOOGLE_GEMINI_BASE_URL: url,
+        GEMINI_CLI_NO_RELAUNCH: "1",
+      },
+    };
+  },
+};
+
+/** Without a launcher in node, which costs a start of node and hides the real process. */
+function nativeCodex(): string {
+  const vendor = installed("@openai", `codex-${platform}`, "vendor");
+  const target = readdirSync(vendor).find((entry) => existsSync(join(vendor, entry, "bin", "codex")));
+  return join(vendor, target ?? "", "bin", "codex");
+}
+
+function installed(...words: string[]): string {
+  const path = join(packages, ...words);
+  if (!existsSync(path)) throw new Error(`${path} is not there: \`npm test\` installs the clients`);
+  return path;
+}
+
+/** Plugins and metrics would wait for hosts that are not there; retries would hide what a test is about. */
+const codexConfig = (url: string): string => `model = "gpt-5.5"
+model_provider = "local"
+
+[analytics]
+enabled = false
+
+[otel]
+metrics_exporter = "none"
+
+[features]
+plugins = false
+
+[model_providers.local]
+name = "local"
+base_url = "${url}/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+`;
+
+const geminiSettings = {
+  security: { auth: { selectedType: "gemini-api-key" }, folderTrust: { enabled: false } },
+  privacy: { usageStatisticsEnabled: false },
+  telemetry: { enabled: false },
+  general: { enableAutoUpdate: false, enableAutoUpdateNotification: false, maxAttempts: 1, retryFetchErrors: false },
+};

@@ -1,0 +1,33 @@
+import type { Asked, Message, Rule, Script, Turn } from "./script.ts";
+
+export type Chosen =
+  | { kind: "turn"; rule: Rule; index: number; turn: Turn }
+  /** A call a client makes for itself: a title, a summary, a decision. It is answered and uses no turn. */
+  | { kind: "side" }
+  | { kind: "unknown"; text: string };
+
+/** `broken` counts the failures already served for this very conversation. */
+export function choose(script: Script, asked: Asked, broken: (turn: Turn) => number): Chosen {
+  if (asked.schema !== undefined) return { kind: "side" };
+  const at = asked.messages.findLastIndex((message) => message.role === "user" && ownText(message) !== "");
+  const text = at < 0 ? "" : ownText(asked.messages[at]!);
+  const rule = script.find(({ when }) => (typeof when === "string" ? text.endsWith(when) : when.test(text)));
+  if (!rule) return asked.tools.length === 0 ? { kind: "side" } : { kind: "unknown", text };
+  let index = stepsAfter(asked.messages.slice(at + 1));
+  for (let turn = rule.turns[index]; turn?.times !== undefined && broken(turn) >= turn.times; turn = rule.turns[index])
+    index++;
+  index = Math.min(index, rule.turns.length - 1);
+  return { kind: "turn", rule, index, turn: rule.turns[index]! };
+}
+
+/** What the user wrote, without what the client put around it. */
+export function ownText({ text }: Message): string {
+  return text.replaceAll(/<(system-reminder|environment_context|session_context)>[^]*?<\/\1>/g, "").trim();
+}
+
+/** Results of calls that were made together come in one message or in several. */
+function stepsAfter(messages: readonly Message[]): number {
+  return messages.filter(
+    (message, at) => message.tool_results.length > 0 && !((messages[at - 1]?.tool_results.length ?? 0) > 0),
+  ).length;
+}

@@ -1,0 +1,95 @@
+import { type Fields, fieldsOf, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
+import type { Dialect, Frame, Message, Reply } from "../script.ts";
+
+/** OpenAI Chat Completions, also as others speak it. */
+export const chat: Dialect = {
+  name: "chat",
+  read: (body) => ({
+    model: textOf(body["model"]),
+    stream: body["stream"] === true,
+    messages: listOf(body["messages"]).map(message),
+    tools: listOf(body["tools"]).map((tool) => ({
+      name: textOf(fieldsOf(tool["function"])["name"]),
+      takesText: false,
+    })),
+    schema: fieldsOf(fieldsOf(body["response_format"])["json_schema"])["schema"],
+  }),
+  whole: (reply) => ({
+    ...head(reply, "chat.completion"),
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: reply.text === "" ? null : reply.text,
+          ...(reply.calls.length > 0 ? { tool_calls: calls(reply) } : {}),
+        },
+        finish_reason: finish(reply),
+      },
+    ],
+    usage: usage(reply),
+  }),
+  frames,
+  farewell: "data: [DONE]\n\n",
+  error: (_status, type = "server_error", text) => ({ error: { message: text, type, code: type, param: null } }),
+};
+
+function message({ role, content, tool_calls }: Fields): Message {
+  const text =
+    typeof content === "string"
+      ? content
+      : listOf(content)
+          .map((part) => textOf(part["text"]))
+          .join("\n");
+  if (role === "tool") return { role: "user", text: "", tool_calls: [], tool_results: [text] };
+  return {
+    role: role === "assistant" || role === "user" ? role : "system",
+    text,
+    tool_calls: listOf(tool_calls).map((call) => {
+      const { name, arguments: input } = fieldsOf(call["function"]);
+      return { name: textOf(name), input: parsedOr(textOf(input)) };
+    }),
+    tool_results: [],
+  };
+}
+
+const head = ({ model, text, calls: [call] }: Reply, object: string) => ({
+  id: `chatcmpl-${call?.id ?? text.length}`,
+  object,
+  created: Math.floor(Date.now() / 1000),
+  model,
+});
+
+const calls = (reply: Reply) =>
+  reply.calls.map(({ id, name, input }, index) => ({
+    index,
+    id,
+    type: "function",
+    function: { name, arguments: JSON.stringify(input) },
+  }));
+
+const finish = (reply: Reply): string => (reply.calls.length > 0 ? "tool_calls" : "stop");
+
+const usage = ({ usage: { input_tokens, output_tokens } }: Reply) => ({
+  prompt_tokens: input_tokens,
+  completion_tokens: output_tokens,
+  total_tokens: input_tokens + output_tokens,
+});
+
+function frames(reply: Reply): Frame[] {
+  const chunk = (delta: unknown, finish_reason: string | null = null) => ({
+    data: { ...head(reply, "chat.completion.chunk"), choices: [{ index: 0, delta, finish_reason }] },
+  });
+  return [
+    chunk({ role: "assistant", content: "" }),
+    ...piecesOf(reply.text).map((content) => chunk({ content })),
+    ...calls(reply).flatMap((call) => [
+      chunk({ tool_calls: [{ ...call, function: { name: call.function.name, arguments: "" } }] }),
+      ...piecesOf(call.function.arguments).map((part) =>
+        chunk({ tool_calls: [{ index: call.index, function: { arguments: part } }] }),
+      ),
+    ]),
+    chunk({}, finish(reply)),
+    { data: { ...head(reply, "chat.completion.chunk"), choices: [], usage: usage(reply) } },
+  ];
+}

@@ -1,0 +1,68 @@
+import { type Fields, fieldsOf, listOf, piecesOf, textOf } from "../json.ts";
+import type { Dialect, Frame, Message, Reply } from "../script.ts";
+
+/** Gemini generateContent; the model and whether to stream stand in the path. */
+export const gemini: Dialect = {
+  name: "gemini",
+  read: (body, path) => {
+    const config = fieldsOf(body["generationConfig"]);
+    return {
+      model: /models\/([^:/]+):/.exec(path)?.[1] ?? "",
+      stream: path.includes(":streamGenerateContent"),
+      messages: [
+        { ...message(fieldsOf(body["systemInstruction"])), role: "system" },
+        ...listOf(body["contents"]).map(message),
+      ],
+      tools: listOf(body["tools"])
+        .flatMap((tool) => listOf(tool["functionDeclarations"]))
+        .map(({ name }) => ({ name: textOf(name), takesText: false })),
+      schema: config["responseJsonSchema"] ?? config["responseSchema"],
+    };
+  },
+  whole: (reply) => answer(reply, [...texts(reply.text === "" ? [] : [reply.text]), ...calls(reply)], "STOP"),
+  frames,
+  error: (status, type = "INTERNAL", text) => ({ error: { code: status, message: text, status: type } }),
+};
+
+function message({ role, parts }: Fields): Message {
+  const all = listOf(parts);
+  return {
+    role: role === "model" ? "assistant" : "user",
+    text: all
+      .filter(({ thought }) => thought !== true)
+      .map(({ text }) => textOf(text))
+      .filter((text) => text !== "")
+      .join("\n"),
+    tool_calls: all.flatMap(({ functionCall }) => {
+      const { name, args } = fieldsOf(functionCall);
+      return name === undefined ? [] : [{ name: textOf(name), input: fieldsOf(args) }];
+    }),
+    tool_results: all.flatMap(({ functionResponse }) => {
+      const { name, response } = fieldsOf(functionResponse);
+      if (name === undefined) return [];
+      const { output, error } = fieldsOf(response);
+      return [textOf(output ?? error) || JSON.stringify(response)];
+    }),
+  };
+}
+
+const texts = (pieces: readonly string[]) => pieces.map((text) => ({ text }));
+
+const calls = (reply: Reply) => reply.calls.map(({ id, name, input }) => ({ functionCall: { id, name, args: input } }));
+
+const answer = (reply: Reply, parts: readonly unknown[], finishReason?: string) => ({
+  candidates: [{ index: 0, content: { role: "model", parts }, ...(finishReason ? { finishReason } : {}) }],
+  modelVersion: reply.model,
+  usageMetadata: {
+    promptTokenCount: reply.usage.input_tokens,
+    candidatesTokenCount: reply.usage.output_tokens,
+    totalTokenCount: reply.usage.input_tokens + reply.usage.output_tokens,
+  },
+});
+
+function frames(reply: Reply): Frame[] {
+  const parts = [...texts(piecesOf(reply.text)), ...calls(reply)];
+  return parts.map((part, at) => ({
+    data: answer(reply, [part], at === parts.length - 1 ? "STOP" : undefined),
+  }));
+}

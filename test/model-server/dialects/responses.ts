@@ -1,0 +1,110 @@
+import { type Fields, fieldsOf, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
+import type { Dialect, Frame, Message, OfferedTool, Reply } from "../script.ts";
+
+/** OpenAI Responses. */
+export const responses: Dialect = {
+  name: "responses",
+  read: (body) => ({
+    model: textOf(body["model"]),
+    stream: body["stream"] === true,
+    messages: [
+      { role: "system", text: textOf(body["instructions"]), tool_calls: [], tool_results: [] },
+      ...(typeof body["input"] === "string" ? [said("user", body["input"])] : listOf(body["input"]).flatMap(message)),
+    ],
+    tools: listOf(body["tools"]).flatMap(offered),
+    schema: fieldsOf(fieldsOf(body["text"])["format"])["schema"],
+  }),
+  whole: (reply) => ({ ...head(reply), status: "completed", output: items(reply), usage: usage(reply) }),
+  frames,
+  error: (_status, type = "server_error", text) => ({ error: { message: text, type, code: type, param: null } }),
+};
+
+const said = (role: Message["role"], text: string): Message => ({ role, text, tool_calls: [], tool_results: [] });
+
+function offered(tool: Fields): OfferedTool[] {
+  // a namespace holds tools
+  if (tool["type"] === "namespace") return listOf(tool["tools"]).flatMap(offered);
+  const name = textOf(tool["name"]);
+  return name === "" ? [] : [{ name, takesText: tool["type"] === "custom" }];
+}
+
+function message(item: Fields): Message[] {
+  switch (item["type"]) {
+    case "function_call":
+    case "custom_tool_call": {
+      const input = item["type"] === "function_call" ? parsedOr(textOf(item["arguments"])) : { text: item["input"] };
+      return [{ ...said("assistant", ""), tool_calls: [{ name: textOf(item["name"]), input }] }];
+    }
+    case "function_call_output":
+    case "custom_tool_call_output":
+      return [{ ...said("user", ""), tool_results: [plain(item["output"])] }];
+    case "message":
+    case undefined: {
+      const role = item["role"];
+      return [said(role === "assistant" || role === "user" ? role : "system", plain(item["content"]))];
+    }
+    default:
+      return [];
+  }
+}
+
+function plain(content: unknown): string {
+  if (typeof content === "string") return content;
+  const inner = fieldsOf(content)["content"];
+  if (inner !== undefined) return plain(inner);
+  return listOf(content)
+    .map(({ text }) => textOf(text))
+    .join("\n");
+}
+
+const head = ({ model, text, calls }: Reply) => ({
+  id: `resp_${calls[0]?.id ?? text.length}`,
+  object: "response",
+  model,
+});
+
+const usage = ({ usage: { input_tokens, output_tokens } }: Reply) => ({
+  input_tokens,
+  input_tokens_details: { cached_tokens: 0 },
+  output_tokens,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: input_tokens + output_tokens,
+});
+
+function items({ text, calls }: Reply) {
+  const content = [{ type: "output_text", text, annotations: [] }];
+  return [
+    ...(text === ""
+      ? []
+      : [{ type: "message", id: `msg_${text.length}`, role: "assistant", status: "completed", content }]),
+    ...calls.map(({ id, name, input, takesText }) =>
+      takesText
+        ? { type: "custom_tool_call", id: `ctc_${id}`, call_id: id, name, input: textOf(input["text"]) }
+        : { type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: JSON.stringify(input) },
+    ),
+  ];
+}
+
+function frames(reply: Reply): Frame[] {
+  const all = items(reply).flatMap((item, output_index): Fields[] => {
+    const deltas = item.type === "message" ? piecesOf(reply.text) : [];
+    const begun = item.type === "message" ? { ...item, status: "in_progress", content: [] } : item;
+    return [
+      { type: "response.output_item.added", output_index, item: begun },
+      ...deltas.map((delta) => ({
+        type: "response.output_text.delta",
+        item_id: item.id,
+        output_index,
+        content_index: 0,
+        delta,
+      })),
+      { type: "response.output_item.done", output_index, item },
+    ];
+  });
+  const whole = { ...head(reply), status: "completed", output: items(reply), usage: usage(reply) };
+  return [
+    { type: "response.created", response: { ...head(reply), status: "in_progress", output: [] } },
+    ...all,
+    { type: "response.completed", response: whole },
+  ].map((data, sequence_number) => ({ event: textOf(data.type), data: { ...data, sequence_number } }));
+}

@@ -1,0 +1,163 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { sendError, sendReply } from "./answer.ts";
+import { choose, type Chosen } from "./choose.ts";
+import { anthropic } from "./dialects/anthropic.ts";
+import { chat } from "./dialects/chat.ts";
+import { gemini } from "./dialects/gemini.ts";
+import { responses } from "./dialects/responses.ts";
+import { type Fields, parsedOr } from "./json.ts";
+import type { Answer, Asked, Dialect, DialectName, Message, Reply, Script, Turn } from "./script.ts";
+import { emptyOf } from "./side-answer.ts";
+import { translate } from "./tools.ts";
+
+/** A request to a model, as it was received. */
+export interface Received {
+  dialect: DialectName;
+  path: string;
+  model: string;
+  messages: Message[];
+  /** "unknown": no rule matched, and it was refused. */
+  answered: Chosen["kind"];
+  body: Fields;
+  /** Values of secrets are replaced by `(set)`. */
+  headers: Readonly<Record<string, string>>;
+}
+
+export interface ModelServer {
+  /** Without a path and without a slash at its end. */
+  url: string;
+  requests: Received[];
+  /** Everything else that was asked, as `METHOD /path`. */
+  others: string[];
+  /** Idempotent; cuts what is under way. */
+  stop(): Promise<void>;
+}
+
+const routes: readonly (readonly [RegExp, Dialect])[] = [
+  [/^\/v1\/messages$/, anthropic],
+  [/^(?:\/v1)?\/responses$/, responses],
+  [/^(?:\/v1)?\/chat\/completions$/, chat],
+  [/^\/v1(?:beta|alpha)?\/models\/[^/:]+:(?:stream)?[gG]enerateContent$/, gemini],
+];
+
+/** A model that says what the script says, on a free port of this machine. */
+export async function startModelServer(script: Script): Promise<ModelServer> {
+  const requests: Received[] = [];
+  const others: string[] = [];
+  const broken = new Map<string, number>();
+  const ended = new AbortController();
+  const server = createServer((request, response) => {
+    // a client that goes away in the middle is no fault of the server
+    response.on("error", () => response.destroy());
+    void handle(request, response).catch((error: unknown) => {
+      if (!ended.signal.aborted) others.push(`DEFECT ${String(error)}`);
+      response.destroy();
+    });
+  });
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = new URL(request.url ?? "/", "http://model").pathname;
+    const text = await bodyOf(request);
+    const dialect = request.method === "POST" ? routes.find(([pattern]) => pattern.test(path))?.[1] : undefined;
+    if (!dialect) {
+      others.push(`${request.method} ${path}`);
+      return answerOther(path, text, response);
+    }
+    const body = parsedOr(text);
+    const asked = dialect.read(body, path);
+    const key = (turn: Turn): string => JSON.stringify([turn, asked.messages]);
+    const chosen = choose(script, asked, (turn) => broken.get(key(turn)) ?? 0);
+    const { model, messages } = asked;
+    const headers = withoutSecrets(request.headers);
+    requests.push({ dialect: dialect.name, path, model, messages, answered: chosen.kind, body, headers });
+    if (chosen.kind === "turn" && fails(chosen.turn))
+      broken.set(key(chosen.turn), (broken.get(key(chosen.turn)) ?? 0) + 1);
+    await answer(chosen, asked, dialect, response, requests.length, text.length);
+  }
+
+  async function answer(
+    chosen: Chosen,
+    asked: Asked,
+    dialect: Dialect,
+    response: ServerResponse,
+    count: number,
+    size: number,
+  ): Promise<void> {
+    const to = { response, dialect, stream: asked.stream };
+    if (chosen.kind === "unknown") {
+      const message = `No rule of the script matches ${JSON.stringify(chosen.text.slice(-200))}.`;
+      return sendError(to, { status: 400, type: "invalid_request_error", message });
+    }
+    const turn: Turn = chosen.kind === "side" ? { text: sideText(asked) } : chosen.turn;
+    if ("hang" in turn) return;
+    if ("close" in turn) return void response.destroy();
+    if ("error" in turn) return sendError(to, turn.error);
+    const reply = replyOf(turn, asked, count, size);
+    if (typeof reply === "string") return sendError(to, { status: 400, type: "invalid_request_error", message: reply });
+    await sendReply(to, reply, turn, ended.signal);
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // listening on TCP, so its address is no string
+  const { port } = server.address() as AddressInfo;
+  let stopping: Promise<void> | null = null;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    others,
+    stop() {
+      ended.abort();
+      stopping ??= new Promise((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      return stopping;
+    },
+  };
+}
+
+function replyOf(turn: Answer, asked: Asked, count: number, size: number): Reply | string {
+  const wanted = [...(turn.tool ? [turn.tool] : []), ...(turn.tools ?? [])];
+  const calls: Reply["calls"][number][] = [];
+  for (const [at, call] of wanted.entries()) {
+    const translated = translate(call, asked.tools);
+    if (!translated) return `No tool for ${call.name} is offered: ${asked.tools.map(({ name }) => name).join(", ")}.`;
+    calls.push({ ...translated, id: `call_${count}_${at + 1}` });
+  }
+  const text = turn.text ?? "";
+  const usage = turn.usage ?? { input_tokens: Math.ceil(size / 4), output_tokens: 10 + text.length };
+  return { model: asked.model, text, calls, usage };
+}
+
+const fails = (turn: Turn): boolean =>
+  "error" in turn || "hang" in turn || "close" in turn || turn.cut_after_bytes !== undefined;
+
+const sideText = ({ schema }: Asked): string => (schema === undefined ? "ok" : JSON.stringify(emptyOf(schema)));
+
+/** What clients ask beside the model: whether anybody is there, and how many tokens something has. */
+function answerOther(path: string, text: string, response: ServerResponse): void {
+  const found = path === "/" || path === "/api/hello";
+  const tokens = Math.ceil(text.length / 4);
+  const counted = path.endsWith("/count_tokens")
+    ? { input_tokens: tokens }
+    : path.endsWith(":countTokens")
+      ? { totalTokens: tokens }
+      : null;
+  response.writeHead(found || counted ? 200 : 404, { "content-type": "application/json" });
+  response.end(JSON.stringify(counted ?? (found ? {} : { error: { message: `Nothing is at ${path}.` } })));
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  // a stream of node:http without an encoding gives buffers
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function withoutSecrets(headers: IncomingMessage["headers"]): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      /key|authorization|cookie|token/.test(name) ? "(set)" : String(value),
+    ]),
+  );
+}

@@ -1,0 +1,24 @@
+import { fieldsOf, textOf } from "./json.ts";
+
+/** The smallest value that a JSON schema allows: an answer that says nothing. */
+export function emptyOf(schema: unknown): unknown {
+  const fields = fieldsOf(schema);
+  if (Array.isArray(fields["enum"])) return fields["enum"][0];
+  if (fields["const"] !== undefined) return fields["const"];
+  const type = Array.isArray(fields["type"]) ? fields["type"][0] : fields["type"];
+  switch (textOf(type).toLowerCase()) {
+    case "string":
+      return "ok";
+    case "number":
+    case "integer":
+      return typeof fields["minimum"] === "number" ? fields["minimum"] : 0;
+    case "boolean":
+      return false;
+    case "array":
+      return [];
+    default:
+      return Object.fromEntries(
+        Object.entries(fieldsOf(fields["properties"])).map(([name, inner]) => [name, emptyOf(inner)]),
+      );
+  }
+}
