@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, extname, join, resolve } from "node:path";
 import { openSchemaChecker } from "./define/json-schema/checker.ts";
 import { findPackageFolder } from "./define/package-folder.ts";
 import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "./define/profiles.ts";
 import { watchAgents } from "./define/watch-agents.ts";
 import { loadAgents } from "./define/agents-folder.ts";
+import { missingProgram } from "./execute/executors/clients/missing-program.ts";
 import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
 import { RequestError } from "./model/errors.ts";
 import { splitWords } from "./process/command-line.ts";
@@ -14,6 +15,8 @@ import { builtInExecutors, type Runner, type RunnerProfile } from "./runner.ts";
 /** The profiles of a runner with their agents, and what keeps those up to date while it runs. */
 export interface OpenProfiles {
   profiles: RunnerProfile[];
+  /** Of those that were not named: what is for a program that this machine has not got. */
+  absent: readonly DefinitionFault[];
   /** Brings changed agent files to the runner until stopped. */
   follow(runner: Runner): void;
   stop(): Promise<void>;
@@ -38,8 +41,10 @@ export function profileFolders(cwd: string, withExamples: boolean): string[] {
 
 export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles> {
   const schemas = openSchemaChecker();
-  const loaded =
-    choice.wanted === null ? everyProfile(choice) : choice.wanted.map((name) => namedProfile(name, choice));
+  const { loaded, absent } =
+    choice.wanted === null
+      ? everyProfile(choice)
+      : { loaded: choice.wanted.map((name) => namedProfile(name, choice)), absent: [] };
   const profiles: RunnerProfile[] = [];
   for (const profile of loaded) {
     const found = profile.agentsDirectory
@@ -52,6 +57,7 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
   const watches: { stop(): Promise<void> }[] = [];
   return {
     profiles,
+    absent,
     follow(runner) {
       for (const { loaded: profile, agents } of profiles) {
         if (!profile.agentsDirectory) continue;
@@ -74,10 +80,18 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
   };
 }
 
-function everyProfile({ folders, env, onNotice }: ProfileChoice): LoadedProfile[] {
-  const { profiles, faults } = findProfiles(folders, hostOf(env));
+/** Of the profiles that are for programs which are not here. */
+export function absentNames({ absent }: Pick<OpenProfiles, "absent">): string {
+  return absent.map(({ file }) => basename(file ?? "", extname(file ?? ""))).join(", ");
+}
+
+function everyProfile({ folders, env, onNotice }: ProfileChoice): {
+  loaded: LoadedProfile[];
+  absent: DefinitionFault[];
+} {
+  const { profiles, faults, absent } = findProfiles(folders, hostOf(env));
   tell(faults, onNotice);
-  return profiles;
+  return { loaded: profiles, absent };
 }
 
 function namedProfile(name: string, { folders, env }: ProfileChoice): LoadedProfile {
@@ -90,6 +104,7 @@ function namedProfile(name: string, { folders, env }: ProfileChoice): LoadedProf
 function hostOf(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
+    lacks: (type, config) => missingProgram(type, config, env),
     hasCommand(command, directory) {
       const program = splitWords(command)?.[0] ?? command;
       return [program, resolve(directory, program)].some(

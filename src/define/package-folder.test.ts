@@ -22,7 +22,8 @@ beforeEach(() => {
 afterEach(() => rmSync(work, { recursive: true, force: true }));
 
 const path = process.env["PATH"];
-const host = { builtIn: ["procedural"], hasCommand: () => false };
+const clients = ["claude", "codex", "gemini", "code-review"];
+const host = { builtIn: ["procedural", ...clients], hasCommand: () => false };
 const folderOf = (name: "bundled" | "examples"): string => findPackageFolder(name) ?? expect.fail(`${name} is missing`);
 
 test("the profiles that come with the package load, and so do their agents", async () => {
@@ -36,9 +37,17 @@ test("the profiles that come with the package load, and so do their agents", asy
     const loaded = await loadAgents(agentsDirectory!, schemas);
     expect(loaded.faults).toEqual([]);
     agents[name] = loaded.agents.map(({ agent }) => agent.name);
-    for (const { agent } of loaded.agents) expect(findCommand(agent.command!, directory, path)).toHaveProperty("found");
+    for (const { agent } of loaded.agents) {
+      if (agent.command !== null) expect(findCommand(agent.command, directory, path)).toHaveProperty("found");
+      else expect(agent).toMatchObject({ type: "autonomous", executor: name });
+    }
   }
-  expect(agents).toEqual({ echo: ["echo"], procedural: [], examples: ["disk-usage", "git-summary", "http-check"] });
+  expect(agents).toMatchObject({
+    echo: ["echo"],
+    procedural: [],
+    examples: ["disk-usage", "git-summary", "http-check"],
+    ...Object.fromEntries(clients.map((name) => [name, [name]])),
+  });
 });
 
 async function agentOf(folder: "bundled" | "examples", under: string, name: string): Promise<Agent> {

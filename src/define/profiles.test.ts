@@ -153,3 +153,19 @@ test("of one name the first folder's profile is meant; two in one folder are a f
   expect(faultOf("a").code).toBe("DROVER-PRF-006");
   expect(findProfiles([folder], host).faults).toMatchObject([{ code: "DROVER-PRF-006" }]);
 });
+
+test("a profile for a program that is not here is no fault among many, and is one when it is named", async () => {
+  const lack = { message: "claude is missing", next: "Install it." };
+  const without: ProfileHost = { ...host, lacks: (type) => (type === "claude" ? lack : null) };
+  await put("claude.json", '{"type": "claude"}');
+  await put("other.json", '{"type": "claude", "command": "true"}');
+  const found = findProfiles([folder], without);
+  expect(found.profiles.map(({ name }) => name)).toEqual(["other"]);
+  expect(found.faults).toEqual([]);
+  expect(found.absent).toMatchObject([{ code: "DROVER-PRF-005", message: "profile claude: claude is missing" }]);
+  const named = loadProfile("claude", [folder], without);
+  expect(named).toMatchObject({
+    ok: false,
+    faults: [{ message: "profile claude: claude is missing", next: "Install it." }],
+  });
+});

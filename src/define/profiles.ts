@@ -21,11 +21,16 @@ export interface LoadedProfile {
   module: string | null;
 }
 
-export type ProfileResult = { ok: true; profile: LoadedProfile } | { ok: false; faults: DefinitionFault[] };
+/** `absent`: nothing is wrong with it, but the program it is for is not on this machine. */
+export type ProfileResult =
+  | { ok: true; profile: LoadedProfile }
+  | { ok: false; faults: DefinitionFault[]; absent?: boolean };
 
 export interface ProfileHost {
   /** The executors that need neither command nor module. */
   builtIn: readonly string[];
+  /** What a built-in executor needs and this machine has not got, and what to do about it. */
+  lacks?(type: string, config: Profile["config"]): { message: string; next: string } | null;
   /** Can this command be run, its path seen from the runner's directory, then along PATH? */
   hasCommand(command: string, directory: string): boolean;
 }
@@ -54,7 +59,7 @@ export function loadProfile(nameOrPath: string, searchFolders: readonly string[]
 export function findProfiles(
   folders: readonly string[],
   host: ProfileHost,
-): { profiles: LoadedProfile[]; faults: DefinitionFault[] } {
+): { profiles: LoadedProfile[]; faults: DefinitionFault[]; absent: DefinitionFault[] } {
   const seen = new Set<string>();
   const results = folders.flatMap((folder) => {
     const files = profileFiles(folder);
@@ -67,7 +72,8 @@ export function findProfiles(
   });
   return {
     profiles: results.flatMap((result) => (result.ok ? [result.profile] : [])),
-    faults: results.flatMap((result) => (result.ok ? [] : result.faults)),
+    faults: results.flatMap((result) => (result.ok || result.absent ? [] : result.faults)),
+    absent: results.flatMap((result) => (!result.ok && result.absent ? result.faults : [])),
   };
 }
 
@@ -106,6 +112,8 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   const profile = checked.value;
   const missing = executorFault(nameOf(file), profile, directory, host);
   if (missing) return { ok: false, faults: [{ ...missing, file, line: read.lineOf([missing.path]) }] };
+  const lacking = lackingFault(nameOf(file), profile, host);
+  if (lacking) return { ok: false, absent: true, faults: [{ ...lacking, file }] };
   return {
     ok: true,
     profile: {
@@ -170,6 +178,16 @@ function executorFault(
     `no executor ${type} is built in.${near ? ` Did you mean ${near}?` : ""}`,
     `Give command or module, or one of these types: ${host.builtIn.join(", ")}.`,
   );
+}
+
+function lackingFault(
+  name: string,
+  { type, command, module, config }: Profile,
+  host: ProfileHost,
+): DefinitionFault | null {
+  if (command !== undefined || module !== undefined) return null;
+  const lack = host.lacks?.(type, config) ?? null;
+  return lack && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${lack.message}`, lack.next), path: "type" };
 }
 
 function profileFiles(folder: string): string[] {

@@ -1,0 +1,40 @@
+import { findExecutable } from "../../../process/lookup.ts";
+import { RunFailure } from "../../scaffold/run-failure.ts";
+import type { ClientDefinition } from "./definition.ts";
+
+type Program = Pick<ClientDefinition, "name" | "program" | "binVariable" | "install">;
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Where the client is; a run that needs it and has not got it ends with what to install. */
+export function findClient(definition: Program, config: Record<string, unknown>, env: Variables): string {
+  const found = lookForClient(definition, config, env);
+  if (found.ok) return found.path;
+  throw new RunFailure("dependency_missing", `${found.message}. ${found.next}`);
+}
+
+/** The profile's `bin`, else the runner's variable, else its name on PATH. */
+export function lookForClient(
+  { name, program, binVariable, install }: Program,
+  config: Record<string, unknown>,
+  env: Variables,
+): { ok: true; path: string } | { ok: false; message: string; next: string } {
+  const { wanted, from } = wantedProgram(program, binVariable, config, env);
+  // a path that is relative was written by the operator, and is seen from where the runner was started
+  const seen = findExecutable(wanted, env["PATH"], process.cwd());
+  if ("found" in seen) return { ok: true, path: seen.found };
+  const what =
+    seen.missing === "nowhere" ? "was not found" : `cannot be executed${seen.where ? ` (${seen.where})` : ""}`;
+  return {
+    ok: false,
+    message: `${name} is missing on this runner: ${wanted} (${from}) ${what}`,
+    next: `${install}, or say where it is: ${binVariable}, or \`bin\` in the profile's config.`,
+  };
+}
+
+function wantedProgram(program: string, binVariable: string, config: Record<string, unknown>, env: Variables) {
+  if (typeof config["bin"] === "string" && config["bin"] !== "")
+    return { wanted: config["bin"], from: "the profile's bin" };
+  const named = env[binVariable];
+  if (named !== undefined && named !== "") return { wanted: named, from: binVariable };
+  return { wanted: program, from: "along PATH" };
+}

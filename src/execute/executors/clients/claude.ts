@@ -1,0 +1,81 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createClaudeReader } from "./claude-messages.ts";
+import { defineClient } from "./client.ts";
+import type { Turn } from "./definition.ts";
+import { copyHomeFiles, hasOwnHome, homeFilesOf, operatorHome } from "./home-files.ts";
+import { permissionFlags } from "./permission-modes.ts";
+import { programs } from "./programs.ts";
+
+export const claude = defineClient({
+  ...programs.claude,
+  variables: ["ANTHROPIC_*", "CLAUDE_*"],
+  can: { resume: true, fork: true },
+  async prepare(turn) {
+    const files = await writeFiles(turn);
+    return {
+      args: claudeArgs(turn, files),
+      env: { ...(await openHome(turn)), ...claudeEnv(turn) },
+      reader: createClaudeReader(),
+    };
+  },
+});
+
+interface Files {
+  systemPrompt?: string;
+  mcpConfig?: string;
+}
+
+/** Values stand behind `=`, so that none is ever taken for an option. The prompt is not here: it comes by stdin. */
+export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Files): string[] {
+  const { agent } = invocation;
+  const args = ["-p", "--output-format=stream-json", "--verbose", "--include-partial-messages"];
+  args.push(...permissionFlags.claude[mode]);
+  // without `project` and `local` nothing of the repository's own is read: settings, hooks, CLAUDE.md, skills, agents
+  if (!agent.trust_project_settings) args.push("--setting-sources=user", "--strict-mcp-config");
+  for (const tool of agent.permissions?.allowed_tools ?? []) args.push(`--allowedTools=${tool}`);
+  for (const tool of agent.permissions?.denied_tools ?? []) args.push(`--disallowedTools=${tool}`);
+  if (agent.model !== undefined) args.push(`--model=${agent.model}`);
+  if (agent.max_turns !== undefined) args.push(`--max-turns=${agent.max_turns}`);
+  if (agent.budget !== undefined) args.push(`--max-budget-usd=${agent.budget.cost_usd}`);
+  if (files.systemPrompt !== undefined) args.push(`--append-system-prompt-file=${files.systemPrompt}`);
+  if (files.mcpConfig !== undefined) args.push(`--mcp-config=${files.mcpConfig}`);
+  if (session !== null) args.push(`--resume=${session}`);
+  if (fork) args.push("--fork-session");
+  return args;
+}
+
+function claudeEnv({ env, mode, isRoot }: Turn): Record<string, string> {
+  const quiet = ["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"];
+  return {
+    ...Object.fromEntries(quiet.map((name) => [name, env[name] ?? "1"])),
+    // it refuses this mode as root unless told so; we are here only where the operator has allowed it
+    ...(mode === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
+  };
+}
+
+const homeFiles = [".claude/.credentials.json", ".claude/settings.json"];
+
+/** A HOME of the session's own gets the login; the operator's CLAUDE_CONFIG_DIR does not undo it. */
+async function openHome(turn: Turn): Promise<Record<string, string>> {
+  const { env, homeDir, config } = turn;
+  if (!(await hasOwnHome(turn))) return {};
+  await copyHomeFiles(operatorHome(turn), homeDir, homeFilesOf(config, homeFiles));
+  return env["CLAUDE_CONFIG_DIR"] ? { CLAUDE_CONFIG_DIR: join(homeDir, ".claude") } : {};
+}
+
+/** What may be long or secret goes through files that only we read, not through a command line that everybody sees. */
+async function writeFiles({ tmpDir, systemPrompt, invocation }: Turn): Promise<Files> {
+  const files: Files = {};
+  const write = async (name: string, text: string): Promise<string> => {
+    const path = join(tmpDir, name);
+    await writeFile(path, text, { mode: 0o600 });
+    return path;
+  };
+  if (systemPrompt !== null && systemPrompt.trim() !== "")
+    files.systemPrompt = await write("system-prompt.md", systemPrompt);
+  const servers = invocation.agent.mcp_servers;
+  if (servers !== undefined && Object.keys(servers).length > 0)
+    files.mcpConfig = await write("mcp.json", JSON.stringify({ mcpServers: servers }));
+  return files;
+}

@@ -1,0 +1,181 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
+import type { Agent } from "../../../model/agent.ts";
+import type { Delta, Invocation, RunContext } from "../../../model/executor.ts";
+import type { Usage } from "../../../model/event.ts";
+import { claude } from "./claude.ts";
+import type { ClientHost } from "./definition.ts";
+
+const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
+const said = (name: string): string => `cat ${join(fixtures, `claude-${name}.jsonl`)}`;
+const session = "9bea4200-91ba-4502-9673-3190517385c0";
+
+const opened: Awaited<ReturnType<typeof openContext>>[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+interface Given {
+  agent?: Partial<Agent>;
+  invocation?: Partial<Invocation>;
+  host?: Partial<ClientHost>;
+  context?: Partial<RunContext>;
+}
+
+/** claude, but its program is a shell script of ours: what it prints was recorded from the real one. */
+async function run(script: string, { agent, invocation, host, context: more }: Given = {}) {
+  const one = await openContext(more);
+  opened.push(one);
+  const bin = join(one.folder, "claude");
+  writeFileSync(bin, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const executor = claude.executor({
+    env: { PATH: process.env["PATH"], HOME: one.folder, CLAUDE_BIN: bin },
+    isRoot: true,
+    isolation: () => Promise.resolve("pid"),
+    ...host,
+  });
+  const outcome = await executor.run(
+    invocationOf("r1", { type: "autonomous", ...agent }, { prompt: "do it", ...invocation }),
+    one.context,
+  );
+  expect(await one.alive()).toBe(0);
+  const read = (name: string): string => readFileSync(join(one.folder, "work", name), "utf8");
+  return { outcome, events: one.events, kept: one.kept, read };
+}
+
+test("a result is success, told with session, text, tools, partials and usage", async () => {
+  const partials: Delta[] = [];
+  const usage: Usage[] = [];
+  const { outcome, events } = await run(`cat >/dev/null; ${said("partial")}`, {
+    context: { partial: (delta) => partials.push(delta), usage: (used) => usage.push(used) },
+  });
+  expect(outcome).toEqual({ status: "completed", exit_code: 0, text: "Done, hello.txt is there." });
+  expect(events).toContainEqual(
+    expect.objectContaining({ subtype: "init", executor_session_id: expect.any(String) as string }),
+  );
+  expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(["assistant", "tool_use", "tool_result"]));
+  expect(partials.map(({ text }) => text).join("")).toContain("I will write it.");
+  expect(usage.at(-1)).toMatchObject({ cost_usd: expect.any(Number) as number });
+});
+
+test("the prompt comes by stdin, whatever is in it, and never as a word", async () => {
+  const prompt = "--help\n$(id) `id` \0 '\" 🐑\n".repeat(20_000);
+  const { outcome, read } = await run(`cat > prompt.txt; printf '%s\\n' "$@" > argv.txt; ${said("text")}`, {
+    invocation: { prompt },
+  });
+  expect(outcome.status).toBe("completed");
+  expect(read("prompt.txt")).toBe(prompt.trim());
+  expect(read("argv.txt")).not.toContain("$(id)");
+});
+
+test.each([
+  ["exit 0", "provider_invalid_response", "exited with 0 and gave no result"],
+  [`${said("interrupted")}; exit 0`, "provider_invalid_response", "gave no result"],
+  ["echo 'no such option' >&2; exit 3", "exit_nonzero", "no such option"],
+  ["exit 4", "exit_nonzero", "exited with 4"],
+  ["kill -KILL $$", "signalled", "SIGKILL"],
+  ["exit 143", "signalled", "SIGTERM"],
+  [`${said("error-401")}; exit 1`, "provider_auth", "Invalid API key"],
+  [`${said("error-429")}; exit 1`, "provider_rate_limit", "429"],
+  [`${said("refused-connection")}; exit 1`, "provider_network", "refused"],
+  [`${said("max-turns")}; exit 1`, "max_turns", "max_turns"],
+  [said("denied"), "permission_denied", "Write"],
+])("%s is %s", async (script, reason, message) => {
+  const { outcome } = await run(`cat >/dev/null; ${script}`);
+  expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
+});
+
+test("stderr is cut to what people read", async () => {
+  const { outcome } = await run("head -c 5000 /dev/zero | tr '\\0' x >&2; exit 1");
+  expect(outcome).toMatchObject({ reason: "exit_nonzero", message: "x".repeat(500) });
+});
+
+test("one that is denied a tool and then succeeds with another has not failed", async () => {
+  const success = `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"b","content":"ok"}]}}`;
+  const file = join(fixtures, "claude-denied.jsonl");
+  const { outcome, events } = await run(`head -n -1 ${file}; echo '${success}'; tail -n 1 ${file}`);
+  expect(outcome).toMatchObject({ status: "completed" });
+  expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "permission_denied" }));
+});
+
+test("lines that are no message are kept, short, and harm nothing", async () => {
+  const strange = [
+    "echo 'plain words'",
+    "echo '{broken'",
+    `echo '{"type":"brand_new","x":1}'`,
+    'printf \'{"type":"assistant","x":"\'; head -c 20000000 /dev/zero | tr \'\\0\' y; echo \'"}\'',
+    `printf '{"type":"assistant","message":{"content":[{"type":"text","text":"'; head -c 3000000 /dev/zero | tr '\\0' z; echo '"}]}}'`,
+    "printf '\\377\\376\\n'",
+    "echo '[1,2]'",
+    "echo null",
+  ];
+  const { outcome, events } = await run(`${strange.join("\n")}\n${said("text")}`);
+  expect(outcome).toMatchObject({ status: "completed", text: "Hello there, world of clients." });
+  expect(events).toContainEqual({ type: "output", stream: "stdout", text: "plain words\n" });
+  expect(events).toContainEqual(expect.objectContaining({ subtype: "client_message" }));
+  for (const event of events) expect(JSON.stringify(event).length).toBeLessThan(300_000);
+});
+
+test("a client that is not there says what to install", async () => {
+  const { outcome } = await run("", { host: { env: { PATH: "/nowhere" } } });
+  expect(outcome).toMatchObject({ status: "failed", reason: "dependency_missing" });
+  expect(outcome).toMatchObject({
+    message: expect.stringContaining("npm install -g @anthropic-ai/claude-code") as string,
+  });
+  const wrong = await run("", { invocation: { executor_config: { bin: "/etc/passwd" } } });
+  expect(wrong.outcome).toMatchObject({
+    reason: "dependency_missing",
+    message: expect.stringContaining("/etc/passwd") as string,
+  });
+});
+
+test("a session goes on by its id, and by nothing that is none", async () => {
+  const argv = `cat >/dev/null; printf '%s\\n' "$@" > argv.txt; ${said("text")}`;
+  const resumed = await run(argv, { invocation: { mode: "resume", executor_session_id: session } });
+  expect(resumed.read("argv.txt").split("\n")).toContain(`--resume=${session}`);
+  const forked = await run(argv, { invocation: { mode: "fork", executor_session_id: session } });
+  expect(forked.read("argv.txt").split("\n")).toEqual(
+    expect.arrayContaining([`--resume=${session}`, "--fork-session"]),
+  );
+  for (const id of [null, "--help", "", "latest", `${session}\n`]) {
+    const { outcome } = await run(argv, { invocation: { mode: "resume", executor_session_id: id } });
+    expect(outcome).toMatchObject({ status: "failed", reason: "session_not_found" });
+  }
+  const gone = await run(`${said("unknown-session")}; exit 1`, {
+    invocation: { mode: "resume", executor_session_id: session },
+  });
+  expect(gone.outcome).toMatchObject({ reason: "session_not_found" });
+});
+
+test("a run without a prompt is refused before anything is started", async () => {
+  const { outcome } = await run(said("text"), { invocation: { prompt: " \n" } });
+  expect(outcome).toMatchObject({ reason: "refused", message: expect.stringContaining("prompt") as string });
+});
+
+test("full auto is told, and refused as root without isolation unless the operator allows it", async () => {
+  const agent: Partial<Agent> = { permissions: { mode: "bypassPermissions" } };
+  const script = `cat >/dev/null; echo "[$IS_SANDBOX]" > sandbox.txt; ${said("text")}`;
+  const bare: Partial<ClientHost> = { isolation: () => Promise.resolve("group") };
+  expect((await run(script, { agent, host: bare })).outcome).toMatchObject({
+    status: "failed",
+    reason: "refused",
+    message: expect.stringContaining("allow_full_auto") as string,
+  });
+  const fine = [
+    await run(script, { agent }),
+    await run(script, { agent, host: bare, invocation: { executor_config: { allow_full_auto: true } } }),
+  ];
+  for (const { outcome, events, read } of fine) {
+    expect(outcome.status).toBe("completed");
+    expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "full_auto" }));
+    expect(read("sandbox.txt")).toBe("[1]\n");
+  }
+  const user = await run(script, { agent, host: { ...bare, isRoot: false } });
+  expect(user.read("sandbox.txt")).toBe("[]\n");
+  const edits = await run(script);
+  expect(edits.read("sandbox.txt")).toBe("[]\n");
+  expect(edits.events).not.toContainEqual(expect.objectContaining({ subtype: "full_auto" }));
+});

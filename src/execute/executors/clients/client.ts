@@ -1,0 +1,95 @@
+import type { Executor } from "../../../model/executor.ts";
+import { defineExecutor, type Done, type Job, RunFailure } from "../../scaffold/define-executor.ts";
+import { findClient } from "./binary.ts";
+import type { ClientDefinition, ClientHost, Turn } from "./definition.ts";
+import { judge } from "./judge.ts";
+import { createLinger } from "./linger.ts";
+import { fullAuto } from "./permission-modes.ts";
+import { createLineReader } from "./read-lines.ts";
+
+export interface Client {
+  readonly definition: ClientDefinition;
+  executor(host: ClientHost): Executor;
+  /** One call of it inside a run, for executors that use a client as their engine. */
+  takeTurn(job: Job, host: ClientHost, change?: Partial<Pick<Turn, "prompt" | "config">>): Promise<Done>;
+}
+
+export function defineClient(definition: ClientDefinition): Client {
+  const takeTurn: Client["takeTurn"] = async (job, host, change = {}) => {
+    const turn = turnOf(definition, job, host, change);
+    const program = findClient(definition, turn.config, host.env);
+    await allowFullAuto(job, turn, host);
+    const { args, env, stdin, reader, lookBack } = await definition.prepare(turn);
+    const lines = createLineReader(reader, job.context);
+    const linger = createLinger(lines);
+    const result = await job
+      .runCli({
+        command: [program, ...args],
+        stdin: stdin ?? turn.prompt,
+        ...(env === undefined ? {} : { env }),
+        onLine: linger.read,
+        check: false,
+        enough: linger.enough,
+      })
+      .finally(linger.stop);
+    const sentAway = linger.enough.aborted && !job.signal.aborted;
+    if (sentAway)
+      await job.context.emit({ type: "system", subtype: "ended_after_result", data: { name: definition.name } });
+    for (const line of (await lookBack?.()) ?? []) await lines.read(line);
+    return judge(definition, result, lines, sentAway ? null : result.ended.stopped);
+  };
+  return {
+    definition,
+    takeTurn,
+    executor: (host) =>
+      defineExecutor({
+        name: definition.name,
+        can: definition.can,
+        variables: definition.variables,
+        execute: (job) => takeTurn(job, host),
+      }),
+  };
+}
+
+function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change: Partial<Turn>): Turn {
+  const { invocation } = job;
+  const prompt = change.prompt ?? job.prompt;
+  if (prompt.trim() === "") throw new RunFailure("refused", "There is nothing to do: give the run a prompt.");
+  return {
+    invocation,
+    prompt,
+    systemPrompt: job.systemPrompt,
+    mode: invocation.agent.permissions?.mode ?? "acceptEdits",
+    session: sessionOf(definition, job),
+    fork: invocation.mode === "fork",
+    config: invocation.executor_config,
+    workDir: job.workDir,
+    homeDir: job.homeDir,
+    tmpDir: job.tmpDir,
+    env: host.env,
+    isRoot: host.isRoot,
+    ...change,
+  };
+}
+
+/** An id of another shape is none of its own: a client may take it for an option, or for no id and begin anew in silence. */
+function sessionOf({ name, sessionShape = uuid }: ClientDefinition, { invocation }: Job): string | null {
+  if (invocation.mode === "start") return null;
+  const id = invocation.executor_session_id;
+  if (id !== null && sessionShape.test(id)) return id;
+  throw new RunFailure(
+    "session_not_found",
+    id === null
+      ? `The session has no conversation to go on from: ${name} never got as far as naming it. Start a new run.`
+      : `${JSON.stringify(id.slice(0, 100))} is not an id that ${name} gives its sessions. Start a new run.`,
+  );
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+async function allowFullAuto(job: Job, turn: Turn, host: ClientHost): Promise<void> {
+  if (turn.mode !== "bypassPermissions") return;
+  const verdict = await fullAuto(turn.config, host);
+  if (!verdict.allowed) throw new RunFailure("refused", verdict.message);
+  await job.context.emit({ type: "system", subtype: "full_auto", data: { why: verdict.why } });
+}

@@ -1,0 +1,46 @@
+import type { Said } from "./definition.ts";
+import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
+
+type ToolUse = Extract<Said, { type: "tool_use" }>;
+type ToolResult = Extract<Said, { type: "tool_result" }>;
+
+/** What codex calls an item is what a tool is used for. null: it is none. */
+export function itemCall(item: Fields): ToolUse | null {
+  const tool_use_id = textOf(item["id"]);
+  const use = (name: string, input: unknown): ToolUse => ({ type: "tool_use", tool_use_id, name, input });
+  switch (item["type"]) {
+    case "command_execution":
+      return use("command_execution", { command: item["command"] });
+    case "file_change":
+      return use("file_change", { changes: listOf(item["changes"]) });
+    case "mcp_tool_call":
+      return use(`${textOf(item["server"])}.${textOf(item["tool"])}`, item["arguments"] ?? {});
+    case "web_search":
+      return use("web_search", { query: item["query"] });
+    case "todo_list":
+      return use("todo_list", { items: listOf(item["items"]) });
+    default:
+      return null;
+  }
+}
+
+/** `denied`: what its sandbox answered instead of letting it write. */
+export function itemResult(item: Fields): { result: ToolResult; denied: string | null } {
+  const output = textOf(item["aggregated_output"]);
+  const exit = item["exit_code"];
+  const is_error = ["failed", "declined"].includes(textOf(item["status"])) || (typeof exit === "number" && exit !== 0);
+  const result = (told: unknown): ToolResult => ({
+    type: "tool_result",
+    tool_use_id: textOf(item["id"]),
+    is_error,
+    output: told,
+  });
+  if (item["type"] === "command_execution") {
+    const denied = is_error && /Read-only file system/i.test(output) ? output.trim().slice(0, 500) : null;
+    return { result: result({ exit_code: exit ?? null, output }), denied };
+  }
+  if (item["type"] === "mcp_tool_call")
+    return { result: result(item["error"] ?? fieldsOf(item["result"])["content"] ?? null), denied: null };
+  const denied = item["status"] === "declined" ? "It was declined." : null;
+  return { result: result(item["status"] ?? "completed"), denied };
+}

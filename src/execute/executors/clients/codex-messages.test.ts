@@ -1,0 +1,148 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createCodexReader } from "./codex-messages.ts";
+import type { PermissionMode, Said } from "./definition.ts";
+
+const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
+const session = "01a1e1fc-d61e-7cb2-ae18-2d213749191e";
+
+/** Recorded from the real client, then from its thread's file. */
+function replay(
+  name: string,
+  options: { rollout?: string; resumes?: boolean; mode?: PermissionMode; exit?: number } = {},
+) {
+  const reader = createCodexReader({ session: options.resumes ? session : null, mode: options.mode ?? "acceptEdits" });
+  const lines = [...linesOf(name), ...(options.rollout ? linesOf(options.rollout) : []), '{"type":"rollout_end"}'];
+  const said = lines.flatMap(
+    (line): readonly (Said | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
+  );
+  return { said, end: reader.conclude({ exitCode: options.exit ?? 0, stderr: "" }), thread: reader.session() };
+}
+
+const linesOf = (name: string): string[] =>
+  readFileSync(join(fixtures, `${name}.jsonl`), "utf8")
+    .trim()
+    .split("\n");
+const ofType = <T extends Said["type"]>(said: readonly (Said | null)[], type: T) =>
+  said.filter((one): one is Extract<Said, { type: T }> => one?.type === type);
+
+test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
+  const { said, end, thread } = replay("codex-tool");
+  expect(said.map((one) => one?.type)).toEqual([
+    "session",
+    "assistant",
+    "tool_use",
+    "tool_result",
+    "assistant",
+    "usage",
+  ]);
+  expect(thread).toBe("01a1e1fd-2b31-71f1-8186-8ae864ee66cc");
+  expect(said[2]).toMatchObject({
+    name: "file_change",
+    input: { changes: [{ path: "/home/dev/work/hello.txt", kind: "add" }] },
+  });
+  expect(said[3]).toMatchObject({ tool_use_id: "item_1", is_error: false });
+  expect(said.at(-1)).toEqual({ type: "usage", usage: { input_tokens: 19560, output_tokens: 61, cost_usd: null } });
+  expect(end).toEqual({ ok: true, text: "Done, hello.txt is there." });
+});
+
+test("a command has what it printed and its exit code", () => {
+  const { said } = replay("codex-shell");
+  expect(ofType(said, "tool_use")).toHaveLength(1);
+  expect(ofType(said, "tool_result")[0]).toMatchObject({ is_error: false, output: { exit_code: 0 } });
+});
+
+test.each([
+  ["codex-resume-tool", "codex-rollout-resume", { input_tokens: 200, output_tokens: 40, cost_usd: null }],
+  ["codex-fork", "codex-rollout-fork", { input_tokens: 100, output_tokens: 20, cost_usd: null }],
+])("%s is charged for this turn, not for the whole thread", (name, rollout, usage) => {
+  const { said } = replay(name, { rollout, resumes: true });
+  expect(ofType(said, "usage").map((one) => one.usage)).toEqual([usage]);
+  expect(ofType(said, "system")).toEqual([]);
+});
+
+test("where the thread's file is not there, a session that goes on says that its usage is the whole session's", () => {
+  const { said } = replay("codex-resume-tool", { resumes: true });
+  expect(ofType(said, "usage")[0]?.usage.input_tokens).toBe(62289);
+  expect(ofType(said, "system")[0]?.subtype).toBe("usage_of_session");
+});
+
+test("a write that the sandbox stopped is a denial", () => {
+  const { said } = replay("codex-denied-read-only-shell", { mode: "default" });
+  expect(ofType(said, "tool_result")[0]?.is_error).toBe(true);
+  expect(ofType(said, "denied")).toMatchObject([{ tool: "command_execution", tool_use_id: "item_0" }]);
+});
+
+test.each([
+  ["codex-rollout-denied-shell", "exec_command"],
+  ["codex-rollout-denied-patch", "apply_patch"],
+])("a call that the stream hides is found in %s", (rollout, tool) => {
+  const { said } = replay("codex-denied-read-only-patch", { rollout, mode: "plan" });
+  expect(ofType(said, "tool_use").map(({ name }) => name)).toEqual([tool]);
+  expect(ofType(said, "tool_result")[0]?.is_error).toBe(true);
+  expect(ofType(said, "denied").map((one) => one.tool)).toEqual([tool]);
+});
+
+test("a call that the stream had is not told twice", () => {
+  const { said } = replay("codex-shell", { rollout: "codex-rollout-denied-shell" });
+  const shown = ofType(said, "tool_use").filter(({ name }) => name === "command_execution");
+  expect(shown).toHaveLength(1);
+  const reader = createCodexReader({ session: null, mode: "default" });
+  const command = "/bin/bash -lc 'echo hi > ro.txt'";
+  reader.read({ type: "item.completed", item: { id: "item_0", type: "command_execution", command, exit_code: 1 } });
+  const later = linesOf("codex-rollout-denied-shell").flatMap(
+    (line): readonly (Said | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
+  );
+  expect(later).toEqual([]);
+});
+
+test("a denial after which something succeeded is no denial at the end", () => {
+  const reader = createCodexReader({ session: null, mode: "default" });
+  for (const line of linesOf("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
+  const item = (payload: Record<string, unknown>) => reader.read({ type: "response_item", payload });
+  item({ type: "function_call", call_id: "c", name: "exec_command", arguments: '{"cmd":"ls"}' });
+  item({ type: "function_call_output", call_id: "c", output: "Wall time: 0\nProcess exited with code 0\nOutput:\n" });
+  expect(reader.read({ type: "rollout_end" })?.map(({ type }) => type)).toEqual(["usage"]);
+});
+
+test.each([
+  ["codex-error-401", "provider_auth"],
+  ["codex-error-429", "provider_rate_limit"],
+  ["codex-error-500", "provider_network"],
+  ["codex-cut", "provider_network"],
+  ["codex-no-key", "provider_auth"],
+])("%s is %s", (name, reason) => {
+  expect(replay(name, { exit: 1 }).end).toMatchObject({ ok: false, reason });
+});
+
+test("while it waits for a network, the same words count once", () => {
+  const told = ofType(replay("codex-reconnecting").said, "error").map(({ message }) => message);
+  expect(new Set(told).size).toBe(told.length);
+  expect(told.filter((message) => message.includes("waiting for network"))).toHaveLength(1);
+});
+
+test("one that was killed says nothing of an end, and an unknown session has its own reason", () => {
+  expect(replay("codex-killed-sigterm", { exit: 143 }).end).toBeNull();
+  const reader = createCodexReader({ session, mode: "default" });
+  const stderr = `Error: thread/resume: thread/resume failed: no rollout found for thread id ${session} (code -32600)`;
+  expect(reader.conclude({ exitCode: 1, stderr })).toMatchObject({ reason: "session_not_found" });
+});
+
+test("nothing it could print makes the reader throw", () => {
+  const reader = createCodexReader({ session: null, mode: "default" });
+  for (const type of [
+    "thread.started",
+    "item.started",
+    "item.completed",
+    "turn.completed",
+    "turn.failed",
+    "error",
+    "response_item",
+    "token_usage_record",
+  ])
+    for (const value of [null, 7, "x", [], {}, { type: "command_execution" }, { type: "custom_tool_call_output" }])
+      expect(() =>
+        reader.read({ type, item: value, payload: value, usage: value, error: value, message: value }),
+      ).not.toThrow();
+});

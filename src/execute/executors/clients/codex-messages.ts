@@ -1,0 +1,127 @@
+import type { Usage } from "../../../model/event.ts";
+import { reasonOfApiFault } from "./api-failure.ts";
+import { createHiddenCalls } from "./codex-hidden-calls.ts";
+import { itemCall, itemResult } from "./codex-items.ts";
+import type { Conclusion, Reader, Said, Turn } from "./definition.ts";
+import { type Fields, fieldsOf, numberOf, textOf } from "./fields.ts";
+
+export interface CodexReader extends Reader {
+  /** The thread, once it is known. */
+  session(): string | null;
+}
+
+/** Lines of `codex exec --json`, then those of the thread's own file. */
+export function createCodexReader({ session: from, mode }: Pick<Turn, "session" | "mode">): CodexReader {
+  const shown = new Set<string>();
+  const hidden = createHiddenCalls();
+  let session: string | null = null;
+  let text: string | null = null;
+  let end: Conclusion | null = null;
+  let ofThread: Usage | null = null;
+  let ofTurn: Usage | null = null;
+  let lastError = "";
+
+  const item = (value: Fields, completed: boolean): readonly Said[] | null => {
+    if (value["type"] === "agent_message") {
+      if (!completed) return [];
+      text = textOf(value["text"]);
+      return [{ type: "assistant", text }];
+    }
+    if (value["type"] === "reasoning")
+      return completed ? [{ type: "system", subtype: "reasoning", data: { text: textOf(value["text"]) } }] : [];
+    if (value["type"] === "error") return [{ type: "error", message: textOf(value["message"]) }];
+    const call = itemCall(value);
+    if (call === null) return null;
+    const said: Said[] = [];
+    if (!shown.has(call.tool_use_id)) said.push(call);
+    shown.add(call.tool_use_id);
+    if (!completed) return said;
+    hidden.shown(value);
+    const { result, denied } = itemResult(value);
+    said.push(result);
+    if (denied !== null && mode !== "bypassPermissions")
+      said.push({ type: "denied", tool_use_id: call.tool_use_id, tool: call.name, message: denied });
+    return said;
+  };
+
+  /** Sums of the stream go over the whole thread, its earlier turns included; the thread's file has those of this turn. */
+  const usage = (): readonly Said[] => {
+    if (ofTurn !== null) return [{ type: "usage", usage: ofTurn }];
+    if (ofThread === null) return [];
+    const said: Said = { type: "usage", usage: ofThread };
+    if (from === null) return [said];
+    return [
+      said,
+      {
+        type: "system",
+        subtype: "usage_of_session",
+        data: "Usage counts the whole session: codex did not say what this run alone used.",
+      },
+    ];
+  };
+
+  return {
+    session: () => session,
+    read(message) {
+      switch (message["type"]) {
+        case "thread.started":
+          session = textOf(message["thread_id"]) || null;
+          return session === null ? null : [{ type: "session", id: session }];
+        case "turn.started":
+          return [];
+        case "item.started":
+        case "item.updated":
+        case "item.completed":
+          return item(fieldsOf(message["item"]), message["type"] === "item.completed");
+        case "turn.completed":
+          ofThread = usageOf(message["usage"]);
+          end = { ok: true, text };
+          return [];
+        case "turn.failed":
+          end = failure(textOf(fieldsOf(message["error"])["message"]), text);
+          return [];
+        case "error": {
+          // while it waits for a network it says the same again and again, which must not look like work
+          const said = textOf(message["message"]);
+          if (said === lastError) return [];
+          lastError = said;
+          return [{ type: "error", message: said }];
+        }
+        case "token_usage_record":
+          ofTurn = usageOf(fieldsOf(message["payload"])["turn_token_usage"]) ?? ofTurn;
+          return [];
+        case "response_item":
+          return mode === "bypassPermissions" ? [] : hidden.read(fieldsOf(message["payload"]));
+        case "rollout_end":
+          return [...hidden.end(), ...usage()];
+        default:
+          return null;
+      }
+    },
+    conclude({ exitCode, stderr }) {
+      if (end !== null) return end;
+      if (exitCode === 0 || !/no rollout found for thread|Session not found/.test(stderr)) return null;
+      return {
+        ok: false,
+        reason: "session_not_found",
+        message: `codex has no session ${from ?? ""} here any more. Start a new run.`,
+      };
+    },
+  };
+}
+
+function usageOf(value: unknown): Usage | null {
+  const input = numberOf(fieldsOf(value)["input_tokens"]);
+  const output = numberOf(fieldsOf(value)["output_tokens"]);
+  return input === null || output === null ? null : { input_tokens: input, output_tokens: output, cost_usd: null };
+}
+
+function failure(told: string, text: string | null): Conclusion {
+  const message = told === "" ? "codex failed and did not say why." : told;
+  const reason = message.startsWith("Missing environment variable")
+    ? "provider_auth"
+    : /high demand/.test(message)
+      ? "provider_network"
+      : reasonOfApiFault(null, message);
+  return { ok: false, reason, message, ...(text === null ? {} : { text }) };
+}

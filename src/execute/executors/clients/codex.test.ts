@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { agentSchema } from "../../../model/agent.ts";
+import { codexArgs } from "./codex.ts";
+import { hostileValues, turnOf } from "./fixtures/turns.ts";
+import { withSystemPrefix } from "./system-prefix.ts";
+
+const work = "/home/dev/work";
+
+test("a start reads its prompt from stdin and trusts nothing of the repository", () => {
+  const args = codexArgs(turnOf({}), work);
+  expect(args).toEqual([
+    "exec",
+    "--json",
+    "--skip-git-repo-check",
+    "--config=sandbox_mode=workspace-write",
+    "--config=sandbox_workspace_write.exclude_slash_tmp=true",
+    '--config=projects={"/home/dev/work"={trust_level="untrusted"},"/home/dev"={trust_level="untrusted"},"/home"={trust_level="untrusted"},"/"={trust_level="untrusted"}}',
+    "--config=project_doc_max_bytes=0",
+    "--config=skills.include_instructions=false",
+    "-",
+  ]);
+});
+
+test("resume and fork name the session last, before the prompt", () => {
+  const session = "01a1e1fc-d61e-7cb2-ae18-2d213749191e";
+  expect(codexArgs(turnOf({ session }), work).slice(-3)).toEqual(["resume", session, "-"]);
+  expect(codexArgs(turnOf({ session, fork: true }), work).slice(-3)).toEqual(["fork", session, "-"]);
+});
+
+test("a trusted repository is left to codex", () => {
+  const agent = agentSchema.parse({ name: "a", type: "autonomous", trust_project_settings: true });
+  expect(codexArgs(turnOf({ agent }), work).join(" ")).not.toMatch(/projects|project_doc|skills/);
+});
+
+test.each(["default", "plan"] as const)("%s only reads", (mode) => {
+  expect(codexArgs(turnOf({ mode }), work)).toContain("--config=sandbox_mode=read-only");
+});
+
+test("bypassPermissions has no sandbox", () => {
+  expect(codexArgs(turnOf({ mode: "bypassPermissions" }), work)).toContain(
+    "--dangerously-bypass-approvals-and-sandbox",
+  );
+});
+
+test("no value becomes an option, and no prompt is in the arguments", () => {
+  const usual = codexArgs(turnOf({}), work).length;
+  for (const value of hostileValues) {
+    const agent = agentSchema.parse({ name: "a", type: "autonomous", model: value, system_prompt: value });
+    const args = codexArgs(turnOf({ agent, prompt: value, systemPrompt: value }), work);
+    expect(args).toHaveLength(usual + 1);
+    expect(args.at(-2)).toBe(`--model=${value}`);
+  }
+});
+
+test("a directory with quotes and control characters is one TOML string", () => {
+  const args = codexArgs(turnOf({}), '/home/we"ird=\\dir\u007f\n');
+  expect(args[5]).toContain(String.raw`projects={"/home/we\"ird=\\dir\u007f\n"={trust_level="untrusted"}`);
+});
+
+test("a system prompt goes before the first prompt and is not said again", () => {
+  const turn = turnOf({ prompt: "do it", systemPrompt: "be kind" });
+  expect(withSystemPrefix(turn)).toBe("<instructions>\nbe kind\n</instructions>\n\ndo it");
+  expect(withSystemPrefix({ ...turn, session: "x" })).toBe("do it");
+  expect(withSystemPrefix({ ...turn, systemPrompt: null })).toBe("do it");
+});

@@ -1,0 +1,86 @@
+import type { Agent } from "../../../model/agent.ts";
+import type { RunEvent } from "../../../model/event.ts";
+import type { Invocation } from "../../../model/executor.ts";
+import type { Isolation } from "../../../model/process.ts";
+import type { FailureReason } from "../../../model/states.ts";
+
+/** All that is special about one agent client: a program that takes a prompt and prints what it does as JSON lines. */
+export interface ClientDefinition {
+  name: string;
+  /** Its usual name on PATH. */
+  program: string;
+  /** The variable of the runner that names another one. */
+  binVariable: string;
+  /** What a person does who has not got it. */
+  install: string;
+  /** Variables of the runner that it gets; a trailing `*` matches any rest. */
+  variables: readonly string[];
+  can: { resume: boolean; fork: boolean };
+  /** Its ids of sessions; anything else is never handed to it. A UUID unless given. */
+  sessionShape?: RegExp;
+  /** How it is called, and what reads its answer. What it has to read from a file is written into `turn.tmpDir`. */
+  prepare(turn: Turn): Prepared | Promise<Prepared>;
+}
+
+export type PermissionMode = NonNullable<Agent["permissions"]>["mode"];
+
+/** One call of a client. */
+export interface Turn {
+  invocation: Invocation;
+  /** Goes through stdin. */
+  prompt: string;
+  systemPrompt: string | null;
+  mode: PermissionMode;
+  /** The client's own id of the session to go on from; null for a new one. */
+  session: string | null;
+  /** Go on from a copy of that session, which stays as it is. */
+  fork: boolean;
+  /** The profile's. */
+  config: Record<string, unknown>;
+  workDir: string;
+  homeDir: string;
+  tmpDir: string;
+  /** Its variables as the client will see them. */
+  env: Readonly<Record<string, string | undefined>>;
+  isRoot: boolean;
+}
+
+export interface Prepared {
+  args: readonly string[];
+  env?: Record<string, string>;
+  /** The prompt unless given. */
+  stdin?: string;
+  reader: Reader;
+  /** Once the process has ended: lines that the client has written elsewhere than into its answer; read like those. */
+  lookBack?(): Promise<readonly string[]>;
+}
+
+/** Makes events of what one process of a client prints. Pure: it neither waits nor writes. */
+export interface Reader {
+  /** null: not a message that is known. It must not throw, whatever it gets. */
+  read(message: Record<string, unknown>): readonly Said[] | null;
+  /** Once the process has ended: what the client itself says of the end. null: it said nothing. */
+  conclude(end: { exitCode: number | null; stderr: string }): Conclusion | null;
+}
+
+export type Said =
+  | Extract<RunEvent, { type: "system" | "assistant" | "tool_use" | "tool_result" | "error" | "usage" }>
+  /** The client's own id of the session, as soon as it is known. */
+  | { type: "session"; id: string; data?: unknown }
+  /** Live only. */
+  | { type: "partial"; text: string }
+  /** The permission mode, or whoever was asked, did not let it use a tool. */
+  | { type: "denied"; tool_use_id: string; tool: string; message?: string };
+
+export type Conclusion =
+  | { ok: true; text: string | null; data?: unknown }
+  | { ok: false; reason: FailureReason; message: string; text?: string };
+
+/** What a client has to know of the runner it is on. */
+export interface ClientHost {
+  /** The runner's variables. */
+  env: Readonly<Record<string, string | undefined>>;
+  isRoot: boolean;
+  /** What runs of the profile are isolated by, here and now. */
+  isolation(): Promise<Isolation>;
+}

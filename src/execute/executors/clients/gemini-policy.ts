@@ -1,0 +1,58 @@
+import type { Agent } from "../../../model/agent.ts";
+import type { PermissionMode } from "./definition.ts";
+import { tomlString } from "./toml.ts";
+
+type Tools = Partial<Pick<NonNullable<Agent["permissions"]>, "allowed_tools" | "denied_tools">>;
+
+/**
+ * What gemini may use without asking, as a file of its policy engine. Anything it would ask about is denied, as
+ * nobody is there to answer. `plan` and `default` leave it what only reads.
+ */
+export function geminiPolicy(mode: PermissionMode, { allowed_tools = [], denied_tools = [] }: Tools): string {
+  const rules = [
+    ...(mode === "acceptEdits" ? [edits] : []),
+    ...(mode === "bypassPermissions" ? [rule({ toolName: "*" }, "allow", 500)] : []),
+    ...(mode === "plan" ? [] : allowed_tools.map((tool) => rule(parseTool(tool), "allow", 600))),
+    ...denied_tools.map((tool) => rule(parseTool(tool), "deny", 900)),
+  ];
+  return `${rules.join("\n")}\n`;
+}
+
+/** Files of the workspace only, as in its own mode for edits. */
+const edits = `[[rule]]
+toolName = ["write_file", "replace"]
+decision = "allow"
+priority = 500
+
+[[safety_checker]]
+toolName = ["write_file", "replace"]
+priority = 500
+[safety_checker.checker]
+type = "in-process"
+name = "allowed-path"
+required_context = ["environment"]
+`;
+
+interface Tool {
+  toolName: string;
+  /** Of a shell command: how it begins. */
+  commandPrefix?: string;
+}
+
+/** `write_file`, or `run_shell_command(git status)`. */
+function parseTool(tool: string): Tool {
+  const [, toolName, commandPrefix] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? [];
+  return toolName === undefined || commandPrefix === undefined ? { toolName: tool } : { toolName, commandPrefix };
+}
+
+function rule({ toolName, commandPrefix }: Tool, decision: "allow" | "deny", priority: number): string {
+  return [
+    "[[rule]]",
+    `toolName = ${tomlString(toolName)}`,
+    ...(commandPrefix === undefined ? [] : [`commandPrefix = ${tomlString(commandPrefix)}`]),
+    `decision = "${decision}"`,
+    `priority = ${priority}`,
+    ...(decision === "allow" && toolName === "*" ? ["allowRedirection = true"] : []),
+    "",
+  ].join("\n");
+}

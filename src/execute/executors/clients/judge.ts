@@ -1,0 +1,69 @@
+import { constants } from "node:os";
+import type { CliResult, Done } from "../../scaffold/define-executor.ts";
+import type { StopReason } from "../../../model/states.ts";
+import { outcomeOfFailure, RunFailure } from "../../scaffold/run-failure.ts";
+import { outcomeOfStop } from "../../stop-outcome.ts";
+import type { ClientDefinition, Conclusion } from "./definition.ts";
+import type { LineReader } from "./read-lines.ts";
+
+/** How a turn ended. Success is the client's own word for it, never an exit code alone. */
+export function judge(
+  { name }: ClientDefinition,
+  result: CliResult,
+  lines: LineReader,
+  stopped: StopReason | null,
+): Done {
+  const { exitCode, signal } = result;
+  const stderr = result.stderr.trim();
+  const conclusion = lines.conclude({ exitCode, stderr });
+  if (stopped) return { outcome: outcomeOfStop(stopped, conclusion?.text ?? undefined) };
+  if (conclusion) return judgeConclusion(name, conclusion, exitCode, lines.denied());
+  const killed = signal ?? signalOfExit(exitCode);
+  if (killed !== null)
+    return failed(
+      new RunFailure("signalled", `${name} was ended by ${killed} before it gave a result.${said(stderr)}`, {
+        exitCode,
+      }),
+    );
+  if (exitCode === 0)
+    return failed(
+      new RunFailure(
+        "provider_invalid_response",
+        `${name} exited with 0 and gave no result, so nothing says that it is done.${said(stderr)}`,
+        { exitCode },
+      ),
+    );
+  const message = stderr === "" ? `${name} exited with ${exitCode} and gave no result.` : stderr.slice(0, 500);
+  return failed(new RunFailure("exit_nonzero", message, { exitCode }));
+}
+
+function judgeConclusion(
+  name: string,
+  conclusion: Conclusion,
+  exitCode: number | null,
+  denied: ReturnType<LineReader["denied"]>,
+): Done {
+  if (!conclusion.ok) {
+    const { reason, message, text } = conclusion;
+    return failed(new RunFailure(reason, message, { exitCode, ...(text === undefined ? {} : { text }) }));
+  }
+  const { text, data } = conclusion;
+  if (denied === null) return { text, exit_code: exitCode, ...(data === undefined ? {} : { data }) };
+  const message = `${name} was not permitted to use ${denied.tool}, and nothing it tried after that succeeded. Allow the tool (permissions.allowed_tools) or choose another permissions.mode.`;
+  return failed(new RunFailure("permission_denied", message, { exitCode, ...(text === null ? {} : { text }) }));
+}
+
+/** Clients that catch a signal tidy up, then exit with its number and 128. Other numbers are codes of their own. */
+function signalOfExit(exitCode: number | null): string | null {
+  return signals.find((signal) => constants.signals[signal] + 128 === exitCode) ?? null;
+}
+
+const signals = ["SIGHUP", "SIGINT", "SIGABRT", "SIGKILL", "SIGSEGV", "SIGTERM"] as const;
+
+function failed(failure: RunFailure): Done {
+  return { outcome: outcomeOfFailure(failure) };
+}
+
+function said(stderr: string): string {
+  return stderr === "" ? "" : ` It said: ${stderr.slice(0, 400)}`;
+}

@@ -1,0 +1,52 @@
+import { constants } from "node:fs";
+import { lstat, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+/** More is not a review, and a result has to travel. */
+const maxBytes = 1024 * 1024;
+
+/** A file that a client may write into a directory it works in. Links that it leaves there are never followed. */
+export async function openReview(directory: string, name: string) {
+  const path = join(directory, name);
+  const before = await stampOf(path);
+  return {
+    /** What was written since; null: nothing was. */
+    async read(): Promise<string | null> {
+      const now = await stampOf(path);
+      if (now === null || now === before) return null;
+      const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      try {
+        const bytes = Buffer.alloc(maxBytes);
+        const { bytesRead } = await file.read(bytes, 0, maxBytes, 0);
+        const text = bytes.toString("utf8", 0, bytesRead).trim();
+        return text === "" ? null : text;
+      } finally {
+        await file.close();
+      }
+    },
+    async write(text: string): Promise<void> {
+      await rm(path, { force: true, recursive: true });
+      const file = await open(
+        path,
+        constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+        0o644,
+      );
+      try {
+        await file.writeFile(text);
+      } finally {
+        await file.close();
+      }
+    },
+  };
+}
+
+/** null where no regular file is. */
+async function stampOf(path: string): Promise<string | null> {
+  try {
+    const { ino, ctimeNs, ...stat } = await lstat(path, { bigint: true });
+    return (stat.mode & BigInt(constants.S_IFMT)) === BigInt(constants.S_IFREG) ? `${ino}:${ctimeNs}` : null;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw error;
+  }
+}
