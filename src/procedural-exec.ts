@@ -93,6 +93,7 @@ function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (end
       return running;
     },
     usage: () => undefined,
+    keepFiles: () => Promise.resolve({ ok: false, message: "A procedural run leaves no files." }),
     dirs: { work: project_dir ?? process.cwd(), home: homedir(), tmp: tmpdir() },
   };
 }

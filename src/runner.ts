@@ -3,9 +3,7 @@ import { homedir, hostname } from "node:os";
 import { join } from "node:path";
 import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts";
 import { type LazySchemas, lazySchemas } from "./lazy-schemas.ts";
-import { createCommandExecutor } from "./execute/executors/command.ts";
-import { loadModuleExecutor } from "./execute/executors/module.ts";
-import { createProceduralExecutor } from "./execute/executors/procedural/procedural.ts";
+import { uploadTimes } from "./execute/keep-files.ts";
 import {
   type RegistrationOptions,
   type RunningRegistration,
@@ -15,15 +13,17 @@ import {
 import { lockRunner, runnerKey } from "./execute/runner-lock.ts";
 import type { Agent } from "./model/agent.ts";
 import { RequestError } from "./model/errors.ts";
-import type { Executor } from "./model/executor.ts";
 import { createIds } from "./model/ids.ts";
-import type { Redactor, StartCommand } from "./model/process.ts";
+import type { StartCommand } from "./model/process.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import { sweepCgroups } from "./process/cgroup.ts";
 import { killOrphans } from "./process/orphans.ts";
 import { start } from "./process/start.ts";
 import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";
 import { createRedactor } from "./redact/redactor.ts";
+import { executorFor } from "./runner-executors.ts";
+
+export { builtInExecutors } from "./runner-executors.ts";
 
 /** A runner: one registration for each profile, over whatever port it is given. */
 export interface RunnerOptions {
@@ -59,10 +59,13 @@ export interface Runner {
   readonly done: Promise<void>;
 }
 
-/** Executors that a profile may name without a command or a module. */
-export const builtInExecutors = ["procedural"] as const;
-
-export const defaultTimes: Times = { heartbeatMs: 3000, pollPauseMs: 500, drainMs: 30_000, goodbyeMs: 900 };
+const defaultTimes: Times = {
+  heartbeatMs: 3000,
+  pollPauseMs: 500,
+  drainMs: 30_000,
+  goodbyeMs: 900,
+  sweepMs: 60_000,
+};
 
 export async function startRunner(options: RunnerOptions): Promise<Runner> {
   const giveUp = new AbortController();
@@ -131,6 +134,7 @@ async function openProfile(
         require_matching_tags: profile.require_matching_tags,
         agents,
         slots: options.slots ?? profile.slots,
+        ...(options.env["DROVER_AGENT"] ? { only_agent: options.env["DROVER_AGENT"] } : {}),
       },
       logs: {
         directory: join(options.stateDirectory, "logs"),
@@ -147,23 +151,29 @@ async function openProfile(
           roots: profile.project_roots,
           home: options.env["HOME"] ?? homedir(),
           sessionHomes: profile.home === "session" ? join(options.stateDirectory, "homes") : null,
-          tmpRoot: join(options.stateDirectory, "tmp"),
+          scratch: join(options.stateDirectory, "work"),
+          // short: a socket in there has a path of 107 characters at most
+          tmpRoot: join(options.stateDirectory, "tmp", runner.slice(-12)),
         },
         limits: {
           timeout_seconds: profile.timeout_seconds,
           idle_timeout_seconds: profile.idle_timeout_seconds,
-          jobTimeoutSeconds: jobTimeout(options.env["JOB_TIMEOUT_SECONDS"]),
+          jobTimeoutSeconds: secondsIn(options.env, "JOB_TIMEOUT_SECONDS"),
           defaultTimeoutSeconds: options.defaultTimeoutSeconds,
         },
         variables: { allowed: profile.allow_env, env: options.env },
         start: options.start ?? start,
         startOptions: {
           isolation: profile.isolation ?? "auto",
-          environment: { mode: "merge", allow: profile.env_from },
+          environment: { mode: "merge", allow: [...profile.env_from, ...(executor.variables ?? [])] },
           parentEnvironment: options.env,
           ...(profile.leftovers === undefined ? {} : { leftovers: profile.leftovers }),
         },
         owner,
+        isAlive: ownerIsAlive,
+        locks: join(options.stateDirectory, "locks"),
+        uploads: uploadTimes,
+        random: Math.random,
         redactor,
         newId: createIds(Date.now, (bytes) => void randomFillSync(bytes)),
         now,
@@ -172,7 +182,7 @@ async function openProfile(
         onFinishTimeoutMs: 60_000,
         onNotice: options.onNotice,
       },
-      times: { ...defaultTimes, ...options.times },
+      times: { ...defaultTimes, ...pollPause(options.env), ...options.times },
       maxReportBytes: 1024 * 1024,
       maxUnshippedBytes: 8 * 1024 * 1024,
       random: Math.random,
@@ -200,47 +210,21 @@ function identityOf(profile: string, { name, projectDir }: RunnerOptions): strin
   return `${profile.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 40)}-${hash.slice(0, 12)}`;
 }
 
-async function executorFor(
-  { profile, directory, name }: LoadedProfile,
-  options: RunnerOptions,
-  redactor: Redactor,
-  schemas: LazySchemas,
-): Promise<Executor> {
-  const place = { runnerDirectory: directory, variables: { allowed: profile.allow_env, env: options.env } };
-  if (profile.command !== undefined)
-    return createCommandExecutor({ ...place, name: profile.type, command: profile.command });
-  if (profile.module !== undefined) {
-    const cacheDirectory = join(options.stateDirectory, "cache", "modules");
-    return loadModuleExecutor({
-      module: profile.module,
-      runnerDirectory: directory,
-      cacheDirectory,
-      config: profile.config,
-    });
-  }
-  if (profile.type === "procedural")
-    return createProceduralExecutor({
-      ...place,
-      redactor,
-      maxOutputBytes: options.maxOutputKb * 1024,
-      checkOutput: schemas.check,
-    });
-  throw new RequestError({
-    code: "DROVER-CFG-004",
-    message: `The profile ${name} names the executor ${profile.type}, which is not built in.`,
-    field: "type",
-    next: `Give it a command or a module, or one of: ${builtInExecutors.join(", ")}.`,
-  });
+/** While the coordinator is away, between two tries. */
+function pollPause(env: RunnerOptions["env"]): Pick<Times, "pollPauseMs"> | undefined {
+  const seconds = secondsIn(env, "POLL_INTERVAL_SECONDS");
+  return seconds === undefined ? undefined : { pollPauseMs: seconds * 1000 };
 }
 
-function jobTimeout(text: string | undefined): number | undefined {
+function secondsIn(env: RunnerOptions["env"], name: string): number | undefined {
+  const text = env[name];
   if (text === undefined || text === "") return undefined;
   const seconds = Number(text);
   if (Number.isFinite(seconds) && seconds > 0) return seconds;
   throw new RequestError({
     code: "DROVER-USE-005",
-    message: `JOB_TIMEOUT_SECONDS must be a positive number of seconds, not ${JSON.stringify(text)}.`,
-    field: "JOB_TIMEOUT_SECONDS",
+    message: `${name} must be a positive number of seconds, not ${JSON.stringify(text)}.`,
+    field: name,
     next: "Set it to a positive number, or unset it.",
   });
 }

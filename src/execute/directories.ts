@@ -1,7 +1,12 @@
 import { mkdirSync } from "node:fs";
-import { mkdir, realpath, rm, rmdir, stat } from "node:fs/promises";
-import { isAbsolute, join, sep } from "node:path";
+import { mkdir, realpath, stat } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
 import type { Invocation, RunContext } from "../model/executor.ts";
+import type { FailureReason } from "../model/states.ts";
+import { type DirectoryLock, isWithin, lockDirectory, type LockPlace } from "./workspace/directory-lock.ts";
+import { workspaceOf } from "./workspace/kind.ts";
+import { removeTree } from "./workspace/remove-tree.ts";
+import { sessionFolder } from "./workspace/session-folder.ts";
 
 export interface Places {
   /** The runner's own project_dir. */
@@ -11,34 +16,72 @@ export interface Places {
   home: string;
   /** Each session gets a HOME of its own in here; null: the operator's own. */
   sessionHomes: string | null;
-  /** Of the runner: each run gets a folder of its own in it. */
+  /** Each session that works nowhere else gets a folder of its own in here. */
+  scratch: string;
+  /** Of this runner alone: each run gets a folder of its own in it. */
   tmpRoot: string;
 }
 
-export type Opened = { ok: true; dirs: RunContext["dirs"]; remove(): Promise<void> } | { ok: false; message: string };
+export type Opened =
+  | { ok: true; dirs: RunContext["dirs"]; close(): Promise<void> }
+  | { ok: false; reason: FailureReason; message: string }
+  /** It was stopped while it waited for its directory. */
+  | { ok: false; reason: null };
+
+export interface OpenOptions {
+  name: string;
+  places: Places;
+  locks: LockPlace;
+  signal: AbortSignal;
+  onWaiting: (holder: { directory: string; run_id: string }) => void;
+}
 
 /** The directories of one run. A work directory outside what the operator allowed is refused. */
-export async function openDirectories(
-  name: string,
-  { project_dir, session_id }: Invocation,
-  places: Places,
-): Promise<Opened> {
-  const work = project_dir === null ? places.projectDir : await allowedDirectory(project_dir, places);
-  if (typeof work !== "string") return { ok: false, message: work.message };
-  const tmp = lazyDirectory(join(places.tmpRoot, name));
-  const home = places.sessionHomes === null ? places.home : join(places.sessionHomes, session_id);
-  if (places.sessionHomes !== null) await mkdir(home, { recursive: true, mode: 0o700 });
+export async function openDirectories(invocation: Invocation, options: OpenOptions): Promise<Opened> {
+  const { places } = options;
+  const home = await homeOf(invocation, places);
+  if (!home.ok) return home;
+  const work = await workOf(invocation, options);
+  if (!work.ok) return work;
+  const tmp = lazyDirectory(join(places.tmpRoot, options.name));
   return {
     ok: true,
     dirs: {
-      work,
-      home,
+      work: work.path,
+      home: home.path,
       get tmp() {
         return tmp.path();
       },
     },
-    remove: tmp.remove,
+    async close() {
+      await work.lock?.release();
+      await tmp.remove();
+    },
   };
+}
+
+type Place = { ok: true; path: string } | { ok: false; reason: FailureReason; message: string };
+type WorkPlace = { ok: true; path: string; lock?: DirectoryLock } | Exclude<Opened, { ok: true }>;
+
+async function workOf(invocation: Invocation, options: OpenOptions): Promise<WorkPlace> {
+  const { places } = options;
+  const kind = workspaceOf(invocation);
+  if (kind === "scratch") return sessionFolder(places.scratch, invocation, "work directory");
+  const { project_dir } = invocation;
+  const work: Place =
+    project_dir === null ? { ok: true, path: places.projectDir } : await allowedDirectory(project_dir, places);
+  if (!work.ok || kind === "plain") return work;
+  const path = await realpath(work.path);
+  const lock = await lockDirectory(path, invocation.run_id, options.locks, options.signal, options.onWaiting);
+  return lock ? { ok: true, path, lock } : { ok: false, reason: null };
+}
+
+async function homeOf(invocation: Invocation, { home, sessionHomes }: Places): Promise<Place> {
+  if (sessionHomes === null) return { ok: true, path: home };
+  if (workspaceOf(invocation) !== "plain") return sessionFolder(sessionHomes, invocation, "HOME");
+  const path = join(sessionHomes, invocation.session_id);
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  return { ok: true, path };
 }
 
 /** Made when somebody asks for it, which is when a process is started: a run that starts none needs none. */
@@ -51,30 +94,25 @@ function lazyDirectory(path: string): { path(): string; remove(): Promise<void> 
       return path;
     },
     async remove() {
-      if (made) await removeDirectory(path);
+      if (made) await removeTree(path);
     },
   };
 }
 
-/** One call where it is empty, as it nearly always is. */
-async function removeDirectory(path: string): Promise<void> {
-  await rmdir(path).catch(() => rm(path, { recursive: true, force: true, maxRetries: 3 }));
-}
-
 /** Compared by what they really are, so that no link leads out. */
-async function allowedDirectory(wanted: string, { projectDir, roots }: Places): Promise<string | { message: string }> {
-  if (!isAbsolute(wanted)) return { message: `project_dir must be an absolute path, not ${JSON.stringify(wanted)}.` };
+async function allowedDirectory(wanted: string, { projectDir, roots }: Places): Promise<Place> {
+  const refused = (message: string): Place => ({ ok: false, reason: "refused", message });
+  if (!isAbsolute(wanted)) return refused(`project_dir must be an absolute path, not ${JSON.stringify(wanted)}.`);
   const real = await realOf(wanted);
-  if (real === null) return { message: `project_dir ${wanted} does not exist on this runner.` };
-  if (!(await stat(real)).isDirectory()) return { message: `project_dir ${wanted} is not a directory.` };
+  if (real === null) return refused(`project_dir ${wanted} does not exist on this runner.`);
+  if (!(await stat(real)).isDirectory()) return refused(`project_dir ${wanted} is not a directory.`);
   for (const root of [projectDir, ...roots]) {
     const realRoot = await realOf(root);
-    if (realRoot !== null && (real === realRoot || real.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep)))
-      return real;
+    if (realRoot !== null && isWithin(real, realRoot)) return { ok: true, path: real };
   }
-  return {
-    message: `project_dir ${wanted} is outside what this runner allows; its profile can add a folder to project_roots.`,
-  };
+  return refused(
+    `project_dir ${wanted} is outside what this runner allows; its profile can add a folder to project_roots.`,
+  );
 }
 
 async function realOf(path: string): Promise<string | null> {

@@ -58,6 +58,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
         command,
         {
           ...options.options,
+          writable: [options.dirs.home],
           ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },
           stdin: "pipe",
           output: "both",

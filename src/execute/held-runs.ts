@@ -5,11 +5,14 @@ import type { Journal } from "./journal.ts";
 import { createRunLog, type LogsOptions } from "./logs.ts";
 import type { Shipper } from "./shipper.ts";
 import { type Supervised, superviseRun, type SuperviseOptions } from "./supervise.ts";
+import type { Upload } from "./uploads.ts";
 
 /** The runs under way of one registration. */
 export interface HeldRuns {
   readonly running: number;
   freeSlots(): number;
+  /** Whether a run under way works in this session, or copies from it. */
+  usesSession(session_id: string): boolean;
   /** Held from here on, and begun. */
   take(claim: Claim): void;
   obey(order: Order): void;
@@ -25,12 +28,14 @@ export interface HeldRunsOptions {
   supervise: SuperviseOptions;
   logs: LogsOptions;
   shipper: Shipper;
+  upload: Upload;
   slotFreed: () => void;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
-export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onNotice }: HeldRunsOptions): HeldRuns {
-  const runs = new Map<string, { supervised: Supervised; waiting: boolean }>();
+export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
+  const { slots, supervise, logs, shipper, slotFreed, onNotice } = options;
+  const runs = new Map<string, { supervised: Supervised; waiting: boolean; sessions: (string | null)[] }>();
 
   function setWaiting(key: string, waiting: boolean): void {
     const run = runs.get(key);
@@ -53,6 +58,8 @@ export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onN
     },
     freeSlots: () => slots() - [...runs.values()].filter(({ waiting }) => !waiting).length,
 
+    usesSession: (session_id) => [...runs.values()].some(({ sessions }) => sessions.includes(session_id)),
+
     take(claim) {
       const key = keyOf(claim);
       if (runs.has(key)) return; // the same answer twice
@@ -63,10 +70,12 @@ export function createHeldRuns({ slots, supervise, logs, shipper, slotFreed, onN
         hurry: shipper.hurry,
         room: () => shipper.room(journal),
         partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
+        upload: options.upload,
         onWaiting: () => setWaiting(key, true),
         onGoingOn: () => setWaiting(key, false),
       });
-      runs.set(key, { supervised, waiting: false });
+      const { session_id, forked_from } = claim.invocation;
+      runs.set(key, { supervised, waiting: false, sessions: [session_id, forked_from] });
       const settled = new Promise<void>((resolve) => {
         shipper.add({
           journal,

@@ -3,6 +3,8 @@ import type { Registered } from "../model/runner-port.ts";
 /** Who this runner is to the coordinator now. Both lanes share it, so that one registration serves both. */
 export interface Identity {
   current(): Promise<Registered>;
+  /** The same, once a registration that is under way is done. */
+  settled(): Promise<Registered>;
   /** Registers again, unless that has been done since `epoch`. Resolves when there is a newer one. */
   renew(epoch: number): Promise<void>;
 }
@@ -18,6 +20,10 @@ export function createIdentity(register: () => Promise<Registered>): Identity {
   };
   return {
     current: async () => note(await known),
+    async settled() {
+      await renewing;
+      return note(await known);
+    },
     async renew(epoch) {
       if (epochKnown > epoch) return;
       renewing ??= (async () => {

@@ -26,7 +26,7 @@ describeContract("the port in memory", runnerPortContract, async (): Promise<Run
     async run(run_id) {
       const { status, failures, outcome } = coordinator.runs.get(run_id)!;
       const exit_code = outcome?.status === "completed" ? outcome.exit_code : null;
-      return { run_id, status, failures, exit_code } as Run; // the parts the contract looks at
+      return { run_id, status, failures, exit_code, session_id: run_id } as Run; // the parts the contract looks at
     },
     seqs: async (run_id) => coordinator.runs.get(run_id)!.log.map((_, index) => index + 1),
   };

@@ -27,6 +27,8 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     register: async (registration) => there().register(registration),
     poll: async (request, signal) => there().poll(request, signal),
     report: async (request) => there().report(request),
+    upload: async (request, content, signal) => there().upload(request, content, signal),
+    sessions: async (request) => there().sessions(request),
     deregister: async (request) => there().deregister(request),
   };
   await host.dispatcher.start();

@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Agent } from "../model/agent.ts";
 import type { Registered, Registration, RunnerPort } from "../model/runner-port.ts";
@@ -14,6 +14,9 @@ import { portFault, type PortFault } from "./port-faults.ts";
 import { startShipper } from "./shipper.ts";
 import { outcomeOfStop } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise.ts";
+import { createUpload } from "./uploads.ts";
+import { removeTree } from "./workspace/remove-tree.ts";
+import { startSessionSweep } from "./workspace/session-sweep.ts";
 
 export interface Times {
   heartbeatMs: number;
@@ -21,6 +24,8 @@ export interface Times {
   drainMs: number;
   /** What a stop may still take once everything has ended: for the last report and the goodbye. */
   goodbyeMs: number;
+  /** Between two looks for folders of sessions that are gone. */
+  sweepMs: number;
 }
 
 export interface RegistrationOptions {
@@ -89,6 +94,7 @@ export async function startRegistration(
     supervise: options.supervise,
     logs,
     shipper,
+    upload: createUpload(port, identity),
     slotFreed: () => loop.slotFreed(),
     onNotice,
   });
@@ -102,6 +108,16 @@ export async function startRegistration(
     pollPauseMs: times.pollPauseMs,
     random: options.random,
     onFault: (error, fault) => told("poll", error, fault),
+  });
+
+  const { scratch, sessionHomes } = options.supervise.places;
+  const sweep = startSessionSweep({
+    port,
+    identity,
+    roots: [scratch, ...(sessionHomes === null ? [] : [sessionHomes])],
+    isUsed: held.usesSession,
+    everyMs: times.sweepMs,
+    onNotice,
   });
 
   let wasOver = false;
@@ -121,7 +137,7 @@ export async function startRegistration(
     shipper.hurry();
     await within(times.goodbyeMs, Promise.all([shipper.emptied(times.goodbyeMs), held.cleaned()]));
     clearInterval(watch);
-    await Promise.all([loop.stop(), shipper.stop()]);
+    await Promise.all([loop.stop(), shipper.stop(), within(times.goodbyeMs, sweep.stop())]);
     const { runner_id, epoch } = await identity.current();
     ending.abort();
     const goodbye = port
@@ -186,8 +202,8 @@ async function settleFound(
 ): Promise<void> {
   const unfinished = found.filter(({ journal }) => journal.outcome === null);
   await killOrphans(unfinished.flatMap(({ open }) => open));
+  await emptyFolder(supervise.places.tmpRoot);
   for (const { journal, open } of unfinished) {
-    await rm(join(supervise.places.tmpRoot, `${journal.run_id}.${journal.attempt}`), { recursive: true, force: true });
     const at = supervise.now().toISOString();
     for (const id of open) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at) });
     const lost = outcomeOfStop("lease_lost");
@@ -195,6 +211,15 @@ async function settleFound(
       lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost,
     );
   }
+}
+
+/** It is this runner's alone, which has no run yet. */
+async function emptyFolder(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    throw error;
+  });
+  for (const name of names) await removeTree(join(folder, name));
 }
 
 /** An outage is told when it begins, not with every try. */

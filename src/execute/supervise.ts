@@ -1,20 +1,23 @@
 import type { Claim } from "../model/runner-port.ts";
-import type { RunEvent } from "../model/event.ts";
 import type { ExecutionStart } from "../model/execution.ts";
 import type { Answer, Delta, Executor, Outcome, RunContext, UserInput } from "../model/executor.ts";
 import { describeVariableFault, expandAgent, type Variables } from "../model/expand.ts";
 import type { NewId } from "../model/ids.ts";
 import type { Redactor, StartCommand, StartOptions } from "../model/process.ts";
-import type { StopReason } from "../model/states.ts";
+import type { FailureReason, StopReason } from "../model/states.ts";
 import { openDirectories, type Places } from "./directories.ts";
+import { environmentEvent } from "./environment-event.ts";
 import { createExecutions, type Executions } from "./executions.ts";
 import type { Journal } from "./journal.ts";
+import { keepFiles, type UploadTimes } from "./keep-files.ts";
 import { runOnFinish } from "./on-finish.ts";
-import { createOutputEvents } from "./output-events.ts";
+import { withoutLargeData } from "./outcome-size.ts";
 import { createQuestions, type Questions } from "./questions.ts";
+import { createRunRecord } from "./run-record.ts";
 import { idleMsOf, idsOf, type TimeLimits, timeoutMsOf } from "./run-settings.ts";
 import { startStopClock, type StopClock } from "./stop-clock.ts";
 import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
+import type { Upload } from "./uploads.ts";
 import { createInputQueue } from "./user-input.ts";
 
 /** One claimed run, from here to its outcome. */
@@ -37,6 +40,12 @@ export interface SuperviseOptions {
   start: StartCommand;
   startOptions: Omit<StartOptions, "ids" | "output" | "stdin">;
   owner: ExecutionStart["owner"];
+  /** Whether somebody who holds a directory still lives. */
+  isAlive: (owner: ExecutionStart["owner"]) => boolean;
+  /** Where runners say which directories they work in. */
+  locks: string;
+  uploads: UploadTimes;
+  random: () => number;
   redactor: Redactor;
   newId: NewId;
   now: () => Date;
@@ -53,6 +62,7 @@ export interface RunLinks {
   hurry(): void;
   room(): Promise<void>;
   partial(delta: Delta): void;
+  upload: Upload;
   onWaiting(): void;
   onGoingOn(): void;
 }
@@ -70,21 +80,15 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
   let silence: StopClock | null = null;
   let open = true;
 
-  /** A log that is full or cannot be written ends the run; what comes after that is not taken. */
-  const append = (event: RunEvent): void => {
-    try {
-      if (!journal.append(event)) abort("output_limit");
-    } catch (error) {
-      if (journal.fault === null) throw error;
-      abort("shutdown"); // the outcome is the journal's fault, whatever the executor makes of this
-    }
-    links.poke();
-  };
-  const output = createOutputEvents({ redactor, write: append, delayMs: options.outputDelayMs });
-  const record = (event: RunEvent): void => {
-    output.flush();
-    append(redactor.value(event));
-  };
+  const log = createRunRecord({
+    journal,
+    redactor,
+    outputDelayMs: options.outputDelayMs,
+    poke: links.poke,
+    onFull: () => abort("output_limit"),
+    onFault: () => abort("shutdown"), // the outcome is the journal's fault, whatever the executor makes of this
+  });
+  const { record } = log;
   const questions: Questions = createQuestions({
     attended: claim.invocation.attended,
     emit: record,
@@ -106,13 +110,13 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     async emit(event) {
       if (!open) return onNotice(`run ${name} sent an event after its end; it was dropped`);
       silence?.restart();
-      if (event.type === "output") output.push(event);
-      else if (notTheExecutors.has(event.type))
-        record({ type: "error", message: `An executor may not send "${event.type}" events; it was dropped.` });
-      else record(event);
+      log.ofExecutor(event);
       await links.room();
     },
-    partial: links.partial,
+    partial(delta) {
+      silence?.restart();
+      links.partial(delta);
+    },
     ask: questions.ask,
     input,
     async start(command) {
@@ -120,15 +124,42 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       return executions.start(command, signal);
     },
     usage: (usage) => record({ type: "usage", usage }),
+    async keepFiles(files) {
+      // a large file on a slow line says nothing for long
+      silence?.pause();
+      try {
+        const { run_id, attempt } = claim;
+        return await keepFiles(files, {
+          ...options,
+          run: { run_id, attempt },
+          upload: links.upload,
+          signal,
+          times: options.uploads,
+          record,
+          onFenced: () => abort("lease_lost"),
+        });
+      } finally {
+        silence?.goOn();
+      }
+    },
     dirs,
   });
 
   async function carryOut(): Promise<Outcome> {
     const expanded = expandAgent(claim.invocation.agent, options.variables);
-    if (expanded.faults.length > 0) return refused(`${expanded.faults.map(describeVariableFault).join("; ")}.`);
-    const opened = await openDirectories(name, claim.invocation, options.places);
-    if (!opened.ok) return refused(opened.message);
+    if (expanded.faults.length > 0)
+      return failed("refused", `${expanded.faults.map(describeVariableFault).join("; ")}.`);
     const invocation = { ...claim.invocation, agent: expanded.agent };
+    const opened = await openDirectories(invocation, {
+      name,
+      places: options.places,
+      locks: { folder: options.locks, owner: options.owner, isAlive: options.isAlive, newId: options.newId },
+      signal,
+      onWaiting: (holder) => record({ type: "system", subtype: "waiting_for_directory", data: holder }),
+    });
+    if (!opened.ok)
+      return opened.reason === null ? outcomeOfStop(stopReasonOf(signal)) : failed(opened.reason, opened.message);
+    if (invocation.agent.type === "autonomous") record(environmentEvent(options.startOptions));
     const executions = createExecutions({
       ...options,
       options: options.startOptions,
@@ -151,32 +182,37 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       return outcome;
     } finally {
       await opened
-        .remove()
-        .catch((error: unknown) => onNotice(`the temporary folder of run ${name} could not be removed`, error));
+        .close()
+        .catch((error: unknown) => onNotice(`the directories of run ${name} could not be given back`, error));
     }
   }
+
+  /** People read a sentence; where it happened is for the runner's own log, always: nobody can make it happen again to see. */
+  const traceOf = (error: unknown): string =>
+    redactor.value(error instanceof Error ? (error.stack ?? error.message) : String(error));
 
   /** An executor rejects on bugs only; a stop can make a bug of anything that was under way. */
   const bugOutcome = (error: unknown): Outcome => {
     if (signal.aborted) return outcomeOfStop(stopReasonOf(signal));
-    onNotice(`the executor ${options.executor.name} failed at run ${name}`, error);
+    onNotice(`the executor ${options.executor.name} failed at run ${name}: ${traceOf(error)}`);
     return internal(`The executor ${options.executor.name} failed unexpectedly; the runner's own log says more.`);
   };
 
   async function run(): Promise<void> {
     record({ type: "status", status: "running" });
     let outcome = await carryOut().catch((error: unknown) => {
-      onNotice(`run ${name} could not be carried out`, error);
+      onNotice(`run ${name} could not be carried out: ${traceOf(error)}`);
       return internal("The runner failed unexpectedly; its own log says more.");
     });
-    output.end();
-    if (isTooLarge(outcome)) {
+    log.endOutput();
+    const smaller = withoutLargeData(outcome);
+    if (smaller) {
       record({
         type: "error",
         code: "result_truncated",
         message: "The result is larger than a run may have; its data was left out.",
       });
-      outcome = withoutData(outcome);
+      outcome = smaller;
     }
     open = false;
     input.end();
@@ -190,41 +226,17 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     answer: questions.answer,
     input: input.push,
     ended: run().catch((error: unknown) => {
-      onNotice(`run ${name} ended in a defect`, error);
+      onNotice(`run ${name} ended in a defect: ${traceOf(error)}`);
       journal.finish(internal("The runner failed unexpectedly; its own log says more."));
       links.hurry();
     }),
   };
 }
 
-/** Those are the scaffold's and the coordinator's: an executor that could write them could forge the record. */
-const notTheExecutors: ReadonlySet<RunEvent["type"]> = new Set([
-  "status",
-  "result",
-  "execution_started",
-  "execution_ended",
-  "permission_request",
-  "permission_decision",
-]);
-
-/** With the last events it has to fit into one report. */
-const maxOutcomeBytes = 17 * 1024 * 1024;
-
-function isTooLarge(outcome: Outcome): boolean {
-  if (outcome.status !== "completed" && outcome.status !== "failed") return false;
-  return outcome.data !== undefined && Buffer.byteLength(JSON.stringify(outcome)) > maxOutcomeBytes;
-}
-
-function withoutData(outcome: Outcome): Outcome {
-  if (outcome.status !== "completed" && outcome.status !== "failed") return outcome;
-  const { data: _data, ...rest } = outcome;
-  return rest;
-}
-
-function refused(message: string): Outcome {
-  return { status: "failed", reason: "refused", message, exit_code: null };
+function failed(reason: FailureReason, message: string): Outcome {
+  return { status: "failed", reason, message, exit_code: null };
 }
 
 function internal(message: string): Outcome {
-  return { status: "failed", reason: "internal", message, exit_code: null };
+  return failed("internal", message);
 }

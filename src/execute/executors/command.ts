@@ -4,6 +4,8 @@ import type { RunEvent } from "../../model/event.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../model/executor.ts";
 import type { Ended, Running } from "../../model/process.ts";
 import { type CommandPlace, commandWords } from "../command-path.ts";
+import { endReason } from "../end-reason.ts";
+import { inTurn } from "../in-turn.ts";
 import { createChunkReader } from "../output-events.ts";
 import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
 import { readLines } from "./lines.ts";
@@ -76,7 +78,7 @@ async function converse(
   const emit = inTurn(context.emit);
   const onStop = (): void => say({ stop: stopReasonOf(context.signal) });
   context.signal.addEventListener("abort", onStop, { once: true });
-  say(invocationLine(invocation));
+  say(invocation);
   const inputs = context.input[Symbol.asyncIterator]();
   void passInputs(inputs, say);
 
@@ -107,37 +109,6 @@ async function converse(
   ]);
   context.signal.removeEventListener("abort", onStop);
   return outcomeOf(ended, result, stderr.trim());
-}
-
-function invocationLine(invocation: Invocation): object {
-  const {
-    schema_version,
-    run_id,
-    attempt,
-    mode,
-    session_id,
-    executor_session_id,
-    agent,
-    parameters,
-    prompt,
-    project_dir,
-    attended,
-    executor_config,
-  } = invocation;
-  return {
-    schema_version,
-    run_id,
-    attempt,
-    mode,
-    session_id,
-    executor_session_id,
-    agent,
-    parameters,
-    prompt,
-    project_dir,
-    attended,
-    executor_config,
-  };
 }
 
 /** Ends with the run's input, which ends with the run. */
@@ -176,15 +147,7 @@ function outcomeOf(ended: Ended, result: ResultEvent | null, stderr: string): Ou
   if (result) return outcomeOfResult(result);
   if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
   const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
-  const reason =
-    ended.error.code === "DROVER-EXE-001"
-      ? "command_not_found"
-      : ended.error.code !== "DROVER-EXE-003"
-        ? "internal"
-        : ended.signal
-          ? "signalled"
-          : "exit_nonzero";
-  return { ...failed(reason, message), exit_code: ended.exitCode };
+  return { ...failed(endReason(ended), message), exit_code: ended.exitCode };
 }
 
 function outcomeOfResult({ status, reason, error, exit_code, result_text, result_data }: ResultEvent): Outcome {
@@ -206,12 +169,6 @@ function outcomeOfResult({ status, reason, error, exit_code, result_text, result
       return failed("internal", `The executor ended with an unknown status: ${String(unknown)}.`);
     }
   }
-}
-
-/** Two streams, one log: an event waits until the one before it was taken. */
-function inTurn(emit: RunContext["emit"]): RunContext["emit"] {
-  let last: Promise<void> = Promise.resolve();
-  return (event) => (last = last.then(() => emit(event)));
 }
 
 function failed(

@@ -8,6 +8,7 @@ import { executorContract, type ExecutorSubject } from "../../../test/contract/e
 import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import { createRedactor } from "../../redact/redactor.ts";
+import { defineExecutor } from "../scaffold/define-executor.ts";
 import { createCommandExecutor } from "./command.ts";
 import { loadModuleExecutor } from "./module.ts";
 import { createProceduralExecutor } from "./procedural/procedural.ts";
@@ -73,6 +74,17 @@ describeContract("drover-procedural-exec as a command", executorContract, async 
       ...place(),
       name: "procedural-exec",
       command: `${process.execPath} ${join(folder, "exec.cjs")}`,
+    }),
+  ),
+);
+
+describeContract("an executor made by defineExecutor", executorContract, async () =>
+  subject(
+    defineExecutor({
+      name: "defined",
+      async execute({ invocation, runCli }) {
+        return (await runCli({ command: [join(folder, invocation.agent.command!)] })).stdout;
+      },
     }),
   ),
 );

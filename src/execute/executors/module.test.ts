@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
+import { RequestError } from "../../model/errors.ts";
 import { loadModuleExecutor } from "./module.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -49,6 +50,28 @@ test("a TypeScript module is compiled into the cache, with what it imports", asy
   );
   expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: 0, text: "a/b" });
   expect(readdirSync(cacheDirectory)).toHaveLength(1);
+});
+
+test.each(["e.ts", "e.mjs"])("a module anywhere may import drover: %s", async (name) => {
+  const { executor } = await load(
+    name,
+    'import { defineExecutor, RunFailure } from "drover"; if (!RunFailure) throw 1; export const executor = defineExecutor({ name: "made", variables: ["MINE_*"], async execute({ runCli }) { return (await runCli({ command: ["echo", "from drover"] })).stdout; } });',
+  );
+  expect(executor).toMatchObject({ name: "made", variables: ["MINE_*"], can: { resume: false } });
+  expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: null, text: "from drover\n" });
+});
+
+test("what a command cannot be is refused, also where the module has a Drover of its own", async () => {
+  const { executor } = await load(
+    "e.ts",
+    'import { defineExecutor } from "drover"; export const executor = defineExecutor({ name: "made", async execute({ runCli }) { await runCli({ command: ["echo", "nul\\0"] }); } });',
+  );
+  const opened = await openContext({
+    start: () => Promise.reject(new RequestError({ code: "DROVER-USE-006", message: "a NUL byte" })),
+  });
+  closing.push(opened.close);
+  const outcome = await executor.run(invocationOf("r", { command: "true" }), opened.context);
+  expect(outcome).toMatchObject({ status: "failed", reason: "refused", message: "a NUL byte" });
 });
 
 test("events and outcomes that are none do not get through", async () => {

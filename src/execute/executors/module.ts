@@ -1,3 +1,4 @@
+import type { Plugin } from "esbuild";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
@@ -20,7 +21,7 @@ export interface ModuleOptions {
 export async function loadModuleExecutor(options: ModuleOptions): Promise<Executor> {
   const file = resolve(options.runnerDirectory, options.module);
   if (!existsSync(file)) throw moduleFault(file, "there is no such file");
-  const imported = await importModule(file.endsWith(".ts") ? await compile(file, options.cacheDirectory) : file, file);
+  const imported = await load(file, options.cacheDirectory);
   const create = Reflect.get(imported, "createExecutor") as unknown;
   const executor: unknown =
     typeof create === "function"
@@ -42,6 +43,7 @@ async function checked(executor: Executor): Promise<Executor> {
       ask: executor.can.ask === true,
       input: executor.can.input === true,
     },
+    ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
     async run(invocation, context) {
       const emit: RunContext["emit"] = async (event) => {
         const parsed = runEventSchema.safeParse(asSent(event));
@@ -99,12 +101,26 @@ function asSent(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-async function importModule(path: string, file: string): Promise<object> {
+/** As it stands where Node can load it; a file that imports `drover` from where there is none is compiled with ours. */
+async function load(file: string, cacheDirectory: string): Promise<object> {
   try {
-    return (await import(pathToFileURL(path).href)) as object; // a module's exports are an object
+    if (file.endsWith(".ts")) return await importFile(await compile(file, cacheDirectory));
+    return await importFile(file).catch(async (error: unknown) => {
+      if (!lacksDrover(error)) throw error;
+      return importFile(await compile(file, cacheDirectory));
+    });
   } catch (cause) {
     throw moduleFault(file, cause instanceof Error ? cause.message : String(cause), cause);
   }
+}
+
+async function importFile(path: string): Promise<object> {
+  return (await import(pathToFileURL(path).href)) as object; // a module's exports are an object
+}
+
+/** Found out before anything of it was run. */
+function lacksDrover(error: unknown): boolean {
+  return error instanceof Error && /Cannot find package 'drover'|Failed to load url drover\b/.test(error.message);
 }
 
 /** By content, so that a changed file is compiled anew and an old one never loaded in its place. */
@@ -118,29 +134,41 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
     .update(await readFile(file));
   const outfile = join(cacheDirectory, `${hash.digest("hex").slice(0, 32)}.mjs`);
   await mkdir(cacheDirectory, { recursive: true, mode: 0o700 });
-  try {
-    // always: what it imports may have changed as well, and compiling takes milliseconds
-    const { outputFiles } = await build({
-      entryPoints: [file],
-      write: false,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      target: "node20.19",
-      banner: {
-        js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
-      },
-      logLevel: "silent",
-    });
-    // in one move: another runner may load it at this moment
-    const fresh = `${outfile}.${process.pid}`;
-    await writeFile(fresh, outputFiles[0]!.contents, { mode: 0o600 });
-    await rename(fresh, outfile);
-  } catch (cause) {
-    throw moduleFault(file, cause instanceof Error ? cause.message : String(cause), cause);
-  }
+  // always: what it imports may have changed as well, and compiling takes milliseconds
+  const { outputFiles } = await build({
+    entryPoints: [file],
+    write: false,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20.19",
+    banner: {
+      js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
+    },
+    logLevel: "silent",
+    plugins: [ourselves],
+  });
+  // in one move: another runner may load it at this moment
+  const fresh = `${outfile}.${process.pid}`;
+  await writeFile(fresh, outputFiles[0]!.contents, { mode: 0o600 });
+  await rename(fresh, outfile);
   return outfile;
 }
+
+/** `drover` is the Drover that loads the module, wherever the file lies. */
+const ourselves: Plugin = {
+  name: "drover",
+  setup(builder) {
+    // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+    const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+    const built = join(here, "index.mjs");
+    builder.onResolve({ filter: /^drover$/ }, () =>
+      existsSync(built)
+        ? { path: pathToFileURL(built).href, external: true }
+        : { path: join(here, "..", "..", "index.ts") },
+    );
+  },
+};
 
 function isExecutor(value: unknown): value is Executor {
   if (typeof value !== "object" || value === null) return false;

@@ -1,9 +1,11 @@
 import type { Readable } from "node:stream";
 import { RequestError } from "../../../model/errors.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../../model/executor.ts";
-import type { Ended, OutputStream, Redactor, Running } from "../../../model/process.ts";
+import type { OutputStream, Redactor, Running } from "../../../model/process.ts";
 import type { FailureReason } from "../../../model/states.ts";
 import { type CommandPlace, commandWords } from "../../command-path.ts";
+import { endReason } from "../../end-reason.ts";
+import { inTurn } from "../../in-turn.ts";
 import { createChunkReader } from "../../output-events.ts";
 import { outcomeOfStop } from "../../stop-outcome.ts";
 import { createResultReader } from "./result.ts";
@@ -69,7 +71,12 @@ async function follow(
   if (ended.error) {
     const stderr = said.take().text.trim().slice(0, errorCharacters);
     const told = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
-    return { ...failed(reasonOf(ended), told), exit_code: ended.exitCode, text, ...(data ? { data: data.value } : {}) };
+    return {
+      ...failed(endReason(ended), told),
+      exit_code: ended.exitCode,
+      text,
+      ...(data ? { data: data.value } : {}),
+    };
   }
   if (jsonTooLong)
     await emit({
@@ -91,12 +98,6 @@ async function follow(
   return { status: "completed", exit_code: ended.exitCode, text, ...(data ? { data: data.value } : {}) };
 }
 
-/** Two streams, one log: an event waits until the one before it was taken. */
-function inTurn(emit: RunContext["emit"]): RunContext["emit"] {
-  let last: Promise<void> = Promise.resolve();
-  return (event) => (last = last.then(() => emit(event)));
-}
-
 async function readAll(
   stream: Readable | null,
   name: OutputStream,
@@ -111,27 +112,6 @@ async function readAll(
     for (const event of reader.push(bytes)) await emit(event);
   }
   for (const event of reader.end()) await emit(event);
-}
-
-function reasonOf({ error, signal }: Ended): FailureReason {
-  switch (error?.code) {
-    case "DROVER-EXE-001":
-      return "command_not_found";
-    case "DROVER-EXE-003":
-      return signal ? "signalled" : "exit_nonzero";
-    case "DROVER-EXE-004":
-    case "DROVER-EXE-009":
-      return "limit_exceeded";
-    case "DROVER-EXE-005":
-    case "DROVER-EXE-006":
-      return "refused";
-    case "DROVER-EXE-007":
-      return "isolation_unavailable";
-    case "DROVER-EXE-008":
-      return "dependency_missing";
-    default:
-      return "internal";
-  }
 }
 
 function failed(reason: FailureReason, message: string): Extract<Outcome, { status: "failed" }> {

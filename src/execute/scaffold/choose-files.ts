@@ -1,0 +1,51 @@
+import type { FoundFile } from "../../model/executor.ts";
+import { nameFault, printableName } from "./file-names.ts";
+import { codeOf, gone, type LeftOut } from "./find-files.ts";
+import { RunFailure } from "./run-failure.ts";
+
+/** As many as a profile lets a run keep, the first by path; what is left out is named with the reason. */
+export async function chooseFiles(
+  wanted: readonly FoundFile[],
+  config: Record<string, unknown>,
+): Promise<{ files: FoundFile[]; leftOut: LeftOut[] }> {
+  const maxFiles = numberOf(config, "max_files", 20);
+  const maxBytes = numberOf(config, "max_file_mb", 50) * 1024 * 1024;
+  const files: FoundFile[] = [];
+  const leftOut: LeftOut[] = [];
+  for (const file of [...wanted].sort(byPath)) {
+    const reason = await reasonAgainst(file, files.length >= maxFiles, maxBytes);
+    if (reason === null) files.push(file);
+    else leftOut.push({ path: printableName(Buffer.from(file.path)), reason, size: file.size });
+  }
+  return { files, leftOut };
+}
+
+async function reasonAgainst(file: FoundFile, full: boolean, maxBytes: number): Promise<LeftOut["reason"] | null> {
+  const fault = nameFault(Buffer.from(file.path));
+  if (fault) return fault;
+  if (file.size > maxBytes) return "too_large";
+  if (full) return "too_many";
+  return openFault(file);
+}
+
+async function openFault(file: FoundFile): Promise<LeftOut["reason"] | null> {
+  try {
+    await (await file.open()).close();
+    return null;
+  } catch (error) {
+    if (gone.has(codeOf(error))) return "gone";
+    if (codeOf(error) === "EACCES") return "unreadable";
+    throw error;
+  }
+}
+
+function byPath(a: FoundFile, b: FoundFile): number {
+  return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
+}
+
+function numberOf(config: Record<string, unknown>, key: string, fallback: number): number {
+  const value = config[key];
+  if (value === undefined) return fallback;
+  if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value;
+  throw new RunFailure("refused", `The profile's ${key} must be a number, not ${JSON.stringify(value)}.`);
+}

@@ -1,0 +1,295 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../test/fixtures/execute/open-context.ts";
+import type { Agent } from "../../model/agent.ts";
+import type { Invocation } from "../../model/executor.ts";
+import { defineExecutor, type ExecutorDefinition, RunFailure } from "./define-executor.ts";
+
+const opened: Awaited<ReturnType<typeof openContext>>[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+async function open() {
+  const one = await openContext();
+  opened.push(one);
+  return one;
+}
+
+const autonomous = (more: Partial<Invocation> = {}, agent: Partial<Agent> = {}): Invocation =>
+  invocationOf("r1", { type: "autonomous", ...agent }, more);
+
+async function run(definition: Partial<ExecutorDefinition>, invocation = autonomous()) {
+  const { context, events, kept, folder, alive } = await open();
+  const executor = defineExecutor({ name: "test", execute: async () => undefined, ...definition });
+  const outcome = await executor.run(invocation, context);
+  expect(await alive()).toBe(0);
+  return { outcome, events, kept, work: join(folder, "work") };
+}
+
+const sh = (script: string) => ["/bin/sh", "-c", script] as const;
+
+test("text is the result, and is kept as response.txt where there is no file", async () => {
+  const { outcome, kept, events } = await run({ execute: async () => "the answer" });
+  expect(outcome).toEqual({ status: "completed", exit_code: null, text: "the answer" });
+  expect(kept).toEqual(["response.txt"]);
+  expect(events[0]).toEqual({ type: "progress", percent: 10 });
+});
+
+test("files that were made are kept, and then no response.txt", async () => {
+  const { outcome, kept } = await run({
+    async execute({ workDir, runCli }) {
+      await runCli({
+        command: sh(
+          "mkdir -p a/.git .b; echo 1 > a/one; echo 2 > .two; echo 3 > .b/x; echo 4 > a/.git/y; ln -s /etc/passwd link",
+        ),
+      });
+      await writeFile(join(workDir, "three"), "3");
+      return "done";
+    },
+  });
+  expect(outcome).toMatchObject({ status: "completed", text: "done" });
+  expect(kept).toEqual(["a/one", "three"]);
+});
+
+test("neither text nor file is a failure", async () => {
+  expect((await run({})).outcome).toMatchObject({ status: "failed", reason: "no_output" });
+});
+
+test("data alone is a result", async () => {
+  const { outcome, kept } = await run({ execute: async () => ({ data: { n: 1 }, exit_code: 0 }) });
+  expect(outcome).toEqual({ status: "completed", exit_code: 0, text: null, data: { n: 1 } });
+  expect(kept).toEqual([]);
+});
+
+test("what was there before, what setup wrote and what was given as input does not count", async () => {
+  const { context, kept, folder } = await open();
+  await writeFile(join(folder, "work", "old.txt"), "old");
+  const executor = defineExecutor({
+    name: "test",
+    setupWorkDir: ({ workDir }) => writeFile(join(workDir, "setup.txt"), "x"),
+    async execute({ writeInput, workDir }) {
+      await writeInput("prompt.md", "do it");
+      await writeFile(join(workDir, "old.txt"), "new");
+      await writeFile(join(workDir, "result.md"), await readFile(join(workDir, "prompt.md")));
+    },
+  });
+  expect(await executor.run(autonomous(), context)).toMatchObject({ status: "completed" });
+  expect(kept).toEqual(["old.txt", "result.md"]);
+});
+
+test("an input never overwrites a person's file, and is taken away from their directory", async () => {
+  const { context, folder } = await open();
+  const work = join(folder, "work");
+  await writeFile(join(work, "mine.md"), "mine");
+  const execute: ExecutorDefinition["execute"] = async ({ writeInput }) => {
+    await writeInput("free.md", "x");
+    await writeInput("mine.md", "x");
+  };
+  const outcome = await defineExecutor({ name: "test", execute }).run(autonomous({ project_dir: work }), context);
+  expect(outcome).toMatchObject({ status: "failed", reason: "refused" });
+  expect(await readdir(work)).toEqual(["mine.md"]);
+  expect(await readFile(join(work, "mine.md"), "utf8")).toBe("mine");
+});
+
+test("collectFiles chooses among what was found", async () => {
+  const { kept } = await run({
+    async execute({ runCli }) {
+      await runCli({ command: sh("echo 1 > review.md; echo 2 > code.py") });
+    },
+    collectFiles: (found) => found.filter(({ path }) => path.endsWith(".md")),
+  });
+  expect(kept).toEqual(["review.md"]);
+});
+
+test("the first files by path are kept, the others named with the reason", async () => {
+  const { kept, events } = await run(
+    {
+      async execute({ runCli }) {
+        await runCli({
+          command: sh(
+            "for i in 1 2 3 4; do echo $i > f$i; done; truncate -s 3M b; printf x > \"$(printf 'bad\\001')\"",
+          ),
+        });
+      },
+    },
+    autonomous({ executor_config: { max_files: 2, max_file_mb: 2 } }),
+  );
+  expect(kept).toEqual(["f1", "f2"]);
+  expect(events).toContainEqual({
+    type: "system",
+    subtype: "files_left_out",
+    data: {
+      count: 4,
+      files: [
+        { path: "bad\\u0001", reason: "name_has_control_characters" },
+        { path: "b", reason: "too_large", size: 3 * 1024 * 1024 },
+        { path: "f3", reason: "too_many", size: 2 },
+        { path: "f4", reason: "too_many", size: 2 },
+      ],
+    },
+  });
+});
+
+test("the prompt is the agent's first message, what was asked, and the parameters", async () => {
+  let prompt = "";
+  let system: string | null = null;
+  const invocation = autonomous(
+    { prompt: "Look at this.", parameters: { language: "en", deep: true, code: "a\nb" } },
+    { first_message: "Hello.", system_prompt: "Be brief." },
+  );
+  await run(
+    {
+      async execute(job) {
+        ({ prompt, systemPrompt: system } = job);
+      },
+    },
+    invocation,
+  );
+  expect(prompt).toBe("Hello.\n\nLook at this.\n\nlanguage: en\ndeep: true\ncode:\na\nb");
+  expect(system).toBe("Be brief.");
+});
+
+test("progress is between 0 and 100 and goes forward only", async () => {
+  const { events } = await run({
+    async execute({ reportProgress }) {
+      for (const percent of [5, 50, 30, 900, Number.NaN]) await reportProgress(percent, "so far");
+    },
+  });
+  expect(events.filter(({ type }) => type === "progress").map((event) => "percent" in event && event.percent)).toEqual([
+    10, 10, 50, 50, 100, 100,
+  ]);
+});
+
+test("a non-zero exit fails with the first 500 characters of stderr, and what it made is kept", async () => {
+  const { outcome, kept } = await run({
+    async execute({ runCli }) {
+      await runCli({ command: sh("echo made > made.txt; printf 'wrong%.0s' $(seq 200) >&2; exit 7") });
+    },
+  });
+  expect(outcome).toEqual({
+    status: "failed",
+    reason: "exit_nonzero",
+    message: "wrong".repeat(100),
+    exit_code: 7,
+  });
+  expect(kept).toEqual(["made.txt"]);
+});
+
+test.each([
+  ["a program that is not there", ["/nowhere/at-all"] as const, "command_not_found"],
+  ["a program that a signal ended", sh("kill -9 $$"), "signalled"],
+])("%s is told by its reason", async (_title, command, reason) => {
+  const { outcome } = await run({
+    async execute({ runCli }) {
+      await runCli({ command });
+    },
+  });
+  expect(outcome).toMatchObject({ status: "failed", reason });
+});
+
+test("a program's own time limit is a timeout of the run", async () => {
+  const { outcome } = await run({
+    async execute({ runCli }) {
+      await runCli({ command: sh("echo half; sleep 1000"), timeoutMs: 200 });
+    },
+  });
+  expect(outcome).toMatchObject({ status: "failed", reason: "timeout", text: "half\n" });
+});
+
+test("with check false a non-zero exit is an answer like any other", async () => {
+  const { outcome, events } = await run({
+    async execute({ runCli }) {
+      const { exitCode, stdout, stderr } = await runCli({
+        command: sh('cat; echo "$WORD" >&2; exit 3'),
+        stdin: "in",
+        env: { WORD: "w" },
+        check: false,
+      });
+      return JSON.stringify({ exitCode, stdout, stderr });
+    },
+  });
+  expect(outcome).toMatchObject({ text: '{"exitCode":3,"stdout":"in","stderr":"w\\n"}' });
+  expect(events).toContainEqual({ type: "output", stream: "stdout", text: "in" });
+});
+
+test("lines go to onLine, in order and one at a time, and not to the log", async () => {
+  const lines: string[] = [];
+  const { events } = await run({
+    async execute({ runCli }) {
+      await runCli({
+        command: sh("printf 'one\\ntwo\\n\\nthree'"),
+        async onLine(line) {
+          await new Promise((resolve) => setImmediate(resolve));
+          lines.push(line);
+        },
+      });
+      return lines.join();
+    },
+  });
+  expect(lines).toEqual(["one", "two", "three"]);
+  expect(events.filter(({ type }) => type === "output")).toEqual([]);
+});
+
+test("an onLine that throws ends the program too", async () => {
+  const { context, alive } = await open();
+  const executor = defineExecutor({
+    name: "test",
+    async execute({ runCli }) {
+      await runCli({
+        command: sh("echo go; sleep 1000"),
+        onLine() {
+          throw new RunFailure("provider_invalid_response", "not that");
+        },
+      });
+    },
+  });
+  expect(await executor.run(autonomous(), context)).toMatchObject({ reason: "provider_invalid_response" });
+  expect(await alive()).toBe(0);
+});
+
+test("a RunFailure ends the run for its reason; anything else thrown is a defect and passes", async () => {
+  const failing = await run({ execute: () => Promise.reject(new RunFailure("provider_auth", "log in first")) });
+  expect(failing.outcome).toEqual({
+    status: "failed",
+    reason: "provider_auth",
+    message: "log in first",
+    exit_code: null,
+  });
+  await expect(run({ execute: () => Promise.reject(new TypeError("a bug")) })).rejects.toThrow("a bug");
+});
+
+test("an outcome that is given stands, with files beside it", async () => {
+  const outcome = { status: "failed", reason: "permission_denied", message: "no", exit_code: 0 } as const;
+  const result = await run({
+    async execute({ workDir }) {
+      await mkdir(join(workDir, "out"));
+      await writeFile(join(workDir, "out", "a.txt"), "a");
+      return { outcome };
+    },
+  });
+  expect(result.outcome).toEqual(outcome);
+  expect(result.kept).toEqual(["out/a.txt"]);
+});
+
+test("stopped by a person it is cancelled without files; out of time it keeps what it made", async () => {
+  for (const reason of ["user", "timeout"] as const) {
+    const { context, abort, kept, alive } = await open();
+    const executor = defineExecutor({
+      name: "test",
+      async execute({ runCli }) {
+        await runCli({ command: sh("echo made > made.txt; sleep 1000 & wait"), onLine: () => undefined });
+      },
+    });
+    const outcome = executor.run(autonomous(), context);
+    await expect.poll(() => readdir(context.dirs.work), { timeout: 20_000 }).toEqual(["made.txt"]);
+    abort(reason);
+    expect(await outcome).toMatchObject(
+      reason === "user" ? { status: "cancelled", by: "user" } : { reason: "timeout" },
+    );
+    expect(kept).toEqual(reason === "user" ? [] : ["made.txt"]);
+    expect(await alive()).toBe(0);
+  }
+});

@@ -1,0 +1,87 @@
+import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
+import { inTurn } from "../in-turn.ts";
+import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
+import type { Done, ExecutorDefinition, Job } from "./definition.ts";
+import { createInputs, type Inputs } from "./inputs.ts";
+import { keepResult } from "./keep-result.ts";
+import { clockMark } from "./clock-mark.ts";
+import { createProgress } from "./progress.ts";
+import { defaultPrompt } from "./prompt.ts";
+import { runCli } from "./run-cli.ts";
+import { outcomeOfFailure, RunFailure } from "./run-failure.ts";
+
+export type { Cli, CliResult, Done, ExecutorDefinition, Job } from "./definition.ts";
+export { RunFailure } from "./run-failure.ts";
+
+/**
+ * An executor from what is special about it. Everything that all executors need alike is done here: progress,
+ * prompts, what counts as a file of the run, what counts as success, and how each kind of end is told.
+ */
+export function defineExecutor(definition: ExecutorDefinition): Executor {
+  const can = { resume: false, fork: false, ask: false, input: false, ...definition.can };
+  return {
+    name: definition.name,
+    can,
+    ...(definition.variables === undefined ? {} : { variables: definition.variables }),
+    async run(invocation, given) {
+      if (invocation.mode !== "start" && !can[invocation.mode])
+        return outcomeOfFailure(
+          new RunFailure("refused", `The executor ${definition.name} cannot ${invocation.mode} a session.`),
+        );
+      const context: RunContext = { ...given, dirs: given.dirs, emit: inTurn(given.emit) };
+      const inputs = createInputs(invocation, context.dirs.work);
+      try {
+        return await carryOut(definition, toJob(definition, invocation, context, inputs), inputs);
+      } finally {
+        await inputs.remove();
+      }
+    },
+  };
+}
+
+async function carryOut(definition: ExecutorDefinition, job: Job, inputs: Inputs): Promise<Outcome> {
+  const { signal } = job;
+  await job.reportProgress(10);
+  let since: bigint | null = null;
+  const work = async (): Promise<Done> => {
+    await definition.setupWorkDir?.(job);
+    since = await clockMark(job.tmpDir);
+    const done = await definition.execute(job);
+    return typeof done === "string" ? { text: done } : (done ?? {});
+  };
+  const done = await work().catch((error: unknown): Done => ({ outcome: outcomeOfThrow(error, signal) }));
+  return keepResult(done, { job, inputs, since, collect: definition.collectFiles?.bind(definition) }).catch(
+    (error: unknown) => outcomeOfThrow(error, signal),
+  );
+}
+
+/** Of a run that is being stopped, whatever is thrown comes of that; else anything but a RunFailure is a defect. */
+function outcomeOfThrow(error: unknown, signal: AbortSignal): Outcome {
+  if (signal.aborted) return outcomeOfStop(stopReasonOf(signal), error instanceof RunFailure ? error.text : undefined);
+  if (error instanceof RunFailure) return outcomeOfFailure(error);
+  throw error;
+}
+
+function toJob(
+  definition: ExecutorDefinition,
+  invocation: Job["invocation"],
+  context: RunContext,
+  inputs: Inputs,
+): Job {
+  return {
+    invocation,
+    prompt: definition.buildPrompt?.(invocation) ?? defaultPrompt(invocation),
+    systemPrompt: invocation.agent.system_prompt ?? null,
+    parameters: invocation.parameters,
+    workDir: context.dirs.work,
+    homeDir: context.dirs.home,
+    get tmpDir() {
+      return context.dirs.tmp;
+    },
+    signal: context.signal,
+    context,
+    reportProgress: createProgress(context.emit),
+    writeInput: inputs.write,
+    runCli: (cli) => runCli(cli, context),
+  };
+}

@@ -1,0 +1,31 @@
+import { isUtf8 } from "node:buffer";
+
+/** Longer ones are of no use to anybody who gets the files. */
+export const maxPathBytes = 1024;
+
+export type NameFault = "name_not_utf8" | "name_has_control_characters" | "path_too_long" | "hidden_or_outside";
+
+/** Why a file cannot be named to people as it is called; null where it can. */
+export function nameFault(path: Uint8Array): NameFault | null {
+  if (path.length > maxPathBytes) return "path_too_long";
+  if (!isUtf8(path)) return "name_not_utf8";
+  const text = Buffer.from(path).toString("utf8");
+  if (controls.test(text)) return "name_has_control_characters";
+  return text.split("/").some((part) => part === "" || part.startsWith(".")) ? "hidden_or_outside" : null;
+}
+
+/** Also what turns the direction of text around, by which one name looks like another. */
+const controls = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069\uFEFF]/u;
+
+/** Something to print for any name. */
+export function printableName(path: Uint8Array): string {
+  const short = path.subarray(0, 200);
+  const text = isUtf8(short)
+    ? Buffer.from(short)
+        .toString("utf8")
+        .replaceAll(new RegExp(controls, "gu"), (found) => `\\u${found.codePointAt(0)!.toString(16).padStart(4, "0")}`)
+    : Array.from(short, (byte) =>
+        byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`,
+      ).join("");
+  return path.length > short.length ? `${text}...` : text;
+}

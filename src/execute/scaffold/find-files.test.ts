@@ -1,0 +1,225 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { link, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { clockMark } from "./clock-mark.ts";
+import { findFiles } from "./find-files.ts";
+
+let folder: string;
+let root: string;
+let outside: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "drover-find-"));
+  root = join(folder, "work");
+  outside = join(folder, "outside");
+  await Promise.all([mkdir(root), mkdir(outside)]);
+  await writeFile(join(outside, "secret.txt"), "outside");
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const find = (since = 0n, maxEntries = 1000) => findFiles({ root, since, inputs: new Set(), maxEntries });
+const paths = async () => (await find()).files.map(({ path }) => path).sort();
+const raw = (name: string | Buffer) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]);
+
+test("what changed since a moment is found, by its content or by its name", async () => {
+  for (const name of ["same", "written", "renamed"]) await writeFile(join(root, name), "1");
+  const since = await clockMark(folder);
+  await writeFile(join(root, "written"), "2");
+  await rename(join(root, "renamed"), join(root, "new-name"));
+  await writeFile(join(root, "made"), "1");
+  expect((await find(since)).files.map(({ path }) => path).sort()).toEqual(["made", "new-name", "written"]);
+});
+
+test("what was written just before the moment was before it", async () => {
+  for (let round = 0; round < 20; round++) {
+    writeFileSync(join(root, "before"), String(round));
+    expect((await find(await clockMark(folder))).files).toEqual([]);
+  }
+});
+
+test("a change time cannot be set back", async () => {
+  const since = await clockMark(folder);
+  execFileSync("touch", ["-d", "1990-01-01", join(root, "old-looking")]);
+  expect((await find(since)).files).toHaveLength(1);
+});
+
+const links: [string, () => Promise<unknown>][] = [
+  ["a link to a file outside", () => symlink(join(outside, "secret.txt"), join(root, "x"))],
+  ["a link to a folder outside", () => symlink(outside, join(root, "x"))],
+  ["a relative link outside", () => symlink("../outside/secret.txt", join(root, "x"))],
+  ["a link to /proc/self/root", () => symlink("/proc/self/root", join(root, "x"))],
+  ["a link to itself", () => symlink("x", join(root, "x"))],
+  ["a link to its own folder", () => symlink(".", join(root, "x"))],
+  ["a link to nowhere", () => symlink("/nowhere", join(root, "x"))],
+  ["another name of a file outside", () => link(join(outside, "secret.txt"), join(root, "x"))],
+  ["a pipe", async () => execFileSync("mkfifo", [join(root, "x")])],
+  ["a dot file", () => writeFile(join(root, ".env"), "x")],
+  ["a file in a dot folder", async () => (mkdirSync(join(root, ".git")), writeFileSync(join(root, ".git", "x"), ""))],
+];
+test.each(links)("%s is no file of the run", async (_title, make) => {
+  await make();
+  expect(await paths()).toEqual([]);
+});
+
+test("a socket and, for root, a device are none either", async () => {
+  const server = createServer().listen(join(root, "socket"));
+  await new Promise((resolve) => server.once("listening", resolve));
+  if (process.getuid?.() === 0) execFileSync("sh", ["-c", `mknod '${root}/device' c 1 5 || true`]);
+  try {
+    expect(await paths()).toEqual([]);
+  } finally {
+    server.close();
+  }
+});
+
+test("a sparse file of a terabyte is measured, not read", async () => {
+  writeFileSync(join(root, "huge"), "");
+  truncateSync(join(root, "huge"), 2 ** 40);
+  expect((await find()).files).toMatchObject([{ path: "huge", size: 2 ** 40 }]);
+});
+
+/** The ways in which a name can be made to do harm where it is printed, stored or opened. */
+const odd: (string | Buffer)[] = [
+  ...Array.from({ length: 31 }, (_, at) => `c${String.fromCharCode(at + 1)}x`),
+  ...[0x7f, 0x80, 0x85, 0x9b, 0x9f].map((code) => `d${String.fromCodePoint(code)}x`),
+  ...[0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff].map(
+    (code) => `u${String.fromCodePoint(code)}gpj.exe`,
+  ),
+  ...[0x80, 0xbf, 0xc0, 0xc1, 0xf5, 0xfe, 0xff].map((byte) => Buffer.from([0x62, byte])),
+  Buffer.from([0xed, 0xa0, 0x80]), // a lone surrogate
+  Buffer.from([0xc0, 0xae, 0xc0, 0xae]), // ".." in too many bytes
+  Buffer.from([0xe2, 0x82]), // half a character
+];
+const harmless = [
+  "a b",
+  " lead",
+  "trail ",
+  "~",
+  "-rf",
+  "--",
+  "*",
+  "?",
+  "[a]",
+  "$(id)",
+  "`id`",
+  "${HOME}",
+  "a;b",
+  "a|b",
+  "a&b",
+  "a>b",
+  'q"q',
+  "q'q",
+  "back\\slash",
+  "x\\..\\..\\y",
+  "C:\\x",
+  "CON",
+  "nul.txt",
+  "a=b",
+  "a,b",
+  "#a",
+  "@a",
+  "a:b",
+  "%2e%2e%2f",
+  "%00",
+  "\\x00",
+  "<script>",
+  "&amp;",
+  "é",
+  "e\u0301",
+  "日本語",
+  "🎉",
+  "a\u200db",
+  "__proto__",
+  "constructor",
+  "node_modules",
+  "x".repeat(255),
+];
+
+test(`${odd.length} names that are not for people are left out by name, ${harmless.length} others kept as they are`, async () => {
+  for (const name of [...odd, ...harmless]) await writeFile(raw(name), "x");
+  const { files, leftOut } = await find();
+  expect(odd.length + harmless.length).toBeGreaterThanOrEqual(100);
+  expect(files.map(({ path }) => path).sort()).toEqual([...harmless].sort());
+  expect(leftOut).toHaveLength(odd.length);
+  for (const { path } of leftOut) expect(path).not.toMatch(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/u);
+  for (const file of files) await (await file.open()).close();
+});
+
+test("a path that is too long or too deep is left out and named", async () => {
+  const long = join(root, ...Array.from({ length: 5 }, () => "y".repeat(250)));
+  mkdirSync(long, { recursive: true });
+  writeFileSync(join(long, "f"), "");
+  mkdirSync(join(root, ...Array.from({ length: 80 }, () => "d")), { recursive: true });
+  const { files, leftOut } = await find();
+  expect(files).toEqual([]);
+  expect(leftOut.map(({ reason }) => reason).sort()).toEqual(["path_too_long", "too_deep"]);
+});
+
+test("a folder without end is looked at up to a bound, and that is told", async () => {
+  for (let at = 0; at < 50; at++) writeFileSync(join(root, `f${at}`), "");
+  const { files, cut } = await find(0n, 20);
+  expect(files).toHaveLength(20);
+  expect(cut).toBe(true);
+});
+
+test("what was found and then exchanged for a link or a pipe is not opened", async () => {
+  mkdirSync(join(root, "a"));
+  writeFileSync(join(root, "a", "secret.txt"), "inside");
+  for (const name of ["f", "hard", "pipe"]) writeFileSync(join(root, name), "inside");
+  const { files } = await find();
+  await rm(join(root, "a"), { recursive: true });
+  symlinkSync(outside, join(root, "a"));
+  unlinkSync(join(root, "f"));
+  symlinkSync(join(outside, "secret.txt"), join(root, "f"));
+  for (const name of ["hard", "pipe"]) unlinkSync(join(root, name));
+  await link(join(outside, "secret.txt"), join(root, "hard"));
+  execFileSync("mkfifo", [join(root, "pipe")]);
+  expect(files).toHaveLength(4);
+  for (const file of files) await expect(file.open()).rejects.toThrow();
+});
+
+test("while links are swapped in and out, nothing outside is ever read", async () => {
+  mkdirSync(join(root, "a"));
+  writeFileSync(join(root, "a", "secret.txt"), "inside");
+  writeFileSync(join(root, "f"), "inside");
+  const aside = mkdtempSync(join(folder, "aside-"));
+  symlinkSync(outside, join(aside, "a"));
+  symlinkSync(join(outside, "secret.txt"), join(aside, "f"));
+  const swapper = new Worker(swapping, { eval: true, workerData: { root, aside } });
+  await new Promise((resolve) => swapper.once("message", resolve));
+  let read = 0;
+  try {
+    const until = Date.now() + 3000;
+    while (Date.now() < until) {
+      for (const file of (await find()).files) {
+        const handle = await file.open().catch(() => null);
+        if (handle === null) continue;
+        const buffer = Buffer.alloc(100);
+        const { bytesRead } = await handle.read({ buffer, position: 0 });
+        expect(buffer.toString("utf8", 0, bytesRead)).toBe("inside");
+        await handle.close();
+        read++;
+      }
+    }
+  } finally {
+    await swapper.terminate();
+  }
+  expect(read).toBeGreaterThan(0);
+}, 30_000);
+
+/** Exchanges the real ones for the links and back, as fast as it can. */
+const swapping = `
+  const { renameSync } = require("node:fs");
+  const { parentPort, workerData: { root, aside } } = require("node:worker_threads");
+  parentPort.postMessage("begun");
+  for (;;) for (const name of ["a", "f"]) {
+    renameSync(root + "/" + name, aside + "/real-" + name);
+    renameSync(aside + "/" + name, root + "/" + name);
+    renameSync(root + "/" + name, aside + "/" + name);
+    renameSync(aside + "/real-" + name, root + "/" + name);
+  }
+`;

@@ -1,0 +1,96 @@
+import { open, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { FoundFile, Outcome } from "../../model/executor.ts";
+import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
+import { chooseFiles } from "./choose-files.ts";
+import type { Done, ExecutorDefinition, Job } from "./definition.ts";
+import { findFiles } from "./find-files.ts";
+import type { Inputs } from "./inputs.ts";
+import { outcomeOfFailure, RunFailure } from "./run-failure.ts";
+
+export interface Kept {
+  job: Job;
+  inputs: Inputs;
+  /** When the work began; null where it did not get so far. */
+  since: bigint | null;
+  collect: ExecutorDefinition["collectFiles"];
+}
+
+const maxEntries = 200_000;
+
+/** The files and the outcome that belong to what `execute` came to. */
+export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
+  const { job } = kept;
+  const wanted = done.outcome ?? completed(done);
+  if (!keepsFiles(wanted, job.signal)) return wanted;
+  const files = kept.since === null ? [] : await collect(kept, kept.since);
+  if (wanted.status === "completed") {
+    if (files.length === 0 && wanted.text) files.push(await responseFile(wanted.text, job.tmpDir));
+    if (files.length === 0 && wanted.data === undefined && !done.outcome) return noOutput(wanted.exit_code);
+  }
+  if (files.length === 0) return wanted;
+  const result = await job.context.keepFiles(files);
+  if (result.ok) return wanted;
+  if (wanted.status === "completed") {
+    if (job.signal.aborted) return outcomeOfStop(stopReasonOf(job.signal), wanted.text ?? undefined);
+    return uploadFailed(wanted, result.message);
+  }
+  // the run has failed already, and that is what people have to hear first
+  await job.context.emit({ type: "error", code: "upload_failed", message: result.message });
+  return wanted;
+}
+
+/** Of a failed run they help to see what happened; of one that goes back to the queue or was given up nobody wants them. */
+function keepsFiles(outcome: Outcome, signal: AbortSignal): boolean {
+  if (outcome.status !== "completed" && outcome.status !== "failed") return false;
+  if (!signal.aborted) return true;
+  const reason = stopReasonOf(signal);
+  return reason === "timeout" || reason === "idle" || reason === "budget";
+}
+
+async function collect({ job, inputs, collect: choose }: Kept, since: bigint): Promise<FoundFile[]> {
+  const found = await findFiles({ root: job.workDir, since, inputs: inputs.names, maxEntries });
+  const wanted = choose ? await choose(found.files, job) : found.files;
+  const { files, leftOut } = await chooseFiles(wanted, job.invocation.executor_config);
+  const all = [...found.leftOut, ...leftOut];
+  if (all.length > 0 || found.cut)
+    await job.context.emit({
+      type: "system",
+      subtype: "files_left_out",
+      data: {
+        count: all.length,
+        files: all.slice(0, 100),
+        ...(found.cut ? { looked_at_first: maxEntries } : {}),
+      },
+    });
+  return files;
+}
+
+async function responseFile(text: string, folder: string): Promise<FoundFile> {
+  const path = join(folder, "response.txt");
+  await writeFile(path, text, { flag: "wx", mode: 0o600 });
+  return { path: "response.txt", size: Buffer.byteLength(text), open: () => open(path) };
+}
+
+function completed({ text, data, exit_code }: Done): Extract<Outcome, { status: "completed" }> {
+  return {
+    status: "completed",
+    exit_code: exit_code ?? null,
+    text: text ?? null,
+    ...(data === undefined ? {} : { data }),
+  };
+}
+
+function noOutput(exitCode: number | null): Outcome {
+  return outcomeOfFailure(new RunFailure("no_output", "It ended without a result: no file and no text.", { exitCode }));
+}
+
+function uploadFailed(wanted: Extract<Outcome, { status: "completed" }>, message: string): Outcome {
+  return {
+    ...wanted,
+    status: "failed",
+    reason: "upload_failed",
+    message: `Its files could not be kept: ${message}`,
+    text: wanted.text ?? "",
+  };
+}

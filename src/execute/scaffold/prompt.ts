@@ -1,0 +1,21 @@
+import type { Invocation } from "../../model/executor.ts";
+
+/** What the agent says first, what was asked, and the parameters, one a line. A session that goes on has heard the first. */
+export function defaultPrompt({ agent, mode, prompt, parameters }: Invocation): string {
+  const first = mode === "start" ? agent.first_message : undefined;
+  return [first, prompt, parameterLines(parameters)]
+    .map((part) => part?.trim() ?? "")
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+function parameterLines(parameters: Record<string, unknown>): string {
+  return Object.entries(parameters)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => (typeof value === "string" ? stringLine(name, value) : `${name}: ${JSON.stringify(value)}`))
+    .join("\n");
+}
+
+function stringLine(name: string, value: string): string {
+  return value.includes("\n") ? `${name}:\n${value}` : `${name}: ${value}`;
+}

@@ -1,0 +1,136 @@
+import type { Readable, Writable } from "node:stream";
+import type { RunContext } from "../../model/executor.ts";
+import type { OutputStream, Running } from "../../model/process.ts";
+import { endReason } from "../end-reason.ts";
+import { readLines } from "../executors/lines.ts";
+import { createChunkReader } from "../output-events.ts";
+import { outcomeOfStop } from "../stop-outcome.ts";
+import type { Cli, CliResult } from "./definition.ts";
+import { RunFailure } from "./run-failure.ts";
+
+const keptBytes = 1024 * 1024;
+const maxLineBytes = 48 * 1024 * 1024;
+const errorCharacters = 500;
+
+/** One program, on the record. What goes wrong with it is thrown as a RunFailure. */
+export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> {
+  const running = await startOrRefuse(cli, context);
+  feed(running.stdin, cli.stdin);
+  // a stop of the run itself comes by its own signal, and is told as what it is
+  const end = (): void => void running.kill("shutdown");
+  cli.enough?.addEventListener("abort", end, { once: true });
+  const stdout = createHead(keptBytes);
+  const stderr = createHead(keptBytes);
+  const { onLine } = cli;
+  const reading = Promise.all([
+    onLine ? handLines(running.stdout, stdout, onLine, context) : logAll(running.stdout, "stdout", stdout, context),
+    logAll(running.stderr, "stderr", stderr, context),
+  ]);
+  try {
+    await reading;
+  } catch (error) {
+    // nobody reads it any more: left alone it would hang on a full pipe
+    await running.kill("shutdown");
+    throw error;
+  }
+  const ended = await running.result;
+  cli.enough?.removeEventListener("abort", end);
+  const result = {
+    exitCode: ended.exitCode,
+    signal: ended.signal,
+    stdout: stdout.text(),
+    stderr: stderr.text(),
+    ended,
+  };
+  if (!cli.enough?.aborted || context.signal.aborted) checkEnd(result, cli);
+  return result;
+}
+
+async function startOrRefuse(cli: Cli, context: RunContext): Promise<Running> {
+  const [executable, ...words] = cli.command;
+  try {
+    return await context.start({
+      executable,
+      arguments: words,
+      workingDirectory: cli.cwd ?? context.dirs.work,
+      ...(cli.env === undefined ? {} : { environment: cli.env }),
+      ...(cli.timeoutMs === undefined ? {} : { timeoutMs: cli.timeoutMs }),
+    });
+  } catch (error) {
+    // by name: an executor from a module may have its own copy of the class
+    if (error instanceof Error && error.name === "RequestError")
+      throw new RunFailure("refused", error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Always closed: more than one client waits for the end of its input before it does anything. */
+function feed(stdin: Writable | null, text: string | undefined): void {
+  // a program that ends without reading is judged by how it ends
+  stdin?.on("error", () => undefined);
+  stdin?.end(text ?? "");
+}
+
+function checkEnd({ stdout, stderr, ended }: CliResult, { onLine, check = true }: Cli): void {
+  const text = onLine || stdout === "" ? {} : { text: stdout };
+  if (ended.stopped) {
+    const outcome = outcomeOfStop(ended.stopped);
+    if (outcome.status === "failed") throw new RunFailure(outcome.reason, outcome.message, text);
+    throw new RunFailure("internal", "It was stopped.", text); // the signal that stopped it tells the outcome
+  }
+  if (!ended.error) return;
+  const isExit = ended.error.code === "DROVER-EXE-003";
+  if (isExit && !check) return;
+  const said = stderr.trim().slice(0, errorCharacters);
+  throw new RunFailure(endReason(ended), isExit && said !== "" ? said : ended.error.message, {
+    exitCode: ended.exitCode,
+    ...text,
+  });
+}
+
+async function logAll(
+  stream: Readable | null,
+  name: OutputStream,
+  head: ReturnType<typeof createHead>,
+  context: RunContext,
+): Promise<void> {
+  if (stream === null) return;
+  const reader = createChunkReader(name);
+  for await (const chunk of stream) {
+    const bytes = chunk as Uint8Array; // no encoding is set
+    head.push(bytes);
+    for (const event of reader.push(bytes)) await context.emit(event);
+  }
+  for (const event of reader.end()) await context.emit(event);
+}
+
+async function handLines(
+  stream: Readable | null,
+  head: ReturnType<typeof createHead>,
+  onLine: (line: string) => void | Promise<void>,
+  context: RunContext,
+): Promise<void> {
+  for await (const { text, whole } of readLines(stream, maxLineBytes)) {
+    head.push(Buffer.from(`${text}\n`));
+    if (whole) await onLine(text);
+    else
+      await context.emit({
+        type: "error",
+        code: "bad_line",
+        message: `A line longer than ${maxLineBytes} bytes was left out; it begins: ${text.slice(0, 200)}`,
+      });
+  }
+}
+
+/** The beginning of a stream, cut between characters. */
+function createHead(maxBytes: number): { push(bytes: Uint8Array): void; text(): string } {
+  const parts: Uint8Array[] = [];
+  let room = maxBytes;
+  return {
+    push(bytes) {
+      if (room > 0) parts.push(Uint8Array.from(bytes.subarray(0, room)));
+      room -= Math.min(room, bytes.length);
+    },
+    text: () => new TextDecoder().decode(Buffer.concat(parts), { stream: true }),
+  };
+}

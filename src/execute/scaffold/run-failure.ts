@@ -1,0 +1,33 @@
+import type { Outcome } from "../../model/executor.ts";
+import type { FailureReason } from "../../model/states.ts";
+
+/** What an executor throws to end its run as failed, for a reason of the closed list. */
+export class RunFailure extends Error {
+  override readonly name = "RunFailure";
+  readonly reason: FailureReason;
+  readonly exitCode: number | null;
+  readonly text: string | undefined;
+  readonly data: unknown;
+  constructor(
+    reason: FailureReason,
+    message: string,
+    more: { exitCode?: number | null; text?: string; data?: unknown; cause?: unknown } = {},
+  ) {
+    super(message, more.cause === undefined ? undefined : { cause: more.cause });
+    this.reason = reason;
+    this.exitCode = more.exitCode ?? null;
+    this.text = more.text;
+    this.data = more.data;
+  }
+}
+
+export function outcomeOfFailure({ reason, message, exitCode, text, data }: RunFailure): Outcome {
+  return {
+    status: "failed",
+    reason,
+    message,
+    exit_code: exitCode,
+    ...(text === undefined ? {} : { text }),
+    ...(data === undefined ? {} : { data }),
+  };
+}

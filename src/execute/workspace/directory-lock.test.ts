@@ -1,0 +1,77 @@
+import { build } from "esbuild";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+let folder: string;
+let started: ChildProcess[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "drover-locks-"));
+  started = [];
+});
+afterEach(async () => {
+  for (const child of started) child.kill("SIGKILL");
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Takes and gives back a directory so many times; a file that may exist only once shows whether it was alone. */
+const script = `
+  const { lockDirectory } = require("./lock.cjs");
+  const { closeSync, openSync, rmSync } = require("node:fs");
+  const [directory, times, hold] = process.argv.slice(2);
+  const owner = { pid: process.pid, start: "", host: "here" };
+  const isAlive = ({ pid }) => { try { process.kill(pid, 0); return true; } catch { return false; } };
+  let count = 0;
+  const newId = () => Date.now().toString(36) + "-" + process.pid + "-" + ++count;
+  (async () => {
+    for (let n = 0; n < Number(times); n++) {
+      const place = { folder: __dirname + "/locks", owner, isAlive, newId };
+      const lock = await lockDirectory(directory, "run", place, new AbortController().signal, () => {});
+      closeSync(openSync(__dirname + "/busy", "wx"));
+      await new Promise((resolve) => setTimeout(resolve, Number(hold)));
+      rmSync(__dirname + "/busy");
+      await lock.release();
+    }
+  })();
+`;
+
+async function prepare(): Promise<(directory: string, times: number, holdMs: number) => ChildProcess> {
+  await build({
+    entryPoints: [resolve("src/execute/workspace/directory-lock.ts")],
+    outfile: join(folder, "lock.cjs"),
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    logLevel: "error",
+  });
+  writeFileSync(join(folder, "take.cjs"), script);
+  return (directory, times, holdMs) => {
+    const words = [join(folder, "take.cjs"), directory, String(times), String(holdMs)];
+    const child = spawn(process.execPath, words, { stdio: ["ignore", "inherit", "inherit"] });
+    started.push(child);
+    return child;
+  };
+}
+
+test("processes that share a state directory are never in one directory at once", async () => {
+  const take = await prepare();
+  const children = ["/p", "/p/below", "/p", "/p/below/deep"].map((directory) => take(directory, 8, 1));
+  const codes = await Promise.all(children.map(async (child) => ((await once(child, "exit")) as [number | null])[0]));
+  expect(codes).toEqual([0, 0, 0, 0]);
+  expect(readdirSync(join(folder, "locks"))).toEqual([]);
+}, 60_000);
+
+test("what a killed process held is free", async () => {
+  const take = await prepare();
+  const holder = take("/p", 1, 1_000_000);
+  await expect.poll(() => readdirSync(folder), { timeout: 20_000 }).toContain("busy");
+  const next = take("/p", 1, 1);
+  holder.kill("SIGKILL");
+  await once(holder, "exit");
+  await rm(join(folder, "busy"));
+  expect(((await once(next, "exit")) as [number | null])[0]).toBe(0);
+}, 60_000);

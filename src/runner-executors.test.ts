@@ -1,0 +1,100 @@
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
+import { openHost } from "../test/fixtures/dispatch/host.ts";
+import type { RunnerPort } from "./model/runner-port.ts";
+import { isTerminal } from "./model/states.ts";
+import { openProfiles } from "./runner-profiles.ts";
+import { type RunnerOptions, startRunner } from "./runner.ts";
+
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+/** A runner as `drover runner -x PROFILE` makes it, over a port that is given. */
+async function start(port: RunnerPort, profile: string, folders: string[], env: RunnerOptions["env"] = process.env) {
+  const folder = mkdtempSync(join(tmpdir(), "drover-runner-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  const profiles = await openProfiles({ wanted: [profile], folders, env, onNotice: expect.fail });
+  closing.push(profiles.stop);
+  const runner = await startRunner({
+    port,
+    profiles: profiles.profiles,
+    stateDirectory: join(folder, "state"),
+    projectDir: folder,
+    env,
+    maxOutputKb: 1024,
+    onNotice: () => undefined,
+  });
+  closing.push(runner.stop);
+  return { folder, runner };
+}
+
+test("the executor of examples/, over a real coordinator: result, file and nothing left", async () => {
+  const host = await openHost();
+  await host.dispatcher.start();
+  closing.push(host.dispose, host.close);
+  const { folder } = await start(host.port, "word-count", [resolve("examples/profiles")]);
+  const run_id = await host.submit({ agent_name: "word-count", parameters: { text: "The cat saw the dog" } });
+  await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+  expect(await host.run(run_id)).toMatchObject({
+    status: "completed",
+    result_text: "5 words, 4 of them different",
+    result_data: { the: 2, cat: 1, saw: 1, dog: 1 },
+    progress: 50,
+  });
+  const files = await host.store.read.files(run_id);
+  expect(files).toMatchObject([{ path: "words.csv", media_type: "text/csv" }]);
+  const tmp = join(folder, "state", "tmp");
+  expect(readdirSync(tmp).flatMap((name) => readdirSync(join(tmp, name)))).toEqual([]);
+});
+
+test("the executor of examples/ is as short as the manual says, and is what the manual shows", () => {
+  const source = readFileSync("examples/executors/word-count.ts", "utf8");
+  expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(30);
+  expect(readFileSync("docs/writing-executors.md", "utf8")).toContain(source);
+});
+
+async function profileFolder(source: string): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), "drover-profile-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(join(folder, "profiles"));
+  await writeFile(join(folder, "e.mjs"), source);
+  await writeFile(
+    join(folder, "profiles", "own.json"),
+    JSON.stringify({ type: "own", module: "e.mjs", env_from: ["EXTRA"] }),
+  );
+  return [join(folder, "profiles")];
+}
+
+test("processes of an executor get the variables it names, and those of the profile", async () => {
+  const coordinator = createMemoryCoordinator();
+  const folders = await profileFolder(
+    'import { defineExecutor } from "drover"; export const executor = defineExecutor({ name: "own", variables: ["MY_*"], async execute({ runCli }) { return (await runCli({ command: ["sh", "-c", "echo $MY_ONE$EXTRA$OTHER_KEY"] })).stdout; } });',
+  );
+  const env = { ...process.env, MY_ONE: "1", EXTRA: "2", OTHER_KEY: "3" };
+  await start(coordinator.port, "own", folders, env);
+  const run_id = coordinator.submit({ type: "autonomous" });
+  await poll(() => coordinator.runs.get(run_id)!.outcome).toMatchObject({ status: "completed", text: "12\n" });
+});
+
+test("DROVER_AGENT restricts what it claims, POLL_INTERVAL_SECONDS is checked", async () => {
+  const folders = await profileFolder('export const executor = { name: "own", can: {}, run: async () => ({}) };');
+  const coordinator = createMemoryCoordinator();
+  await start(coordinator.port, "own", folders, {
+    ...process.env,
+    DROVER_AGENT: "only-this",
+    POLL_INTERVAL_SECONDS: "0.5",
+  });
+  expect([...coordinator.runners.values()][0]!.registration.only_agent).toBe("only-this");
+  for (const POLL_INTERVAL_SECONDS of ["0", "-1", "soon", "Infinity"])
+    await expect(start(coordinator.port, "own", folders, { ...process.env, POLL_INTERVAL_SECONDS })).rejects.toThrow(
+      "POLL_INTERVAL_SECONDS must be a positive number",
+    );
+});
