@@ -1,12 +1,14 @@
 import { findLocal } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
+import { type ClientFound, findClients } from "./clients-found.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
+import { printable } from "./table.ts";
 
 export const doctor: CommandSpec = {
   name: "doctor",
-  summary: "what this machine can isolate and limit, what is missing and how to get it",
+  summary: "what this machine can isolate and limit, which agent clients it has, what is missing and how to get it",
   takes: "",
   words: [0, 0],
   examples: [["drover doctor", "tries each thing really"]],
@@ -17,12 +19,12 @@ export const doctor: CommandSpec = {
 async function examine(input: CommandInput): Promise<number> {
   // a broken drover.yaml is named here as everywhere
   const { places } = await findLocal(input.env, input.cwd);
-  const host = await probeHost();
+  const [host, clients] = await Promise.all([probeHost(), findClients(input.env)]);
   if (input.options["json"]) {
     const { stateDirectory, configFile } = places;
     write(
       1,
-      `${JSON.stringify({ node: process.version, state_directory: stateDirectory, config_file: configFile, ...host })}\n`,
+      `${JSON.stringify({ node: process.version, state_directory: stateDirectory, config_file: configFile, ...host, clients })}\n`,
     );
     return 0;
   }
@@ -34,9 +36,10 @@ async function examine(input: CommandInput): Promise<number> {
     ...section("isolation", host.isolation),
     ...section("limit", byOption(host.limits)),
     ...section("launcher", host.launchers),
+    ...Object.entries(clients).map(([name, found]): [string, string] => [`client ${name}`, clientLine(found)]),
   ];
   write(1, `${columns(rows).join("\n")}\n`);
-  const missing = missingThings(host);
+  const missing = [...missingThings(host), ...missingClients(clients)];
   if (missing.length > 0) write(1, `\nMissing here\n${missing.map((line) => `  ${line}`).join("\n")}\n`);
   return 0;
 }
@@ -48,6 +51,17 @@ function section(kind: string, findings: Record<string, Finding>): [string, stri
 function missingThings({ isolation, limits, launchers }: HostReport): string[] {
   return Object.entries({ ...isolation, ...byOption(limits), ...launchers }).flatMap(([name, found]) =>
     found.works ? [] : [`${name}: ${found.why}`, `  ${found.next}`],
+  );
+}
+
+function clientLine(client: ClientFound): string {
+  if (!client.found) return "missing";
+  return printable(`${client.version ?? `of unknown version (${client.why ?? "it said none"})`}, ${client.path}`);
+}
+
+function missingClients(clients: Record<string, ClientFound>): string[] {
+  return Object.entries(clients).flatMap(([name, client]) =>
+    client.found ? [] : [`${name}: ${client.why}`, `  ${client.next}`],
   );
 }
 

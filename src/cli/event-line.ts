@@ -1,7 +1,8 @@
 import { textOf } from "../execute/output-log.ts";
-import type { StoredEvent } from "../model/event.ts";
+import type { RunEvent, StoredEvent } from "../model/event.ts";
+import { printable, size } from "./table.ts";
 
-/** An event as one line for a person; output is not a line, but itself. */
+/** An event for a person, mostly one line; output is not a line, but itself. */
 export function eventLine({ event }: StoredEvent): string | null {
   switch (event.type) {
     case "output":
@@ -11,27 +12,27 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "assistant":
       return event.text;
     case "tool_use":
-      return `${event.name} ${JSON.stringify(event.input)}`;
+      return `> ${event.name} ${inWords(event.input)}`;
     case "tool_result":
-      return `${event.is_error ? "failed" : "done"} ${JSON.stringify(event.output)}`;
+      return `< ${event.is_error ? "failed" : "done"} ${inWords(event.output)}`;
     case "progress":
       return `${event.percent} %${event.message ? ` ${event.message}` : ""}`;
     case "file":
-      return `file ${event.path} (${event.size} bytes)`;
+      return `file ${printable(event.path)} (${size(event.size)}, ${event.media_type})`;
     case "execution_started":
       return `$ ${event.execution.command}`;
     case "execution_ended":
       return `ended with ${event.execution.signal ?? event.execution.exit_code ?? "no code"}`;
     case "permission_request":
-      return `asks to use ${event.tool}: ${JSON.stringify(event.input)}`;
+      return `asks to use ${event.tool}: ${inWords(event.input)}`;
     case "permission_decision":
       return `${event.decision} by ${event.by}`;
     case "usage":
-      return `${event.usage.input_tokens} tokens in, ${event.usage.output_tokens} out`;
+      return usageLine(event.usage);
     case "error":
       return `error: ${event.message}`;
     case "system":
-      return event.subtype;
+      return systemLine(event);
     case "result":
       return event.error ? `${event.status}: ${event.error}` : event.status;
     default:
@@ -41,4 +42,43 @@ export function eventLine({ event }: StoredEvent): string | null {
 
 export function outputOf({ event }: StoredEvent): { stream: "stdout" | "stderr"; text: string } | null {
   return event.type === "output" ? { stream: event.stream, text: textOf(event) } : null;
+}
+
+/** What fits on a line; the rest is in the log. */
+export function brief(line: string): string {
+  const [first = ""] = line.trim().split("\n", 1);
+  const room = Math.max((process.stderr.columns || 120) - 4, 20);
+  // not in the middle of a pair of surrogates
+  const cut = first.slice(0, room).replace(/[\ud800-\udbff]$/, "");
+  return cut.length < line.trim().length ? `${cut} …` : cut;
+}
+
+export function usageLine({
+  input_tokens,
+  output_tokens,
+  cost_usd,
+}: Extract<RunEvent, { type: "usage" }>["usage"]): string {
+  const cost = cost_usd === null ? "" : `, $${cost_usd.toFixed(cost_usd < 1 ? 4 : 2)}`;
+  return `${input_tokens} tokens in, ${output_tokens} out${cost}`;
+}
+
+function systemLine({ subtype, executor_session_id, data }: Extract<RunEvent, { type: "system" }>): string {
+  if (subtype === "init") return executor_session_id ? `session ${executor_session_id}` : "session begun";
+  const words = subtype.replaceAll("_", " ");
+  return data === undefined || data === null ? words : `${words}: ${inWords(data)}`;
+}
+
+/** What tools and executors hand over may be anything: a text, blocks of text, an object with a message, other JSON. */
+function inWords(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value) && value.length > 0 && value.every((block) => textIn(block, "text") !== null))
+    return value.map((block) => textIn(block, "text")).join("\n");
+  return textIn(value, "message") ?? JSON.stringify(value) ?? "";
+}
+
+/** Only where nothing else stands beside it but its kind: everything else would be kept from the reader. */
+function textIn(value: unknown, key: "text" | "message"): string | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { type: _kind, [key]: text, ...others } = value as Record<string, unknown>; // any object is one of unknowns
+  return typeof text === "string" && Object.keys(others).length === 0 ? text : null;
 }

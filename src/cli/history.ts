@@ -1,16 +1,19 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { openLocalStore } from "../local.ts";
-import { RequestError } from "../model/errors.ts";
+import { BugError, RequestError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
+import type { StoredFile } from "../model/file.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution, RunFilter, RunRow } from "../model/store.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { fromCursor, toCursor } from "../show/cursor.ts";
 import type { Client } from "../wire/client.ts";
+import { unreachable } from "../wire/send.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { type CommandInput, usage } from "./options.ts";
+import { type SessionHistory, sessionsInStore, sessionsOverHttp } from "./session-history.ts";
 import { sweepInterrupted } from "./sweep.ts";
 
 /** What has run here: asked of the coordinator where one answers, else read from the store. */
@@ -19,6 +22,9 @@ export interface History {
   run(run_id: string): Promise<Run | null>;
   executions(run_id: string): Promise<Execution[]>;
   events(run_id: string, after: number): Promise<StoredEvent[]>;
+  files(run_id: string): Promise<StoredFile[]>;
+  content(run_id: string, file: StoredFile): Promise<AsyncIterable<Uint8Array>>;
+  readonly sessions: SessionHistory;
 }
 
 /** null where nothing was ever recorded here; that is told on stderr. */
@@ -71,10 +77,23 @@ function overHttp(client: Client): History {
     run: (run_id) => client.runs.get(run_id),
     executions: async (run_id) => (await client.executions.list({ run_id, limit: pageSize })).items,
     events: async (run_id, after) => (await client.runs.events(run_id, { after, limit: pageSize })).items,
+    files: async (run_id) => (await client.runs.files(run_id)).items,
+    content: async (run_id, { path }) => cutIsTold((await client.runs.file(run_id, path)).stream, client.url),
+    sessions: sessionsOverHttp(client),
   };
 }
 
-function inStore({ read }: SqliteStore): History {
+/** A connection that ends in the middle is the coordinator's absence, and no defect. */
+async function* cutIsTold(stream: AsyncIterable<Uint8Array>, url: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw error instanceof TypeError ? unreachable(url, error) : error;
+  }
+}
+
+function inStore(store: SqliteStore): History {
+  const { read } = store;
   return {
     async runs(filter, limit, cursor) {
       const before = cursor === undefined ? null : fromCursor("runs", cursor);
@@ -86,6 +105,13 @@ function inStore({ read }: SqliteStore): History {
     run: (run_id) => read.run(run_id),
     executions: (run_id) => read.executions({ run_id }, { limit: pageSize }),
     events: (run_id, after) => read.events(run_id, after, pageSize),
+    files: (run_id) => read.files(run_id),
+    async content(_, { sha256, path }) {
+      const blob = await store.blobs.open(sha256);
+      if (blob) return blob.stream;
+      throw new BugError(`the contents of ${path} are on the record and not in the state directory`);
+    },
+    sessions: sessionsInStore(store),
   };
 }
 

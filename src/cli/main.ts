@@ -15,8 +15,26 @@ const commands: Record<string, { about: string; load: () => Promise<CommandSpec>
   "runs list": { about: "what ran, newest first", load: async () => (await import("./runs-list.ts")).runsList },
   "runs show": { about: "one run with its output", load: async () => (await import("./runs-show.ts")).runsShow },
   "runs events": { about: "the log of a run, live", load: async () => (await import("./runs-events.ts")).runsEvents },
+  "runs files": { about: "what a run left", load: async () => (await import("./runs-files.ts")).runsFiles },
   "runs stop": { about: "end runs", load: async () => (await import("./runs-stop.ts")).runsStop },
   "runs retry": { about: "run it again", load: async () => (await import("./runs-retry.ts")).runsRetry },
+  "sessions list": { about: "what can go on", load: async () => (await import("./sessions.ts")).sessionsList },
+  "sessions show": {
+    about: "one session with its runs",
+    load: async () => (await import("./sessions.ts")).sessionsShow,
+  },
+  "sessions resume": {
+    about: "go on with a session",
+    load: async () => (await import("./sessions-resume.ts")).sessionsResume,
+  },
+  "sessions fork": {
+    about: "go on with a copy of a session",
+    load: async () => (await import("./sessions-resume.ts")).sessionsFork,
+  },
+  "sessions delete": {
+    about: "end a session and its folders",
+    load: async () => (await import("./sessions.ts")).sessionsDelete,
+  },
   "agents list": { about: "what can be run", load: async () => (await import("./agents.ts")).agentsList },
   "agents show": { about: "one agent's definition", load: async () => (await import("./agents.ts")).agentsShow },
   "agents check": {

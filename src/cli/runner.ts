@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { createHttpPort } from "../wire/http-port.ts";
 import { createClient } from "../wire/client.ts";
 import { findLocal } from "../local.ts";
-import { RequestError } from "../model/errors.ts";
-import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { HostError, RequestError } from "../model/errors.ts";
+import { PortError } from "../model/port-error.ts";
+import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { connect } from "./connect.ts";
+import { envFileOption, withEnvFile } from "./env-file.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
 import { untilToldToEnd } from "./until-told.ts";
@@ -22,6 +24,7 @@ export const runnerCommand: CommandSpec = {
       "DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover runner -x ./profiles/build.json --name b1",
       "a remote one",
     ],
+    ["drover runner -x claude --env-file .env", "its address, token and the rest from a file"],
   ],
   options: {
     profile: { value: "P", short: "x", repeat: true, about: "a profile by name or path; each is a registration" },
@@ -29,9 +32,10 @@ export const runnerCommand: CommandSpec = {
     slots: { value: "N", about: "runs at once, in place of the profile's number" },
     "project-dir": { value: "DIR", about: "where runs work that name no directory (default here)" },
     examples: { about: "offer the examples that come with Drover too" },
+    ...envFileOption,
     "while-stdin": { about: "end when stdin does: with whoever started it" },
   },
-  run: runRunner,
+  run: (input) => runRunner(withEnvFile(input)),
 };
 
 async function runRunner(input: CommandInput): Promise<number> {
@@ -60,6 +64,8 @@ async function runRunner(input: CommandInput): Promise<number> {
     maxOutputKb: config.execution.max_output_kb,
     defaultTimeoutSeconds: config.execution.default_timeout_seconds,
     onNotice,
+  }).catch((error: unknown) => {
+    throw error instanceof PortError ? notRegistered(error, url) : error;
   });
   profiles.follow(runner);
   if (!options["quiet"]) {
@@ -69,6 +75,7 @@ async function runRunner(input: CommandInput): Promise<number> {
         `Offers ${loaded.name}${agents.length > 0 ? `: ${agents.map((agent) => agent.name).join(", ")}` : ""}\n`,
       );
     }
+    if (profiles.absent.length > 0) write(2, `Not here (drover doctor says why): ${absentNames(profiles)}\n`);
   }
   if (options["while-stdin"]) process.stdin.resume().once("end", () => void runner.stop());
   await untilToldToEnd({ gently: () => runner.drain(), atOnce: () => runner.stop(), ended: runner.done });
@@ -103,6 +110,17 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
     message: `A token is needed for ${client.url}.`,
     next: "Set DROVER_API_KEY, or DROVER_ENROLMENT to what `drover tokens create NAME --enrol` printed.",
   });
+}
+
+/** What the coordinator has against it is the operator's to mend. */
+function notRegistered({ conflict, message, cause }: PortError, url: string): HostError {
+  const [code, next] =
+    conflict === "unauthorized"
+      ? (["DROVER-API-009", "Set DROVER_API_KEY to a token that may register a runner."] as const)
+      : conflict === "duplicate_runner"
+        ? (["DROVER-API-018", "End the other one, or tell them apart with --name."] as const)
+        : (["DROVER-API-024", "The coordinator's own log may say more."] as const);
+  return new HostError({ code, message: `${url} did not take this runner: ${message}`, next, cause });
 }
 
 /** What a runner logs in with is not for what it runs. */

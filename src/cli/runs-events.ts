@@ -2,6 +2,7 @@ import { isTerminal as isFinal } from "../model/states.ts";
 import type { StoredEvent } from "../model/event.ts";
 import { connect } from "./connect.ts";
 import { eventLine, outputOf } from "./event-line.ts";
+import { harmless } from "./harmless.ts";
 import { allEvents, findRun, withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
@@ -44,6 +45,7 @@ async function showEvents(input: CommandInput): Promise<number> {
 function showEvent(event: StoredEvent, json: boolean): void {
   if (json) return write(1, `${JSON.stringify(event)}\n`);
   const output = outputOf(event);
-  const line = output ? output.text.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`) : eventLine(event);
+  const lines = output ? output.text : harmless(eventLine(event) ?? "");
+  const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`);
   write(1, `${String(event.seq).padStart(6)} ${output?.stream === "stderr" ? "!" : " "}   ${line}\n`);
 }

@@ -1,7 +1,10 @@
 import { textOf } from "../execute/output-log.ts";
 import type { StoredEvent } from "../model/event.ts";
+import type { StoredFile } from "../model/file.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
+import { usageLine } from "./event-line.ts";
+import { harmless } from "./harmless.ts";
 import { columns } from "./help.ts";
 import { allEvents, findRun, withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
@@ -28,20 +31,22 @@ async function showRun(input: CommandInput): Promise<number> {
     const executions = await history.executions(run.run_id);
     const events: StoredEvent[] = [];
     for await (const event of allEvents(history, run.run_id)) events.push(event);
-    return { run, executions, events };
+    const files = await history.files(run.run_id);
+    return { run, executions, events, files };
   });
   if (!found) return 1;
   if (input.options["json"]) {
-    const { run, executions, events } = found;
-    write(1, `${JSON.stringify({ ...run, executions, events })}\n`);
+    const { run, executions, events, files } = found;
+    write(1, `${JSON.stringify({ ...run, executions, events, files })}\n`);
   } else {
-    showHead(found.run, found.executions);
+    showHead(found);
     showOutput(found.events);
+    showAnswer(found.run, found.events);
   }
   return 0;
 }
 
-function showHead(run: Run, executions: Execution[]): void {
+function showHead({ run, executions, files }: { run: Run; executions: Execution[]; files: StoredFile[] }): void {
   const end = executions[0]?.end;
   const rows: [string, string | null | undefined][] = [
     ["run", run.run_id],
@@ -57,9 +62,12 @@ function showHead(run: Run, executions: Execution[]): void {
     ["isolation", run.isolation],
     ["left over", end?.leftovers ? `${end.leftovers} processes, killed` : null],
     ["resources", resources(end)],
+    ["usage", run.usage && usageLine(run.usage)],
+    ["files", files.length === 0 ? null : `${files.length}: drover runs files ${run.run_id}`],
     ["by", run.created_by],
     ["part of run", run.parent_run_id],
     ["session", run.session_id],
+    ["forked from", run.forked_from],
     ["task", run.task_id],
     ["step", run.step_id],
     ["tool call", run.tool_call_id],
@@ -88,8 +96,9 @@ function showOutput(events: StoredEvent[]): void {
   }
 }
 
-/** Keeps line breaks, tabs and colours; takes out every other control sequence. */
-function harmless(text: string): string {
-  // oxlint-disable-next-line no-control-regex
-  return text.replaceAll(/\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g, "");
+/** What an agent answered, where that is not what it wrote. */
+function showAnswer({ result_text }: Run, events: StoredEvent[]): void {
+  if (!result_text || events.some(({ event }) => event.type === "output" && event.stream === "stdout")) return;
+  const shown = isTerminal(1) ? harmless(result_text) : result_text;
+  write(1, `\nresult\n${shown}${result_text.endsWith("\n") ? "" : "\n"}`);
 }

@@ -38,3 +38,10 @@ export function age(from: string, now: Date): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m ago`;
   return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h ago` : `${Math.floor(seconds / 86_400)}d ago`;
 }
+
+/** Bytes as people count them. */
+export function size(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  const power = Math.min(Math.floor(Math.log10(bytes) / 3), 4);
+  return `${(bytes / 1000 ** power).toFixed(1)} ${["", "kB", "MB", "GB", "TB"][power]}`;
+}

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { findLocal } from "../local.ts";
 import { start } from "../process/start.ts";
 import { createClient } from "../wire/client.ts";
+import { envFileOption, withEnvFile } from "./env-file.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
 import { readListen, serveHere, serveOptions } from "./serve-here.ts";
@@ -21,8 +22,9 @@ export const upCommand: CommandSpec = {
     profile: { value: "P", short: "x", repeat: true, about: "only these profiles" },
     slots: { value: "N", about: "runs at once, in place of the profiles' numbers" },
     examples: { about: "offer the examples that come with Drover too" },
+    ...envFileOption,
   },
-  run: up,
+  run: (input) => up(withEnvFile(input)),
 };
 
 /** The runner is a process of its own: what it spawns must not make the coordinator wait, nor its memory make spawning slow. */

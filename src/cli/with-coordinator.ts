@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import type { Local } from "../local.ts";
-import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { RequestError } from "../model/errors.ts";
+import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { type Client, createClient } from "../wire/client.ts";
 import { connect } from "./connect.ts";
@@ -31,16 +32,26 @@ async function withOwn(input: CommandInput, local: Local, work: (client: Client)
     profiles: profiles.profiles,
     stateDirectory: local.places.stateDirectory,
     projectDir: input.cwd,
-    env: input.env,
+    env: anyAgent(input.env),
     maxOutputKb: local.config.execution.max_output_kb,
     defaultTimeoutSeconds: local.config.execution.default_timeout_seconds,
     onNotice,
   });
   try {
     return await work(createClient({ url: coordinator.url, token: coordinator.adminToken }));
+  } catch (error) {
+    // it may be an agent of a profile that would be offered if its program were here
+    if (error instanceof RequestError && error.code === "DROVER-SUB-001" && profiles.absent.length > 0)
+      onNotice(`not offered here, as a program is missing (drover doctor says which): ${absentNames(profiles)}`);
+    throw error;
   } finally {
     await runner.stop();
     await profiles.stop();
     await coordinator.stop();
   }
+}
+
+/** DROVER_AGENT is for runners that serve others: this one is there for what was asked for. */
+function anyAgent({ DROVER_AGENT: _agent, ...env }: CommandInput["env"]): CommandInput["env"] {
+  return env;
 }

@@ -1,0 +1,90 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { RequestError } from "../model/errors.ts";
+import { type CommandInput, type OptionSpec, text } from "./options.ts";
+
+export const envFileOption: Record<string, OptionSpec> = {
+  "env-file": { value: "FILE", about: "NAME=value lines for what is not set yet; no .env is read otherwise" },
+};
+
+/** The input with the variables of --env-file beside its own: what is set already, be it empty, stays. */
+export function withEnvFile(input: CommandInput): CommandInput {
+  const given = text(input.options, "env-file");
+  if (given === undefined) return input;
+  const file = resolve(input.cwd, given);
+  return { ...input, env: { ...parseEnvFile(read(file), given), ...input.env } };
+}
+
+/**
+ * NAME=value, one a line, with `#` comments on lines of their own. Single quotes keep everything between them, double
+ * quotes know \n \r \t \" \\ \$. Nothing is expanded. What others read in more than one way is refused.
+ */
+export function parseEnvFile(content: string, file: string): Record<string, string> {
+  const variables = new Map<string, string>();
+  for (const [index, raw] of content
+    .replace(/^\uFEFF/, "")
+    .split(/\r?\n/)
+    .entries()) {
+    const line = raw.trim();
+    if (line === "" || line.startsWith("#")) continue;
+    const fault = (what: string): RequestError => badLine(file, index + 1, what);
+    const [, name, value] = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) throw fault("it is not NAME=value");
+    if (variables.has(name)) throw fault(`${name} is set a second time`);
+    variables.set(name, valueOf(value.trim(), fault));
+  }
+  return Object.fromEntries(variables);
+}
+
+function valueOf(written: string, fault: (what: string) => RequestError): string {
+  // oxlint-disable-next-line no-control-regex -- no variable can hold it
+  if (/\u0000/.test(written)) throw fault("it holds a NUL byte");
+  const [quote] = written;
+  if (quote === "'" || quote === '"') return unquoted(written, quote, fault);
+  if (/['"`]|\s#|\\$/.test(written))
+    throw fault("a value with quotes, a # after a space or a \\ at its end needs quotes around it");
+  return written;
+}
+
+const escapes: Record<string, string> = { n: "\n", r: "\r", t: "\t", '"': '"', "\\": "\\", $: "$" };
+
+function unquoted(written: string, quote: "'" | '"', fault: (what: string) => RequestError): string {
+  const [, inner, after] = (quote === "'" ? /^'([^']*)'(.*)$/ : /^"((?:[^"\\]|\\.)*)"(.*)$/).exec(written) ?? [];
+  if (inner === undefined || after === undefined) throw fault("its quote is never closed");
+  if (!/^(?:\s+#.*)?$/.test(after)) throw fault("something stands behind the closing quote");
+  if (quote === "'") return inner;
+  return inner.replaceAll(/\\(.)/g, (_, letter: string) => {
+    const meant = escapes[letter];
+    if (meant === undefined)
+      throw fault(
+        `\\${letter} is not one of ${Object.keys(escapes)
+          .map((one) => `\\${one}`)
+          .join(" ")}`,
+      );
+    return meant;
+  });
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new RequestError({
+      code: "DROVER-USE-001",
+      field: "--env-file",
+      message: `--env-file ${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
+      next: "Name a file of NAME=value lines.",
+      cause,
+    });
+  }
+}
+
+/** Never the line itself: it may hold a secret. */
+function badLine(file: string, line: number, what: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-009",
+    field: "--env-file",
+    message: `${file}, line ${line}: ${what}.`,
+    next: "Write NAME=value, NAME='value' or NAME=\"value\", each on a line of its own; see docs/commands.md.",
+  });
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { createLiveText, type LiveText } from "./live-text.ts";
+
+function shown(talk: (live: LiveText) => void): string {
+  let text = "";
+  talk(createLiveText((more) => (text += more)));
+  return text;
+}
+
+describe("text shown while it comes", () => {
+  it("is shown once, in pieces and whole", () => {
+    const text = shown((live) => {
+      live.piece("Hel");
+      live.piece("lo\nyou");
+      live.whole("Hello\nyou");
+      live.whole("Without pieces.");
+    });
+    expect(text).toBe("  Hello\n  you\n  Without pieces.\n");
+  });
+
+  it("is completed where the last pieces are missing, and repeated where others are", () => {
+    const completed = shown((live) => {
+      live.piece("Hello");
+      live.whole("Hello you");
+    });
+    expect(completed).toBe("  Hello you\n");
+    const repeated = shown((live) => {
+      live.piece("lo you");
+      live.whole("Hello you");
+      live.piece("Next");
+      live.whole("Next");
+    });
+    expect(repeated).toBe("  lo you\n  Hello you\n  Next\n");
+  });
+
+  it("may be ahead of the record by more than one text", () => {
+    const text = shown((live) => {
+      live.piece("One. ");
+      live.piece("Two.");
+      live.whole("One. ");
+      live.whole("Two.");
+    });
+    expect(text).toBe("  One. Two.\n");
+  });
+
+  it("is not torn by lines about something else, which follow it", () => {
+    const text = shown((live) => {
+      live.piece("I lo");
+      live.line("> Read a.txt");
+      live.piece("ok");
+      live.whole("I look");
+      live.line("< done");
+      live.whole("Done");
+    });
+    expect(text).toBe("  I look\n  > Read a.txt\n  < done\n  Done\n");
+  });
+
+  it("is followed by all that waits for it where its whole never comes", () => {
+    const text = shown((live) => {
+      live.piece("I lo");
+      live.line("cancelled");
+      live.end();
+    });
+    expect(text).toBe("  I lo\n  cancelled\n");
+  });
+
+  it("cannot redraw the terminal", () => {
+    const text = shown((live) => {
+      live.piece("a\u001b[2Jb\u0007");
+      live.line("\u001b]0;title\u0007x");
+      live.end();
+    });
+    expect(text).toBe("  a[2Jb\n  ]0;titlex\n");
+  });
+});

@@ -1,0 +1,100 @@
+import { RequestError } from "../model/errors.ts";
+import type { StoredFile } from "../model/file.ts";
+import { suggest } from "../model/suggest.ts";
+import { findRun, type History, withHistory } from "./history.ts";
+import { isTerminal, write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { quoted } from "./quoted.ts";
+import { saveFile } from "./save-file.ts";
+import { showFile, wholeFile } from "./show-file.ts";
+import { size, writeTable } from "./table.ts";
+
+export const runsFiles: CommandSpec = {
+  name: "runs files",
+  summary: "what a run left: the list, or the contents of one",
+  takes: "RUN [PATH]",
+  words: [1, 2],
+  examples: [
+    ["drover runs files 019a3f", "size, type, SHA-256 and path of each"],
+    ["drover runs files 019a3f report.md", "its contents, to stdout"],
+    ["drover runs files 019a3f out/chart.png -o chart.png", "into a file"],
+  ],
+  options: {
+    output: { value: "FILE", short: "o", about: "write it there: a new file, or a folder" },
+    force: { about: "replace a file that exists; show a binary file, and as it is, on a terminal" },
+  },
+  run: files,
+};
+
+async function files(input: CommandInput): Promise<number> {
+  const [id = "", path] = input.positionals;
+  if (path === undefined && input.options["output"] !== undefined)
+    throw usage(
+      "--output needs the path of a file of the run: drover runs files RUN PATH -o FILE.",
+      "runs files",
+      "--output",
+    );
+  const done = await withHistory(input, async (history) => {
+    const { run_id } = await findRun(history, id);
+    const all = await history.files(run_id);
+    if (path === undefined) listFiles(all, run_id, input);
+    else await oneFile(history, run_id, findFile(all, path, run_id), input);
+    return true;
+  });
+  return done ? 0 : 1;
+}
+
+function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput): void {
+  if (options["json"]) for (const file of all) write(1, `${JSON.stringify(file)}\n`);
+  else {
+    // people compare hashes by their beginning, programs by all of it
+    const cells = isTerminal(1)
+      ? (file: StoredFile) => [size(file.size), file.media_type, file.sha256.slice(0, 12), file.path]
+      : (file: StoredFile) => [String(file.size), file.media_type, file.sha256, file.path];
+    writeTable(["SIZE", "TYPE", "SHA256", "PATH"], all.map(cells));
+  }
+  if (options["quiet"]) return;
+  const [first] = all;
+  write(2, first ? `Read one: drover runs files ${run_id} ${quoted(first.path)}\n` : "The run left no files.\n");
+}
+
+async function oneFile(
+  history: History,
+  run_id: string,
+  file: StoredFile,
+  { options, cwd }: CommandInput,
+): Promise<void> {
+  const force = options["force"] === true;
+  const content = await history.content(run_id, file);
+  const target = text(options, "output");
+  if (target !== undefined && target !== "-") {
+    const saved = await saveFile(content, file, { target, cwd, force });
+    if (options["json"]) write(1, `${JSON.stringify({ ...file, file: saved })}\n`);
+    else if (!options["quiet"]) write(2, `Wrote ${saved} (${size(file.size)}).\n`);
+  } else if (options["json"]) write(1, `${JSON.stringify({ ...file, ...(await wholeFile(content, file)) })}\n`);
+  else await showFile(content, file, { force, run_id });
+}
+
+function findFile(all: readonly StoredFile[], path: string, run_id: string): StoredFile {
+  const wanted = path.replace(/^(?:\.\/)+/, "");
+  const found = all.find((file) => file.path === wanted);
+  if (found) return found;
+  const near = nearPaths(
+    wanted,
+    all.map((file) => file.path),
+  );
+  throw new RequestError({
+    code: "DROVER-USE-008",
+    field: "PATH",
+    message: `The run left no file ${path}.${near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : ""}`,
+    next: `\`drover runs files ${run_id}\` lists what it left.`,
+  });
+}
+
+/** The same name elsewhere, or a slip of the keyboard away. */
+function nearPaths(wanted: string, paths: readonly string[]): string[] {
+  const name = wanted.split("/").at(-1);
+  const same = paths.filter((path) => path.split("/").at(-1) === name || path.toLowerCase() === wanted.toLowerCase());
+  const slip = suggest(wanted, paths);
+  return [...new Set([...same, ...(slip ? [slip] : [])])].slice(0, 3);
+}

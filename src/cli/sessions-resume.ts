@@ -1,0 +1,37 @@
+import { attendRun } from "./attend-run.ts";
+import { type CommandInput, type CommandSpec, usage } from "./options.ts";
+import { findSession, sessionsOverHttp } from "./session-history.ts";
+import { submitOptions, submitRun } from "./submit-run.ts";
+import { withCoordinator } from "./with-coordinator.ts";
+
+export const sessionsResume: CommandSpec = {
+  name: "sessions resume",
+  summary: "go on with a session, and wait for the result",
+  takes: "SESSION --prompt T [--PARAMETER VALUE...]",
+  examples: [['drover sessions resume 019a3f --prompt "Now add tests"', "it knows what was said before"]],
+  options: submitOptions,
+  takesOthers: true,
+  run: (input) => goOn(input, "resume"),
+};
+
+export const sessionsFork: CommandSpec = {
+  name: "sessions fork",
+  summary: "go on with a copy of a session, and leave the session as it is",
+  takes: "SESSION --prompt T [--PARAMETER VALUE...]",
+  examples: [['drover sessions fork 019a3f --prompt "Try it the other way"', "a new session with the same past"]],
+  options: submitOptions,
+  takesOthers: true,
+  run: (input) => goOn(input, "fork"),
+};
+
+/** A run as any other, of the agent that the session is of. */
+async function goOn(input: CommandInput, mode: "resume" | "fork"): Promise<number> {
+  const [id, ...more] = [...input.positionals, ...(input.rest ?? [])];
+  if (!id) throw usage(`Name the session to ${mode}.`, `sessions ${mode}`, "SESSION");
+  if (more.length > 0)
+    throw usage(`${more[0]} is not an option: say what to do with --prompt.`, `sessions ${mode}`, more[0]);
+  return withCoordinator(input, async (client) => {
+    const { agent_name, session_id } = await findSession(sessionsOverHttp(client), id);
+    return attendRun(client, await submitRun(client, input, { agent_name, mode, session_id }), input);
+  });
+}

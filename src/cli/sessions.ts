@@ -1,0 +1,139 @@
+import type { Session, SessionVersion } from "../model/session.ts";
+import { columns } from "./help.ts";
+import { withHistory } from "./history.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
+import { quoted } from "./quoted.ts";
+import { findSession, type ShownSession } from "./session-history.ts";
+import { age, printable, writeTable } from "./table.ts";
+
+export const sessionsList: CommandSpec = {
+  name: "sessions list",
+  summary: "conversations that runs began, newest first",
+  takes: "",
+  words: [0, 0],
+  examples: [
+    ["drover sessions list", "the latest 50"],
+    ["drover sessions list --agent claude --json", "of one agent, as JSON lines"],
+  ],
+  options: {
+    agent: { value: "NAME", about: "sessions of this agent" },
+    limit: { value: "N", about: "how many (default 50, at most 1000)" },
+    cursor: { value: "C", about: "the next page, as the last one said" },
+  },
+  run: listSessions,
+};
+
+export const sessionsShow: CommandSpec = {
+  name: "sessions show",
+  summary: "one session with its runs",
+  takes: "SESSION",
+  words: [1, 1],
+  examples: [["drover sessions show 019a3f", "by its id, or the beginning of it"]],
+  options: {},
+  run: showSession,
+};
+
+export const sessionsDelete: CommandSpec = {
+  name: "sessions delete",
+  summary: "ends a session: it cannot go on, and its runner removes its folders; its runs stay on the record",
+  takes: "SESSION...",
+  words: [1, Infinity],
+  examples: [["drover sessions delete 019a3f", "refused while a run of it is active"]],
+  options: {},
+  run: deleteSessions,
+};
+
+async function listSessions(input: CommandInput): Promise<number> {
+  const { options } = input;
+  const agent = text(options, "agent");
+  const limit = readLimit(options);
+  const page = await withHistory(input, ({ sessions }) =>
+    sessions.list(agent ? { agent_name: agent } : {}, limit, text(options, "cursor")),
+  );
+  if (!page) return 0;
+  if (options["json"]) for (const session of page.items) write(1, `${JSON.stringify(session)}\n`);
+  else {
+    const now = new Date();
+    writeTable(
+      ["ID", "AGENT", "RUNS", "USED", "HOST", "WHERE"],
+      page.items.map((session) => cells(session, now)),
+    );
+  }
+  if (page.next_cursor && !options["quiet"]) {
+    const same = agent ? ` --agent ${quoted(agent)}` : "";
+    write(2, `More: drover sessions list${same} --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`);
+  }
+  return 0;
+}
+
+function cells(session: Session, now: Date): string[] {
+  return [
+    session.session_id,
+    session.agent_name,
+    String(session.run_count),
+    age(session.last_used_at, now),
+    session.hostname ?? "-",
+    session.project_dir ?? "-",
+  ];
+}
+
+async function showSession(input: CommandInput): Promise<number> {
+  const session = await withHistory(input, ({ sessions }) => findSession(sessions, input.positionals[0]!));
+  if (!session) return 1;
+  if (input.options["json"]) write(1, `${JSON.stringify(session)}\n`);
+  else {
+    showHead(session);
+    write(1, "\n");
+    writeTable(["RUN", "MODE", "STATUS", "AFTER RUN"], session.versions.map(versionCells));
+  }
+  if (session.executor_session_id && !input.options["quiet"])
+    write(2, `Go on: drover sessions resume ${session.session_id} --prompt "..."\n`);
+  return 0;
+}
+
+function showHead(session: ShownSession): void {
+  const rows: [string, string | null][] = [
+    ["session", session.session_id],
+    ["agent", session.agent_name],
+    ["its own id", session.executor_session_id],
+    ["forked from", session.forked_from],
+    ["runs", String(session.run_count)],
+    ["by", session.created_by],
+    ["host", session.hostname],
+    ["profile", session.executor_profile],
+    ["directory", session.project_dir],
+    ["created", session.created_at],
+    ["last used", session.last_used_at],
+  ];
+  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
+  write(1, `${columns(shown).join("\n")}\n`);
+}
+
+function versionCells({ run_id, mode, status, parent }: SessionVersion): string[] {
+  return [run_id, mode, status, parent ?? "-"];
+}
+
+async function deleteSessions(input: CommandInput): Promise<number> {
+  const deleted = await withHistory(input, async ({ sessions }) => {
+    const ids: string[] = [];
+    // all are found before the first is gone
+    for (const given of input.positionals) ids.push((await findSession(sessions, given)).session_id);
+    for (const session_id of ids) {
+      await sessions.remove(session_id);
+      write(1, input.options["json"] ? `${JSON.stringify({ session_id, deleted: true })}\n` : `${session_id}\n`);
+    }
+    return ids;
+  });
+  if (!deleted) return 1;
+  if (!input.options["quiet"]) write(2, "Deleted. Its runs stay: drover runs list --session-id SESSION\n");
+  return 0;
+}
+
+function readLimit(options: ParsedOptions): number {
+  const given = text(options, "limit");
+  if (given === undefined) return 50;
+  const limit = Number(given);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
+  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, "sessions list", "--limit");
+}

@@ -1,0 +1,60 @@
+import { resolve } from "node:path";
+import { RequestError } from "../model/errors.ts";
+import type { Run } from "../model/run.ts";
+import type { Client, FlatAgent, Submission } from "../wire/client.ts";
+import { isTerminal } from "./io.ts";
+import { type CommandInput, type OptionSpec, text, usage } from "./options.ts";
+import { readParameters } from "./run-parameters.ts";
+
+/** What every command that begins a run takes. */
+export const submitOptions: Record<string, OptionSpec> = {
+  params: { value: "JSON", about: "parameters as an object; also for names that are options of this command" },
+  prompt: { value: "T", about: "what to do, in words" },
+  detach: { about: "print the run's id and do not wait" },
+  priority: { value: "N", about: "higher is earlier (default 0)" },
+  "idempotency-key": { value: "K", about: "the same key again is the same run" },
+};
+
+export interface Submitted {
+  run: Run;
+  type: FlatAgent["type"] | null;
+}
+
+/** Asks for a run as the options say: of an agent, or of a session that goes on. */
+export async function submitRun(
+  client: Client,
+  { options, others, env, cwd }: CommandInput,
+  what: Pick<Submission, "agent_name" | "mode" | "session_id">,
+): Promise<Submitted> {
+  const agent = await findAgent(client, what.agent_name);
+  const prompt = text(options, "prompt");
+  const parameters = readParameters(others, text(options, "params"), agent?.parameters_schema);
+  // a procedural agent is refused whatever it is told
+  if (what.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
+    throw usage(`Say what to do next: --prompt "...".`, `sessions ${what.mode}`, "--prompt");
+  const project = text(options, "project-dir");
+  const priority = text(options, "priority");
+  const key = text(options, "idempotency-key");
+  const parent = env["DROVER_RUN_ID"];
+  const run = await client.submit({
+    ...what,
+    parameters,
+    attended: isTerminal(0) && !options["detach"],
+    ...(prompt === undefined ? {} : { prompt }),
+    ...(project === undefined ? {} : { project_dir: resolve(cwd, project) }),
+    ...(priority === undefined ? {} : { priority: Number(priority) }),
+    ...(key === undefined ? {} : { idempotency_key: key }),
+    ...(parent ? { parent_run_id: parent } : {}),
+  });
+  return { run, type: agent?.type ?? null };
+}
+
+/** An unknown agent is refused when it is submitted, with a suggestion. */
+async function findAgent(client: Client, agent_name: string): Promise<FlatAgent | null> {
+  try {
+    return await client.agents.get(agent_name);
+  } catch (error) {
+    if (error instanceof RequestError && error.code === "DROVER-API-014") return null;
+    throw error;
+  }
+}

@@ -1,0 +1,133 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Run } from "../../../src/model/run.ts";
+import type { ClientName } from "../../clients/clients.ts";
+import type { Script } from "../../model-server/script.ts";
+import { root } from "../drover.ts";
+import { type AgentKit, agentKit } from "./harness.ts";
+import { endOf, eventsOf, pathsOf, processesOf, submit } from "./place.ts";
+
+const said = join(root, "test", "fixtures", "clients", "claude-text.jsonl");
+
+/** Clients that fail in ways the real ones rarely do: which, the prompt says. */
+const badClient = `#!/bin/sh
+case "$(cat)" in
+  nothing) exit 0 ;;
+  refuse) printf 'no%.0s' $(seq 500) >&2; exit 3 ;;
+  garbage)
+    head -c 100000 /dev/urandom
+    printf '\\n{"type":"assistant"\\n[]\\nnull\\n{"type":"result"\\n'
+    printf '{"type":"assistant","message":{"content":[{"type":"text","text":"'
+    head -c 60000000 /dev/zero | tr '\\0' y
+    printf '"}]}}\\n'
+    cat ${said} ;;
+  "only garbage") printf 'hello\\n{"type":\\n'; exit 0 ;;
+  lingering) cat ${said}; sleep 3600 & sleep 3600 ;;
+  silent) sleep 3600 ;;
+esac
+`;
+
+test("a client that lies, babbles, fails or does not go is judged by what it said", async () => {
+  const kit = await agentKit({
+    script: [],
+    clients: ["claude"],
+    profile: { slots: 6, config: { bin: "./bad-client" } },
+    before: (cwd) => writeFileSync(join(cwd, "bad-client"), badClient, { mode: 0o755 }),
+  });
+  const agent = { type: "autonomous", executor: "claude", demands: { executor_type: "claude" } };
+  await kit.serving.call("PUT", "/agents/quiet", { ...agent, idle_timeout_seconds: 3 });
+  const prompts = ["nothing", "refuse", "garbage", "only garbage", "lingering"];
+  const asked = await Promise.all([
+    ...prompts.map((prompt) => submit(kit.serving, { agent_name: "claude", prompt })),
+    submit(kit.serving, { agent_name: "quiet", prompt: "silent" }),
+  ]);
+  const ends = await Promise.all(asked.map(({ run_id }) => endOf(kit.serving, run_id)));
+  const text = "Hello there, world of clients.";
+  expect(ends).toMatchObject([
+    { status: "failed", reason: "provider_invalid_response", exit_code: 0 },
+    { status: "failed", reason: "exit_nonzero", exit_code: 3, error: "no".repeat(250) },
+    { status: "completed", result_text: text },
+    { status: "failed", reason: "provider_invalid_response" },
+    // its result stands; what it did not end itself was ended
+    { status: "completed", result_text: text },
+    { status: "failed", reason: "idle" },
+  ]);
+  const lingering = await eventsOf(kit.serving, ends[4]!.run_id);
+  expect(lingering).toContainEqual(expect.objectContaining({ type: "system", subtype: "ended_after_result" }));
+  for (const { run_id } of ends) {
+    expect(processesOf(run_id)).toEqual([]);
+    for (const event of await eventsOf(kit.serving, run_id)) expect(JSON.stringify(event).length).toBeLessThan(300_000);
+  }
+});
+
+const working: Script = [
+  {
+    when: "work for long",
+    turns: [
+      {
+        tool: {
+          name: "shell",
+          input: { command: "echo begun > begun.txt; sleep 3600 & setsid sleep 3600 & sleep 3600" },
+        },
+      },
+    ],
+  },
+];
+
+const free = { type: "autonomous", permissions: { mode: "bypassPermissions" } };
+
+/** A run of a client that may do anything, in the middle of a command that takes for ever. */
+async function atWork(kit: AgentKit, client: ClientName): Promise<Run> {
+  const agent = { ...free, executor: client, demands: { executor_type: client } };
+  expect(await kit.serving.call("PUT", `/agents/free-${client}`, agent)).toMatchObject({ status: 200 });
+  const run = await submit(kit.serving, { agent_name: `free-${client}`, prompt: "work for long" });
+  await expect
+    .poll(() => processesOf(run.run_id).filter(({ name }) => name === "sleep").length, { timeout: 90_000 })
+    .toBe(3);
+  return run;
+}
+
+test("a client that is killed in the middle of a command takes the command with it", async () => {
+  const kit = await agentKit({ script: working, clients: ["claude"], profile: { config: { allow_full_auto: true } } });
+  const { run_id } = await atWork(kit, "claude");
+  const client = processesOf(run_id).find(({ name }) => name === "claude");
+  process.kill(client!.pid, "SIGKILL");
+  const run = await endOf(kit.serving, run_id);
+  expect(run).toMatchObject({ status: "failed", reason: "signalled" });
+  expect(run.error).toContain("SIGKILL");
+  expect(processesOf(run_id)).toEqual([]);
+  expect(await pathsOf(kit.serving, run_id)).toEqual(["begun.txt"]);
+});
+
+test("codex and gemini that are stopped in the middle of a command leave nothing of it", async () => {
+  const kit = await agentKit({
+    script: working,
+    clients: ["codex", "gemini"],
+    profile: { config: { allow_full_auto: true } },
+  });
+  const runs = await Promise.all([atWork(kit, "codex"), atWork(kit, "gemini")]);
+  for (const { run_id } of runs) {
+    await kit.serving.call("POST", `/runs/${run_id}/stop`);
+    expect(await endOf(kit.serving, run_id)).toMatchObject({ status: "cancelled" });
+    expect(processesOf(run_id)).toEqual([]);
+    expect(await pathsOf(kit.serving, run_id)).toEqual([]);
+  }
+});
+
+test("a model that nobody serves is told as such, by the client or when its time is over", async () => {
+  const kit = await agentKit({ script: [], profile: { timeout_seconds: 40, idle_timeout_seconds: 8 } });
+  await kit.model.stop();
+  const clients = ["claude", "codex", "gemini"];
+  const asked = await Promise.all(
+    clients.map((agent_name) => submit(kit.serving, { agent_name, prompt: "say something" })),
+  );
+  const [claude, codex, gemini] = await Promise.all(asked.map(({ run_id }) => endOf(kit.serving, run_id)));
+  expect(claude).toMatchObject({ status: "failed", reason: "provider_network" });
+  expect(gemini).toMatchObject({ status: "failed", reason: "provider_network" });
+  // it waits for a network as long as it is let
+  expect(codex!.status).toBe("failed");
+  expect(["idle", "timeout", "provider_network"]).toContain(codex!.reason);
+  expect(await eventsOf(kit.serving, codex!.run_id)).toContainEqual(expect.objectContaining({ type: "error" }));
+  for (const { run_id } of asked) expect(processesOf(run_id)).toEqual([]);
+});

@@ -1,0 +1,178 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { folder } from "../drover.ts";
+import { type Gate, openGate } from "./gate.ts";
+import { endOf, eventsOf, filesBelow, type Process, pathsOf, processesOf, show, startDrover, submit } from "./place.ts";
+
+/** Does what its parameter says, by real processes. */
+const executor = `
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
+import { defineExecutor } from "drover";
+const scripts = {
+  exit: "printf 'wrong%.0s' $(seq 400) >&2; exit 7",
+  sleep: "echo begun > begun.txt; sleep 3600 & sleep 3600",
+  silent: "true",
+  files: "echo one > a.txt; head -c 3000000 /dev/urandom > b.bin; echo three > c.txt",
+};
+export const executor = defineExecutor({
+  name: "table",
+  async execute({ parameters, invocation, runCli, homeDir }) {
+    appendFileSync(join(homeDir, "marks.txt"), invocation.run_id + "\\n");
+    if (parameters.what === "throw") throw new TypeError("a defect of the executor, with the password hunter2");
+    await runCli({ command: ["/bin/sh", "-c", scripts[parameters.what]] });
+  },
+});
+`;
+
+const gates: Gate[] = [];
+afterEach(async () => {
+  for (const gate of gates.splice(0)) await gate.stop();
+});
+
+/** A coordinator, a way to it that tests can block, and a runner that has the executor. */
+async function setUp(options: { env?: Record<string, string>; runners?: number } = {}) {
+  const cwd = folder();
+  const state = join(cwd, "state");
+  for (const path of ["profiles", "executors/agents"]) mkdirSync(join(cwd, path), { recursive: true });
+  writeFileSync(join(cwd, "executors", "table.mjs"), executor);
+  const profile = { type: "table", module: "./executors/table.mjs", agents_dir: "./executors/agents", slots: 8 };
+  writeFileSync(join(cwd, "profiles", "table.json"), JSON.stringify(profile));
+  const agent = { name: "table", type: "autonomous", executor: "table" };
+  writeFileSync(join(cwd, "executors", "agents", "table.json"), JSON.stringify(agent));
+  const brief = { ...agent, name: "brief", timeout_seconds: 3 };
+  writeFileSync(join(cwd, "executors", "agents", "brief.json"), JSON.stringify(brief));
+
+  const gate = await openGate();
+  gates.push(gate);
+  let coordinator: Process | null = null;
+  const startCoordinator = async (port = "0"): Promise<void> => {
+    const env = { DROVER_STATE_DIR: state };
+    coordinator = await startDrover(["coordinator", "--port", port], { cwd, env, ready: /^Serving \S+/m });
+    gate.target = /^Serving (\S+)/m.exec(coordinator.said)?.[1] ?? "";
+  };
+  await startCoordinator();
+  const token = readFileSync(join(state, "token"), "utf8").trim();
+  const runners = await Promise.all(
+    Array.from({ length: options.runners ?? 1 }, (_one, index) => {
+      const env = {
+        HOME: cwd,
+        DROVER_STATE_DIR: join(cwd, `runner-${index}`),
+        DROVER_API_URL: gate.url,
+        DROVER_API_KEY: token,
+        ...options.env,
+      };
+      return startDrover(["runner", "-x", "table", "--name", `r${index}`], { cwd, env, ready: /^Offers table/m });
+    }),
+  );
+  const call = async <T>(method: string, path: string, body?: unknown): Promise<{ status: number; json: T }> => {
+    const response = await fetch(`${gate.target}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, json: (text === "" ? null : JSON.parse(text)) as T }; // the test says what it is
+  };
+  return {
+    cwd,
+    state,
+    gate,
+    runners,
+    call,
+    ask: (what: string, agent_name = "table") => submit({ call }, { agent_name, parameters: { what } }),
+    marks: () => readFileSync(join(cwd, "marks.txt"), "utf8").trim().split("\n"),
+    async killCoordinator() {
+      await coordinator?.end("SIGKILL");
+    },
+    startAgain: () => startCoordinator(new URL(gate.target).port),
+  };
+}
+
+test("each way a run can fail has its reason, and leaves neither process nor temporary file", async () => {
+  const place = await setUp();
+  const [exit, time, silent, thrown] = await Promise.all([
+    place.ask("exit"),
+    place.ask("sleep", "brief"),
+    place.ask("silent"),
+    place.ask("throw"),
+  ]);
+  expect(await endOf(place, exit.run_id)).toMatchObject({
+    status: "failed",
+    reason: "exit_nonzero",
+    exit_code: 7,
+    error: "wrong".repeat(100),
+  });
+  expect(await endOf(place, time.run_id)).toMatchObject({ status: "failed", reason: "timeout" });
+  expect(await pathsOf(place, time.run_id)).toEqual(["begun.txt"]);
+  expect(await endOf(place, silent.run_id)).toMatchObject({ status: "failed", reason: "no_output" });
+  const internal = await endOf(place, thrown.run_id);
+  expect(internal).toMatchObject({ status: "failed", reason: "internal" });
+  // people get a sentence, whoever runs the runner gets the trace
+  expect(internal.error).toMatch(/failed unexpectedly/);
+  expect(JSON.stringify([internal, await eventsOf(place, thrown.run_id)])).not.toContain("hunter2");
+  expect(place.runners[0]?.said).toMatch(/a defect of the executor[^]*\n\s+at .*execute/);
+  for (const { run_id } of [exit, time, silent, thrown]) expect(processesOf(run_id)).toEqual([]);
+  await expect.poll(() => filesBelow(join(place.cwd, "runner-0", "tmp"))).toEqual([]);
+});
+
+test("an upload that the coordinator refuses leaves no file of the run on the record", async () => {
+  const place = await setUp();
+  let uploads = 0;
+  // the first of three gets through
+  place.gate.decide = (path) => (path.startsWith("/runner/files") && ++uploads > 1 ? { status: 413 } : "pass");
+  const run = await endOf(place, (await place.ask("files")).run_id);
+  expect(run).toMatchObject({ status: "failed", reason: "upload_failed" });
+  expect(run.error).toContain("b.bin was refused");
+  expect(await pathsOf(place, run.run_id)).toEqual([]);
+  expect(await eventsOf(place, run.run_id)).not.toContainEqual(expect.objectContaining({ type: "file" }));
+});
+
+test("a coordinator that dies in the middle of an upload and comes back gets every file whole", async () => {
+  const place = await setUp();
+  const cut = new Promise<void>((resolve) => {
+    place.gate.decide = (path) => {
+      if (!path.startsWith("/runner/files") || !path.includes("size=3000000")) return "pass";
+      resolve();
+      return { breakAfterBytes: 1_000_000 };
+    };
+  });
+  const { run_id } = await place.ask("files");
+  await cut;
+  await place.killCoordinator();
+  place.gate.decide = () => "pass";
+  await place.startAgain();
+  expect(await endOf(place, run_id)).toMatchObject({ status: "completed", attempt: 1 });
+  expect(await pathsOf(place, run_id)).toEqual(["a.txt", "b.bin", "c.txt"]);
+  const blobs = filesBelow(join(place.state, "blobs"));
+  expect(blobs.filter((path) => !/^[0-9a-f]+$/.test(path.split("/").at(-1) ?? ""))).toEqual([]);
+  expect(place.marks()).toEqual([run_id]);
+});
+
+test("a coordinator that cannot be reached is tried again, ever more seldom, until it is there", async () => {
+  const place = await setUp({ env: { POLL_INTERVAL_SECONDS: "0.2" } });
+  place.gate.decide = () => "break";
+  place.gate.cut();
+  const since = performance.now();
+  const tries = () => place.gate.came.filter(({ at, what }) => at > since && what === "POST /runner/poll");
+  await expect.poll(() => tries().length, { timeout: 60_000 }).toBeGreaterThan(0);
+  const { run_id } = await place.ask("exit");
+  await expect.poll(() => tries().length, { timeout: 60_000 }).toBeGreaterThan(4);
+  const times = tries().map(({ at }) => at);
+  const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+  expect(Math.max(...gaps)).toBeGreaterThan(2 * Math.min(...gaps));
+  expect((await show(place, run_id)).status).toBe("pending");
+  place.gate.decide = () => "pass";
+  expect(await endOf(place, run_id)).toMatchObject({ reason: "exit_nonzero", attempt: 1 });
+});
+
+test("a run that another runner has taken is skipped: each is carried out once", async () => {
+  const place = await setUp({ runners: 2 });
+  // one that no runner brings: either may take its runs
+  const shared = { type: "autonomous", executor: "table", demands: { executor_type: "table" } };
+  expect(await place.call("PUT", "/agents/shared", shared)).toMatchObject({ status: 200 });
+  const asked = await Promise.all(Array.from({ length: 12 }, () => place.ask("exit", "shared")));
+  for (const { run_id } of asked) expect(await endOf(place, run_id)).toMatchObject({ attempt: 1 });
+  expect(place.marks().toSorted()).toEqual(asked.map(({ run_id }) => run_id).toSorted());
+});

@@ -1,0 +1,86 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** What becomes of a request on its way: it passes, is answered in place of the coordinator, or its connection breaks. */
+export type Passage = "pass" | "break" | { status: number } | { breakAfterBytes: number };
+
+/** Between a runner and its coordinator: both are real, the way between them is not to be relied upon. */
+export interface Gate {
+  url: string;
+  /** Whom it leads to. */
+  target: string;
+  /** Asked for each request. */
+  decide: (path: string, method: string) => Passage;
+  /** Method and path without its query, and when, of all that came. */
+  readonly came: { what: string; at: number }[];
+  /** Breaks what is under way. */
+  cut(): void;
+  stop(): Promise<void>;
+}
+
+export async function openGate(): Promise<Gate> {
+  const server = createServer((incoming, answer) => {
+    const path = incoming.url ?? "/";
+    gate.came.push({ what: `${incoming.method} ${path.replace(/\?.*/s, "")}`, at: performance.now() });
+    const passage = gate.decide(path, incoming.method ?? "");
+    if (passage === "break") incoming.destroy();
+    else if (passage === "pass") forward(gate.target, incoming, answer, Number.POSITIVE_INFINITY);
+    else if ("breakAfterBytes" in passage) forward(gate.target, incoming, answer, passage.breakAfterBytes);
+    else refuse(passage.status, incoming, answer);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // listening on TCP, so it has one
+  const { port } = server.address() as AddressInfo;
+  const gate: Gate = {
+    url: `http://127.0.0.1:${port}`,
+    target: "",
+    decide: () => "pass",
+    came: [],
+    cut: () => server.closeAllConnections(),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return gate;
+}
+
+function forward(target: string, incoming: IncomingMessage, answer: ServerResponse, bytes: number): void {
+  const onward = request(new URL(incoming.url ?? "/", target), {
+    method: incoming.method,
+    headers: incoming.headers,
+    agent: false,
+  });
+  const giveUp = (): void => {
+    onward.destroy();
+    incoming.destroy();
+  };
+  onward.on("response", (response) => {
+    answer.writeHead(response.statusCode ?? 502, response.headers);
+    response.on("error", giveUp);
+    response.pipe(answer);
+  });
+  onward.on("error", giveUp);
+  incoming.on("error", giveUp);
+  answer.on("close", () => onward.destroy());
+  let left = bytes;
+  incoming.on("data", (chunk: Buffer) => {
+    if (!onward.write(chunk)) {
+      incoming.pause();
+      onward.once("drain", () => incoming.resume());
+    }
+    left -= chunk.length;
+    if (left <= 0) giveUp();
+  });
+  incoming.on("end", () => onward.end());
+}
+
+function refuse(status: number, incoming: IncomingMessage, answer: ServerResponse): void {
+  incoming.resume();
+  incoming.on("end", () => {
+    answer.writeHead(status, { "content-type": "application/problem+json" });
+    // with a code of ours: an answer without one is taken for a proxy's
+    answer.end(JSON.stringify({ title: "refused", status, code: "DROVER-API-003", detail: "Refused by the test." }));
+  });
+}

@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterEach } from "vitest";
+import type { RunEvent } from "../../../src/model/event.ts";
+import type { StoredFile } from "../../../src/model/file.ts";
+import type { Run } from "../../../src/model/run.ts";
+import { type ClientName, clientNames, prepareClient } from "../../clients/clients.ts";
+import type { Script } from "../../model-server/script.ts";
+import { type ModelServer, startModelServer } from "../../model-server/server.ts";
+import { bin, drover, folder, type Ran, root } from "../drover.ts";
+import { runToEnd, serve, type Serving } from "../serving.ts";
+
+export interface AgentKitOptions {
+  script: Script;
+  /** All three unless named. */
+  clients?: readonly ClientName[];
+  /** Laid over the profiles that come with Drover. */
+  profile?: Readonly<Record<string, unknown>>;
+  /** More variables of the runner. */
+  env?: Readonly<Record<string, string>>;
+  /** What has to be in the runner's directory before it starts. */
+  before?: (cwd: string) => void;
+}
+
+/** A coordinator and a runner in processes of their own, the real clients, and a model that says what the script says. */
+export interface AgentKit {
+  model: ModelServer;
+  serving: Serving;
+  /** The runner's directory. */
+  cwd: string;
+  /** Its HOME. */
+  home: string;
+  /** Asks an agent and waits for the end; `more` are further fields of the request. */
+  run(agent: string, prompt: string, more?: Readonly<Record<string, unknown>>): Promise<Run>;
+  events(run: Run): Promise<RunEvent[]>;
+  /** Path and content of what a run left. */
+  files(run: Run): Promise<Record<string, string>>;
+  /** The command line, for that coordinator. */
+  drover(...args: string[]): Promise<Ran>;
+  /** Ends it as an operator does, and starts it anew on the same state. */
+  restartRunner(): Promise<void>;
+}
+
+const ending: (() => Promise<unknown>)[] = [];
+// in order: what runs ends before the model it talks to
+afterEach(async () => {
+  for (const end of ending.splice(0).toReversed()) await end();
+});
+
+export async function agentKit(options: AgentKitOptions): Promise<AgentKit> {
+  const cwd = folder();
+  const home = join(cwd, "home");
+  for (const path of [home, join(cwd, "profiles")]) mkdirSync(path);
+  const model = await startModelServer(options.script);
+  ending.push(() => model.stop());
+  const clients = options.clients ?? clientNames;
+  const variables = clients.map((name) => {
+    const { bin: program, env } = prepareClient(name, { home, url: model.url });
+    writeProfile(cwd, name, options.profile ?? {});
+    return { ...env, [`${name.toUpperCase()}_BIN`]: program };
+  });
+  options.before?.(cwd);
+  const serving = await serve(cwd);
+  const reach = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
+  const env = Object.assign({}, ...variables, reach, options.env, { DROVER_STATE_DIR: join(cwd, "runner") });
+  let runner = await startRunner(cwd, clients, env);
+  ending.push(() => endRunner(runner, "SIGKILL"));
+  return {
+    model,
+    serving,
+    cwd,
+    home,
+    run: (agent_name, prompt, more = {}) => runToEnd(serving, { agent_name, prompt, ...more }),
+    async events({ run_id }) {
+      const printed = await drover(["runs", "events", run_id, "--json"], { cwd, env: reach });
+      return lines(printed.stdout).map((line) => JSON.parse(line).event);
+    },
+    async files({ run_id }) {
+      const { json } = await serving.call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
+      const found = json.items.map(async ({ path }) => [path, await contentOf(serving, run_id, path)] as const);
+      return Object.fromEntries(await Promise.all(found));
+    },
+    drover: (...args) => drover(args, { cwd, env: reach }),
+    async restartRunner() {
+      await endRunner(runner, "SIGTERM");
+      runner = await startRunner(cwd, clients, env);
+    },
+  };
+}
+
+/** The profile that comes with Drover, with the changes a test is about. */
+function writeProfile(cwd: string, name: ClientName, changes: Readonly<Record<string, unknown>>): void {
+  const bundled = join(root, "bundled");
+  const profile = JSON.parse(readFileSync(join(bundled, "profiles", `${name}.json`), "utf8"));
+  const agents_dir = resolve(bundled, profile.agents_dir);
+  writeFileSync(join(cwd, "profiles", `${name}.json`), JSON.stringify({ ...profile, agents_dir, ...changes }));
+}
+
+/** Resolves once every profile is offered. */
+function startRunner(cwd: string, clients: readonly string[], env: Record<string, string>): Promise<ChildProcess> {
+  const words = clients.flatMap((name) => ["-x", name]);
+  const child = spawn(process.execPath, [bin, "runner", ...words], {
+    cwd,
+    env: { PATH: process.env["PATH"] ?? "", ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let said = "";
+  return new Promise((done, reject) => {
+    child.once("error", reject);
+    child.once("close", () => reject(new Error(`drover runner ended: ${said}`)));
+    child.stderr?.on("data", (chunk: Buffer) => {
+      said += chunk.toString("utf8");
+      if (/^Offers /m.test(said)) done(child);
+    });
+  });
+}
+
+function endRunner(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((done) => {
+    child.once("close", () => done());
+    child.kill(signal);
+  });
+}
+
+async function contentOf({ url, token }: Serving, run_id: string, path: string): Promise<string> {
+  const inPath = path.split("/").map(encodeURIComponent).join("/");
+  const response = await fetch(`${url}/runs/${run_id}/files/${inPath}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  if (!response.ok) throw new Error(`GET /runs/${run_id}/files/${path} was answered with ${response.status}`);
+  return response.text();
+}
+
+const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");

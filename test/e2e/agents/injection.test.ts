@@ -1,0 +1,225 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { claudeArgs } from "../../../src/execute/executors/clients/claude.ts";
+import { codexArgs } from "../../../src/execute/executors/clients/codex.ts";
+import type { Turn } from "../../../src/execute/executors/clients/definition.ts";
+import { geminiArgs } from "../../../src/execute/executors/clients/gemini.ts";
+import { geminiPolicy } from "../../../src/execute/executors/clients/gemini-policy.ts";
+import { clients } from "../../../src/execute/executors/clients/index.ts";
+import { withSystemPrefix } from "../../../src/execute/executors/clients/system-prefix.ts";
+import { type Agent, agentSchema } from "../../../src/model/agent.ts";
+import { type ClientName, clientNames } from "../../clients/clients.ts";
+import { invocationOf } from "../../fixtures/execute/memory-port.ts";
+import { openContext } from "../../fixtures/execute/open-context.ts";
+import { root } from "../drover.ts";
+import { type AgentKit, agentKit } from "./harness.ts";
+import { hostileValues } from "./hostile-values.ts";
+import { endOf, submit } from "./place.ts";
+
+const argsOf: Readonly<Record<ClientName, (turn: Turn) => string[]>> = {
+  claude: (turn) => claudeArgs(turn, { systemPrompt: "/tmp/run/system-prompt.md", mcpConfig: "/tmp/run/mcp.json" }),
+  codex: (turn) => codexArgs(turn, "/home/dev/work"),
+  gemini: (turn) => geminiArgs(turn, ["/tmp/run/gemini-policy.toml"]),
+};
+
+interface Words {
+  model: string;
+  tool: string;
+  prompt: string;
+  system: string;
+  name: string;
+}
+
+const harmless: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief.", name: "agent" };
+
+function turnOf({ model, tool, prompt, system, name }: Words): Turn {
+  const agent: Agent = {
+    ...agentSchema.parse({ name: "agent", type: "autonomous", model, system_prompt: system }),
+    name,
+    permissions: { mode: "acceptEdits", allowed_tools: [tool, tool], denied_tools: [tool] },
+  };
+  const parameters = { [prompt]: prompt };
+  return {
+    invocation: { ...invocationOf("r1", {}), agent, prompt, parameters },
+    prompt,
+    systemPrompt: system,
+    mode: "acceptEdits",
+    session: null,
+    fork: false,
+    config: {},
+    workDir: "/home/dev/work",
+    homeDir: "/home/dev",
+    tmpDir: "/tmp/run",
+    env: {},
+    isRoot: false,
+  };
+}
+
+test("300 hostile values stay values: no client gets an option or a word more than with harmless ones", () => {
+  expect(new Set(hostileValues).size).toBeGreaterThan(290);
+  expect(hostileValues).toHaveLength(300);
+  for (const client of clientNames) {
+    const asUsual = argsOf[client](turnOf(harmless));
+    for (const value of hostileValues) {
+      const changed = { model: value, tool: value, prompt: value, system: value, name: value };
+      const args = argsOf[client](turnOf(changed));
+      const expected = asUsual.map((word) =>
+        word
+          .replace(/^(--model=)opus$/, (_all, flag: string) => flag + value)
+          .replace(/^(--(?:dis)?allowedTools=)Read$/, (_all, flag: string) => flag + value),
+      );
+      expect(args).toEqual(expected);
+    }
+  }
+});
+
+test("a system prompt stays text before the prompt, and a prompt is not changed", () => {
+  for (const value of hostileValues) {
+    const text = withSystemPrefix(turnOf({ ...harmless, prompt: value, system: value }));
+    expect(text.endsWith(value)).toBe(true);
+  }
+});
+
+test("tools become strings of gemini's policy, and never a rule of their own", () => {
+  const shapes = [
+    /^\[\[rule\]\]$/,
+    /^(?:toolName|commandPrefix) = "(?:[^"\\\p{Cc}]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"$/u,
+    /^decision = "(?:allow|deny)"$/,
+    /^priority = (?:600|900)$/,
+    /^$/,
+  ];
+  for (const value of hostileValues.flatMap((one) => [one, `${one}(${one})`])) {
+    const policy = geminiPolicy("default", { allowed_tools: [value], denied_tools: [value] });
+    const lines = policy.split("\n").filter((line) => line !== "allowRedirection = true");
+    expect(lines.filter((line) => line === "[[rule]]")).toHaveLength(2);
+    for (const line of lines) expect(shapes.filter((shape) => shape.test(line))).not.toEqual([]);
+  }
+});
+
+test("a directory's name stays one key of codex's list of projects", () => {
+  const list =
+    /^--config=projects=\{(?:,?"(?:[^"\\\p{Cc}]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"=\{trust_level="untrusted"\})+\}$/u;
+  for (const value of hostileValues) {
+    const args = codexArgs(turnOf(harmless), `/home/${value}`);
+    expect(args.filter((word) => list.test(word))).toHaveLength(1);
+    expect(args).toHaveLength(codexArgs(turnOf(harmless), "/home").length);
+  }
+});
+
+const opened: Awaited<ReturnType<typeof openContext>>[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+test("a session's id that is none of the client's is never handed to it", async () => {
+  const starts: unknown[] = [];
+  const one = await openContext({
+    async start(command) {
+      starts.push(command);
+      throw new Error("nothing is to be started");
+    },
+  });
+  opened.push(one);
+  for (const client of clientNames) {
+    const executor = clients[client]!.executor({
+      env: { PATH: process.env["PATH"], HOME: one.folder, [`${client.toUpperCase()}_BIN`]: "/bin/true" },
+      isRoot: false,
+      isolation: () => Promise.resolve("pid"),
+    });
+    const near = ["9bea4200-91ba-4502-9673-3190517385c0\n", "9bea4200-91ba-4502-9673-3190517385c0 --yolo"];
+    for (const id of [...hostileValues, ...near]) {
+      const invocation = invocationOf(
+        "r1",
+        { type: "autonomous" },
+        { mode: "resume", prompt: "go on", executor_session_id: id },
+      );
+      expect(await executor.run(invocation, one.context)).toMatchObject({ reason: "session_not_found" });
+    }
+  }
+  expect(starts).toEqual([]);
+});
+
+const spoken: Readonly<Record<ClientName, string>> = {
+  claude: "claude-text.jsonl",
+  codex: "codex-tool.jsonl",
+  gemini: "gemini-text.jsonl",
+};
+
+/** Writes down what it was called with, then says what the real one once said. */
+const recorder = (client: ClientName): string => `#!${process.execPath}
+const fs = require("node:fs");
+const stdin = fs.readFileSync(0, "utf8");
+const flag = process.argv.find((word) => word.startsWith("--append-system-prompt-file="));
+const system = flag === undefined ? null : fs.readFileSync(flag.slice(flag.indexOf("=") + 1), "utf8");
+fs.writeFileSync("recorded.json", JSON.stringify({ argv: process.argv.slice(2), stdin, system }));
+process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", spoken[client]))}));
+`;
+
+interface Recorded {
+  argv: string[];
+  stdin: string;
+  system: string | null;
+}
+
+async function recordedOf(kit: AgentKit, client: ClientName, words: Words): Promise<Recorded> {
+  const name = `agent-${++agents}`;
+  const put = await kit.serving.call("PUT", `/agents/${name}`, {
+    type: "autonomous",
+    executor: client,
+    model: words.model,
+    system_prompt: words.system,
+    permissions: { allowed_tools: [words.tool] },
+    demands: { executor_type: client },
+  });
+  expect(put).toMatchObject({ status: 200 });
+  const request = { agent_name: name, prompt: words.prompt, parameters: { text: words.prompt } };
+  const run = await endOf(kit.serving, (await submit(kit.serving, request)).run_id);
+  const files = await kit.files(run);
+  expect(Object.keys(files)).toContain("recorded.json");
+  // written by the script above
+  return JSON.parse(files["recorded.json"]!) as Recorded;
+}
+let agents = 0;
+
+test("real processes of all three get the same words whatever is asked, and the prompt whole by stdin", async () => {
+  const kit = await agentKit({
+    script: [],
+    profile: { slots: 6 },
+    before(cwd) {
+      for (const client of clientNames) writeFileSync(join(cwd, client), recorder(client), { mode: 0o755 });
+    },
+    env: Object.fromEntries(clientNames.map((client) => [`${client.toUpperCase()}_BIN`, `./${client}`])),
+  });
+  const sample = [...hostileValues.filter((_value, index) => index % 33 === 5), `${"long ".repeat(60_000)}--yolo`];
+  await Promise.all(
+    clientNames.map(async (client) => {
+      const asUsual = await recordedOf(kit, client, harmless);
+      for (const value of sample) {
+        // as a word of a command line it may have 128 KB
+        const short = value.slice(0, 20_000);
+        const changed = { ...harmless, prompt: value, system: value, model: short, tool: short };
+        const { argv, stdin, system } = await recordedOf(kit, client, changed);
+        expect(argv.map(withoutPaths)).toEqual(
+          asUsual.argv.map(withoutPaths).map((word) =>
+            word
+              .replace(/^--model=opus$/, () => `--model=${short}`)
+              .replace(/^--allowedTools=Read$/, () => `--allowedTools=${short}`),
+          ),
+        );
+        // the spaces around a text are not part of what is asked
+        const asked = value.trim();
+        expect(stdin).toContain(asked);
+        expect(stdin.split(asked).length).toBeGreaterThan(2);
+        if (client === "claude") expect(system).toBe(value);
+        else expect(stdin).toContain(`<instructions>\n${asked}\n</instructions>`);
+      }
+    }),
+  );
+  expect(readFileSync(join(kit.cwd, "claude"), "utf8")).toBe(recorder("claude"));
+});
+
+/** Each run has a folder for what is temporary, and each session one to work in. */
+function withoutPaths(word: string): string {
+  return word.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, "ID");
+}

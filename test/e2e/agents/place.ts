@@ -1,0 +1,118 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach } from "vitest";
+import type { RunEvent, StoredEvent } from "../../../src/model/event.ts";
+import type { StoredFile } from "../../../src/model/file.ts";
+import type { Run } from "../../../src/model/run.ts";
+import { bin } from "../drover.ts";
+import type { Serving } from "../serving.ts";
+
+/** A process of Drover that is to be killed and started again. */
+export interface Process {
+  readonly pid: number;
+  readonly said: string;
+  end(signal: NodeJS.Signals): Promise<void>;
+}
+
+const living: Process[] = [];
+afterEach(async () => {
+  for (const one of living.splice(0).toReversed()) await one.end("SIGKILL");
+});
+
+/** Resolves once it has said `ready` on stderr. */
+export function startDrover(
+  args: readonly string[],
+  { cwd, env, ready }: { cwd: string; env: Readonly<Record<string, string>>; ready: RegExp },
+): Promise<Process> {
+  const child = spawn(process.execPath, [bin, ...args], {
+    cwd,
+    env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let said = "";
+  const one: Process = {
+    pid: child.pid ?? 0,
+    get said() {
+      return said;
+    },
+    end: (signal) => endOfChild(child, signal),
+  };
+  living.push(one);
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", () => reject(new Error(`drover ${args.join(" ")} ended: ${said}`)));
+    child.stderr?.on("data", (chunk: Buffer) => {
+      said += chunk.toString("utf8");
+      if (ready.test(said)) resolve(one);
+    });
+  });
+}
+
+function endOfChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((done) => {
+    child.once("close", () => done());
+    child.kill(signal);
+  });
+}
+
+type Calls = Pick<Serving, "call">;
+
+export async function submit({ call }: Calls, request: unknown): Promise<Run> {
+  const { status, json } = await call<Run>("POST", "/runs", request);
+  if (status !== 201) throw new Error(`POST /runs was answered with ${status}: ${JSON.stringify(json)}`);
+  return json;
+}
+
+export async function show({ call }: Calls, run_id: string): Promise<Run> {
+  return (await call<Run>("GET", `/runs/${run_id}`)).json;
+}
+
+/** The run as it ended; one that does not is an error that says how far it got. */
+export async function endOf(serving: Calls, run_id: string, withinMs = 120_000): Promise<Run> {
+  for (const until = performance.now() + withinMs; ;) {
+    const run = await show(serving, run_id);
+    if (run.finished_at !== null) return run;
+    if (performance.now() > until) throw new Error(`The run did not end: ${JSON.stringify(run)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+export async function eventsOf({ call }: Calls, run_id: string): Promise<RunEvent[]> {
+  const { json } = await call<{ items: StoredEvent[] }>("GET", `/runs/${run_id}/events?limit=1000`);
+  return json.items.map(({ event }) => event);
+}
+
+export async function pathsOf({ call }: Calls, run_id: string): Promise<string[]> {
+  const { json } = await call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
+  return json.items.map(({ path }) => path);
+}
+
+/** Every process that has this run's id in its environment: its pid and name. */
+export function processesOf(run_id: string): { pid: number; name: string }[] {
+  return readdirSync("/proc")
+    .filter((pid) => /^\d+$/.test(pid) && read(pid, "environ").includes(`DROVER_RUN_ID=${run_id}`))
+    .map((pid) => ({ pid: Number(pid), name: read(pid, "comm").trim() }));
+}
+
+function read(pid: string, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    return ""; // it has just ended
+  }
+}
+
+/** Files below a folder, none where it is not there. */
+export function filesBelow(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => !entry.isDirectory())
+      .map((entry) => join(entry.parentPath, entry.name));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    throw error;
+  }
+}

@@ -1,0 +1,52 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { drover, folder } from "./drover.ts";
+import { keepRunning, serve } from "./serving.ts";
+
+it("a runner takes its address, token and the rest from the file it is told to, and from no other", async () => {
+  const cwd = folder();
+  const serving = await serve(cwd);
+  writeFileSync(
+    join(cwd, ".env"),
+    `# the runner of this place\nDROVER_API_URL=${serving.url}\nDROVER_API_KEY='${serving.token}'\n`,
+  );
+  const env = { DROVER_STATE_DIR: join(cwd, "runner") };
+  const unread = await drover(["runner", "-x", "echo"], { cwd, env });
+  expect(unread.stderr).toContain("No coordinator was found");
+  await keepRunning(["runner", "-x", "echo", "--env-file", ".env"], { cwd, env, ready: /^Offers echo/m });
+  expect((await serving.call<{ items: unknown[] }>("GET", "/runners")).json.items).toHaveLength(1);
+
+  const wrong = { ...env, DROVER_API_KEY: "drv_not_this_one" };
+  const overridden = await drover(["runner", "-x", "echo", "--env-file", ".env", "--name", "two", "--while-stdin"], {
+    cwd,
+    env: wrong,
+  });
+  expect(overridden.code).not.toBe(0);
+  expect(overridden.stderr).toContain("DROVER-API-009");
+});
+
+it("names the bad line of an env file, and nothing starts", async () => {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  writeFileSync(join(cwd, "my.env"), "GOOD=1\nthis is s3cret\n");
+  for (const command of [["up", "--port", "0"], ["runner"]]) {
+    const bad = await drover([...command, "--env-file", "my.env"], { cwd, env });
+    expect(bad).toMatchObject({ code: 2, stdout: "" });
+    expect(bad.stderr).toContain("my.env, line 2");
+    expect(bad.stderr).toContain("DROVER-USE-009");
+    expect(bad.stderr).not.toContain("s3cret");
+  }
+  const missing = await drover(["runner", "--env-file", "gone.env"], { cwd, env });
+  // some versions of Node look for a file named so before Drover gets to say anything
+  expect([2, 9]).toContain(missing.code);
+  expect(missing.stderr).toContain("gone.env");
+});
+
+it("up reads its variables from the file it is told to, for its runner too", async () => {
+  const cwd = folder();
+  writeFileSync(join(cwd, "here.env"), `DROVER_STATE_DIR="${join(cwd, "kept")}"\nJOB_TIMEOUT_SECONDS=none\n`);
+  const refused = await drover(["up", "--port", "0", "--env-file", "here.env"], { cwd });
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toContain("JOB_TIMEOUT_SECONDS must be a positive number");
+});

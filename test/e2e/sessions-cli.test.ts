@@ -1,0 +1,173 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { bin, drover, folder } from "./drover.ts";
+import { asFiles, writeScribe } from "./scribe.ts";
+import { offer, serve } from "./serving.ts";
+
+const order = (what: object): string[] => ["--prompt", JSON.stringify(what)];
+
+/** A coordinator, and a runner that offers `scribe`, `stiff` and the procedural `plain`. */
+async function place() {
+  const cwd = folder();
+  writeScribe(cwd);
+  mkdirSync(join(cwd, "agents-plain"));
+  writeFileSync(join(cwd, "agents-plain", "plain.yaml"), "name: plain\ncommand: echo plain\n");
+  const plain = { type: "procedural", agents_dir: "./agents-plain" };
+  writeFileSync(join(cwd, "profiles", "plain.json"), JSON.stringify(plain));
+  const serving = await serve(cwd);
+  await offer(
+    serving,
+    cwd,
+    "one",
+    ["scribe", "stiff", "plain"].flatMap((name) => ["-x", `./profiles/${name}.json`]),
+  );
+  const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token, DROVER_STATE_DIR: join(cwd, "none") };
+  const run = (...args: string[]) => drover(args, { cwd, env });
+  /** One run to its end, as JSON tells it. */
+  const made = async (...args: string[]) => JSON.parse((await run(...args, "--json")).stdout);
+  return { cwd, env, run, made };
+}
+
+describe("sessions", () => {
+  it("are listed, shown with their runs, resumed and forked", async () => {
+    const { run, made } = await place();
+    const first = await made("run", "scribe", ...order({ remember: "one" }));
+    expect(first).toMatchObject({ status: "completed", mode: "start", result_text: "one" });
+    const id = first.session_id as string;
+
+    const resumed = await run("sessions", "resume", id, ...order({ remember: "two" }));
+    expect(resumed, resumed.stderr).toMatchObject({ code: 0, stdout: "one > two\n" });
+    const forked = await made("sessions", "fork", id.slice(0, 20), ...order({ remember: "other" }));
+    expect(forked).toMatchObject({ mode: "fork", forked_from: id, result_text: "one > two > other" });
+    expect(forked.session_id).not.toBe(id);
+    const third = await made("sessions", "resume", id, ...order({ remember: "three" }));
+    expect(third).toMatchObject({ mode: "resume", session_id: id, result_text: "one > two > three" });
+
+    const listed = (await run("sessions", "list", "--agent", "scribe")).stdout.trim().split("\n");
+    expect(listed.map((line) => line.split("\t").slice(0, 3))).toEqual([
+      [forked.session_id, "scribe", "1"],
+      [id, "scribe", "3"],
+    ]);
+    const [newest] = (await run("sessions", "list", "--limit", "1", "--json")).stdout.split("\n");
+    expect(JSON.parse(newest!)).toMatchObject({ session_id: forked.session_id, forked_from: id });
+    expect((await run("sessions", "list", "--limit", "1")).stderr).toContain("More: drover sessions list --limit 1");
+
+    const shown = await run("sessions", "show", id);
+    expect(shown.stderr).toContain(`Go on: drover sessions resume ${id}`);
+    const rows = shown.stdout.split("\n\n")[1]!.trim().split("\n");
+    expect(rows.map((row) => row.split("\t"))).toEqual([
+      [third.run_id, "resume", "completed", expect.any(String)],
+      [expect.any(String), "resume", "completed", first.run_id],
+      [first.run_id, "start", "completed", "-"],
+    ]);
+    const fork = JSON.parse((await run("sessions", "show", forked.session_id, "--json")).stdout);
+    expect(fork).toMatchObject({ forked_from: id, run_count: 1, versions: [{ run_id: forked.run_id, mode: "fork" }] });
+    expect(fork.versions[0].parent).toBe(
+      JSON.parse((await run("sessions", "show", id, "--json")).stdout).versions[1].run_id,
+    );
+    expect((await run("runs", "show", forked.run_id)).stdout).toMatch(new RegExp(`forked from +${id}`));
+  });
+
+  it("are not resumed where that makes no sense, and it is said why", async () => {
+    const { run, made } = await place();
+    const plain = await made("run", "plain");
+    const procedural = await run("sessions", "resume", plain.session_id, "--prompt", "more");
+    expect(procedural.code).not.toBe(0);
+    expect(procedural.stderr).toContain("Procedural agents do not support resumption");
+    expect(procedural.stderr).toContain("DROVER-SUB-002");
+
+    const stiff = await made("run", "stiff", ...order({ remember: "one" }));
+    const fork = await run("sessions", "fork", stiff.session_id, ...order({}));
+    expect(fork.code).toBe(1);
+    expect(fork.stderr).toContain("cannot fork a session");
+    const wordless = await run("sessions", "resume", stiff.session_id);
+    expect(wordless).toMatchObject({ code: 2 });
+    expect(wordless.stderr).toContain("--prompt");
+    const unknown = await run("sessions", "resume", "ffffffff", "--prompt", "x");
+    expect(unknown).toMatchObject({ code: 2 });
+    expect(unknown.stderr).toContain("drover sessions list");
+    expect((await run("sessions", "resume")).stderr).toContain("Name the session");
+    expect((await run("sessions", "resum", "x")).stderr).toContain("drover sessions resume");
+  });
+
+  it("are deleted once nothing of them runs, and their runs stay", async () => {
+    const { run } = await place();
+    const id = (await run("run", "scribe", ...order({ wait: true }), "--detach", "--quiet")).stdout.trim();
+    const show = async () => JSON.parse((await run("runs", "show", id, "--json")).stdout);
+    await expect.poll(async () => (await show()).status, { timeout: 40_000 }).toBe("running");
+    const { session_id } = await show();
+    const busy = await run("sessions", "delete", session_id);
+    expect(busy.code).not.toBe(0);
+    expect(busy.stderr).toContain("DROVER-API-030");
+    expect((await run("sessions", "show", session_id)).code).toBe(0);
+
+    await run("runs", "stop", id);
+    await expect.poll(async () => (await show()).status, { timeout: 40_000 }).toBe("cancelled");
+    const deleted = await run("sessions", "delete", session_id);
+    expect(deleted, deleted.stderr).toMatchObject({ code: 0, stdout: `${session_id}\n` });
+    expect((await run("sessions", "show", session_id)).stderr).toContain("There is no session");
+    expect((await run("sessions", "resume", session_id, ...order({}))).code).toBe(2);
+    expect((await show()).session_id).toBe(session_id);
+  });
+
+  it("need no coordinator that stays", async () => {
+    const cwd = folder();
+    writeScribe(cwd);
+    const env = { DROVER_STATE_DIR: join(cwd, "state") };
+    const run = (...args: string[]) => drover(args, { cwd, env });
+    expect((await run("run", "scribe", ...order({ remember: "one" }))).stdout).toBe("one\n");
+    const [id = ""] = (await run("sessions", "list")).stdout.split("\t");
+    const again = await run("sessions", "resume", id, ...order({ remember: "two" }));
+    expect(again, again.stderr).toMatchObject({ code: 0, stdout: "one > two\n" });
+    expect(JSON.parse((await run("sessions", "show", id, "--json")).stdout)).toMatchObject({ run_count: 2 });
+    expect((await run("sessions", "delete", id, "--json")).stdout).toBe(`{"session_id":"${id}","deleted":true}\n`);
+    expect((await run("sessions", "list")).stdout).toBe("");
+  });
+});
+
+describe("what run prints of an agent that thinks", () => {
+  it("is its answer on stdout, once, and on stderr what comes next", async () => {
+    const { run } = await place();
+    const answer = await run("run", "scribe", ...order({ say: "I think", tool: "Bash", text: "The answer" }));
+    expect(answer).toMatchObject({ code: 0, stdout: "The answer\n", stderr: "" });
+    const same = await run("run", "scribe", ...order({ output: "line\nThe answer\n", text: "The answer" }));
+    expect(same.stdout).toBe("line\nThe answer\n");
+    const other = await run("run", "scribe", ...order({ output: "log\n", text: "The answer" }));
+    expect(other.stdout).toBe("log\nThe answer\n");
+    const files = asFiles({ "a.txt": "x" });
+    expect((await run("run", "scribe", ...order({ files, text: "ok" }))).stderr).toMatch(
+      /^1 file: drover runs files \S+\n$/,
+    );
+    expect((await run("run", "scribe", "--quiet", ...order({ files, text: "ok" }))).stderr).toBe("");
+    expect((await run("run", "plain")).stdout).toBe("plain\n");
+  });
+
+  // util-linux's `script` gives a real terminal
+  it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0)(
+    "is shown to a person as it comes, and nothing twice",
+    async () => {
+      const { cwd, env } = await place();
+      const prompt = { pieces: ["I am ", "think", "ing"], say: "I am thinking", tool: "Bash", text: "I am thinking" };
+      const line = 'exec "$NODE" "$BIN" run scribe --prompt "$PROMPT"';
+      const { stdout, status } = spawnSync("script", ["-qec", line, "/dev/null"], {
+        cwd,
+        env: {
+          ...process.env,
+          ...env,
+          SHELL: "/bin/sh",
+          NODE: process.execPath,
+          BIN: bin,
+          PROMPT: JSON.stringify(prompt),
+        },
+        encoding: "utf8",
+      });
+      expect(status, stdout).toBe(0);
+      expect(stdout.split("I am thinking"), stdout).toHaveLength(2);
+      expect(stdout).toContain('> Bash {"command":"ls"}');
+      expect(stdout).toContain("< done a.txt");
+      expect(stdout).toMatch(/Go on: drover sessions resume \S+/);
+    },
+  );
+});
