@@ -19,9 +19,13 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+const chosen = wanted.length > 0 ? wanted : known;
+if (chosen.includes("agents"))
+  ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
+
 const { build } = await import("esbuild");
 mkdirSync(join(root, "dist-test"), { recursive: true });
-for (const name of wanted.length > 0 ? wanted : known) {
+for (const name of chosen) {
   const script = join(root, "dist-test", `bench-${name}.cjs`);
   await build({
     absWorkingDir: root,

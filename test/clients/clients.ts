@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 
 export const clientNames = ["claude", "codex", "gemini"] as const;
 export type ClientName = (typeof clientNames)[number];
@@ -12,17 +11,26 @@ export interface PreparedClient {
   env: Readonly<Record<string, string>>;
 }
 
-const packages = join(dirname(fileURLToPath(import.meta.url)), "node_modules");
 const platform = `${process.platform}-${process.arch}`;
 
-/** Writes the client's configuration into `home`, which must exist. */
-export function prepareClient(name: ClientName, { home, url }: { home: string; url: string }): PreparedClient {
-  return prepare[name](home, url);
+export interface ClientPlace {
+  /** Must exist. */
+  home: string;
+  /** Of the model server. */
+  url: string;
+  /** Where the clients' package.json lies; this folder unless given. */
+  folder?: string;
 }
 
-const prepare: Readonly<Record<ClientName, (home: string, url: string) => PreparedClient>> = {
-  claude: (home, url) => ({
-    bin: installed("@anthropic-ai", `claude-agent-sdk-${platform}`, "claude"),
+/** Writes the client's configuration into `home`. */
+export function prepareClient(name: ClientName, place: ClientPlace): PreparedClient {
+  const packages = join(place.folder ?? import.meta.dirname, "node_modules");
+  return prepare[name](place.home, place.url, packages);
+}
+
+const prepare: Readonly<Record<ClientName, (home: string, url: string, packages: string) => PreparedClient>> = {
+  claude: (home, url, packages) => ({
+    bin: installed(packages, "@anthropic-ai", `claude-agent-sdk-${platform}`, "claude"),
     env: {
       HOME: home,
       ANTHROPIC_BASE_URL: url,
@@ -31,21 +39,21 @@ const prepare: Readonly<Record<ClientName, (home: string, url: string) => Prepar
       CLAUDE_CODE_MAX_RETRIES: "1",
     },
   }),
-  codex(home, url) {
+  codex(home, url, packages) {
     const codexHome = join(home, ".codex");
     mkdirSync(codexHome, { recursive: true });
     writeFileSync(join(codexHome, "config.toml"), codexConfig(url));
     return {
-      bin: nativeCodex(),
+      bin: nativeCodex(packages),
       env: { HOME: home, CODEX_HOME: codexHome, OPENAI_API_KEY: "sk-scripted" },
     };
   },
-  gemini(home, url) {
+  gemini(home, url, packages) {
     mkdirSync(join(home, ".gemini"), { recursive: true });
     writeFileSync(join(home, ".gemini", "settings.json"), JSON.stringify(geminiSettings, null, 2));
     return {
       // a script that begins with the name of node: it needs node on PATH
-      bin: installed("@google", "gemini-cli", "bundle", "gemini.js"),
+      bin: installed(packages, "@google", "gemini-cli", "bundle", "gemini.js"),
       env: {
         HOME: home,
         GEMINI_API_KEY: "scripted",
@@ -57,13 +65,13 @@ const prepare: Readonly<Record<ClientName, (home: string, url: string) => Prepar
 };
 
 /** Without a launcher in node, which costs a start of node and hides the real process. */
-function nativeCodex(): string {
-  const vendor = installed("@openai", `codex-${platform}`, "vendor");
+function nativeCodex(packages: string): string {
+  const vendor = installed(packages, "@openai", `codex-${platform}`, "vendor");
   const target = readdirSync(vendor).find((entry) => existsSync(join(vendor, entry, "bin", "codex")));
   return join(vendor, target ?? "", "bin", "codex");
 }
 
-function installed(...words: string[]): string {
+function installed(packages: string, ...words: string[]): string {
   const path = join(packages, ...words);
   if (!existsSync(path)) throw new Error(`${path} is not there: \`npm test\` installs the clients`);
   return path;

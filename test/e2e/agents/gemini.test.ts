@@ -88,7 +88,7 @@ test("resume carries the history, also after the runner was restarted and with a
 });
 
 test("with the operator's own HOME, folder trust has to be off, and the run says so", async () => {
-  const kit = await kitOf();
+  const kit = await kitOf({ profile: { home: "user" } });
   const path = join(kit.home, ".gemini", "settings.json");
   const settings = JSON.parse(readFileSync(path, "utf8")) as { security: object };
   writeFileSync(
@@ -173,7 +173,7 @@ test("a model that cannot be reached has its reason, or ends by the run's own ti
 });
 
 test("a session that is gone is not found, and an exit with 0 and no result is no success", async () => {
-  const kit = await kitOf();
+  const kit = await kitOf({ profile: { home: "user" } });
   const first = await kit.run("gemini", "remember the word heron");
   rmSync(join(kit.home, ".gemini", "tmp"), { recursive: true });
   const run = await kit.run("gemini", "which word", { mode: "resume", session_id: first.session_id });

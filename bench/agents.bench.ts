@@ -1,0 +1,133 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, loadavg, release, tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { type PreparedClient, prepareClient } from "../test/clients/clients.ts";
+import { startModelServer } from "../test/model-server/server.ts";
+import { owned, stopChild } from "./dispatch/children.ts";
+import { startCoordinator, until } from "./dispatch/drover.ts";
+import { added, difference, interleave, ms, printTable, ratio, times } from "./rounds.ts";
+
+const [, , benchFolder = ""] = process.argv;
+const root = dirname(benchFolder);
+const prompt = "create file hello.txt with hi";
+const rounds = 5;
+const perRound = 4;
+
+/** As a person would start them, in the mode that Drover uses. */
+const bareWords = {
+  claude: ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"],
+  codex: ["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write", "-"],
+} as const;
+type Name = keyof typeof bareWords;
+const names = ["claude", "codex"] as const satisfies readonly Name[];
+
+/** One turn with a tool that writes a file: the bare client, and the same by Drover from submit to finished. */
+async function main(): Promise<void> {
+  const place = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  const tool = { name: "write_file", input: { path: "hello.txt", content: "hi" } };
+  const model = await startModelServer([{ when: prompt, turns: [{ tool }, { text: "Done." }] }]);
+  try {
+    const loads = loadavg().map((load) => load.toFixed(1));
+    process.stdout.write(
+      `Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loads.join(" ")}\n`,
+    );
+    for (const name of names) await measure(name, place, model.url);
+  } finally {
+    await model.stop();
+    rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+  }
+  process.exit(0);
+}
+
+async function measure(name: Name, place: string, url: string): Promise<void> {
+  const home = join(place, `home-${name}`);
+  mkdirSync(home);
+  const prepared = prepareClient(name, { home, url, folder: join(root, "test", "clients") });
+  const drover = await startDrover(name, place, prepared);
+  const bare = `bare ${name}`;
+  const ours = `${name} by Drover, submit to finished`;
+  const ways = [
+    { name: bare, once: () => runBare(name, prepared) },
+    {
+      name: ours,
+      async once() {
+        const run = await drover.client.submit({ agent_name: name, parameters: {}, prompt });
+        for await (const { event } of drover.client.runs.follow(run.run_id))
+          if (event.type === "result" && event.status !== "completed")
+            throw new Error(`${event.reason}: ${event.error}`);
+      },
+    },
+  ];
+  try {
+    const taken = await interleave(ways, rounds, perRound);
+    const middle = (way: string): string => ms(taken.get(way)!.toSorted((a, b) => a - b)[rounds >> 1]!);
+    printTable(
+      `${name}: one turn with a tool, audited, PID namespace`,
+      ["what", "median", "against the bare client", "more", "goal"],
+      [
+        [bare, middle(bare), "1x", "", ""],
+        [ours, middle(ours), times(ratio(taken, ours, bare)), added(difference(taken, ours, bare)), "<= 1.15x"],
+      ],
+    );
+  } finally {
+    await drover.stop();
+  }
+}
+
+function runBare(name: Name, { bin, env }: PreparedClient): Promise<void> {
+  const own = mkdtempSync(join(tmpdir(), "drover-bench-bare-"));
+  const [cwd, tmp] = [join(own, "work"), join(own, "tmp")];
+  for (const folder of [cwd, tmp]) mkdirSync(folder);
+  const child = spawn(bin, bareWords[name], { cwd, env: { PATH: process.env["PATH"] ?? "", TMPDIR: tmp, ...env } });
+  child.stdin.end(prompt);
+  let said = "";
+  child.stdout.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-2000)));
+  child.stderr.resume();
+  return new Promise((done, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => {
+      const wrote = existsSync(join(cwd, "hello.txt"));
+      rmSync(own, { recursive: true, force: true });
+      if (code === 0 && wrote) done();
+      else reject(new Error(`${name} ended with ${code} and wrote ${wrote ? "the file" : "no file"}: ${said}`));
+    });
+  });
+}
+
+async function startDrover(name: Name, place: string, { bin, env }: PreparedClient) {
+  const bundled = join(root, "bundled");
+  const profile = JSON.parse(readFileSync(join(bundled, "profiles", `${name}.json`), "utf8")) as { agents_dir: string };
+  const file = join(place, "profiles", `${name}.json`);
+  mkdirSync(dirname(file), { recursive: true });
+  mkdirSync(join(place, "agents"), { recursive: true });
+  writeFileSync(file, JSON.stringify({ ...profile, agents_dir: resolve(bundled, profile.agents_dir) }));
+  const coordinator = await startCoordinator(root, place, `state-${name}`);
+  const runner = owned(
+    spawn(process.execPath, [join(root, "bin", "drover.js"), "runner", "-x", file, "--quiet"], {
+      cwd: place,
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        ...env,
+        [`${name.toUpperCase()}_BIN`]: bin,
+        DROVER_STATE_DIR: join(place, `state-${name}`),
+        DROVER_API_URL: coordinator.url,
+        DROVER_API_KEY: coordinator.token,
+      },
+      stdio: ["pipe", "ignore", "inherit"],
+    }),
+  );
+  await until("the runner", async () => (await coordinator.client.runners.list()).items.length === 1);
+  return {
+    client: coordinator.client,
+    async stop() {
+      await stopChild(runner);
+      await coordinator.stop();
+    },
+  };
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+});
