@@ -1,3 +1,4 @@
+import { agents } from "./agents.ts";
 import { coordinatorKilled } from "./coordinator-killed.ts";
 import { deaf } from "./deaf.ts";
 import { drain } from "./drain.ts";
@@ -97,6 +98,11 @@ export const tortures: readonly Torture[] = [
     name: "S12",
     promise: "a fresh start is closed to everybody else",
     run: (scale, tools) => freshStarts({ starts: of(50, scale) }, tools),
+  },
+  {
+    name: "agents",
+    promise: "runs of agents, a third of them stopped: no process, no file and, without their sessions, no folder left",
+    run: (scale, tools) => agents({ runs: of(200, scale), atOnce: 14 }, tools),
   },
 ];
 

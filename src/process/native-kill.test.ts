@@ -91,7 +91,7 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(endOf(result).status).toBe(constants.signals.SIGTERM);
   });
 
-  const rounds = implementation.name === "perl" ? 60 : 200;
+  const rounds = implementation.name === "perl" ? 30 : 80;
   it(`leaves no survivor of SIGPWR within 6 ms of the start, in ${rounds} rounds`, async () => {
     for (let round = 0; round < rounds; round++) {
       const mark = newMark();

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach } from "vitest";
 import type { RunEvent, StoredEvent } from "../../../src/model/event.ts";
 import type { StoredFile } from "../../../src/model/file.ts";
 import type { Run } from "../../../src/model/run.ts";
 import { bin } from "../drover.ts";
 import type { Serving } from "../serving.ts";
+
+export { filesBelow, processesOf } from "../../fixtures/e2e/left-over.ts";
 
 /** A process of Drover that is to be killed and started again. */
 export interface Process {
@@ -88,31 +88,4 @@ export async function eventsOf({ call }: Calls, run_id: string): Promise<RunEven
 export async function pathsOf({ call }: Calls, run_id: string): Promise<string[]> {
   const { json } = await call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
   return json.items.map(({ path }) => path);
-}
-
-/** Every process that has this run's id in its environment: its pid and name. */
-export function processesOf(run_id: string): { pid: number; name: string }[] {
-  return readdirSync("/proc")
-    .filter((pid) => /^\d+$/.test(pid) && read(pid, "environ").includes(`DROVER_RUN_ID=${run_id}`))
-    .map((pid) => ({ pid: Number(pid), name: read(pid, "comm").trim() }));
-}
-
-function read(pid: string, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, "utf8");
-  } catch {
-    return ""; // it has just ended
-  }
-}
-
-/** Files below a folder, none where it is not there. */
-export function filesBelow(folder: string): string[] {
-  try {
-    return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => !entry.isDirectory())
-      .map((entry) => join(entry.parentPath, entry.name));
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
-  }
 }

@@ -26,6 +26,7 @@ function turnOf(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
     workDir: join(folder, "work"),
     homeDir: join(folder, "home"),
     tmpDir: join(folder, "tmp"),
+    linesOf: () => Promise.resolve([]),
     env: { HOME: join(folder, "home") },
     isRoot: false,
     ...more,

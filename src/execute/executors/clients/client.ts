@@ -66,10 +66,22 @@ function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change
     workDir: job.workDir,
     homeDir: job.homeDir,
     tmpDir: job.tmpDir,
+    linesOf: (command) => linesOf(job, command),
     env: host.env,
     isRoot: host.isRoot,
     ...change,
   };
+}
+
+async function linesOf(job: Job, command: readonly [string, ...string[]]): Promise<string[]> {
+  const lines: string[] = [];
+  try {
+    await job.runCli({ command, onLine: (line) => void lines.push(line) });
+    return lines;
+  } catch (error) {
+    if (error instanceof RunFailure && !job.signal.aborted) return [];
+    throw error;
+  }
 }
 
 /** An id of another shape is none of its own: a client may take it for an option, or for no id and begin anew in silence. */

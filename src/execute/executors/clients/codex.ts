@@ -5,6 +5,7 @@ import { defineClient } from "./client.ts";
 import { createCodexReader } from "./codex-messages.ts";
 import { readRollout } from "./codex-rollout.ts";
 import type { Turn } from "./definition.ts";
+import { withoutOwnFilters } from "./git-filters.ts";
 import { copyHomeFiles, hasOwnHome, homeFilesOf, openFolder, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
@@ -25,7 +26,8 @@ export const codex = defineClient({
     const reader = createCodexReader(turn);
     return {
       args: codexArgs(turn, await realpath(turn.workDir)),
-      env,
+      // it asks git what has changed, with everything in its way but these
+      env: turn.invocation.agent.trust_project_settings ? env : { ...env, ...(await withoutOwnFilters(turn)) },
       stdin: withSystemPrefix(turn),
       reader,
       lookBack: () => readRollout(codexHome, reader.session()),

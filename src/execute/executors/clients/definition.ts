@@ -40,6 +40,8 @@ export interface Turn {
   workDir: string;
   homeDir: string;
   tmpDir: string;
+  /** What another program prints, run in the work directory on the record; nothing where it is not there or fails. */
+  linesOf(command: readonly [string, ...string[]]): Promise<string[]>;
   /** Its variables as the client will see them. */
   env: Readonly<Record<string, string | undefined>>;
   isRoot: boolean;

@@ -1,0 +1,95 @@
+import { mkdirSync, readdirSync } from "node:fs";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { type ClientName, clientNames } from "../../clients/clients.ts";
+import type { Script } from "../../model-server/script.ts";
+import { type AgentKit, agentKit } from "./harness.ts";
+import { endOf, pathsOf, submit } from "./place.ts";
+import { canary, type Kind, plantTraps, traps } from "./traps.ts";
+
+const done = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } };
+const script: Script = [
+  {
+    when: "work here",
+    turns: [done, { tool: { name: "shell", input: { command: "echo ok > shell.txt" } } }, { text: "Done." }],
+  },
+  { when: "write here", turns: [done, { text: "Done." }] },
+];
+
+/** In its usual mode gemini has no shell. */
+const prompts: Readonly<Record<ClientName, string>> = { claude: "work here", codex: "work here", gemini: "write here" };
+
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await new Promise((closed) => server.close(closed));
+});
+
+/** Whoever asks here was led here by a repository. */
+async function openTrap(): Promise<{ url: string; came(): number }> {
+  let came = 0;
+  const server = createServer((socket) => {
+    came += 1;
+    socket.destroy();
+  });
+  servers.push(server);
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  // listening on TCP, so it has one
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, came: () => came };
+}
+
+async function setUp() {
+  const kit = await agentKit({ script, profile: { slots: 3, timeout_seconds: 100 } });
+  const marks = join(kit.cwd, "marks");
+  mkdirSync(marks);
+  const trap = await openTrap();
+  const repositoryOf = (kind: Kind, client: ClientName): string => {
+    const repository = join(kit.cwd, `${kind}-${client}`, "repository");
+    plantTraps(kind, {
+      repository,
+      mark: (name) => `touch ${join(marks, `${client}.${name}`)}`,
+      url: trap.url,
+      secret: join(kit.cwd, `${kind}-${client}`, "secret.txt"),
+    });
+    return repository;
+  };
+  return { kit, trap, repositoryOf, marks: () => readdirSync(marks) };
+}
+
+function request({ serving }: AgentKit, agent_name: string, client: ClientName, project_dir: string) {
+  return submit(serving, { agent_name, prompt: prompts[client], project_dir });
+}
+
+const kinds = Object.keys(traps) as Kind[]; // its own keys
+
+test("nothing that a repository brings along runs, asks elsewhere, or speaks to the model", async () => {
+  expect(kinds.flatMap((kind) => Object.keys(traps[kind])).length).toBeGreaterThanOrEqual(30);
+  const { kit, trap, repositoryOf, marks } = await setUp();
+  const asked = await Promise.all(
+    clientNames.flatMap((client) => kinds.map((kind) => request(kit, client, client, repositoryOf(kind, client)))),
+  );
+  for (const { run_id, project_dir } of asked) {
+    const run = await endOf(kit.serving, run_id);
+    expect([project_dir, run.status, run.error]).toEqual([project_dir, "completed", null]);
+    // and what it left is what it wrote, nothing that a link leads to
+    expect((await pathsOf(kit.serving, run_id)).filter((path) => !/^(?:done|shell)\.txt$/.test(path))).toEqual([]);
+  }
+  expect(marks()).toEqual([]);
+  expect(trap.came()).toBe(0);
+  expect(JSON.stringify(kit.model.requests.map(({ body }) => body))).not.toContain(canary);
+  expect(JSON.stringify(kit.model.requests.map(({ headers }) => headers))).not.toContain("planted");
+});
+
+test("the same traps do catch an agent that trusts the repository", async () => {
+  const { kit, repositoryOf, marks } = await setUp();
+  await Promise.all(
+    clientNames.map(async (client) => {
+      const agent = { type: "autonomous", executor: client, demands: { executor_type: client } };
+      await kit.serving.call("PUT", `/agents/trusting-${client}`, { ...agent, trust_project_settings: true });
+      const run = await request(kit, `trusting-${client}`, client, repositoryOf("commands", client));
+      await endOf(kit.serving, run.run_id);
+    }),
+  );
+  const caught = ["claude-hooks", "claude-servers", "codex-servers", "gemini-hooks", "gemini-servers"];
+  expect(marks()).toEqual(expect.arrayContaining(caught.map((name) => `${name.replace(/-.*/, "")}.${name}`)));
+});

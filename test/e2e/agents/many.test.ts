@@ -1,0 +1,133 @@
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Script } from "../../model-server/script.ts";
+import { folder, root } from "../drover.ts";
+import { type AgentKit, agentKit } from "./harness.ts";
+import { endOf, eventsOf, filesBelow, processesOf, show, submit } from "./place.ts";
+
+const count = 20;
+const numbers = Array.from({ length: count }, (_one, index) => index + 1);
+
+/** Each writes its own, and waits in a command until all of them are there. */
+const script: Script = numbers.map((number) => ({
+  when: `do task ${number}.`,
+  turns: [
+    { tool: { name: "write_file", input: { path: "mine.txt", content: `of ${number}` } } },
+    {
+      tool: {
+        name: "shell",
+        input: {
+          command: `touch "$MEETING/${number}"; until [ $(ls "$MEETING" | wc -l) -ge ${count} ]; do sleep 0.2; done; cat mine.txt`,
+        },
+      },
+    },
+    { text: `Task ${number} is done.` },
+  ],
+}));
+
+test("20 claudes work at once on one runner, and none has anything of another", async () => {
+  const meeting = folder();
+  const kit = await agentKit({
+    script,
+    clients: ["claude"],
+    profile: { slots: count, home: "session", env_from: ["MEETING"], config: { allow_full_auto: true } },
+    env: { MEETING: meeting },
+  });
+  await putAgent(kit, "free", { permissions: { mode: "bypassPermissions" } });
+  const runs = await Promise.all(
+    numbers.map(async (number) => {
+      const { run_id } = await submit(kit.serving, { agent_name: "free", prompt: `do task ${number}.` });
+      return { number, run: await endOf(kit.serving, run_id, 200_000) };
+    }),
+  );
+  for (const { number, run } of runs) {
+    expect(run).toMatchObject({ status: "completed", attempt: 1, result_text: `Task ${number} is done.` });
+    expect(await kit.files(run)).toEqual({ "mine.txt": `of ${number}` });
+    const output = (await eventsOf(kit.serving, run.run_id)).findLast(({ type }) => type === "tool_result");
+    expect(output).toMatchObject({ is_error: false, output: `of ${number}` });
+  }
+  expect(readdirSync(meeting)).toHaveLength(count);
+  const sessions = await Promise.all(
+    runs.map(({ run }) => kit.serving.call<{ executor_session_id: string }>("GET", `/sessions/${run.session_id}`)),
+  );
+  expect(new Set(sessions.map(({ json }) => json.executor_session_id)).size).toBe(count);
+  expect(readdirSync(join(kit.cwd, "runner", "homes"))).toHaveLength(count);
+  for (const { messages } of kit.model.requests) {
+    const told = messages.flatMap(({ text }) => text.match(/do task \d+/g) ?? []);
+    expect(new Set(told).size).toBeLessThan(2);
+  }
+  for (const { run } of runs) expect(processesOf(run.run_id)).toEqual([]);
+});
+
+/** Instead of claude, where it matters only that there is a process: does as its prompt says, and leaves a mess. */
+const cheapClient = `#!/bin/sh
+task=$(cat)
+mkdir -p "$TMPDIR/mess" "$HOME/.claude/mess"; echo x > "$TMPDIR/mess/file"; echo x > "$HOME/.claude/mess/file"
+echo made > made.txt
+case $task in
+  stay) setsid sleep 3600 & sleep 3600 ;;
+  "until go") until [ -e go ]; do sleep 0.1; done ;;
+esac
+cat ${join(root, "test", "fixtures", "clients", "claude-text.jsonl")}
+`;
+
+function cheapKit(): Promise<AgentKit> {
+  return agentKit({
+    script: [],
+    clients: ["claude"],
+    profile: { slots: 12, home: "session", config: { bin: "./cheap-client" } },
+    before: (cwd) => writeFileSync(join(cwd, "cheap-client"), cheapClient, { mode: 0o755 }),
+  });
+}
+
+test("two runs in one directory wait for each other", async () => {
+  const kit = await cheapKit();
+  const project_dir = join(kit.cwd, "project");
+  mkdirSync(project_dir);
+  const first = await submit(kit.serving, { agent_name: "claude", prompt: "until go", project_dir });
+  await expect.poll(() => readdirSync(project_dir), { timeout: 30_000 }).toContain("made.txt");
+  const second = await submit(kit.serving, { agent_name: "claude", prompt: "at once", project_dir });
+  const elsewhere = await submit(kit.serving, { agent_name: "claude", prompt: "at once" });
+  // one that came later and works elsewhere does not wait
+  expect(await endOf(kit.serving, elsewhere.run_id)).toMatchObject({ status: "completed" });
+  expect(await show(kit.serving, second.run_id)).toMatchObject({ status: "pending", started_at: null });
+  const { json: why } = await kit.serving.call("GET", `/runs/${second.run_id}/why`);
+  expect(JSON.stringify(why)).toContain("directory");
+  writeFileSync(join(project_dir, "go"), "");
+  const [one, two] = [await endOf(kit.serving, first.run_id), await endOf(kit.serving, second.run_id)];
+  expect([one.status, two.status]).toEqual(["completed", "completed"]);
+  expect(Date.parse(two.started_at!)).toBeGreaterThanOrEqual(Date.parse(one.finished_at!));
+});
+
+test("of twelve runs, a third of them stopped, nothing is left once their sessions are deleted", async () => {
+  const kit = await cheapKit();
+  const prompts = Array.from({ length: 12 }, (_one, index) => (index % 3 === 0 ? "stay" : "at once"));
+  const asked = await Promise.all(
+    prompts.map(async (prompt) => ({ ...(await submit(kit.serving, { agent_name: "claude", prompt })), prompt })),
+  );
+  for (const { run_id, prompt } of asked) {
+    if (prompt === "stay") {
+      const asleep = () => processesOf(run_id).filter(({ name }) => name === "sleep").length;
+      await expect.poll(asleep, { timeout: 60_000 }).toBe(2);
+      await kit.serving.call("POST", `/runs/${run_id}/stop`);
+    }
+    const status = prompt === "stay" ? "cancelled" : "completed";
+    expect(await endOf(kit.serving, run_id)).toMatchObject({ status });
+    expect(processesOf(run_id)).toEqual([]);
+  }
+  const state = join(kit.cwd, "runner");
+  await expect.poll(() => filesBelow(join(state, "tmp"))).toEqual([]);
+  for (const name of ["work", "homes"]) expect(readdirSync(join(state, name))).toHaveLength(12);
+  for (const { session_id } of asked)
+    expect((await kit.serving.call("DELETE", `/sessions/${session_id}`)).status).toBeLessThan(300);
+  // it looks at its start, then every minute
+  await kit.restartRunner();
+  for (const name of ["work", "homes"])
+    await expect.poll(() => readdirSync(join(state, name)), { timeout: 30_000 }).toEqual([]);
+});
+
+async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {
+  const agent = { type: "autonomous", executor: "claude", demands: { executor_type: "claude" }, ...more };
+  expect(await kit.serving.call("PUT", `/agents/${name}`, agent)).toMatchObject({ status: 200 });
+}
