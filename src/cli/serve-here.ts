@@ -32,6 +32,7 @@ export async function serveHere(
     ...(Array.isArray(publicUrls) ? { publicUrls } : {}),
     runRetentionDays: audit.retention_days,
     auditRetentionDays: audit.retention_days,
+    maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
     onDefect: (error, where) =>
       write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}\n`),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),

@@ -1,3 +1,4 @@
+import type { Client } from "../wire/client.ts";
 import { attendRun } from "./attend-run.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 import { findSession, sessionsOverHttp } from "./session-history.ts";
@@ -30,8 +31,9 @@ async function goOn(input: CommandInput, mode: "resume" | "fork"): Promise<numbe
   if (!id) throw usage(`Name the session to ${mode}.`, `sessions ${mode}`, "SESSION");
   if (more.length > 0)
     throw usage(`${more[0]} is not an option: say what to do with --prompt.`, `sessions ${mode}`, more[0]);
-  return withCoordinator(input, async (client) => {
+  const work = async (client: Client): Promise<number> => {
     const { agent_name, session_id } = await findSession(sessionsOverHttp(client), id);
     return attendRun(client, await submitRun(client, input, { agent_name, mode, session_id }), input);
-  });
+  };
+  return withCoordinator(input, work, id);
 }

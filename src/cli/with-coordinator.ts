@@ -8,14 +8,22 @@ import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { serveHere } from "./serve-here.ts";
+import { directoryOfSession, noteDirectory } from "./session-directory.ts";
 
-/** Works with the coordinator that is there, or with one that lives as long as this command. */
-export async function withCoordinator(input: CommandInput, work: (client: Client) => Promise<number>): Promise<number> {
+type Work = (client: Client) => Promise<number>;
+
+/**
+ * Works with the coordinator that is there, or with one that lives as long as this command: that one and its runner
+ * are as if started where the session lies that is to go on.
+ */
+export async function withCoordinator(input: CommandInput, work: Work, session?: string): Promise<number> {
   const { client, local } = await connect(input);
-  return client ? work(client) : withOwn(input, local, work);
+  if (client) return work(client);
+  const there = session === undefined ? null : await directoryOfSession(local, session);
+  return withOwn(there === null ? input : { ...input, cwd: there }, local, work);
 }
 
-async function withOwn(input: CommandInput, local: Local, work: (client: Client) => Promise<number>): Promise<number> {
+async function withOwn(input: CommandInput, local: Local, work: Work): Promise<number> {
   mkdirSync(local.places.stateDirectory, { recursive: true, mode: 0o700 });
   const onNotice = (message: string): void => {
     if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
@@ -38,6 +46,8 @@ async function withOwn(input: CommandInput, local: Local, work: (client: Client)
     onNotice,
   });
   try {
+    const ids = runner.registrations.map(({ runner_id }) => runner_id);
+    noteDirectory(local, ids, input.cwd);
     return await work(createClient({ url: coordinator.url, token: coordinator.adminToken }));
   } catch (error) {
     // it may be an agent of a profile that would be offered if its program were here

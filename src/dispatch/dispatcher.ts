@@ -132,7 +132,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         if (!result.ok) throw portConflict(result.conflict);
         // Polls of the epoch before have nothing more to wait for.
         waiters.wakeRunner(runner_id);
-        return { runner_id, epoch: result.epoch, lease_ms: leaseMs };
+        const store_id = await store.storeId();
+        return { runner_id, epoch: result.epoch, lease_ms: leaseMs, store_id, max_file_bytes: maxFileBytes };
       },
       poll: (request, signal) => poll(request, signal, owner),
       report: (request) =>

@@ -8,7 +8,7 @@ export interface ReportDeps {
   store: Pick<Store, "apply">;
   now: () => Date;
   leaseMs: number;
-  /** Live only; handed on for attempts that are still this runner's. */
+  /** Live only; handed on for attempts that this runner holds. */
   onPartials: (partials: ReportRequest["partials"]) => void;
 }
 
@@ -45,7 +45,13 @@ export async function report(
   // One result per write, in their order, before that of the heartbeat.
   writes.forEach((write, index) => judge(answer, write, results[index] as OpResult));
   const lost = new Set([...answer.fenced, ...answer.abandon].map(keyOf));
-  const live = request.partials.filter((partial) => !lost.has(keyOf(partial)));
+  const held = new Set(
+    request.held
+      .map(toAttempt)
+      .map(keyOf)
+      .filter((key) => !lost.has(key)),
+  );
+  const live = request.partials.filter((partial) => held.has(keyOf(partial)));
   if (live.length > 0) deps.onPartials(live);
   return { ...answer, fenced: unique(answer.fenced) };
 }

@@ -1,12 +1,13 @@
 import { mkdirSync } from "node:fs";
-import { mkdir, realpath, stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import type { Invocation, RunContext } from "../model/executor.ts";
 import type { FailureReason } from "../model/states.ts";
 import { type DirectoryLock, isWithin, lockDirectory, type LockPlace } from "./workspace/directory-lock.ts";
 import { workspaceOf } from "./workspace/kind.ts";
 import { removeTree } from "./workspace/remove-tree.ts";
-import { sessionFolder } from "./workspace/session-folder.ts";
+import { type SessionFolder, sessionFolder, sharedFolder } from "./workspace/session-folder.ts";
+import type { SessionOwner } from "./workspace/session-marks.ts";
 
 export interface Places {
   /** The runner's own project_dir. */
@@ -18,6 +19,8 @@ export interface Places {
   sessionHomes: string | null;
   /** Each session that works nowhere else gets a folder of its own in here. */
   scratch: string;
+  /** For whom sessions have their folders, as of now. */
+  owner: () => SessionOwner;
   /** Of this runner alone: each run gets a folder of its own in it. */
   tmpRoot: string;
 }
@@ -25,7 +28,7 @@ export interface Places {
 export type Opened =
   | { ok: true; dirs: RunContext["dirs"]; close(): Promise<void> }
   | { ok: false; reason: FailureReason; message: string }
-  /** It was stopped while it waited for its directory. */
+  /** It was stopped while it waited for its directory, or while one was copied. */
   | { ok: false; reason: null };
 
 export interface OpenOptions {
@@ -39,7 +42,7 @@ export interface OpenOptions {
 /** The directories of one run. A work directory outside what the operator allowed is refused. */
 export async function openDirectories(invocation: Invocation, options: OpenOptions): Promise<Opened> {
   const { places } = options;
-  const home = await homeOf(invocation, places);
+  const home = await homeOf(invocation, options);
   if (!home.ok) return home;
   const work = await workOf(invocation, options);
   if (!work.ok) return work;
@@ -66,7 +69,13 @@ type WorkPlace = { ok: true; path: string; lock?: DirectoryLock } | Exclude<Open
 async function workOf(invocation: Invocation, options: OpenOptions): Promise<WorkPlace> {
   const { places } = options;
   const kind = workspaceOf(invocation);
-  if (kind === "scratch") return sessionFolder(places.scratch, invocation, "work directory");
+  if (kind === "scratch")
+    return sessionFolder(invocation, {
+      root: places.scratch,
+      owner: places.owner(),
+      what: "work directory",
+      signal: options.signal,
+    });
   const { project_dir } = invocation;
   const work: Place =
     project_dir === null ? { ok: true, path: places.projectDir } : await allowedDirectory(project_dir, places);
@@ -76,12 +85,10 @@ async function workOf(invocation: Invocation, options: OpenOptions): Promise<Wor
   return lock ? { ok: true, path, lock } : { ok: false, reason: null };
 }
 
-async function homeOf(invocation: Invocation, { home, sessionHomes }: Places): Promise<Place> {
-  if (sessionHomes === null) return { ok: true, path: home };
-  if (workspaceOf(invocation) !== "plain") return sessionFolder(sessionHomes, invocation, "HOME");
-  const path = join(sessionHomes, invocation.session_id);
-  await mkdir(path, { recursive: true, mode: 0o700 });
-  return { ok: true, path };
+async function homeOf(invocation: Invocation, { places, signal }: OpenOptions): Promise<SessionFolder> {
+  if (places.sessionHomes === null) return { ok: true, path: places.home };
+  const folder = { root: places.sessionHomes, owner: places.owner(), what: "HOME", signal };
+  return workspaceOf(invocation) === "plain" ? sharedFolder(invocation, folder) : sessionFolder(invocation, folder);
 }
 
 /** Made when somebody asks for it, which is when a process is started: a run that starts none needs none. */

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,8 +24,11 @@ const makes =
     return "made";
   };
 
-async function setUp(execute: ExecutorDefinition["execute"], more: Partial<FixtureOptions> = {}) {
-  const coordinator = createMemoryCoordinator();
+async function setUp(
+  execute: ExecutorDefinition["execute"],
+  more: Partial<FixtureOptions> = {},
+  coordinator = createMemoryCoordinator(),
+) {
   const fixture = runnerFixture({
     port: coordinator.port,
     executor: defineExecutor({ name: "test", execute }),
@@ -218,4 +222,58 @@ test("a run that a shutdown ends brings no files", async () => {
   await poll(() => existsSync(work)).toBe(true);
   await runner.stop();
   expect(coordinator.calls.upload).toBe(0);
+});
+
+test("a file that is larger than the coordinator takes is left out, whatever the profile says", async () => {
+  const coordinator = createMemoryCoordinator({ maxFileBytes: 1024 * 1024 });
+  const { ended } = await setUp(makes("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
+  for (const executor_config of [{ max_file_mb: 200 }, {}]) {
+    const run_id = coordinator.submit({ type: "autonomous" }, { executor_config });
+    expect((await ended(run_id)).outcome).toMatchObject({ status: "completed" });
+    expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "fits" }]);
+    expect(coordinator.events(run_id)).toContainEqual({
+      type: "system",
+      subtype: "files_left_out",
+      data: { count: 1, files: [{ path: "large", reason: "too_large", size: 1_048_577 }] },
+    });
+  }
+});
+
+test.each(["user", "shutdown"] as const)(
+  "what comes to its end although it was stopped (%s) is not completed with its files thrown away",
+  async (by) => {
+    let begun = false;
+    const { coordinator, fixture, runner } = await setUp(async ({ workDir, signal }) => {
+      await writeFile(join(workDir, "a"), "1");
+      const stopped = once(signal, "abort");
+      begun = true;
+      await stopped;
+      return "made";
+    });
+    const run_id = submit(coordinator);
+    await poll(() => begun).toBe(true);
+    const { attempt } = coordinator.runs.get(run_id)!;
+    begun = false;
+    coordinator.order(run_id, { stop: by });
+    const run = coordinator.runs.get(run_id)!;
+    if (by === "user") await poll(() => run.outcome).toEqual({ status: "cancelled", by });
+    // what a shutdown ends goes back to the queue, and is handed out again
+    else await poll(() => begun && run.attempt > attempt).toBe(true);
+    expect(fileEvents(coordinator, run_id)).toEqual([]);
+    await runner.stop();
+    await poll(fixture.logs).toEqual([]);
+  },
+);
+
+test("the last files of a run out of time do not hold up a shutdown", async () => {
+  const uploads = { retryMs: 5, patienceMs: 600_000, lastPatienceMs: 600_000, stallMs: 600_000 };
+  const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
+  coordinator.faults.onUpload = () => {
+    throw new PortError("away", "not now");
+  };
+  const run_id = submit(coordinator, { timeout_seconds: 1 });
+  await poll(() => coordinator.calls.upload).toBeGreaterThan(0);
+  coordinator.order(run_id, { stop: "shutdown" });
+  expect((await ended(run_id)).outcome).toMatchObject({ status: "failed", reason: "timeout" });
+  expect(fileEvents(coordinator, run_id)).toEqual([]);
 });

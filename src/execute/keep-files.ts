@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import type { RunEvent } from "../model/event.ts";
 import type { FilesKept, FoundFile, OpenFile } from "../model/executor.ts";
+import type { StopReason } from "../model/states.ts";
 import { createBackoff } from "./backoff.ts";
 import { mediaTypeOf } from "./media-types.ts";
 import { portFault } from "./port-faults.ts";
+import { stopReasonOf } from "./stop-outcome.ts";
 import type { Upload } from "./uploads.ts";
 
 export interface KeepFilesOptions {
@@ -11,6 +13,8 @@ export interface KeepFilesOptions {
   upload: Upload;
   /** Of the run: while it lives, an upload is tried again. */
   signal: AbortSignal;
+  /** The attempt is lost or the runner goes, whatever the run was ended for before that. */
+  lost: AbortSignal;
   times: UploadTimes;
   random: () => number;
   monotonic: () => number;
@@ -41,9 +45,15 @@ type FileEvent = Extract<RunEvent, { type: "file" }>;
 
 /** All of them are with the coordinator before the first is on the record; else none is. */
 export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<FilesKept> {
+  const { signal, lost, times } = options;
+  // decided once: what ends a run while its files are uploaded ends the uploads too
+  const isLast = signal.aborted && stillBringsFiles(stopReasonOf(signal));
+  const limits: Limits = isLast
+    ? { ending: lost, patienceMs: times.lastPatienceMs }
+    : { ending: signal, patienceMs: times.patienceMs };
   const kept: FileEvent[] = [];
   try {
-    for (const file of files) kept.push(await keepOne(file, options));
+    for (const file of files) kept.push(await keepOne(file, options, limits));
   } catch (error) {
     if (error instanceof NotKept) return { ok: false, message: error.message };
     throw error;
@@ -52,15 +62,26 @@ export async function keepFiles(files: readonly FoundFile[], options: KeepFilesO
   return { ok: true, files: kept.map(({ path, sha256 }) => ({ path, sha256 })) };
 }
 
+/** Of a run ended for these, people want to see what it had made; of any other nobody does. */
+export function stillBringsFiles(reason: StopReason): boolean {
+  return reason === "timeout" || reason === "idle" || reason === "budget";
+}
+
+/** A run that is being ended has less time for its files, and its own signal does not count any more. */
+interface Limits {
+  ending: AbortSignal;
+  patienceMs: number;
+}
+
 class NotKept extends Error {}
 
 /** A file that somebody writes at this moment is read again from its beginning, but not for ever. */
 const readings = 3;
 
-async function keepOne(file: FoundFile, options: KeepFilesOptions): Promise<FileEvent> {
+async function keepOne(file: FoundFile, options: KeepFilesOptions, limits: Limits): Promise<FileEvent> {
   for (let reading = 0; reading < readings; reading++) {
     const { sha256, size, isText } = await readThrough(file);
-    const answer = await uploadWithPatience(file, { sha256, size }, options);
+    const answer = await uploadWithPatience(file, { sha256, size }, options, limits);
     if (answer === "stored")
       return { type: "file", path: file.path, size, sha256, media_type: mediaTypeOf(file.path, isText) };
     if (answer === "fenced") {
@@ -105,19 +126,18 @@ async function uploadWithPatience(
   file: FoundFile,
   announced: { sha256: string; size: number },
   options: KeepFilesOptions,
+  { ending, patienceMs }: Limits,
 ): Promise<"stored" | "fenced" | "mismatch"> {
-  const { signal, times, monotonic } = options;
-  // a run that is being ended may still bring what it made, in a shorter time and without regard to its signal
-  const isLast = signal.aborted;
-  const until = monotonic() + (isLast ? times.lastPatienceMs : times.patienceMs);
-  const ending = isLast ? new AbortController().signal : signal;
+  const { times, monotonic } = options;
+  const until = monotonic() + patienceMs;
   const backoff = createBackoff({ firstMs: times.retryMs, longestMs: times.retryMs * 20, random: options.random });
   for (;;) {
+    if (ending.aborted) throw new NotKept("the run was ended while its files were uploaded.");
     try {
       return await uploadOnce(file, announced, options, ending);
     } catch (error) {
       if (error instanceof NotKept) throw error;
-      if (ending.aborted) throw new NotKept("the run was ended while its files were uploaded.");
+      if (ending.aborted) continue;
       const fault = portFault(error);
       const why = error instanceof Error ? error.message : String(error);
       if (fault === "refused" || fault === "duplicate") throw new NotKept(`${file.path} was refused: ${why}`);
@@ -161,6 +181,7 @@ async function uploadOnce(
 function rejectOn(signal: AbortSignal, unless: Promise<unknown>): Promise<never> {
   return new Promise((_resolve, reject) => {
     const fail = (): void => reject(new Error("the upload was stopped", { cause: signal.reason }));
+    if (signal.aborted) return fail();
     signal.addEventListener("abort", fail, { once: true });
     const forget = (): void => signal.removeEventListener("abort", fail);
     unless.then(forget, forget);

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import type { Agent } from "../model/agent.ts";
 import type { Registered, Registration, RunnerPort } from "../model/runner-port.ts";
 import { createBackoff, sleep } from "./backoff.ts";
+import { boundFiles } from "./bound-files.ts";
 import { startClaimLoop } from "./claim-loop.ts";
+import type { Places } from "./directories.ts";
 import { interruptedEnd } from "./executions.ts";
 import { createHeldRuns } from "./held-runs.ts";
 import { createIdentity } from "./identity.ts";
@@ -32,7 +34,7 @@ export interface RegistrationOptions {
   port: RunnerPort;
   registration: Registration;
   logs: LogsOptions;
-  supervise: SuperviseOptions;
+  supervise: Omit<SuperviseOptions, "places"> & { places: Omit<Places, "owner"> };
   times: Times;
   maxReportBytes: number;
   maxUnshippedBytes: number;
@@ -64,7 +66,10 @@ export async function startRegistration(
   const ending = new AbortController();
   const told = tellOnce(onNotice);
   let registration = options.registration;
-  const identity = createIdentity(() => register(registration, options, AbortSignal.any([ending.signal, signal])));
+  let latest!: Registered;
+  const identity = createIdentity(
+    async () => (latest = await register(registration, options, AbortSignal.any([ending.signal, signal]))),
+  );
   const first = await identity.current();
 
   const found = findRunLogs(logs);
@@ -91,7 +96,7 @@ export async function startRegistration(
 
   const held = createHeldRuns({
     slots: () => registration.slots,
-    supervise: options.supervise,
+    supervise: { ...options.supervise, places: { ...options.supervise.places, owner: () => latest } },
     logs,
     shipper,
     upload: createUpload(port, identity),
@@ -102,7 +107,7 @@ export async function startRegistration(
     port,
     identity,
     freeSlots: held.freeSlots,
-    take: held.take,
+    take: (claim) => held.take(boundFiles(claim, latest.max_file_bytes)),
     obey: held.obey,
     newId,
     pollPauseMs: times.pollPauseMs,

@@ -32,7 +32,9 @@ function setUp(
   };
   const shipper = startShipper({
     port: port as RunnerPort, // it does nothing but report
-    identity: createIdentity(() => Promise.resolve({ runner_id: "r", epoch: 1, lease_ms: 1000 })),
+    identity: createIdentity(() =>
+      Promise.resolve({ runner_id: "r", epoch: 1, lease_ms: 1000, store_id: "s", max_file_bytes: 1 }),
+    ),
     asOfClaim: () => null,
     heartbeatMs,
     maxReportBytes: 1000,

@@ -10,6 +10,7 @@ import { environmentEvent } from "./environment-event.ts";
 import { createExecutions, type Executions } from "./executions.ts";
 import type { Journal } from "./journal.ts";
 import { keepFiles, type UploadTimes } from "./keep-files.ts";
+import { createLiveText } from "./live-text.ts";
 import { runOnFinish } from "./on-finish.ts";
 import { withoutLargeData } from "./outcome-size.ts";
 import { createQuestions, type Questions } from "./questions.ts";
@@ -72,7 +73,12 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
   const { redactor, onNotice } = options;
   const controller = new AbortController();
   const { signal } = controller;
-  const abort = (reason: StopReason): void => controller.abort(reason);
+  const lost = new AbortController();
+  const abort = (reason: StopReason): void => {
+    controller.abort(reason);
+    // these count also for what is still done for a run that was ended before
+    if (reason === "lease_lost" || reason === "shutdown") lost.abort(reason);
+  };
   const input = createInputQueue();
   const name = `${claim.run_id}.${claim.attempt}`;
   const timeoutMs = timeoutMsOf(claim.invocation.agent, options.limits);
@@ -89,6 +95,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     onFault: () => abort("shutdown"), // the outcome is the journal's fault, whatever the executor makes of this
   });
   const { record } = log;
+  const live = createLiveText(redactor, links.partial);
   const questions: Questions = createQuestions({
     attended: claim.invocation.attended,
     emit: record,
@@ -110,12 +117,13 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     async emit(event) {
       if (!open) return onNotice(`run ${name} sent an event after its end; it was dropped`);
       silence?.restart();
+      live.wholeFollows(event);
       log.ofExecutor(event);
       await links.room();
     },
     partial(delta) {
       silence?.restart();
-      links.partial(delta);
+      live.push(delta);
     },
     ask: questions.ask,
     input,
@@ -134,6 +142,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
           run: { run_id, attempt },
           upload: links.upload,
           signal,
+          lost: lost.signal,
           times: options.uploads,
           record,
           onFenced: () => abort("lease_lost"),

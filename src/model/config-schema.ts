@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { type Config, defaultConfig, maxOutputKb } from "./config.ts";
+import { type Config, defaultConfig, maxFileMb, maxOutputKb } from "./config.ts";
 import { environmentModes, isolationLevels } from "./process.ts";
 
-const { execution } = defaultConfig;
+const { execution, files } = defaultConfig;
 
 /** Unknown keys are errors at every level; each default is the one in `defaultConfig`. */
 export const configSchema: z.ZodType<Config> = z.strictObject({
@@ -26,6 +26,9 @@ export const configSchema: z.ZodType<Config> = z.strictObject({
         })
         .prefault({}),
     })
+    .prefault({}),
+  files: z
+    .strictObject({ max_file_mb: z.number().int().positive().max(maxFileMb).default(files.max_file_mb) })
     .prefault({}),
   isolation: z.enum(["auto", ...isolationLevels]).default(defaultConfig.isolation),
 });

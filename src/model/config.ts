@@ -10,6 +10,8 @@ export interface Config {
     environment: { mode: EnvironmentMode; allow: string[]; deny: string[] };
     audit: { enabled: boolean; retention_days: number };
   };
+  /** `max_file_mb`: the largest file of a run that its coordinator takes. */
+  files: { max_file_mb: number };
   isolation: Isolation | "auto";
 }
 
@@ -22,8 +24,11 @@ export const defaultConfig: Config = {
     environment: { mode: "inherit", allow: [], deny: [] },
     audit: { enabled: true, retention_days: 30 },
   },
+  files: { max_file_mb: 50 },
   isolation: "auto",
 };
 
 /** What is kept of a stream is held in memory, and becomes part of the record. */
 export const maxOutputKb = 65_536;
+/** A terabyte: more is a slip of the pen. */
+export const maxFileMb = 1_048_576;

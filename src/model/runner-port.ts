@@ -60,6 +60,10 @@ export interface Registered {
   /** Grows with each registration; requests of an older epoch are refused. */
   epoch: number;
   lease_ms: number;
+  /** Of the record behind the coordinator, for ever the same: what a runner keeps for one is not another's to judge. */
+  store_id: string;
+  /** Larger files are refused. */
+  max_file_bytes: number;
 }
 
 export interface PollRequest {

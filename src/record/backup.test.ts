@@ -130,3 +130,18 @@ it("refuses what is no backup, or was changed since, and leaves nothing", async 
   await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");
   expect(readdirSync(directory)).toEqual([]);
 });
+
+it("keeps the store's id, which no other store has", async () => {
+  const id = await store.storeId();
+  expect(id).toMatch(/^[0-9a-f]{32}$/);
+  await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
+  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  const others = [await open(store.directory), await open(join(folder, "new")), await open(join(folder, "another"))];
+  try {
+    const [again, restored, another] = await Promise.all(others.map((other) => other.storeId()));
+    expect([again, restored]).toEqual([id, id]);
+    expect(another).not.toBe(id);
+  } finally {
+    for (const other of others) await other.close();
+  }
+});

@@ -32,11 +32,15 @@ export interface SqliteStore extends Store {
   readonly connection: Connection;
   readonly lockWaitMs: number;
   readonly now: () => Date;
+  /** Of this record and its backups alone, whatever directory it lies in. */
+  storeId(): Promise<string>;
   /** Looks whether another process has written, and tells the listeners of `changes` if so. */
   lookForForeign(): void;
 }
 
 export const defaultLockWaitMs = 5000;
+
+const selectStoreId = `select store_id from store`;
 
 export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   const { directory, now, redactor, mode = "write", lockWaitMs = defaultLockWaitMs } = options;
@@ -53,6 +57,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       lockWaitMs,
       now,
       apply: (ops) => apply(writer, redactor === undefined ? ops : redactor.value(ops)),
+      storeId: () => reading(() => readStoreId(connection), connection, lockWaitMs),
       read: readsOf(connection, lockWaitMs),
       blobs: lazyBlobs(directory),
       changes: listen,
@@ -77,6 +82,12 @@ async function apply<const T extends readonly Op[]>(
   return (await writer.apply(ops)) as { [K in keyof T]: ResultOf<T[K]> };
 }
 
+function readStoreId(connection: Connection): string {
+  const row = connection.sql(selectStoreId).get();
+  if (row === undefined) throw new BugError(`${connection.file} has lost the id that its schema gave it`);
+  return String(row["store_id"]);
+}
+
 /** As with the other reads: a cold `exec` has no files. */
 function lazyBlobs(directory: string): Blobs {
   return {
@@ -88,18 +99,18 @@ function lazyBlobs(directory: string): Blobs {
 
 type OtherReads = typeof import("./reads/other.ts");
 
-/** A reader is refused while another process repairs the WAL of one that died, and asks again. */
 function readsOf(connection: Connection, waitMs: number): Reads {
   // A cold `exec` never needs these, and does not load them. Once: an import that is repeated is not for nothing.
   let loaded: Promise<OtherReads> | null = null;
   const other = (): Promise<OtherReads> => (loaded ??= import("./reads/other.ts"));
+  const now = <T>(read: () => T): Promise<T> => reading(read, connection, waitMs);
   return {
-    run: (run_id) => reading(() => readRun(connection, run_id)),
-    runs: (filter, page) => reading(() => readRuns(connection, filter, page)),
-    events: (run_id, after, limit) => reading(() => readEvents(connection, run_id, after, limit)),
-    feed: (after, limit) => reading(() => readFeed(connection, after, limit)),
-    execution: (execution_id) => reading(() => readExecution(connection, execution_id)),
-    executions: (filter, page) => reading(() => readExecutions(connection, filter, page)),
+    run: (run_id) => now(() => readRun(connection, run_id)),
+    runs: (filter, page) => now(() => readRuns(connection, filter, page)),
+    events: (run_id, after, limit) => now(() => readEvents(connection, run_id, after, limit)),
+    feed: (after, limit) => now(() => readFeed(connection, after, limit)),
+    execution: (execution_id) => now(() => readExecution(connection, execution_id)),
+    executions: (filter, page) => now(() => readExecutions(connection, filter, page)),
     runner: (runner_id) => later(({ readRunner }) => readRunner(connection, runner_id)),
     runners: () => later(({ readRunners }) => readRunners(connection)),
     agents: (name) => later(({ readAgents }) => readAgents(connection, name)),
@@ -119,14 +130,15 @@ function readsOf(connection: Connection, waitMs: number): Reads {
 
   async function later<T>(read: (reads: OtherReads) => T): Promise<T> {
     const reads = await other();
-    return reading(() => read(reads));
+    return now(() => read(reads));
   }
+}
 
-  async function reading<T>(read: () => T): Promise<T> {
-    try {
-      return await patiently(read, connection.file, waitMs);
-    } catch (fault) {
-      throw hostFault(fault, connection.file);
-    }
+/** A reader is refused while another process repairs the WAL of one that died, and asks again. */
+async function reading<T>(read: () => T, { file }: Connection, waitMs: number): Promise<T> {
+  try {
+    return await patiently(read, file, waitMs);
+  } catch (fault) {
+    throw hostFault(fault, file);
   }
 }

@@ -11,7 +11,12 @@ export interface Continued {
   forked_from: string | null;
   project_dir: string | null;
   /** Where the conversation lies; null for a new one. */
-  place: Pick<Session, "hostname" | "executor_profile" | "runner_id"> | null;
+  place: Place | null;
+}
+
+export interface Place extends Pick<Session, "hostname" | "executor_profile" | "runner_id"> {
+  /** That of its runner, where that one is known. */
+  directory: string | null;
 }
 
 interface Deps {
@@ -52,7 +57,9 @@ export async function continued(
       { path: "body.project_dir", message: "not the session's" },
     ]);
   }
-  return { ...own, project_dir, place: { hostname, executor_profile, runner_id } };
+  const runner = runner_id === null ? null : await deps.store.read.runner(runner_id);
+  const place = { hostname, executor_profile, runner_id, directory: runner?.project_dir ?? null };
+  return { ...own, project_dir, place };
 }
 
 function bad(status: number, message: string, fault: string): SubmitFault {

@@ -1,7 +1,7 @@
 import type { ListedAgent } from "../model/dispatch-ops.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
-import type { Continued } from "./continue.ts";
+import type { Continued, Place } from "./continue.ts";
 import { faultOf, type SubmitFault } from "./submit-fault.ts";
 
 const places = ["hostname", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
@@ -19,7 +19,7 @@ export function mergeDemands(
   const asked = request.demands ?? {};
   const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
   const there = placed(place);
-  const elsewhere = places.filter((name) => differs(there[name], asked[name]) || differs(there[name], given[name]));
+  const elsewhere = places.filter((name) => differs(there[name], asked[name]));
   if (elsewhere.length > 0) {
     const faults = elsewhere.map((name) => ({
       path: `body.demands.${name}`,
@@ -33,6 +33,8 @@ export function mergeDemands(
       "Leave these demands out.",
     );
   }
+  const bound = places.filter((name) => differs(there[name], given[name]));
+  if (place !== null && bound.length > 0) return agentIsElsewhere(agent.name, place, bound, there, given);
   const clashes = places.filter((name) => differs(given[name], asked[name]));
   if (clashes.length > 0) {
     const faults = clashes.map((name) => ({
@@ -53,6 +55,32 @@ export function mergeDemands(
   return tags.length === 0 ? rest : { ...rest, tags };
 }
 
+/** Nothing in the request can be changed to help. */
+function agentIsElsewhere(
+  agent_name: string,
+  { runner_id, directory }: Place,
+  bound: readonly (typeof places)[number][],
+  there: Demands,
+  given: Demands,
+): SubmitFault {
+  const faults = bound.map((name) => ({
+    path: "body.session_id",
+    message: `the session is at ${name} ${there[name]}, the agent at ${given[name]}`,
+  }));
+  if (!bound.includes("runner_id")) {
+    const next = "Change what the agent demands, or begin a new session.";
+    return faultOf(409, "DROVER-SUB-005", `The session is not where the agent ${agent_name} has to be.`, faults, next);
+  }
+  const where = directory === null ? "" : ` in ${directory}`;
+  return faultOf(
+    409,
+    "DROVER-SUB-005",
+    `The session lies with the runner ${runner_id}${where}, and the agent ${agent_name} is not there now.`,
+    faults,
+    `Start that runner again${where || " in the directory it was in"}, with the agent, or begin a new session.`,
+  );
+}
+
 function differs(one: string | undefined, other: string | undefined): boolean {
   return one !== undefined && other !== undefined && one !== other;
 }
@@ -63,7 +91,7 @@ function implied(agent: ListedAgent["agent"], runner_id: string | null): Demands
   return type === undefined ? {} : { executor_type: type };
 }
 
-function placed(place: Continued["place"]): Demands {
+function placed(place: Place | null): Demands {
   if (place === null) return {};
   return {
     ...(place.hostname === null ? {} : { hostname: place.hostname }),

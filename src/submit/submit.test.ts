@@ -138,6 +138,33 @@ it("continues a session where it lies, and another's not at all", async () => {
   expect(await refused(host.ask({ agent_name: "chat", session_id }))).toMatchObject({ status: 400 });
 });
 
+it("says where the runner of a session was, when only another brings its agent, and blames no demand for it", async () => {
+  const agents = [sampleAgent({ name: "chat", type: "autonomous", command: null })];
+  const here = { agents, executor: { type: "claude", config: {} }, executor_profile: "claude" };
+  const runner = await host.register({ ...here, name: "one", project_dir: "/began/here" });
+  const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
+  await host.port.poll(
+    { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 },
+    AbortSignal.timeout(5000),
+  );
+  await host.register({ ...here, agents: [], name: "one", project_dir: "/began/here" });
+  await host.register({ ...here, name: "two", project_dir: "/other" });
+  const resume = { agent_name: "chat", mode: "resume", session_id: session_id ?? "" } as const;
+  const fault = await refused(host.ask(resume));
+  expect(fault).toMatchObject({ status: 409, code: "DROVER-SUB-005", faults: [{ path: "body.session_id" }] });
+  expect(fault.message).toContain(`${runner.runner_id} in /began/here`);
+  expect(fault.next).toContain("in /began/here");
+  expect(await refused(host.ask({ ...resume, demands: { hostname: "elsewhere" } }))).toMatchObject({
+    faults: [{ path: "body.demands.hostname" }],
+    next: "Leave these demands out.",
+  });
+  host.agents.setFiles([sampleAgent({ ...agents[0]!, demands: { hostname: "elsewhere" } })]);
+  expect(await refused(host.ask(resume))).toMatchObject({
+    faults: [{ path: "body.session_id" }],
+    next: "Change what the agent demands, or begin a new session.",
+  });
+});
+
 it("holds both the agent's demands and the request's, and says where they cannot both hold", async () => {
   host.agents.setFiles([sampleAgent({ demands: { hostname: "big", tags: ["gpu"] } })]);
   expect(await host.run(await host.submit({ demands: { tags: ["a"] } }))).toMatchObject({

@@ -110,7 +110,13 @@ export const goneSessionsSchema = z.object({ gone: z.array(z.string()) });
 
 export const deregisterSchema = z.strictObject({ runner_id: name, epoch: number });
 
-export const registeredSchema = z.object({ runner_id: z.string(), epoch: z.number().int(), lease_ms: z.number() });
+export const registeredSchema = z.object({
+  runner_id: z.string(),
+  epoch: z.number().int(),
+  lease_ms: z.number(),
+  store_id: z.string().min(1),
+  max_file_bytes: z.number().int().positive(),
+});
 export const enrolledSchema = z.object({ token: z.string(), token_id: z.string(), subject: z.string() });
 
 const answerSchema = z.discriminatedUnion("decision", [

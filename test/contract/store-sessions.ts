@@ -19,12 +19,17 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
     });
     afterEach(() => opened.dispose());
 
-    it("hands a fork the executor's id of the session it was forked from, also while that one works", async () => {
+    it("hands a fork the executor's id of the session it was forked from, as it is once that one works no more", async () => {
       const first = await d.submit({ session_id: "s" }, chat);
       const runner = await d.register("r");
       await d.claim(runner);
-      await d.append(runner, first, 1, 1, init("theirs"));
       const fork = await d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat);
+      expect(await store.read.why(fork)).toEqual([
+        { demand: "session", detail: "An earlier run of the session it was forked from has not ended." },
+      ]);
+      expect(await d.claim(runner, 5)).toEqual([]);
+      await d.append(runner, first, 1, 1, init("theirs"));
+      await d.finish(runner, first, 1, { last_n: 1 });
       const { claims } = await d.poll(runner, 5);
       expect(claims.map(({ invocation }) => invocation)).toMatchObject([
         { run_id: fork, session_id: "f", forked_from: "s", executor_session_id: "theirs" },
@@ -47,6 +52,47 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
         { run_id: again, mode: "resume", status: "claimed", parent: fork, executor_session_id: null },
         { run_id: fork, mode: "fork", status: "completed", parent: first, executor_session_id: "forked" },
       ]);
+    });
+
+    it("lets forks and resumes of a session go in the order they were asked for, each after what was before it", async () => {
+      const runner = await d.register("r", { slots: 9 });
+      const fork = (session_id: string) => d.submit({ session_id, forked_from: "s", mode: "fork" }, chat);
+      const resume = (session_id = "s") => d.submit({ session_id, mode: "resume" }, chat);
+      const first = await d.submit({ session_id: "s" }, chat);
+      await d.claim(runner);
+      const before = [await fork("f1"), await fork("f2"), await resume()];
+      const after = [await fork("f3"), await resume()];
+      const ofFork = await resume("f1");
+      const told: number[] = [];
+      const quit = store.changes(({ claimable }) => told.push(claimable.length));
+      await d.finish(runner, first, 1, { give_back: "at_no_cost" });
+      expect(await d.claim(runner, 5)).toEqual([first]);
+      await d.finish(runner, first, 2);
+      expect(told.at(-1)).toBe(3);
+      quit();
+      expect(await d.claim(runner, 5)).toEqual(before);
+      await d.finish(runner, before[1]!, 1);
+      expect(await d.claim(runner, 5)).toEqual([]);
+      await d.finish(runner, before[2]!, 1);
+      expect(await d.claim(runner, 5)).toEqual(after);
+      await d.finish(runner, before[0]!, 1);
+      expect(await d.claim(runner, 5)).toEqual([ofFork]);
+    });
+
+    it("lets go what waits for a fork that is stopped while it waits itself, and nothing sooner", async () => {
+      const runner = await d.register("r", { slots: 9 });
+      const stop = (...run_ids: string[]) => store.apply([{ op: "stop_runs", run_ids, reason: "user", by: "ann" }]);
+      await d.submit({ session_id: "s" }, chat);
+      await d.claim(runner);
+      const fork = await d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat);
+      const behind = [];
+      for (const _ of "ab") behind.push(await d.submit({ session_id: "f", mode: "resume" }, chat));
+      const further = await d.submit({ session_id: "s", mode: "resume" }, chat);
+      await stop(behind[0]!);
+      expect(await d.claim(runner, 5)).toEqual([]);
+      await stop(fork);
+      expect(await d.claim(runner, 5)).toEqual([behind[1]]);
+      expect(await d.statuses(further)).toEqual(["pending"]);
     });
 
     it("keeps the run's own directory as the session's, and none for one without", async () => {

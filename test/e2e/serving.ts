@@ -88,7 +88,7 @@ export async function offer(serving: Serving, cwd: string, name: string, args: r
 export async function runToEnd(serving: Serving, request: unknown): Promise<Run> {
   const { status, json } = await serving.call<Run>("POST", "/runs", request);
   if (status !== 201) throw new Error(`POST /runs was answered with ${status}: ${JSON.stringify(json)}`);
-  for (const until = Date.now() + 50_000; ;) {
+  for (const until = Date.now() + 200_000; ;) {
     const { json: run } = await serving.call<Run>("GET", `/runs/${json.run_id}`);
     if (["completed", "failed", "cancelled"].includes(run.status) || Date.now() > until) return run;
     await new Promise((resolve) => setTimeout(resolve, 25));

@@ -127,6 +127,25 @@ describe("sessions", () => {
   });
 });
 
+describe("a session without a coordinator that stays", () => {
+  it("goes on from any directory, where it began", async () => {
+    const cwd = folder();
+    writeScribe(cwd);
+    mkdirSync(join(cwd, "sub"));
+    const env = { DROVER_STATE_DIR: join(cwd, "state") };
+    await drover(["run", "scribe", ...order({ remember: "one" })], { cwd, env });
+    const [id = ""] = (await drover(["sessions", "list"], { cwd, env })).stdout.split("\t");
+    const goOn = (mode: string, from: string, word: string) =>
+      drover(["sessions", mode, id, ...order({ remember: word })], { cwd: from, env });
+    const below = await goOn("resume", join(cwd, "sub"), "two");
+    expect(below, below.stderr).toMatchObject({ code: 0, stdout: "one > two\n" });
+    const elsewhere = await goOn("fork", folder(), "three");
+    expect(elsewhere, elsewhere.stderr).toMatchObject({ code: 0, stdout: "one > two > three\n" });
+    const unknown = await drover(["sessions", "resume", "ffffffff", "--prompt", "x"], { cwd: folder(), env });
+    expect(unknown).toMatchObject({ code: 2 });
+  });
+});
+
 describe("what run prints of an agent that thinks", () => {
   it("is its answer on stdout, once, and on stderr what comes next", async () => {
     const { run } = await place();

@@ -3,13 +3,16 @@ import { nameFault, printableName } from "./file-names.ts";
 import { codeOf, gone, type LeftOut } from "./find-files.ts";
 import { RunFailure } from "./run-failure.ts";
 
+/** In MB, where the profile says nothing. */
+export const defaultMaxFileMb = 50;
+
 /** As many as a profile lets a run keep, the first by path; what is left out is named with the reason. */
 export async function chooseFiles(
   wanted: readonly FoundFile[],
   config: Record<string, unknown>,
 ): Promise<{ files: FoundFile[]; leftOut: LeftOut[] }> {
   const maxFiles = numberOf(config, "max_files", 20);
-  const maxBytes = numberOf(config, "max_file_mb", 50) * 1024 * 1024;
+  const maxBytes = numberOf(config, "max_file_mb", defaultMaxFileMb) * 1024 * 1024;
   const files: FoundFile[] = [];
   const leftOut: LeftOut[] = [];
   for (const file of [...wanted].sort(byPath)) {

@@ -1,4 +1,4 @@
-import { constants, existsSync } from "node:fs";
+import { constants, type Dir, existsSync } from "node:fs";
 import { type FileHandle, lstat, open, opendir } from "node:fs/promises";
 
 /**
@@ -8,8 +8,8 @@ import { type FileHandle, lstat, open, opendir } from "node:fs/promises";
  * a link that is swapped in and out at the right moments could still pass.
  */
 export interface ConfinedFolder {
-  /** Names are bytes: not every one is text. */
-  entries(): AsyncIterable<Buffer>;
+  /** Names, at most so many at a time. They are bytes: not every one is text. */
+  entries(together: number): AsyncIterable<Buffer[]>;
   look(name: Buffer): ReturnType<typeof lookAt>;
   folder(name: Buffer): Promise<ConfinedFolder>;
   /** A regular file that has no other name; anything else is refused. */
@@ -43,10 +43,18 @@ async function openFolder(path: Buffer, checkAbove: () => Promise<void>): Promis
     await checkAbove();
   };
   return {
-    async *entries() {
+    async *entries(together) {
       // as bytes: Node's types know the option's text forms alone
       const listing = await opendir(own, { encoding: "buffer" as BufferEncoding, bufferSize: 512 });
-      for await (const { name } of listing) yield name as unknown as Buffer; // by that encoding
+      try {
+        for (;;) {
+          const names = await readNames(listing, together);
+          if (names.length === 0) return;
+          yield names;
+        }
+      } finally {
+        await listing.close();
+      }
     },
     look: (name) => lookAt(at(name)),
     async folder(name) {
@@ -64,6 +72,21 @@ async function openFolder(path: Buffer, checkAbove: () => Promise<void>): Promis
     },
     close: () => handle.close(),
   };
+}
+
+/** With callbacks: a promise for each name costs as much as looking at the file. */
+function readNames(listing: Dir, count: number): Promise<Buffer[]> {
+  return new Promise((resolve, reject) => {
+    const names: Buffer[] = [];
+    const next = (): void =>
+      listing.read((error, entry) => {
+        if (error) return reject(error);
+        if (entry) names.push(entry.name as unknown as Buffer); // by the encoding it was opened with
+        if (entry && names.length < count) next();
+        else resolve(names);
+      });
+    next();
+  });
 }
 
 function lookAt(path: Buffer) {

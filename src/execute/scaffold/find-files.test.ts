@@ -21,7 +21,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-const find = (since = 0n, maxEntries = 1000) => findFiles({ root, since, inputs: new Set(), maxEntries });
+const { signal } = new AbortController();
+const find = (since = 0n, maxEntries = 1000) => findFiles({ root, since, inputs: new Set(), maxEntries, signal });
 const paths = async () => (await find()).files.map(({ path }) => path).sort();
 const raw = (name: string | Buffer) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]);
 
@@ -223,3 +224,31 @@ const swapping = `
     renameSync(aside + "/real-" + name, root + "/" + name);
   }
 `;
+
+test("what lies high up is found before what lies deep, and what was installed comes last", async () => {
+  for (const name of ["a", "node_modules", "z"]) mkdirSync(join(root, name, "deep"), { recursive: true });
+  for (let at = 0; at < 30; at++) {
+    writeFileSync(join(root, "a", "deep", `f${at}`), "");
+    writeFileSync(join(root, "node_modules", `f${at}`), "");
+  }
+  for (const path of ["top", "a/one", "z/one", "z/deep/two"]) writeFileSync(join(root, path), "");
+  const looked = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
+  // 4 in the root, then 2 in each of a and z
+  expect((await looked(8)).sort()).toEqual(["a/one", "top", "z/one"]);
+  // and then their folders
+  expect((await looked(8 + 31)).filter((path) => path.startsWith("node_modules"))).toEqual([]);
+  expect(await looked(8 + 31)).toContain("z/deep/two");
+  expect(await looked(1000)).toHaveLength(64);
+});
+
+test("many files are all found, and the search ends once nobody wants them", async () => {
+  for (let outer = 0; outer < 10; outer++) {
+    mkdirSync(join(root, `d${outer}`));
+    for (let at = 0; at < 500; at++) writeFileSync(join(root, `d${outer}`, `f${at}`), "");
+  }
+  expect((await find(0n, 100_000)).files).toHaveLength(5000);
+  const stop = new AbortController();
+  const finding = findFiles({ root, since: 0n, inputs: new Set(), maxEntries: 100_000, signal: stop.signal });
+  setImmediate(() => stop.abort());
+  expect((await finding).files.length).toBeLessThan(5000);
+});

@@ -1,7 +1,8 @@
 import type { FileHandle } from "node:fs/promises";
 import type { FoundFile } from "../../model/executor.ts";
-import { type ConfinedFolder, openConfined } from "./confined-folder.ts";
+import type { ConfinedFolder } from "./confined-folder.ts";
 import { type NameFault, nameFault, printableName } from "./file-names.ts";
+import { openPlace } from "./open-place.ts";
 
 export interface FindOptions {
   root: string;
@@ -10,6 +11,8 @@ export interface FindOptions {
   /** Names in the root that never count. */
   inputs: ReadonlySet<string>;
   maxEntries: number;
+  /** Nobody wants what it finds any more. */
+  signal: AbortSignal;
 }
 
 export interface LeftOut {
@@ -30,39 +33,39 @@ const maxDepth = 64;
 export const gone: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EXCHANGED"]);
 const slash = Buffer.from("/");
 
-/** What was created or changed: regular files without a dot in front, no links of either kind, nothing outside. */
+/** What others made and a run merely installed, which can be more than is ever looked at: its own files go first. */
+const installed: ReadonlySet<string> = new Set([
+  "node_modules",
+  "bower_components",
+  "site-packages",
+  "venv",
+  "vendor",
+  "__pycache__",
+]);
+/** So many are looked at together: one after the other takes longer, all at once takes everybody's turn. */
+const together = 64;
+
+/**
+ * What was created or changed: regular files without a dot in front, no links of either kind, nothing outside. What
+ * lies high up comes first. Ends early when the signal is aborted.
+ */
 export async function findFiles(options: FindOptions): Promise<FoundFiles> {
+  const { signal, maxEntries } = options;
   const found: FoundFiles = { files: [], leftOut: [], cut: false };
-  let left = options.maxEntries;
+  const soon: Buffer[][] = [[]];
+  const late: Buffer[][] = [];
+  const place = openPlace(options.root);
+  let left = maxEntries;
 
-  async function walk(folder: ConfinedFolder, above: readonly Buffer[]): Promise<void> {
-    for await (const name of folder.entries()) {
-      if (--left < 0) found.cut = true;
-      if (found.cut) return;
-      if (name[0] === 0x2e || (above.length === 0 && options.inputs.has(name.toString("utf8")))) continue;
-      await unlessGone(() => visit(folder, [...above, name]));
-    }
-  }
-
-  async function visit(folder: ConfinedFolder, parts: readonly Buffer[]): Promise<void> {
+  async function look(folder: ConfinedFolder, parts: Buffer[], isLate: boolean): Promise<void> {
     const name = parts.at(-1)!;
-    const path = joined(parts);
-    const leaveOut = (reason: LeftOut["reason"]): void =>
-      void found.leftOut.push({ path: printableName(path), reason });
+    const leaveOut = (reason: LeftOut["reason"]): void => leave(parts, reason);
     const seen = await folder.look(name);
     if (seen.isDirectory()) {
       if (parts.length >= maxDepth) return leaveOut("too_deep");
-      const inner = await folder.folder(name).catch((error: unknown) => {
-        if (codeOf(error) !== "EACCES") throw error;
-        leaveOut("unreadable");
-      });
-      if (!inner) return;
-      try {
-        await walk(inner, parts);
-      } finally {
-        await inner.close();
-      }
+      (isLate || installed.has(name.toString("utf8")) ? late : soon).push(parts);
     } else if (seen.isFile() && seen.ctimeNs >= options.since) {
+      const path = joined(parts);
       const fault = nameFault(path);
       if (fault) return leaveOut(fault);
       if (seen.nlink > 1n) return leaveOut("hard_link");
@@ -71,36 +74,57 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     }
   }
 
-  const root = await openConfined(options.root);
+  function leave(parts: readonly Buffer[], reason: LeftOut["reason"]): void {
+    found.leftOut.push({ path: printableName(joined(parts)), reason });
+  }
+
+  /** What goes away or turns into something else while it is looked at is no file of the run. */
+  async function unlessGone(parts: readonly Buffer[], act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      if (codeOf(error) === "EACCES" && parts.length > 0) leave(parts, "unreadable");
+      else if (!gone.has(codeOf(error)) || parts.length === 0) throw error;
+    }
+  }
+
+  async function readFolder(above: Buffer[], isLate: boolean): Promise<void> {
+    const folder = await place.goTo(above);
+    const counts = (name: Buffer): boolean =>
+      name[0] !== 0x2e && !(above.length === 0 && options.inputs.has(name.toString("utf8")));
+    for await (const names of folder.entries(together)) {
+      found.cut = names.length > left;
+      const paths = names
+        .slice(0, left)
+        .filter(counts)
+        .map((name) => [...above, name]);
+      await Promise.all(paths.map((parts) => unlessGone(parts, () => look(folder, parts, isLate))));
+      left -= names.length;
+      if (found.cut || signal.aborted) return;
+    }
+  }
+
   try {
-    await walk(root, []);
+    // both grow while they are gone through
+    for (const queue of [soon, late])
+      for (const parts of queue) {
+        if (found.cut || signal.aborted) return found;
+        await unlessGone(parts, () => readFolder(parts, queue === late));
+      }
   } finally {
-    await root.close();
+    await place.close();
   }
   return found;
 }
 
 /** From the root again, step by step: what was safe when it was found may have been exchanged since. */
 async function openFound(root: string, parts: readonly Buffer[]): Promise<FileHandle> {
-  let folder = await openConfined(root);
+  const place = openPlace(root);
   try {
-    for (const name of parts.slice(0, -1)) {
-      const inner = await folder.folder(name);
-      await folder.close();
-      folder = inner;
-    }
+    const folder = await place.goTo(parts.slice(0, -1));
     return await folder.file(parts.at(-1)!);
   } finally {
-    await folder.close();
-  }
-}
-
-/** What goes away or turns into something else while it is looked at is no file of the run. */
-async function unlessGone(look: () => Promise<void>): Promise<void> {
-  try {
-    await look();
-  } catch (error) {
-    if (!gone.has(codeOf(error))) throw error;
+    await place.close();
   }
 }
 

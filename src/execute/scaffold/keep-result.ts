@@ -1,6 +1,7 @@
 import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FoundFile, Outcome } from "../../model/executor.ts";
+import { stillBringsFiles } from "../keep-files.ts";
 import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
 import { chooseFiles } from "./choose-files.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
@@ -22,8 +23,9 @@ const maxEntries = 200_000;
 export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
   const { job } = kept;
   const wanted = done.outcome ?? completed(done);
-  if (!keepsFiles(wanted, job.signal)) return wanted;
-  const files = kept.since === null ? [] : await collect(kept, kept.since);
+  if (wanted.status !== "completed" && wanted.status !== "failed") return wanted;
+  const files = kept.since === null || isGivenUp(job.signal) ? [] : await collect(kept, kept.since);
+  if (isGivenUp(job.signal)) return withoutFiles(wanted, job.signal);
   if (wanted.status === "completed") {
     if (files.length === 0 && wanted.text) files.push(await responseFile(wanted.text, job.tmpDir));
     if (files.length === 0 && wanted.data === undefined && !done.outcome) return noOutput(wanted.exit_code);
@@ -32,7 +34,7 @@ export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
   const result = await job.context.keepFiles(files);
   if (result.ok) return wanted;
   if (wanted.status === "completed") {
-    if (job.signal.aborted) return outcomeOfStop(stopReasonOf(job.signal), wanted.text ?? undefined);
+    if (job.signal.aborted) return withoutFiles(wanted, job.signal);
     return uploadFailed(wanted, result.message);
   }
   // the run has failed already, and that is what people have to hear first
@@ -40,16 +42,35 @@ export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
   return wanted;
 }
 
-/** Of a failed run they help to see what happened; of one that goes back to the queue or was given up nobody wants them. */
-function keepsFiles(outcome: Outcome, signal: AbortSignal): boolean {
-  if (outcome.status !== "completed" && outcome.status !== "failed") return false;
-  if (!signal.aborted) return true;
-  const reason = stopReasonOf(signal);
-  return reason === "timeout" || reason === "idle" || reason === "budget";
+/** Goes back to the queue, or nobody wants it any more. */
+function isGivenUp(signal: AbortSignal): boolean {
+  return signal.aborted && !stillBringsFiles(stopReasonOf(signal));
+}
+
+function whenGivenUp(signal: AbortSignal): AbortSignal {
+  const givenUp = new AbortController();
+  const tell = (): void => {
+    if (isGivenUp(signal)) givenUp.abort(signal.reason);
+  };
+  tell();
+  signal.addEventListener("abort", tell, { once: true });
+  return givenUp.signal;
+}
+
+/** Nothing is completed whose files were thrown away; what had failed before it was stopped has failed. */
+function withoutFiles(wanted: Extract<Outcome, { status: "completed" | "failed" }>, signal: AbortSignal): Outcome {
+  return wanted.status === "completed" ? outcomeOfStop(stopReasonOf(signal), wanted.text ?? undefined) : wanted;
 }
 
 async function collect({ job, inputs, collect: choose }: Kept, since: bigint): Promise<FoundFile[]> {
-  const found = await findFiles({ root: job.workDir, since, inputs: inputs.names, maxEntries });
+  const found = await findFiles({
+    root: job.workDir,
+    since,
+    inputs: inputs.names,
+    maxEntries,
+    signal: whenGivenUp(job.signal),
+  });
+  if (isGivenUp(job.signal)) return [];
   const wanted = choose ? await choose(found.files, job) : found.files;
   const { files, leftOut } = await chooseFiles(wanted, job.invocation.executor_config);
   const all = [...found.leftOut, ...leftOut];

@@ -1,11 +1,12 @@
 import { build } from "esbuild";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { lockDirectory, type LockPlace } from "./directory-lock.ts";
 
 let folder: string;
 let started: ChildProcess[];
@@ -75,3 +76,71 @@ test("what a killed process held is free", async () => {
   await rm(join(folder, "busy"));
   expect(((await once(next, "exit")) as [number | null])[0]).toBe(0);
 }, 60_000);
+
+let ids = 0;
+const placeOn = (host: string, more: Partial<LockPlace> = {}): LockPlace => ({
+  folder: join(folder, "locks"),
+  owner: { pid: process.pid, start: "", host },
+  isAlive: () => true,
+  newId: () => `n${++ids}`.padStart(8, "0"),
+  ...more,
+});
+const held = () => readdirSync(join(folder, "locks"));
+
+/** As somebody left it so long ago. */
+function leave(name: string, text: string, secondsAgo: number): void {
+  mkdirSync(join(folder, "locks"), { recursive: true });
+  const path = join(folder, "locks", name);
+  writeFileSync(path, text);
+  const then = Date.now() / 1000 - secondsAgo;
+  utimesSync(path, then, then);
+}
+
+async function tryFor(ms: number, place: LockPlace) {
+  return await lockDirectory("/p", "run", place, AbortSignal.timeout(ms), () => undefined);
+}
+
+test.each([
+  ["an empty file", "0.json", ""],
+  ["half a file", "0.json", '{"directory": "/p"'],
+  ["something else", "0.json", '{"directory": 1}'],
+  ["a file nobody finished putting up", "0.json.aside", "{"],
+])("%s that was left long ago stops nobody and is cleaned up", async (_title, name, text) => {
+  leave(name, text, 120);
+  const lock = await tryFor(10_000, placeOn("here"));
+  expect(lock).not.toBeNull();
+  await lock?.release();
+  expect(held()).toEqual([]);
+});
+
+test("a claim nobody can read is waited for while it is fresh", async () => {
+  leave("0.json", "", 0);
+  expect(await tryFor(300, placeOn("here"))).toBeNull();
+  expect(held()).toEqual(["0.json"]);
+});
+
+test("a claim of another host stands as long as it is freshened, and no longer", async () => {
+  const lasting = await tryFor(1000, placeOn("there", { staleMs: 2000 }));
+  expect(lasting).not.toBeNull();
+  expect(await tryFor(3500, placeOn("here", { staleMs: 2000 }))).toBeNull();
+  await lasting?.release();
+  leave("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "gone" } }), 120);
+  const lock = await tryFor(10_000, placeOn("here"));
+  expect(lock).not.toBeNull();
+  await lock?.release();
+  expect(held()).toEqual([]);
+});
+
+test("an old claim of this host stands while its owner lives", async () => {
+  leave("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }), 120);
+  expect(await tryFor(300, placeOn("here"))).toBeNull();
+});
+
+test("who cannot find out whether it is alone takes its own claim down", async () => {
+  leave("0.json", JSON.stringify({ directory: "/p", run_id: "r", owner: { pid: 1, start: "", host: "here" } }), 0);
+  const isAlive = (): boolean => {
+    throw new Error("no way to tell");
+  };
+  await expect(tryFor(10_000, placeOn("here", { isAlive }))).rejects.toThrow("no way to tell");
+  expect(held()).toEqual(["0.json"]);
+});

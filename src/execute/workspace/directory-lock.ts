@@ -1,10 +1,18 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
-import type { ExecutionStart } from "../../model/execution.ts";
+import { z } from "zod";
+import { executionStartSchema } from "../../model/execution.ts";
 import type { NewId } from "../../model/ids.ts";
 import { sleep } from "../backoff.ts";
+import { asideSuffix, createClaimFile } from "./claim-file.ts";
 
-type Owner = ExecutionStart["owner"];
+const claimedSchema = z.object({
+  directory: z.string(),
+  run_id: z.string(),
+  owner: executionStartSchema.shape.owner,
+});
+type Claimed = z.infer<typeof claimedSchema>;
+type Owner = Claimed["owner"];
 
 export interface LockPlace {
   /** Shared by all runners that shall not get into each other's way. */
@@ -13,12 +21,8 @@ export interface LockPlace {
   isAlive: (owner: Owner) => boolean;
   /** Grows with time. */
   newId: NewId;
-}
-
-interface Claimed {
-  directory: string;
-  run_id: string;
-  owner: Owner;
+  /** A claim that nobody has freshened for so long is dead, where its owner cannot be asked for; a minute unless given. */
+  staleMs?: number;
 }
 
 export interface DirectoryLock {
@@ -26,6 +30,7 @@ export interface DirectoryLock {
 }
 
 const pauseMs = 100;
+const minute = 60_000;
 
 /**
  * One run at a time in a directory, or above or below it. Each that wants it puts up a file saying so, and only then
@@ -41,59 +46,82 @@ export async function lockDirectory(
 ): Promise<DirectoryLock | null> {
   await mkdir(place.folder, { recursive: true, mode: 0o700 });
   const name = `${place.newId()}.json`;
-  const path = join(place.folder, name);
   const text = JSON.stringify({ directory, run_id, owner: place.owner } satisfies Claimed);
-  let told = false;
-  let isUp = false;
-  for (;;) {
-    if (!isUp) await putUp(path, text);
-    isUp = true;
-    const others = await claimsAgainst(directory, name, place);
-    if (signal.aborted) break;
-    if (others.length === 0) return { release: () => rm(path, { force: true }) };
-    if (!told) onWaiting(others[0]!.claimed);
-    told = true;
-    if (others.some((other) => other.name < name)) {
-      await rm(path, { force: true });
-      isUp = false;
-    }
-    await sleep(pauseMs, signal);
-    if (signal.aborted) break;
+  const file = createClaimFile(join(place.folder, name), text, (place.staleMs ?? minute) / 6);
+  try {
+    if (await waitForTurn()) return { release: file.takeDown };
+  } catch (error) {
+    await file.takeDown();
+    throw error;
   }
-  await rm(path, { force: true });
+  await file.takeDown();
   return null;
+
+  async function waitForTurn(): Promise<boolean> {
+    let told = false;
+    let isUp = false;
+    while (!signal.aborted) {
+      if (!isUp) await file.putUp();
+      isUp = true;
+      const others = await claimsAgainst(directory, name, place);
+      if (signal.aborted) break;
+      if (others.length === 0) return true;
+      const holder = others.find(({ claimed }) => claimed !== null)?.claimed;
+      if (!told && holder) {
+        onWaiting(holder);
+        told = true;
+      }
+      if (others.some((other) => other.name < name)) {
+        await file.takeDown();
+        isUp = false;
+      }
+      await sleep(pauseMs, signal);
+    }
+    return false;
+  }
 }
 
-/** Never seen half-written. */
-async function putUp(path: string, text: string): Promise<void> {
-  const aside = `${path}.aside`;
-  await writeFile(aside, text, { mode: 0o600 });
-  await rename(aside, path);
-}
-
+/** Of whom nobody knows what it claims, it may be this; null stands for that. */
 async function claimsAgainst(
   directory: string,
   own: string,
   place: LockPlace,
-): Promise<{ name: string; claimed: Claimed }[]> {
-  const against: { name: string; claimed: Claimed }[] = [];
+): Promise<{ name: string; claimed: Claimed | null }[]> {
+  const against: { name: string; claimed: Claimed | null }[] = [];
   for (const name of (await readdir(place.folder)).sort()) {
-    if (name === own || !name.endsWith(".json")) continue;
+    const isAside = name.endsWith(asideSuffix);
+    if (name === own || !(isAside || name.endsWith(".json"))) continue;
     const path = join(place.folder, name);
-    const claimed = await readClaim(path);
-    if (claimed === null || !overlap(claimed.directory, directory)) continue;
-    if (place.isAlive(claimed.owner)) against.push({ name, claimed });
-    else await rm(path, { force: true });
+    const found = await readClaim(path);
+    if (found === null || (found.claimed && !isAside && !overlap(found.claimed.directory, directory))) continue;
+    if (!isAlive(isAside ? null : found.claimed, found.ageMs, place)) await rm(path, { force: true });
+    else if (!isAside) against.push({ name, claimed: found.claimed });
   }
   return against;
 }
 
-/** null: taken down since it was listed. */
-async function readClaim(path: string): Promise<Claimed | null> {
+/** Whoever lives freshens its file; where there is no owner that could be looked for, that has to do. */
+function isAlive(claimed: Claimed | null, ageMs: number, { owner, isAlive: lives, staleMs = minute }: LockPlace) {
+  if (claimed !== null && claimed.owner.host === owner.host) return lives(claimed.owner);
+  return ageMs <= staleMs && (claimed === null || lives(claimed.owner));
+}
+
+/** null: taken down since it was listed. Without a claim: a crash of the machine can leave an empty file. */
+async function readClaim(path: string): Promise<{ claimed: Claimed | null; ageMs: number } | null> {
   try {
-    return JSON.parse(await readFile(path, "utf8")) as Claimed; // put up whole, by this code
+    const ageMs = Date.now() - (await stat(path)).mtimeMs;
+    return { claimed: parseClaim(await readFile(path, "utf8")), ageMs };
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function parseClaim(text: string): Claimed | null {
+  try {
+    return claimedSchema.safeParse(JSON.parse(text)).data ?? null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
     throw error;
   }
 }

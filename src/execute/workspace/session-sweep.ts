@@ -1,15 +1,15 @@
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunnerPort } from "../../model/runner-port.ts";
 import { sleep } from "../backoff.ts";
 import type { Identity } from "../identity.ts";
 import { portFault } from "../port-faults.ts";
 import { removeTree } from "./remove-tree.ts";
+import { markedSessions, type SessionOwner, unmarkSession } from "./session-marks.ts";
 
 export interface SessionSweepOptions {
   port: RunnerPort;
   identity: Identity;
-  /** Folders in which each entry is named by its session. */
+  /** Folders in which each session has one of its name. */
   roots: readonly string[];
   /** Never removed, whatever the coordinator says. */
   isUsed: (session_id: string) => boolean;
@@ -19,7 +19,10 @@ export interface SessionSweepOptions {
 
 const batch = 200;
 
-/** Removes the folders of sessions that nobody can continue any more: at once, and then every so often. */
+/**
+ * Removes the folders of sessions that nobody can continue any more: at once, and then every so often. Only those that
+ * this runner made for this coordinator's record: of others a coordinator does not know either, which proves nothing.
+ */
 export function startSessionSweep(options: SessionSweepOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   async function run(): Promise<void> {
@@ -43,39 +46,35 @@ async function sweepOnce(
   { port, identity, roots, isUsed, onNotice }: SessionSweepOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const listed = await Promise.all(roots.map(async (root) => (await namesIn(root)).map((name) => ({ root, name }))));
+  const registered = await identity.current();
+  const { runner_id, epoch, store_id } = registered;
+  const listed = await Promise.all(
+    roots.map(async (root) => (await markedSessions(root, registered)).map((session_id) => ({ root, session_id }))),
+  );
   const folders = listed.flat();
-  const ids = [...new Set(folders.map(({ name }) => sessionOf(name)))];
+  const ids = [...new Set(folders.map(({ session_id }) => session_id))];
   for (let at = 0; at < ids.length && !signal.aborted; at += batch) {
     const session_ids = ids.slice(at, at + batch);
-    const { runner_id, epoch } = await identity.current();
     const answer = await port.sessions({ runner_id, epoch, session_ids }).catch((error: unknown) => {
       // an outage is told by the lanes that matter more, and the next look comes
       if (portFault(error) === "refused") throw error;
       return null;
     });
-    if (answer === null) return;
+    // who answered may be another record that the same address and epoch lead to now
+    if (answer === null || (await identity.settled()).store_id !== store_id) return;
     const gone = new Set(answer.gone);
-    for (const { root, name } of folders) {
-      const session_id = sessionOf(name);
+    for (const { root, session_id } of folders) {
       if (!session_ids.includes(session_id) || !gone.has(session_id) || isUsed(session_id)) continue;
-      await removeTree(join(root, name)).catch((error: unknown) =>
+      await removeFolder(root, session_id, registered).catch((error: unknown) =>
         onNotice(`the folder of session ${session_id} could not be removed`, error),
       );
     }
   }
 }
 
-/** A copy that a runner died over has the name of the session it was for. */
-function sessionOf(name: string): string {
-  return name.replace(/\.copy$/, "");
-}
-
-async function namesIn(root: string): Promise<string[]> {
-  try {
-    return await readdir(root);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
-  }
+async function removeFolder(root: string, session_id: string, owner: SessionOwner): Promise<void> {
+  const path = join(root, session_id);
+  await removeTree(path);
+  await removeTree(`${path}.copy`); // which a runner died over
+  await unmarkSession(root, session_id, owner);
 }

@@ -15,6 +15,7 @@ import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-p
 import { type FixtureOptions, runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
 import type { Invocation } from "../../model/executor.ts";
 import { defineExecutor } from "../scaffold/define-executor.ts";
+import { markSession } from "./session-marks.ts";
 
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
 
@@ -32,6 +33,8 @@ const shell = defineExecutor({
   },
 });
 
+const foldersIn = (root: string) => readdirSync(root).sort();
+
 async function setUp(more: Partial<FixtureOptions> = {}, sessionHomes = false) {
   const coordinator = createMemoryCoordinator();
   const fixture = runnerFixture({ port: coordinator.port, executor: shell, ...more });
@@ -40,7 +43,8 @@ async function setUp(more: Partial<FixtureOptions> = {}, sessionHomes = false) {
     ...options.supervise.places,
     sessionHomes: sessionHomes ? join(fixture.folder, "homes") : null,
   };
-  const runner = await fixture.open({ supervise: { ...options.supervise, places } });
+  const supervise = { ...options.supervise, places };
+  const runner = await fixture.open({ supervise });
   closing.push(fixture.remove, runner.stop);
   const submit = (prompt: string, invocation: Partial<Invocation> = {}, agent = {}) =>
     coordinator.submit({ type: "autonomous", ...agent }, { prompt, ...invocation });
@@ -51,7 +55,7 @@ async function setUp(more: Partial<FixtureOptions> = {}, sessionHomes = false) {
   };
   const subtypes = (run_id: string) =>
     coordinator.events(run_id).flatMap((event) => (event.type === "system" ? [event.subtype] : []));
-  return { coordinator, fixture, runner, folder: fixture.folder, submit, ended, subtypes };
+  return { coordinator, fixture, supervise, runner, folder: fixture.folder, submit, ended, subtypes };
 }
 
 test("a session without a project works in a private folder of its own, which its resume finds again", async () => {
@@ -68,6 +72,9 @@ test("a start finds nothing that an earlier attempt left", async () => {
   mkdirSync(join(folder, "work", "s1"), { recursive: true });
   writeFileSync(join(folder, "work", "s1", "left"), "x");
   expect((await ended(submit("ls; echo done", { session_id: "s1" }))).text).toBe("done\n");
+  writeFileSync(join(folder, "work", "s1", "left"), "x");
+  const named = { session_id: "s1", executor_session_id: "x" };
+  expect((await ended(submit("ls; echo done", named))).text).toBe("done\n");
 });
 
 test("a resume whose folder is gone says so", async () => {
@@ -91,7 +98,7 @@ test("a fork has a copy of work directory and HOME, and its parent keeps its own
   chmodSync(join(folder, "work", parent), 0o700);
   const orphan = { ...fork, session_id: "s3", forked_from: "never-was" };
   expect(await ended(submit("pwd", orphan))).toMatchObject({ reason: "session_not_found" });
-  expect(readdirSync(join(folder, "work")).sort()).toEqual([parent, "s2"].sort());
+  expect(foldersIn(join(folder, "work"))).toEqual([parent, "s2"].sort());
 });
 
 test("what a fork copied is not what it made", async () => {
@@ -128,6 +135,13 @@ test.each(["../evil", "..", "a/b", "", ".hidden", "x".repeat(200)])(
   },
 );
 
+test.each(["../evil", "..", "a/b", ".hidden"])("a command in a session called %j gets no HOME", async (session_id) => {
+  const { folder, submit, ended } = await setUp({}, true);
+  const run_id = submit("pwd", { session_id }, { type: "procedural", command: "true" });
+  expect(await ended(run_id)).toMatchObject({ status: "failed", reason: "refused" });
+  expect(existsSync(join(folder, "evil")) || existsSync(join(folder, "homes"))).toBe(false);
+});
+
 test("agent.workspace decides over the project directory", async () => {
   const { folder, submit, ended } = await setUp();
   mkdirSync(join(folder, "p"));
@@ -144,16 +158,19 @@ test("two runs in one directory wait for each other, also by a link, and above o
   const { folder, coordinator, submit, ended, subtypes } = await setUp({ slots: 8 });
   mkdirSync(join(folder, "p", "sub"), { recursive: true });
   symlinkSync(join(folder, "p"), join(folder, "alias"));
-  const script = "test ! -e $LOG.busy || echo clash >> $LOG; touch $LOG.busy; sleep 0.2; rm $LOG.busy".replaceAll(
-    "$LOG",
-    join(folder, "log"),
-  );
+  const script =
+    "test ! -e $LOG.busy || echo clash >> $LOG; touch $LOG.busy; while ! [ -e $LOG.go ]; do sleep 0.02; done; rm $LOG.busy".replaceAll(
+      "$LOG",
+      join(folder, "log"),
+    );
   const runs = ["p", "alias", "p/sub", "p"].map((name) =>
     submit(script + "; echo ok", { project_dir: join(folder, name) }),
   );
+  // of claims made at one moment the first may have waited too
+  await poll(() => runs.filter((run_id) => subtypes(run_id).includes(waiting)).length).toBeGreaterThanOrEqual(3);
+  writeFileSync(join(folder, "log.go"), "");
   for (const run_id of runs) expect(await ended(run_id)).toMatchObject({ status: "completed" });
   expect(existsSync(join(folder, "log"))).toBe(false);
-  expect(runs.filter((run_id) => subtypes(run_id).includes(waiting))).toHaveLength(3);
   expect(readdirSync(join(folder, "locks"))).toEqual([]);
   expect(coordinator.runs.size).toBe(4);
 });
@@ -206,13 +223,14 @@ test("a procedural run neither waits nor locks", async () => {
 
 test("folders of sessions that are gone are removed, others and those in use are not", async () => {
   const { folder, coordinator, submit, ended, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
-  const names = (of: string) => readdirSync(join(folder, of)).sort();
+  const names = (of: string) => foldersIn(join(folder, of));
   const kept = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
   const deleted = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
   await ended(kept);
   await ended(deleted);
   const running = submit("sleep 1000");
   await poll(() => subtypes(running)).toContain("environment");
+  await markSession(join(folder, "work"), "s9", { store_id: "store", runner_id: "runner-test-" });
   mkdirSync(join(folder, "work", "s9.copy"));
   coordinator.goneSessions.add(deleted).add(running);
   await poll(() => names("work")).toEqual([kept, running].sort());
@@ -229,8 +247,77 @@ test("a coordinator that is away keeps every folder", async () => {
   coordinator.faults.away = "silent";
   const before = coordinator.calls.sessions;
   await poll(() => coordinator.calls.sessions).toBeGreaterThan(before + 3);
-  expect(readdirSync(join(folder, "work"))).toEqual([run_id]);
+  expect(foldersIn(join(folder, "work"))).toEqual([run_id]);
   coordinator.faults.away = null;
+});
+
+test("folders that another coordinator, another runner or a person made are nobody's to remove", async () => {
+  const { fixture, supervise, runner, folder, submit, ended } = await setUp({ times: { sweepMs: 20 } }, true);
+  const elsewhere = submit("echo ok");
+  await ended(elsewhere);
+  await runner.stop();
+
+  const other = createMemoryCoordinator({ storeId: "other" });
+  for (const root of ["work", "homes"]) {
+    for (const name of ["my-notes", "0190a0a0-0000-7000-8000-000000000000"])
+      mkdirSync(join(folder, root, name), { recursive: true });
+    await markSession(join(folder, root), "neighbours", { store_id: "other", runner_id: "runner-neighbour-" });
+    mkdirSync(join(folder, root, "neighbours"));
+    await markSession(join(folder, root), "own", { store_id: "other", runner_id: "runner-test-" });
+    mkdirSync(join(folder, root, "own"));
+  }
+  const left = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes", "neighbours"].sort();
+  const second = await fixture.open({ port: other.port, supervise });
+  closing.push(second.stop);
+  await poll(() => foldersIn(join(folder, "work"))).not.toContain("own");
+  await poll(() => foldersIn(join(folder, "homes"))).not.toContain("own");
+  expect(foldersIn(join(folder, "work"))).toEqual(left);
+  expect(foldersIn(join(folder, "homes"))).toEqual(left);
+});
+
+test("an answer that came from another record than the folders were made for removes nothing", async () => {
+  const { port } = createMemoryCoordinator();
+  const state = { storeId: "store", answered: 0 };
+  const fixture = runnerFixture({ port, executor: shell });
+  const root = join(fixture.folder, "work");
+  await markSession(root, "s1", { store_id: "store", runner_id: "runner-test-" });
+  mkdirSync(join(root, "s1"), { recursive: true });
+  const opening = fixture.open({
+    port: {
+      ...port,
+      register: async (registration) => ({ ...(await port.register(registration)), store_id: state.storeId }),
+      // the record is exchanged between question and answer, and the runner has registered with the new one by then
+      async sessions({ session_ids }) {
+        const runner = await opening;
+        state.storeId = "other";
+        await runner.replaceAgents([]);
+        state.answered++;
+        return { gone: session_ids };
+      },
+    },
+  });
+  const runner = await opening;
+  closing.push(fixture.remove, runner.stop);
+  await poll(() => state.answered).toBe(1);
+  await runner.stop();
+  expect(existsSync(join(root, "s1"))).toBe(true);
+});
+
+test("a resume makes a folder that has no mark its own", async () => {
+  const { folder, coordinator, submit, ended } = await setUp({ times: { sweepMs: 20 } });
+  mkdirSync(join(folder, "work", "s1"), { recursive: true });
+  await ended(submit("echo ok", { mode: "resume", session_id: "s1", executor_session_id: "x" }));
+  expect(foldersIn(join(folder, "work"))).toEqual(["s1"]);
+  coordinator.goneSessions.add("s1");
+  await poll(() => foldersIn(join(folder, "work"))).toEqual([]);
+});
+
+test("a session whose folder has become a link is not continued", async () => {
+  const { folder, submit, ended } = await setUp();
+  mkdirSync(join(folder, "work"));
+  symlinkSync(folder, join(folder, "work", "s1"));
+  const resume = { mode: "resume", session_id: "s1", executor_session_id: "x" } as const;
+  expect(await ended(submit("pwd", resume))).toMatchObject({ status: "failed", reason: "session_not_found" });
 });
 
 test("at its start a runner clears the temporary folders that it left when it died", async () => {

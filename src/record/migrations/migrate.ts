@@ -6,10 +6,11 @@ import { rollBack } from "../write-lock.ts";
 import { first } from "./0001_first.ts";
 import { dispatch } from "./0002_dispatch.ts";
 import { files } from "./0003_files.ts";
+import { storeId } from "./0004_store_id.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, dispatch, files];
+const migrations = [first, dispatch, files, storeId];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {

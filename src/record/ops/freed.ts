@@ -5,9 +5,18 @@ import type { StoredRun } from "./run-state.ts";
 
 const selectSharers = `
   select other.body from demands own join demands other on other.cap_agent = own.cap_agent where own.demand_id = ?`;
+const waits = `status = 'pending' and blocked_by = 'session'`;
 const selectNext = `
-  select run_no, demand_id from runs
-  where session_id = ? and status = 'pending' and blocked_by = 'session' order by run_id limit 1`;
+  select run_no, demand_id, run_id from runs where session_id = ? and ${waits} order by run_id limit 1`;
+/** A fork that waits for its origin is the first of its own session all the same. */
+const selectHolder = `
+  select 1 from runs where session_id = ? and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping')
+    and not (${waits} and mode = 'resume') limit 1`;
+/** Looks at every blocked run, so not for procedural ones: there are many, and none is ever forked. */
+const selectForks = `
+  select run_no, demand_id from agent_revs cross join runs indexed by runs_blocked
+  where agent_revs.agent_rev_id = ?1 and json_extract(agent_revs.body, '$.type') <> 'procedural'
+    and forked_from = ?2 and mode = 'fork' and ${waits} and (?3 is null or run_id < ?3)`;
 const selectBefore = `
   select distinct demand_id from runs indexed by runs_before_directory
   where directory = ? and status = 'pending' and blocked_by = 'directory'`;
@@ -24,14 +33,21 @@ export function freeCap(tx: Transaction, run: StoredRun): void {
   for (const row of tx.sql(selectSharers).all(run.demand_id)) claimable(tx, String(row["body"]));
 }
 
-/** A run that has ended lets the next one of its session go. One that was itself blocked by it held nobody up. */
+/**
+ * A run that has ended lets the next one of its session go, and the forks that were asked for before that one. A
+ * resume that was itself blocked held nobody up.
+ */
 export function freeSession(tx: Transaction, run: StoredRun): void {
-  if (run.agent_rev_id === null || run.session_id === null || run.blocked_by === "session") return;
-  const next = tx.sql(selectNext).get(run.session_id);
-  if (next === undefined) return;
-  const run_no = Number(next["run_no"]);
-  tx.sql(unblock).run(run_no);
-  tx.changed.claimable.push(pinToSession(tx, { run_no, demand_id: Number(next["demand_id"]) }, run.session_id));
+  const { agent_rev_id, session_id } = run;
+  if (agent_rev_id === null || session_id === null) return;
+  if (run.blocked_by === "session" && tx.sql(selectHolder).get(session_id) !== undefined) return;
+  const next = tx.sql(selectNext).get(session_id);
+  const forks = tx.sql(selectForks).all(agent_rev_id, session_id, next?.["run_id"] ?? null);
+  for (const row of next === undefined ? forks : [...forks, next]) {
+    const run_no = Number(row["run_no"]);
+    tx.sql(unblock).run(run_no);
+    tx.changed.claimable.push(pinToSession(tx, { run_no, demand_id: Number(row["demand_id"]) }, session_id));
+  }
 }
 
 /**

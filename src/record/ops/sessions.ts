@@ -6,7 +6,7 @@ const bound = `select executor_session_id from sessions where session_id = ?`;
 const bind = `update sessions set executor_session_id = ?, last_used_at = ? where session_id = ?`;
 const remove = `delete from sessions where session_id = ?`;
 const selectBusy = `
-  select 1 from runs where session_id = ? and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
+  select 1 from runs where session_id = ? and agent_rev_id is not null and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
 
 export function bindSessionId(tx: Transaction, op: BindSession): SessionResult {
   const row = tx.sql(bound).get(toColumn(op.session_id));

@@ -66,9 +66,14 @@ export function submit(tx: Transaction, op: CreateRun, agent: Agent): Submitted 
 }
 
 /** What it goes on from may have been deleted since it was asked for. */
-export function lacksSession(tx: Transaction, { mode, session_id, forked_from }: Run): boolean {
-  const from = mode === "resume" ? session_id : mode === "fork" ? forked_from : null;
+export function lacksSession(tx: Transaction, run: Run): boolean {
+  const from = goesOnFrom(run);
   return from !== null && !sessionExists(tx, toColumn(from));
+}
+
+/** The session, if any, whose past it takes over. */
+function goesOnFrom({ mode, session_id, forked_from }: Run): string | null {
+  return { start: null, resume: session_id, fork: forked_from }[mode];
 }
 
 /** In a directory that others use too, where it has to be alone; procedural runs look after that themselves. */
@@ -85,11 +90,15 @@ function keepAgent(tx: Transaction, agent: Agent): number {
   return Number(tx.sql(insertRev).run(hash, agent.max_attempts, body).lastInsertRowid);
 }
 
-/** A session has one active run at a time: a further one is blocked until the one before has ended. */
+/**
+ * A session has one active run at a time: a further one is blocked until the one before has ended, and so is a fork,
+ * which would copy what that one is changing.
+ */
 function keepSession(tx: Transaction, run: Run, agent: Agent): "session" | null {
   if (run.session_id === null) return null;
   const session = toColumn(run.session_id);
-  const busy = run.mode === "resume" && sessionIsBusy(tx, session);
+  const from = goesOnFrom(run);
+  const busy = from !== null && sessionIsBusy(tx, toColumn(from));
   // What a procedural run does cannot be continued: it is bound to itself.
   const bound = agent.type === "procedural" ? session : null;
   const at = toColumn(run.created_at);

@@ -6,7 +6,7 @@ import { fromColumn, toColumn } from "../text.ts";
 import { readRunners } from "./runners.ts";
 
 const selectPending = `
-  select runs.status, runs.blocked_by, runs.agent_name, runs.directory, demands.body, demands.cap, demands.cap_runner, (
+  select runs.status, runs.mode, runs.blocked_by, runs.agent_name, runs.directory, demands.body, demands.cap, demands.cap_runner, (
     select count(*) from runs busy where busy.agent_name = runs.agent_name and busy.agent_rev_id is not null
       and busy.status in ('claimed', 'running', 'stopping')
       and (demands.cap_runner is null or busy.runner_id = demands.cap_runner)) as busy
@@ -20,8 +20,10 @@ export function readWhy(connection: Connection, run_id: string): WhyPending[] | 
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
   const reasons = runnersLacking(demands, readRunners(connection), fromColumn(String(row["agent_name"])));
-  if (row["blocked_by"] === "session")
-    reasons.push({ demand: "session", detail: "An earlier run of its session has not ended." });
+  if (row["blocked_by"] === "session") {
+    const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
+    reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
+  }
   if (row["blocked_by"] === "directory") reasons.push({ demand: "directory", detail: taken(String(row["directory"])) });
   const { cap, busy } = row;
   if (cap !== null && Number(busy) >= Number(cap)) {

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { RunEvent } from "../../../src/model/event.ts";
@@ -14,6 +15,15 @@ const script: Script = [
   { when: "create file hello.txt with hi", turns: [write, { text: "Done, hello.txt is there.", usage }] },
   { when: "remember the word heron", turns: [{ text: "I will remember it.", usage }] },
   { when: "which word", turns: [{ text: "It was heron.", usage }] },
+  {
+    when: "add the secret",
+    turns: [
+      { tool: { name: "shell", input: { command: "git status --short > status.txt 2>&1" } } },
+      { tool: { name: "shell", input: { command: "git hash-object --path=secret.txt secret.txt > added.txt 2>&1" } } },
+      { tool: { name: "shell", input: { command: "echo done" } } },
+      { text: "Tried it." },
+    ],
+  },
 ];
 
 const ofType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T) =>
@@ -102,6 +112,33 @@ test("nothing of the repository's own settings is used, and none of the operator
   await kit.run("trusting", "remember the word heron", { project_dir: repository });
   expect(existsSync(trap)).toBe(true);
   expect(heard(kit.model.requests.at(-1))).toContain("PLANTED");
+});
+
+test("a filter of the repository's own neither runs nor lets anything through as it is, and git goes on working", async () => {
+  const keepsKeysAway = '\n[shell_environment_policy]\nignore_default_excludes = false\nexclude = ["*KEY*"]\n';
+  const before = (cwd: string) => appendFileSync(join(cwd, "home", ".codex", "config.toml"), keepsKeysAway);
+  const kit = await agentKit({ script, clients, before });
+  const repository = join(kit.cwd, "repository");
+  const trap = join(kit.cwd, "trap");
+  const git = (...words: string[]) => execFileSync("git", ["-C", repository, ...words]);
+  execFileSync("git", ["init", "--quiet", repository]);
+  writeFileSync(join(repository, "secret.txt"), "plain\n");
+  writeFileSync(join(repository, ".gitattributes"), "secret.txt filter=crypt\n");
+  git("config", "filter.crypt.clean", `touch ${trap}; tr a-z b-za`);
+  const run = await kit.run("codex", "add the secret", { project_dir: repository });
+  expect(run).toMatchObject({ status: "completed", error: null });
+  expect(existsSync(trap)).toBe(false);
+  expect(readFileSync(join(repository, "status.txt"), "utf8")).toContain("?? secret.txt");
+  expect(readFileSync(join(repository, "added.txt"), "utf8")).toMatch(/clean filter 'crypt' failed/);
+});
+
+test("an agent with limits that codex does not keep is refused before it is started", async () => {
+  const kit = await agentKit({ script, clients });
+  await putAgent(kit, "limited", { max_turns: 2, budget: { cost_usd: 1 } });
+  const run = await kit.run("limited", "create file hello.txt with hi");
+  expect(run).toMatchObject({ status: "failed", reason: "refused" });
+  expect(run.error).toContain("budget, max_turns");
+  expect(kit.model.requests).toEqual([]);
 });
 
 test("a model that cannot be reached ends by the run's own timeout, and what it waits for is told", async () => {

@@ -118,6 +118,21 @@ test("one that was interrupted says nothing of its end", () => {
   expect(replay("claude-interrupted").end).toBeNull();
 });
 
+test("a result counts no more once it works on, whatever its helpers still say", () => {
+  const result = { type: "result", subtype: "success", result: "Done." };
+  const says = (parent: string | null) => ({
+    type: "assistant",
+    parent_tool_use_id: parent,
+    message: { content: [{ type: "text", text: "x" }] },
+  });
+  expect(replayLines([result, says("toolu_1")]).end).toMatchObject({ ok: true, text: "Done." });
+  expect(replayLines([result, says(null)]).end).toBeNull();
+  expect(replayLines([result, { type: "system", subtype: "init", session_id: "s" }]).end).toBeNull();
+  expect(replayLines([result, says(null), { ...result, result: "Done again." }]).end).toMatchObject({
+    text: "Done again.",
+  });
+});
+
 test("a budget that was used up is said so", () => {
   const last = { type: "result", subtype: "error_max_budget_usd", is_error: true, errors: ["Reached maximum budget"] };
   expect(replayLines([last]).end).toMatchObject({ ok: false, reason: "budget_exceeded" });

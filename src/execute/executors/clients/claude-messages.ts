@@ -7,6 +7,7 @@ import { type Fields, fieldsOf, listOf, numberOf, textOf } from "./fields.ts";
 export function createClaudeReader(): Reader {
   const running = createRunningUsage();
   const denials = createDenials();
+  /** Until it goes on to work. */
   let result: Fields | null = null;
 
   const readResult = (message: Fields): Said[] => {
@@ -19,8 +20,11 @@ export function createClaudeReader(): Reader {
     read(message) {
       switch (message["type"]) {
         case "system":
+          if (message["subtype"] === "init") result = null;
           return denials.note(readSystem(message));
         case "assistant":
+          // a helper that it has left running does not undo its result
+          if (typeof message["parent_tool_use_id"] !== "string") result = null;
           return readAssistant(message);
         case "user":
           return denials.note(readUser(message));

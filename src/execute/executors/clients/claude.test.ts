@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -104,6 +113,14 @@ test("a HOME of the session's own begins with the operator's login and is not un
   const own = await claude.definition.prepare(turnOf({}, { env, homeDir: join(folder, "own") }));
   expect(own.env).toMatchObject({ CLAUDE_CONFIG_DIR: join(folder, "own", ".claude") });
   expect(readFileSync(join(folder, "own", ".claude", ".credentials.json"), "utf8")).toBe("{}");
+});
+
+test("the login does not leave through a link that the agent has put in the place of .claude", async () => {
+  mkdirSync(join(folder, "home", ".claude"));
+  writeFileSync(join(folder, "home", ".claude", ".credentials.json"), "{}");
+  symlinkSync(join(folder, "work"), join(folder, "own", ".claude"));
+  await expect(claude.definition.prepare(turnOf({}, { homeDir: join(folder, "own") }))).rejects.toThrow(/is a link/);
+  expect(readdirSync(join(folder, "work"))).toEqual([]);
 });
 
 test("it is kept from the network but for its work, unless the operator says otherwise", async () => {

@@ -73,14 +73,29 @@ function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change
   };
 }
 
-async function linesOf(job: Job, command: readonly [string, ...string[]]): Promise<string[]> {
+/** More characters are no list. */
+const maxListing = 1_000_000;
+
+/** What could not be read to its end is never taken for all: the run is refused. */
+async function linesOf(job: Job, command: readonly [string, ...string[]]): Promise<string[] | null> {
   const lines: string[] = [];
+  let length = 0;
+  const refuse = (why: string, cause?: unknown): RunFailure =>
+    new RunFailure("refused", `What \`${command.join(" ")}\` says has to be known first: ${why}`, { cause });
+  const onLine = (line: string): void => {
+    length += line.length + 1;
+    if (length > maxListing) throw refuse(`it is longer than ${maxListing} characters.`);
+    lines.push(line);
+  };
   try {
-    await job.runCli({ command, onLine: (line) => void lines.push(line) });
+    const { stdout } = await job.runCli({ command, onLine, timeoutMs: 60_000 });
+    // a line that was too long to be handed on is in there, or its beginning is
+    if (stdout !== lines.map((line) => `${line}\n`).join("")) throw refuse("it is too long.");
     return lines;
   } catch (error) {
-    if (error instanceof RunFailure && !job.signal.aborted) return [];
-    throw error;
+    if (!(error instanceof RunFailure) || error.reason === "refused" || job.signal.aborted) throw error;
+    if (error.reason === "command_not_found") return null;
+    throw refuse(error.message, error);
   }
 }
 

@@ -40,7 +40,7 @@ export function createHiddenCalls(): HiddenCalls {
       const output =
         typeof payload["output"] === "string" ? payload["output"] : JSON.stringify(payload["output"] ?? null);
       const visible = isShown(call.input);
-      if (succeeded.test(output)) denied = null;
+      if (succeeded(output)) denied = null;
       if (visible || !stopped(output)) return [];
       denied = { type: "denied", tool_use_id, tool: call.name, message: output.slice(0, 500) };
       return [
@@ -52,12 +52,23 @@ export function createHiddenCalls(): HiddenCalls {
   };
 }
 
-const succeeded = /^(?:Exit code: 0$|Process exited with code 0$)/m;
+/** Only a command has an exit code; what another tool answers is a success unless it says otherwise. */
+function succeeded(output: string): boolean {
+  const exit = exitOf(output);
+  return exit === null ? !stopped(output) && !neverRan.test(output) : exit === "0";
+}
 
 function stopped(output: string): boolean {
   if (/rejected by user approval settings|^patch rejected/.test(output)) return true;
-  return !succeeded.test(output) && /read-only file system|operation not permitted|permission denied/i.test(output);
+  return exitOf(output) !== "0" && /read-only file system|operation not permitted|permission denied/i.test(output);
 }
+
+/** Stands before what the command printed. */
+function exitOf(output: string): string | null {
+  return /^(?:Exit code:|Process exited with code) (-?\d+)$/m.exec(output)?.[1] ?? null;
+}
+
+const neverRan = /^(?:unsupported |failed to parse function arguments|(?:MCP )?tool call error|aborted)/;
 
 function inputOf(payload: Fields): unknown {
   const text = textOf(payload["arguments"]);

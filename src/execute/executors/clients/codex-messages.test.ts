@@ -107,6 +107,28 @@ test("a denial after which something succeeded is no denial at the end", () => {
 });
 
 test.each([
+  ["an answer of a server", [{ type: "text", text: "42" }], []],
+  ["a tool that is not there", "unsupported call: nothing", ["denied"]],
+  ["a command that failed", "Wall time: 0\nProcess exited with code 1\nOutput:\nExit code: 0\n", ["denied"]],
+])("after a denial, %s", (_what, output, expected) => {
+  const reader = createCodexReader({ session: null, mode: "default" });
+  for (const line of linesOf("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
+  const item = (payload: Record<string, unknown>) => reader.read({ type: "response_item", payload });
+  item({ type: "function_call", call_id: "c", name: "server__tool", arguments: "{}" });
+  item({ type: "function_call_output", call_id: "c", output });
+  expect(reader.read({ type: "rollout_end" })?.map(({ type }) => type)).toEqual([...expected, "usage"]);
+});
+
+test("a turn that ended counts no more once another begins", () => {
+  const reader = createCodexReader({ session: null, mode: "default" });
+  const end = () => reader.conclude({ exitCode: null, stderr: "" });
+  reader.read({ type: "turn.completed" });
+  expect(end()).toMatchObject({ ok: true });
+  reader.read({ type: "turn.started" });
+  expect(end()).toBeNull();
+});
+
+test.each([
   ["codex-error-401", "provider_auth"],
   ["codex-error-429", "provider_rate_limit"],
   ["codex-error-500", "provider_network"],

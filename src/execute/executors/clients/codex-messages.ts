@@ -68,6 +68,7 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
           session = textOf(message["thread_id"]) || null;
           return session === null ? null : [{ type: "session", id: session }];
         case "turn.started":
+          end = null;
           return [];
         case "item.started":
         case "item.updated":

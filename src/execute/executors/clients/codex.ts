@@ -1,11 +1,12 @@
 import { readdir, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
+import { refuseClaudeOnly } from "./claude-only.ts";
 import { defineClient } from "./client.ts";
 import { createCodexReader } from "./codex-messages.ts";
 import { readRollout } from "./codex-rollout.ts";
 import type { Turn } from "./definition.ts";
-import { withoutOwnFilters } from "./git-filters.ts";
+import { gitVariables, ownFiltersOff } from "./git-filters.ts";
 import { copyHomeFiles, hasOwnHome, homeFilesOf, openFolder, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
@@ -17,17 +18,19 @@ export const codex = defineClient({
   variables: ["OPENAI_*", "CODEX_*"],
   can: { resume: true, fork: true },
   async prepare(turn) {
+    refuseClaudeOnly("codex", turn);
     if ((turn.invocation.agent.permissions?.denied_tools ?? []).length > 0)
       throw new RunFailure(
         "refused",
         "codex cannot be denied single tools (permissions.denied_tools): choose a permissions.mode.",
       );
     const { env, codexHome } = await openHome(turn);
+    const filters = turn.invocation.agent.trust_project_settings ? [] : await ownFiltersOff(turn);
     const reader = createCodexReader(turn);
     return {
-      args: codexArgs(turn, await realpath(turn.workDir)),
+      args: codexArgs(turn, await realpath(turn.workDir), filters.length > 0 ? gitInShell : []),
       // it asks git what has changed, with everything in its way but these
-      env: turn.invocation.agent.trust_project_settings ? env : { ...env, ...(await withoutOwnFilters(turn)) },
+      env: { ...env, ...gitVariables(filters) },
       stdin: withSystemPrefix(turn),
       reader,
       lookBack: () => readRollout(codexHome, reader.session()),
@@ -36,14 +39,24 @@ export const codex = defineClient({
 });
 
 /** `resume` and `fork` take fewer options than `exec` itself, so these stand before them. Values never stand alone. */
-export function codexArgs({ invocation, mode, session, fork }: Turn, workDir: string): string[] {
+export function codexArgs(
+  { invocation, mode, session, fork }: Turn,
+  workDir: string,
+  more: readonly string[] = [],
+): string[] {
   const { agent } = invocation;
-  const args = ["exec", "--json", "--skip-git-repo-check", ...permissionFlags.codex[mode]];
+  const args = ["exec", "--json", "--skip-git-repo-check", ...permissionFlags.codex[mode], ...more];
   if (!agent.trust_project_settings) args.push(...distrust(workDir));
   if (agent.model !== undefined) args.push(`--model=${agent.model}`);
   if (session !== null) args.push(fork ? "fork" : "resume", session);
   return [...args, "-"];
 }
+
+/**
+ * Codex itself takes no other variables for git than the numbered ones, but of these the operator's policy for its
+ * shell may drop all with KEY in their names, and git ends at the first that is missing. The other one has none.
+ */
+const gitInShell = ['--config=shell_environment_policy.set.GIT_CONFIG_COUNT="0"'];
 
 /**
  * A sandbox that may write makes codex trust the repository for good, and then run the MCP servers of its

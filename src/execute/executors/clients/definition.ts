@@ -40,8 +40,8 @@ export interface Turn {
   workDir: string;
   homeDir: string;
   tmpDir: string;
-  /** What another program prints, run in the work directory on the record; nothing where it is not there or fails. */
-  linesOf(command: readonly [string, ...string[]]): Promise<string[]>;
+  /** All that another program prints, run in the work directory on the record. null: there is no such program. */
+  linesOf(command: readonly [string, ...string[]]): Promise<string[] | null>;
   /** Its variables as the client will see them. */
   env: Readonly<Record<string, string | undefined>>;
   isRoot: boolean;

@@ -76,6 +76,18 @@ test.each([
   expect(replay(name, 1).end).toMatchObject({ ok: false, reason });
 });
 
+test.each([
+  { type: "message", role: "assistant", content: "And" },
+  { type: "tool_use", tool_id: "t", tool_name: "read_file" },
+])("a result counts no more once a $type follows", (line) => {
+  const reader = createGeminiReader({ session: null });
+  const end = () => reader.conclude({ exitCode: null, stderr: "" });
+  reader.read({ type: "result", status: "success" });
+  expect(end()).toMatchObject({ ok: true });
+  reader.read(line);
+  expect(end()).toBeNull();
+});
+
 test("one that was killed exits with 0, and that is no success", () => {
   expect(replay("gemini-killed-sigterm").end).toBeNull();
 });

@@ -45,8 +45,10 @@ export function createGeminiReader({ session: from }: Pick<Turn, "session">): Re
         case "init":
           return [{ type: "session", id: textOf(fields["session_id"]), data: { model: fields["model"] } }];
         case "message":
+          end = null;
           return message(fields);
         case "tool_use": {
+          end = null;
           const tool_use_id = textOf(fields["tool_id"]);
           const name = textOf(fields["tool_name"]);
           tools.set(tool_use_id, name);

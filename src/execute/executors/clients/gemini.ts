@@ -1,6 +1,7 @@
-import { readFile, rename, stat, writeFile } from "node:fs/promises";
+import { rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
+import { refuseClaudeOnly } from "./claude-only.ts";
 import { defineClient } from "./client.ts";
 import type { Turn } from "./definition.ts";
 import { fieldsOf } from "./fields.ts";
@@ -8,6 +9,7 @@ import { createGeminiReader } from "./gemini-messages.ts";
 import { geminiPolicy } from "./gemini-policy.ts";
 import { copyHomeFiles, hasOwnHome, homeFilesOf, openFolder, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
+import { readPlainFile } from "./plain-file.ts";
 import { programs } from "./programs.ts";
 import { withSystemPrefix } from "./system-prefix.ts";
 
@@ -16,6 +18,7 @@ export const gemini = defineClient({
   variables: ["GEMINI_*", "GOOGLE_*"],
   can: { resume: true, fork: false },
   async prepare(turn) {
+    refuseClaudeOnly("gemini", turn);
     const own = await hasOwnHome(turn);
     if (own) await openHome(turn);
     return {
@@ -92,11 +95,12 @@ async function openHome(turn: Turn): Promise<void> {
   await rename(`${path}.${turn.invocation.run_id}`, path);
 }
 
+const maxSettings = 1024 * 1024;
+
 async function readSettings(path: string): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return fieldsOf(JSON.parse(await readFile(path, "utf8")));
+    return fieldsOf(JSON.parse((await readPlainFile(path, maxSettings)) ?? "{}"));
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return {};
     if (error instanceof SyntaxError)
       throw new RunFailure(
         "refused",

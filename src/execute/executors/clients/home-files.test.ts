@@ -1,6 +1,7 @@
 import {
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -44,6 +45,18 @@ test("a link in the session's HOME is not written through", async () => {
   symlinkSync(join(folder, "elsewhere"), copied());
   await copy(".codex/auth.json");
   expect(existsSync(join(folder, "elsewhere"))).toBe(false);
+});
+
+test("nothing goes through a link that stands for a folder, however deep", async () => {
+  mkdirSync(join(folder, "outside"));
+  symlinkSync(join(folder, "outside"), join(folder, "ours", ".codex"));
+  await expect(copy(".codex/auth.json")).rejects.toThrow(/is a link/);
+  mkdirSync(join(folder, "theirs", "a", "b"), { recursive: true });
+  mkdirSync(join(folder, "ours", "a"));
+  writeFileSync(join(folder, "theirs", "a", "b", "c"), "secret");
+  symlinkSync(join(folder, "outside"), join(folder, "ours", "a", "b"));
+  await expect(copy("a/b/c")).rejects.toThrow(/is a link/);
+  expect(readdirSync(join(folder, "outside"))).toEqual([]);
 });
 
 test("the profile names other files, and only below HOME", () => {

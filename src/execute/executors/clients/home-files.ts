@@ -1,6 +1,7 @@
+import { constants } from "node:fs";
 import { copyFile, lstat, mkdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
-import { dirname, isAbsolute, join, normalize } from "node:path";
+import { basename, dirname, isAbsolute, join, normalize } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Turn } from "./definition.ts";
 
@@ -32,26 +33,34 @@ export function homeFilesOf(config: Readonly<Record<string, unknown>>, usual: re
 export async function copyHomeFiles(from: string, to: string, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const source = await lstatOf(join(from, name));
-    if (source === null || (await lstatOf(join(to, name))) !== null) continue;
+    if (source === null) continue;
+    const target = join(await openFolder(to, dirname(name)), basename(name));
+    if ((await lstatOf(target)) !== null) continue;
     if (!source.isFile())
       throw new RunFailure("refused", `${join(from, name)} is in home_files and is not a plain file.`);
-    await mkdir(dirname(join(to, name)), { recursive: true, mode: 0o700 });
-    await copyFile(join(from, name), join(to, name));
+    await copyFile(join(from, name), target, constants.COPYFILE_EXCL);
   }
 }
 
 /**
- * The client's folder in a HOME of the session's own. Runs before may have put a link in its place, to have something
+ * A folder in a HOME of the session's own. Runs before may have put a link in its place or above it, to have something
  * written elsewhere by a runner that may write more than they.
  */
 export async function openFolder(homeDir: string, name: string): Promise<string> {
-  const path = join(homeDir, name);
-  await mkdir(path, { recursive: true, mode: 0o700 });
-  if ((await lstat(path)).isDirectory()) return path;
-  throw new RunFailure(
-    "refused",
-    `${path} is a link, and the session's own folder has to be one. Start a new session.`,
-  );
+  let path = homeDir;
+  for (const part of normalize(name).split("/")) {
+    if (part === "" || part === ".") continue;
+    path = join(path, part);
+    await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
+      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    });
+    if (!(await lstat(path)).isDirectory())
+      throw new RunFailure(
+        "refused",
+        `${path} is a link or a file, where the session's own folder has to be. Start a new session.`,
+      );
+  }
+  return path;
 }
 
 function staysInside(name: string): boolean {

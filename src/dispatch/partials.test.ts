@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openHost, type Host } from "../../test/fixtures/dispatch/host.ts";
+
+let host: Host;
+let heard: string[];
+beforeEach(async () => {
+  heard = [];
+  host = await openHost({ onPartials: (partials) => heard.push(...partials.map(({ delta }) => delta.text)) });
+});
+afterEach(async () => {
+  await host.close();
+  await host.dispose();
+});
+
+async function claim(name: string) {
+  const { runner_id, epoch } = await host.register({ name });
+  const run_id = await host.submit({ demands: { runner_id } });
+  const { claims } = await host.port.poll(
+    { runner_id, epoch, claim_id: `c-${name}`, want: 1, ack_order: 0 },
+    AbortSignal.timeout(10_000),
+  );
+  const { attempt } = claims[0]!;
+  return { runner_id, epoch, run_id, attempt, held: [[run_id, attempt]] as [string, number][] };
+}
+type Claimed = Awaited<ReturnType<typeof claim>>;
+
+const say = (by: Claimed, of: { run_id: string; attempt: number }, text: string, held = by.held) =>
+  host.port.report({
+    runner_id: by.runner_id,
+    epoch: by.epoch,
+    held,
+    as_of_claim: null,
+    events: [],
+    partials: [{ run_id: of.run_id, attempt: of.attempt, delta: { kind: "assistant", text } }],
+    finishes: [],
+  });
+
+test("live text is handed on for the runs a runner holds, and for nobody else's", async () => {
+  const [ann, bob] = [await claim("ann"), await claim("bob")];
+  await say(ann, ann, "own");
+  await say(bob, ann, "of a run it does not say it holds");
+  await say(bob, ann, "of a run it says it holds", [...bob.held, ...ann.held]);
+  await say(ann, { ...ann, attempt: ann.attempt + 1 }, "of another attempt");
+  expect(heard).toEqual(["own"]);
+});

@@ -1,0 +1,56 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
+import { defineClient } from "./client.ts";
+
+const opened: Awaited<ReturnType<typeof openContext>>[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+/** A client that asks another program first, here a script of ours. What it was told is its answer. */
+async function ask(script: string | null) {
+  const one = await openContext();
+  opened.push(one);
+  const program = join(one.folder, "list");
+  if (script !== null) writeFileSync(program, `#!/bin/sh\n${script}\n`);
+  if (script !== null) chmodSync(program, 0o755);
+  const client = defineClient({
+    name: "asking",
+    program: "sh",
+    binVariable: "ASKING_BIN",
+    install: "",
+    variables: [],
+    can: { resume: false, fork: false },
+    async prepare(turn) {
+      const text = JSON.stringify(await turn.linesOf([program]));
+      return { args: ["-c", "true"], reader: { read: () => [], conclude: () => ({ ok: true, text }) } };
+    },
+  });
+  const host = {
+    env: { PATH: process.env["PATH"] },
+    isRoot: false,
+    isolation: () => Promise.resolve("group" as const),
+  };
+  return client.executor(host).run(invocationOf("r1", { type: "autonomous" }, { prompt: "go" }), one.context);
+}
+
+test("all lines are told, and null where there is no such program", async () => {
+  expect(await ask("echo a; echo b")).toMatchObject({ status: "completed", text: '["a","b"]' });
+  expect(await ask(null)).toMatchObject({ status: "completed", text: "null" });
+});
+
+test.each([
+  ["fails", "echo a; echo broken >&2; exit 3", "broken"],
+  ["is killed", "echo a; kill -KILL $$", "SIGKILL"],
+  ["has no end", "yes $(head -c 1000 /dev/zero | tr '\\0' x)", "longer than"],
+  ["has a line without end", "echo a; head -c 60000000 /dev/zero | tr '\\0' x; echo", "too long"],
+])("a list that %s is not taken for all", async (_what, script, message) => {
+  expect(await ask(script)).toMatchObject({
+    status: "failed",
+    reason: "refused",
+    message: expect.stringContaining(message) as string,
+  });
+});

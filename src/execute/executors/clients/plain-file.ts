@@ -1,0 +1,33 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { RunFailure } from "../../scaffold/run-failure.ts";
+
+/**
+ * A file in a place where agents have been: no link is followed, nothing that is not a file is waited for, and no more
+ * is read than such a file has. null: there is none.
+ */
+export async function readPlainFile(path: string, maxBytes: number): Promise<string | null> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    (error: unknown) => {
+      const code = error instanceof Error && "code" in error ? error.code : null;
+      if (code === "ENOENT") return null;
+      // a link, and a socket
+      if (code === "ELOOP" || code === "ENXIO") throw notPlain(path, error);
+      throw error;
+    },
+  );
+  if (file === null) return null;
+  try {
+    const stat = await file.stat();
+    if (!stat.isFile()) throw notPlain(path);
+    if (stat.size > maxBytes) throw new RunFailure("refused", `${path} is larger than ${maxBytes} bytes.`);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0);
+    return buffer.toString("utf8", 0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+function notPlain(path: string, cause?: unknown): RunFailure {
+  return new RunFailure("refused", `${path} is not a plain file. Start a new session.`, { cause });
+}
