@@ -11,7 +11,7 @@ export default defineConfig({
   define: { DROVER_VERSION: JSON.stringify("0.0.0-source") },
   test: {
     // more than the cores of a small machine: many tests wait for processes rather than work
-    maxWorkers: 4,
+    maxWorkers: 3,
     projects: [
       {
         extends: true,
