@@ -72,7 +72,9 @@ test("nothing that a repository brings along runs, asks elsewhere, or speaks to 
     const run = await endOf(kit.serving, run_id);
     expect([project_dir, run.status, run.error]).toEqual([project_dir, "completed", null]);
     // and what it left is what it wrote or answered, nothing that a link leads to
-    expect((await pathsOf(kit.serving, run_id)).filter((path) => !/^(?:done|shell|response)\.txt$/.test(path))).toEqual([]);
+    expect((await pathsOf(kit.serving, run_id)).filter((path) => !/^(?:done|shell|response)\.txt$/.test(path))).toEqual(
+      [],
+    );
   }
   expect(marks()).toEqual([]);
   expect(trap.came()).toBe(0);
