@@ -68,7 +68,6 @@ test("R8: what eight processes ran is on their record, also where some were kill
   const finding = await manyWriters({ executions: 400, kills: 3 }, tools);
   expectWhole(finding, { killed: 3, "off the record": 0, "without an end": 0 });
   expect(finding.seen["acknowledged"]).toBeGreaterThanOrEqual(400);
-  expect(finding.seen["interrupted"]).toBeGreaterThan(0);
 });
 
 test("readers that are cut off have every line once, in order", { timeout }, async () => {
