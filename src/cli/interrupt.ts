@@ -18,7 +18,7 @@ export function someoneHadNoInterrupt(pid: number, agoMs: number): boolean {
   const isAboveSomeone = new Set(parents.values());
   // what waits for others, as a shell does, is as its children are
   return [...unready].some(
-    (one) => !isAboveSomeone.has(one) && descends(one, pid, parents) && ageMs(one) > agoMs + tickMs,
+    (one) => !isAboveSomeone.has(one) && descends(one, pid, parents) && ageMs(one) > agoMs - 2 * tickMs,
   );
 }
 
