@@ -10,6 +10,7 @@ import type { FinishRun, Store } from "../model/store.ts";
 import { BugError } from "../model/errors.ts";
 import { checkCommand } from "../process/check.ts";
 import { execute } from "../process/execute.ts";
+import { endReason } from "./end-reason.ts";
 import { createOutputLog } from "./output-log.ts";
 
 /** One command on the record: a run of the built-in agent `exec`. */
@@ -252,26 +253,8 @@ function finishOf(
   };
 }
 
-function failureReason({ error, signal, stopped }: CommandResult): FailureReason {
-  if (stopped === "timeout") return "timeout";
-  switch (error?.code) {
-    case "DROVER-EXE-001":
-      return "command_not_found";
-    case "DROVER-EXE-004":
-    case "DROVER-EXE-009":
-      return "limit_exceeded";
-    case "DROVER-EXE-005":
-    case "DROVER-EXE-006":
-      return "refused";
-    case "DROVER-EXE-007":
-      return "isolation_unavailable";
-    case "DROVER-EXE-008":
-      return "dependency_missing";
-    case "DROVER-EXE-003":
-      return signal ? "signalled" : "exit_nonzero";
-    default:
-      return "internal";
-  }
+function failureReason(result: CommandResult): FailureReason {
+  return result.stopped === "timeout" ? "timeout" : endReason(result);
 }
 
 /** What a nested `exec` inherits: its parent run, and the ids it is part of. */

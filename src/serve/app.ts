@@ -7,7 +7,7 @@ import type { ServeDeps } from "./deps.ts";
 import { createGuard } from "./guard.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
-import { readJsonBody } from "./read-body.ts";
+import { readJsonBody, throwAway } from "./read-body.ts";
 import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
 import { type AnyCall, type Route, withParameters } from "./route.ts";
 import { routes } from "./routes.ts";
@@ -23,8 +23,9 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps.version));
   app.use("*", async (c, next) => {
     const refused = guard(c.req.method, c.env.incoming.headers);
-    if (refused) return problemResponse(refused.problem, { ...alwaysHeaders, connection: "close" });
-    await next();
+    if (refused) c.res = problemResponse(refused.problem, alwaysHeaders);
+    else await next();
+    if (c.res.status >= 400) await throwAway(c.env.incoming);
   });
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
@@ -86,10 +87,7 @@ async function respond(
       if (!answer.headers.has(name)) answer.headers.set(name, value);
     return answer;
   } catch (error) {
-    const answer = answerError(error, `${row.method} ${row.path}`, deps);
-    // what is still to come of a body nobody reads would be taken for the next request
-    if (row.raw && !incoming.readableEnded) answer.headers.set("connection", "close");
-    return answer;
+    return answerError(error, `${row.method} ${row.path}`, deps);
   }
 }
 

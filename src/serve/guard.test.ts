@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
@@ -131,3 +132,38 @@ test("a preflight is not answered with permission", async () => {
   expect(status).toBe(403);
   expect(answered["access-control-allow-origin"]).toBeUndefined();
 });
+
+test.each([
+  ["a strange Host", "POST /runs", ["host: evil.example"], 403],
+  ["no token", "POST /runs", ["content-type: application/json"], 401],
+  ["a wrong token for a file", "POST /runner/files", ["authorization: Bearer x"], 401],
+  ["a route that is not there", "POST /nothing", [], 404],
+  ["a body that is too large", "POST /runs", ["content-type: application/json", "TOKEN"], 413],
+  ["a file without an attempt", "POST /runner/files", ["TOKEN"], 400],
+])("who is still sending hears the no: %s", async (_what, request, headers, status) => {
+  const token = `authorization: Bearer ${coordinator.adminToken}`;
+  const answer = await sendSlowly(
+    `${request} HTTP/1.1`,
+    headers.map((line) => (line === "TOKEN" ? token : line)),
+  );
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*application/problem\\+json[^]*DROVER-`));
+});
+
+/** Piece by piece, without a look at what comes back: what was answered by the end of it. */
+async function sendSlowly(requestLine: string, headers: readonly string[]): Promise<string> {
+  const { hostname, port } = new URL(coordinator.url);
+  const socket = connect(Number(port), hostname);
+  const [piece, pieces] = [Buffer.alloc(64 * 1024, "x"), 64];
+  const host = headers.some((line) => line.startsWith("host:")) ? [] : [`host: ${own}`];
+  const lines = [requestLine, ...host, ...headers, `content-length: ${piece.length * pieces}`, "connection: close"];
+  let text = "";
+  socket.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+  const closed = once(socket, "close");
+  socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+  for (let sent = 0; sent < pieces; sent += 1) {
+    await new Promise<void>((resolve, reject) => socket.write(piece, (error) => (error ? reject(error) : resolve())));
+    await new Promise(setImmediate);
+  }
+  await closed;
+  return text;
+}

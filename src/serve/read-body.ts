@@ -55,11 +55,29 @@ function collect(incoming: IncomingMessage, limit: number): Promise<Buffer> {
   });
 }
 
-/** The connection is closed: what still comes of a body that is too large is nobody's to read. */
+/** How long what comes of a refused body is read and thrown away. */
+const unreadMs = 1000;
+
+/**
+ * Before a no is said to somebody who is still sending: a connection that is closed meanwhile would take the answer
+ * along. What comes after this is cut off with the connection.
+ */
+export function throwAway(incoming: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    if (incoming.readableEnded || incoming.destroyed) return resolve();
+    const enough = setTimeout(() => done(), unreadMs);
+    const done = (): void => {
+      clearTimeout(enough);
+      incoming.off("end", done).off("close", done);
+      resolve();
+    };
+    incoming.on("end", done).on("close", done).resume();
+  });
+}
+
 function tooLarge(limit: number): Refusal {
   return new Refusal(413, "DROVER-API-003", `The body is larger than ${limit} bytes.`, {
     faults: [{ path: "body", message: `at most ${limit} bytes` }],
-    headers: { connection: "close" },
   });
 }
 
