@@ -72,7 +72,9 @@ test("nothing that a repository brings along runs, asks elsewhere, or speaks to 
     const run = await endOf(kit.serving, run_id);
     expect([project_dir, run.status, run.error]).toEqual([project_dir, "completed", null]);
     // and what it left is what it wrote, nothing that a link leads to
-    const said = (await eventsOf(kit.serving, run_id)).filter(({ type }) => type === "tool_result" || type === "system");
+    const said = (await eventsOf(kit.serving, run_id)).filter(
+      ({ type }) => type === "tool_result" || type === "system",
+    );
     expect(await pathsOf(kit.serving, run_id), `${project_dir}: ${JSON.stringify(said)}`).toEqual(
       project_dir?.includes("-gemini/") ? ["done.txt"] : ["done.txt", "shell.txt"],
     );
