@@ -18,12 +18,13 @@ export interface Token {
   created_at: string;
   /** ISO time from which it is refused; null: never. */
   expires_at: string | null;
+  /** ISO time from which it is refused as well. Lies ahead on one that was replaced and is still good for a while. */
   revoked_at: string | null;
   /** Set once on an enrolment token that was exchanged. */
   used_at: string | null;
 }
 
-export type TokenOp = PutToken | RevokeToken | UseEnrolment;
+export type TokenOp = PutToken | RevokeToken | UseEnrolment | RotateToken;
 
 /** `hash` is the lower-case hexadecimal SHA-256 of the whole token text. A known hash or token_id is `exists`. */
 export interface PutToken {
@@ -32,7 +33,7 @@ export interface PutToken {
   hash: string;
 }
 
-/** Revoking twice keeps the first time. */
+/** Revoking twice keeps the earlier time: one that is to end later can still be ended at once. */
 export interface RevokeToken {
   op: "revoke_token";
   token_id: string;
@@ -53,10 +54,27 @@ export interface UseEnrolment {
   token_hash: string;
 }
 
+/**
+ * Stores a token in the place of another, which is revoked as of `ends_at`, or as of the time it was to be revoked at
+ * before, if that is earlier: both or neither. Refused where the other is unknown or an enrolment (`not_found`), was
+ * revoked as of `at` or before (`revoked`), or `at` is not before its end (`expired`).
+ */
+export interface RotateToken {
+  op: "rotate_token";
+  token_id: string;
+  at: string;
+  ends_at: string;
+  /** Role, subject and label are taken from the token it replaces, whatever stands here. */
+  token: Token;
+  token_hash: string;
+}
+
 export type TokenResult =
   | { ok: true; op: "put_token" }
   | { ok: true; op: "revoke_token" }
   | { ok: true; op: "use_enrolment"; subject: string }
+  /** `ends_at`: when the token that was replaced is refused. */
+  | { ok: true; op: "rotate_token"; ends_at: string }
   | { ok: false; conflict: "exists" | "not_found" | "used" | "revoked" | "expired" };
 
 export interface TokenReads {
@@ -64,4 +82,10 @@ export interface TokenReads {
   token(hash: string): Promise<Token | null>;
   /** Newest first. */
   tokens(page: { before?: string; limit: number }): Promise<Token[]>;
+}
+
+/** Why a token is refused at this time; null while it is good. Both times are in the one form of `toISOString`. */
+export function endOf(token: Pick<Token, "expires_at" | "revoked_at">, at: string): "revoked" | "expired" | null {
+  if (token.revoked_at !== null && token.revoked_at <= at) return "revoked";
+  return token.expires_at !== null && token.expires_at <= at ? "expired" : null;
 }

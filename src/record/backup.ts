@@ -5,6 +5,7 @@ import { backUpBlobs } from "./blobs/backup-blobs.ts";
 import { chainEnd } from "./audit/chain.ts";
 import { formatHead } from "./audit/head.ts";
 import { readKey } from "./audit/key.ts";
+import { carryOut } from "./sqlite/carry-out.ts";
 import { connect } from "./sqlite/connection.ts";
 import { hostFault } from "./sqlite/faults.ts";
 import { copyDatabase } from "./sqlite/driver.ts";
@@ -60,7 +61,7 @@ async function addExtras(directory: string, part: string, now: Date): Promise<st
   try {
     // synced as a whole in the end
     copy.exec("pragma journal_mode = delete; pragma synchronous = off");
-    const { last_no, mac } = chainEnd(copy);
+    const { last_no, mac } = carryOut(copy, chainEnd());
     const head = formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") });
     copy.exec(extrasTable);
     copy.sql("insert into backup_extras values (?, ?, ?)").run(readKey(directory), head, now.toISOString());

@@ -5,7 +5,7 @@ import { headFile } from "./audit/head.ts";
 import { keyFile } from "./audit/key.ts";
 import { verifyAudit, type Verified } from "./audit/verify.ts";
 import { restoreBlobs } from "./blobs/backup-blobs.ts";
-import { schemaVersion } from "./migrations/version.ts";
+import { schemaVersion } from "./sqlite/migrations/version.ts";
 import { connect } from "./sqlite/connection.ts";
 import { hostFault } from "./sqlite/faults.ts";
 import { createStateDirectory, databaseFile } from "./state-directory.ts";

@@ -1,39 +1,53 @@
-import type { Op } from "../model/store.ts";
-import { chainEnd } from "./audit/chain.ts";
-import type { ChainHead } from "./audit/head.ts";
-import { hmacWith } from "./audit/hmac.ts";
-import { missingKey, readKey } from "./audit/key.ts";
+import type { Op, StoreResult } from "../model/store.ts";
+import type { AuditEntry } from "./audit/chain.ts";
+import type { ChainHead, HeadFile } from "./audit/head.ts";
+import type { Mac } from "./audit/hmac.ts";
 import { openTrail, type Trail } from "./audit/trail.ts";
-import { groupCommit, type GroupCommit } from "./group-commit.ts";
 import { applyOp } from "./ops/apply-op.ts";
 import type { ApplyOther } from "./ops/apply-other.ts";
-import type { Connection } from "./sqlite/connection.ts";
-import type { Changed } from "./transaction.ts";
+import type { Work } from "./query.ts";
+import type { Changed, Transaction } from "./transaction.ts";
+
+/** How an engine puts the operations of many callers into one transaction. */
+export interface GroupCommit {
+  apply(ops: readonly Op[]): Promise<StoreResult[]>;
+  /** Resolves once nothing waits any more. */
+  idle(): Promise<void>;
+}
+
+/** What a transaction consists of, whichever engine carries it out. */
+export interface CommitWork {
+  applyOp(tx: Transaction, op: Op): Work<StoreResult>;
+  /** Seals the entries into the chain, inside the transaction. */
+  audit(entries: readonly AuditEntry[], now: Date): Work<ChainHead>;
+  /** After the commit, in the order of commits. */
+  committed(head: ChainHead): void;
+  /** After the commit too. */
+  changed(changed: Changed): void;
+}
 
 export interface Writer extends GroupCommit {
   close(): Promise<void>;
 }
 
-interface WriterOptions {
-  directory: string;
-  connection: Connection;
-  waitMs: number;
-  now: () => Date;
-  changed(changed: Changed): void;
+/** How the chain is sealed, and where its head is kept; null: nowhere but in the chain. */
+export interface Seal {
+  mac: Mac;
+  openHead(): HeadFile | null;
 }
 
 /** Everything that writes goes through here, so that nothing is stored without its place in the chain. */
-export async function openWriter({ directory, connection, waitMs, now, changed }: WriterOptions): Promise<Writer> {
-  const mac = hmacWith(readKey(directory) ?? (await firstKey(directory, connection)));
-  const trail = openTrail(directory, connection, mac);
+export function openWriter(
+  seal: Seal,
+  changed: (changed: Changed) => void,
+  commitWith: (work: CommitWork) => GroupCommit,
+): Writer {
+  const trail = openTrail(seal.openHead(), seal.mac);
   let other: ApplyOther | null = null;
-  const commits = groupCommit({
-    connection,
-    waitMs,
-    now,
+  const commits = commitWith({
     applyOp: (tx, op) => applyOp(tx, op, other),
     changed,
-    audit: (entries) => trail.append(entries, now().toISOString()),
+    audit: (entries, at) => trail.append(entries, at.toISOString()),
     committed: (reached) => advance(trail, reached),
   });
   return {
@@ -52,12 +66,6 @@ export async function openWriter({ directory, connection, waitMs, now, changed }
 
 function isRunOp({ op }: Op): boolean {
   return op === "create_run" || op === "append_events" || op === "finish_run";
-}
-
-async function firstKey(directory: string, connection: Connection): Promise<Uint8Array> {
-  if (chainEnd(connection).last_no > 0) throw missingKey(directory);
-  const { createKey } = await import("./audit/create-key.ts");
-  return createKey(directory);
 }
 
 /** The rows are durable already: a head that stays behind is told, and no reason to call them lost. */

@@ -11,6 +11,7 @@ import { readJsonBody, throwAway } from "./read-body.ts";
 import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
 import { type AnyCall, type Route, withParameters } from "./route.ts";
 import { routes } from "./routes.ts";
+import { createStanding, type Standing, type Stay } from "./standing.ts";
 
 const defaultBodyLimit = 1024 * 1024;
 const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", hash: "" };
@@ -19,6 +20,7 @@ const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", hash: "" 
 export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const guard = createGuard(deps.publicUrls);
+  const standing = createStanding(deps);
   let made: OpenApiDocument | null = null;
   const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps.version));
   app.use("*", async (c, next) => {
@@ -29,7 +31,7 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   });
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
-      const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, ...c.env }, deps);
+      const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, standing, ...c.env }, deps);
       deps.metrics.count("drover_http_requests_total", {
         method: row.method,
         path: row.path,
@@ -55,20 +57,27 @@ const alwaysHeaders = {
   "x-frame-options": "DENY",
 };
 
-type Asked = Pick<HttpBindings, "incoming" | "outgoing"> & Pick<AnyCall, "params" | "document"> & { url: string };
+type Asked = Pick<HttpBindings, "incoming" | "outgoing"> &
+  Pick<AnyCall, "params" | "document" | "standing"> & { url: string };
 
 async function respond(
   row: Route,
-  { params, url, document, incoming, outgoing }: Asked,
+  { params, url, document, standing, incoming, outgoing }: Asked,
   deps: ServeDeps,
 ): Promise<Response> {
+  let stay: Stay | null = null;
   try {
-    const principal = "open" in row.rule ? nobody : await authenticate(incoming.headers.authorization, deps);
+    const open = "open" in row.rule;
+    const { authorization } = incoming.headers;
+    const principal = open ? nobody : await authenticate(authorization, deps);
+    stay = standing.enter(open ? undefined : authorization);
     authorize(row.rule, principal);
     const query = readQuery(row, url);
     if (row.headers) check(row.headers, pick(incoming.headers, Object.keys(row.headers.shape)), "header");
     const object = await loadObject(row.rule, principal, params, deps);
     const body = await readBody(row, incoming);
+    // it may have been long in coming
+    if (stay.refused) throw stay.refused;
     // HTTP/2 is not served: outgoing is a ServerResponse
     const call = {
       deps,
@@ -81,14 +90,32 @@ async function respond(
       incoming,
       outgoing,
       document,
+      standing,
+      stay,
     } as AnyCall;
+    cutOffWhenRefused(stay, outgoing);
     const answer = await row.handle(call);
     for (const [name, value] of Object.entries(alwaysHeaders))
       if (!answer.headers.has(name)) answer.headers.set(name, value);
     return answer;
   } catch (error) {
     return answerError(error, `${row.method} ${row.path}`, deps);
+  } finally {
+    if (stay) leaveAtTheEnd(stay, outgoing);
   }
+}
+
+/** An answer that is being written, such as a stream of events, is for one who may still read it. */
+function cutOffWhenRefused(stay: Stay, outgoing: HttpBindings["outgoing"]): void {
+  stay.whenRefused(() => {
+    if (outgoing.headersSent && !outgoing.writableEnded) outgoing.destroy();
+  });
+}
+
+function leaveAtTheEnd(stay: Stay, outgoing: HttpBindings["outgoing"]): void {
+  const goesOn = outgoing.headersSent && !outgoing.writableEnded && !outgoing.destroyed;
+  if (goesOn) outgoing.once("close", stay.leave);
+  else stay.leave();
 }
 
 function answerError(error: unknown, where: string, deps: ServeDeps): Response {

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type { ServeDeps } from "./deps.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import type { ObjectKind, Objects, Principal, Rule } from "./rule.ts";
+import type { Standing, Stay } from "./standing.ts";
 
 export type Method = "get" | "post" | "put" | "delete";
 
@@ -42,6 +43,9 @@ export interface Call<Query = undefined, Body = undefined, Object extends Object
   object: Object extends ObjectKind ? Objects[Object] : undefined;
   incoming: IncomingMessage;
   outgoing: ServerResponse;
+  /** Whether the asker may still go on. A handler that waits has to look; one that writes is cut off. */
+  stay: Stay;
+  standing: Standing;
   /** The whole table as an OpenAPI document. */
   document(): OpenApiDocument;
 }

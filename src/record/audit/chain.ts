@@ -1,4 +1,4 @@
-import type { Connection } from "../sqlite/connection.ts";
+import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { ChainHead } from "./head.ts";
 import type { Mac } from "./hmac.ts";
@@ -30,37 +30,31 @@ const insertRow = `
 const insertBatch = `
   insert into audit_batches (batch_no, first_no, count, at, mac) values (?, ?, ?, ?, ?)`;
 const openExecution = `
-  insert or ignore into open_executions (start_no, execution_id) values (?, ?)`;
+  insert into open_executions (start_no, execution_id) values (?, ?) on conflict do nothing`;
 const closeExecution = `
   delete from open_executions where execution_id = ?`;
 
 /** Appends one batch after `end`, inside the current transaction, which must hold the write lock. */
-export function appendToChain(
-  connection: Connection,
-  mac: Mac,
-  end: ChainEnd,
-  entries: readonly AuditEntry[],
-  at: string,
-): ChainHead {
+export function* appendToChain(mac: Mac, end: ChainEnd, entries: readonly AuditEntry[], at: string): Work<ChainHead> {
   const batch = { batch_no: end.batch_no + 1, first_no: end.last_no + 1, count: entries.length, at };
-  const macs = entries.map((entry, index) => {
+  const macs: Uint8Array[] = [];
+  for (const [index, entry] of entries.entries()) {
     const row = place(entry, batch.batch_no, batch.first_no + index);
+    const { no, batch_no, kind, execution_id, run_id, attempt, body } = row;
     const seal = sealRow(mac, row);
-    connection
-      .sql(insertRow)
-      .run(row.no, row.batch_no, row.kind, row.execution_id, row.run_id, row.attempt, row.at, row.body, seal);
-    if (row.kind === "start") connection.sql(openExecution).run(row.no, row.execution_id);
-    if (row.kind === "end") connection.sql(closeExecution).run(row.execution_id);
-    return seal;
-  });
+    yield write(insertRow, no, batch_no, kind, execution_id, run_id, attempt, row.at, body, seal);
+    if (kind === "start") yield write(openExecution, no, execution_id);
+    if (kind === "end") yield write(closeExecution, execution_id);
+    macs.push(seal);
+  }
   const seal = sealBatch(mac, end.mac, batch, macs);
-  connection.sql(insertBatch).run(batch.batch_no, batch.first_no, batch.count, batch.at, seal);
+  yield write(insertBatch, batch.batch_no, batch.first_no, batch.count, batch.at, seal);
   return { count: batch.first_no + batch.count - 1, mac: Buffer.from(seal).toString("hex") };
 }
 
 /** Where the next batch goes on: the last batch, or what pruning left in its place. */
-export function chainEnd(connection: Connection): ChainEnd {
-  const row = connection.sql(lastBatch).get() ?? connection.sql(lastAnchor).get();
+export function* chainEnd(): Work<ChainEnd> {
+  const row = (yield first(lastBatch))[0] ?? (yield first(lastAnchor))[0];
   if (row === undefined) return { batch_no: 0, last_no: 0, mac: genesis };
   // Both statements select exactly these columns, not null in the schema.
   return row as unknown as ChainEnd;

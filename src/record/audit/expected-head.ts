@@ -2,8 +2,10 @@ import { RequestError } from "../../model/errors.ts";
 import { parseHead, readHead } from "./head.ts";
 import type { BadPlace, CheckedPlace } from "./walk.ts";
 
-/** A head noted earlier must be met on the way through the chain. */
-export interface HeadCheck {
+/** A head noted earlier must be met on the way through the chain. Begun anew for each way. */
+export type HeadCheck = () => HeadWatch;
+
+export interface HeadWatch {
   at(place: CheckedPlace): BadPlace | null;
   /** `last`: null where there is no place at all, not even an anchor. */
   atEnd(last: CheckedPlace | null): BadPlace | null;
@@ -12,8 +14,11 @@ export interface HeadCheck {
 /** Of audit.head, and of a head that was given. */
 export function headChecks(directory: string, given: string | undefined): HeadCheck[] {
   const kept = readHead(directory);
-  const checks = [kept === null ? missingFile : expected("audit.head", kept.count, kept.mac, true)];
-  if (given === undefined) return checks;
+  const check: HeadCheck = kept === null ? () => missingFile : () => expected("audit.head", kept.count, kept.mac, true);
+  return given === undefined ? [check] : [check, givenHeadCheck(given)];
+}
+
+export function givenHeadCheck(given: string): HeadCheck {
   const parsed = parseHead(given);
   if (parsed === null) {
     throw new RequestError({
@@ -23,11 +28,11 @@ export function headChecks(directory: string, given: string | undefined): HeadCh
       next: "Give what an earlier audit verify printed: COUNT:MAC, or the 64 hexadecimal digits of MAC alone.",
     });
   }
-  return [...checks, expected("the given head", parsed.count, parsed.mac, false)];
+  return () => expected("the given head", parsed.count, parsed.mac, false);
 }
 
 /** It is made before the first row, so someone took it away. */
-const missingFile: HeadCheck = {
+const missingFile: HeadWatch = {
   at: () => null,
   atEnd: (last) =>
     last === null || last.last_no === 0
@@ -35,7 +40,7 @@ const missingFile: HeadCheck = {
       : { batch_no: last.batch_no, what: "audit.head is missing or not readable as one" },
 };
 
-function expected(name: string, count: number | null, mac: string, mayBePruned: boolean): HeadCheck {
+function expected(name: string, count: number | null, mac: string, mayBePruned: boolean): HeadWatch {
   let met = count === 0;
   return {
     at(place) {

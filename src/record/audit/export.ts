@@ -1,53 +1,54 @@
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import type { Execution } from "../../model/store.ts";
+import type { Engine } from "../engine.ts";
+import { all, type Row, type Work } from "../query.ts";
 import { executionFromRow } from "../reads/executions.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import { hostFault } from "../sqlite/faults.ts";
-import type { Row } from "../sqlite/driver.ts";
-import { openConnection } from "../sqlite/open-connection.ts";
-import { patiently } from "../sqlite/patience.ts";
+import { openSqliteEngine } from "../sqlite/engine.ts";
 import { databaseFile } from "../state-directory.ts";
 import { fromColumn } from "../text.ts";
 import { ownerIsAlive } from "./owner.ts";
 
-export interface ExportOptions {
+export interface ExportOptions extends ExportRange {
   directory: string;
-  /** Of the start of an execution; ISO times, inclusive and exclusive. */
+  lockWaitMs?: number;
+}
+
+/** Of the start of an execution; ISO times, inclusive and exclusive. */
+export interface ExportRange {
   since?: string;
   until?: string;
-  lockWaitMs?: number;
+}
+
+export async function exportAudit(
+  options: ExportOptions,
+  write: (line: string) => void | Promise<void>,
+): Promise<{ executions: number }> {
+  const engine = await openSqliteEngine(databaseFile(options.directory), "read", options.lockWaitMs ?? 5000);
+  try {
+    return await exportFrom(engine, options, write);
+  } finally {
+    engine.close();
+  }
 }
 
 /**
  * One line of JSON for each execution, in the order they began, and one for each write of a runner that was
  * refused. A promise of `write` holds the export back.
  */
-export async function exportAudit(
-  { directory, since, until, lockWaitMs = 5000 }: ExportOptions,
+export async function exportFrom(
+  engine: Engine,
+  { since = "", until = "~" }: ExportRange,
   write: (line: string) => void | Promise<void>,
 ): Promise<{ executions: number }> {
-  const file = databaseFile(directory);
-  const connection = await openConnection(file, "read", lockWaitMs);
-  try {
-    let executions = 0;
-    for (let after = 0; ;) {
-      const page = await patiently(
-        () => rowsAfter(connection, after, since ?? "", until ?? "~"),
-        file,
-        lockWaitMs,
-      ).catch((fault: unknown) => {
-        // Of reading alone: what `write` throws is its caller's.
-        throw hostFault(fault, file);
-      });
-      for (const { no, record } of page) {
-        await write(`${JSON.stringify(record)}\n`);
-        if (record.eventType === "command_execution") executions += 1;
-        after = no;
-      }
-      if (page.length < pageSize) return { executions };
+  let executions = 0;
+  for (let after = 0; ;) {
+    const page = await engine.read(() => rowsAfter(after, since, until));
+    for (const { no, record } of page) {
+      await write(`${JSON.stringify(record)}\n`);
+      if (record.eventType === "command_execution") executions += 1;
+      after = no;
     }
-  } finally {
-    connection.close();
+    if (page.length < pageSize) return { executions };
   }
 }
 
@@ -62,15 +63,14 @@ const selectRows = `
   where started.no > ? and started.kind in ('start', 'fenced') and started.at >= ? and started.at < ?
   order by started.no limit ?`;
 
-function rowsAfter(connection: Connection, after: number, since: string, until: string) {
-  return connection
-    .sql(selectRows)
-    .all(after, since, until, pageSize)
-    .map((row) => ({
-      no: Number(row["no"]),
-      record: row["kind"] === "fenced" ? refusedRecord(row) : executionRecord(row),
-    }));
+function* rowsAfter(after: number, since: string, until: string): Work<{ no: number; record: ExportedRecord }[]> {
+  return (yield all(selectRows, after, since, until, pageSize)).map((row) => ({
+    no: Number(row["no"]),
+    record: row["kind"] === "fenced" ? refusedRecord(row) : executionRecord(row),
+  }));
 }
+
+type ExportedRecord = ReturnType<typeof refusedRecord> | ReturnType<typeof executionRecord>;
 
 function executionRecord(row: Row) {
   const parent = row["parent_run_id"];

@@ -1,4 +1,4 @@
-import type { Connection } from "../sqlite/connection.ts";
+import { first, type Work } from "../query.ts";
 import type { AuditEntry, ChainEnd } from "./chain.ts";
 import type { ChainHead } from "./head.ts";
 
@@ -18,13 +18,13 @@ const firstMismatch = `
   select no, at, body from audit_rows where no <= ? and kind = 'head_mismatch' order by no limit 1`;
 
 /** Is the chain not the one that had this head? It may be ahead of it: a crash comes between commit and file. */
-export function contradicts(connection: Connection, head: ChainHead, end: ChainEnd): boolean {
+export function* contradicts(head: ChainHead, end: ChainEnd): Work<boolean> {
   if (head.count >= end.last_no) return head.count > end.last_no || head.mac !== hex(end.mac);
   if (head.count === 0) return false;
-  const anchor = connection.sql(anchorAt).get();
+  const [anchor] = yield first(anchorAt);
   // What retention took away cannot be compared any more; only its last batch left its mac.
   if (anchor !== undefined && head.count < Number(anchor["last_no"])) return false;
-  const place = anchor?.["last_no"] === head.count ? anchor : connection.sql(batchOfRow).get(head.count);
+  const place = anchor?.["last_no"] === head.count ? anchor : (yield first(batchOfRow, head.count))[0];
   return place?.["last_no"] !== head.count || !(place["mac"] instanceof Uint8Array) || hex(place["mac"]) !== head.mac;
 }
 
@@ -33,8 +33,8 @@ export function mismatchEntry(head: ChainHead | "missing", end: ChainEnd, at: st
 }
 
 /** The first one among rows that retention is about to take away: written again, it stays visible. */
-export function carriedMismatch(connection: Connection, last_no: number): AuditEntry | null {
-  const row = connection.sql(firstMismatch).get(last_no);
+export function* carriedMismatch(last_no: number): Work<AuditEntry | null> {
+  const [row] = yield first(firstMismatch, last_no);
   if (row === undefined) return null;
   // Written by `entry` below.
   const body = JSON.parse(String(row["body"])) as MismatchBody;

@@ -1,9 +1,8 @@
-import type { Execution } from "../../model/store.ts";
-import type { SqliteStore } from "../open.ts";
+import type { Execution, Store } from "../../model/store.ts";
 import { ownerIsAlive } from "./owner.ts";
 
 /** Executions that began and whose Drover died before it could write their end. One small query where there are none. */
-export async function interruptedExecutions(store: Pick<SqliteStore, "read">): Promise<Execution[]> {
+export async function interruptedExecutions(store: Pick<Store, "read">): Promise<Execution[]> {
   const found: Execution[] = [];
   let before: string | undefined;
   for (;;) {

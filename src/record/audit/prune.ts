@@ -1,12 +1,11 @@
-import type { SqliteStore } from "../open.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import { patiently } from "../sqlite/patience.ts";
-import { underWriteLock } from "../write-lock.ts";
+import { first, write, type Row, type Work } from "../query.ts";
+import type { RecordStore } from "../record-store.ts";
+import type { AuditEntry } from "./chain.ts";
+import type { ChainHead } from "./head.ts";
 import { carriedMismatch } from "./head-mismatch.ts";
-import { hmacWith, type Mac } from "./hmac.ts";
-import { missingKey, readKey } from "./key.ts";
+import type { Mac } from "./hmac.ts";
 import { sealAnchor } from "./seal.ts";
-import { openTrail } from "./trail.ts";
+import { openTrail, type Trail } from "./trail.ts";
 
 interface Batch {
   batch_no: number;
@@ -38,42 +37,31 @@ const insertAnchor = `
  * rest still verifies. The chain tells of it first. An execution that has no end yet stays, and so
  * does everything after it.
  */
-export async function pruneAudit(store: SqliteStore, before: Date): Promise<{ rows: number }> {
-  const { connection, lockWaitMs, directory } = store;
-  const key = readKey(directory);
-  if (key === null) throw missingKey(directory);
-  const mac = hmacWith(key);
+export async function pruneAudit(store: RecordStore, before: Date): Promise<{ rows: number }> {
+  const { engine, seal } = store;
   // Found before the lock is taken, as it reads every batch; what it finds stays true, as rows are only appended.
-  const boundary = rowToBatch(
-    await patiently(() => connection.sql(selectBoundary).get(before.toISOString()), connection.file, lockWaitMs),
-  );
+  const boundary = await engine.read(() => boundaryOf(before));
   if (boundary === null) return { rows: 0 };
-  const rows = await announce(store, mac, boundary, before);
+  const rows = await announce(store, boundary, before);
   for (;;) {
-    const done = await underWriteLock(connection, lockWaitMs, () => {
-      const chunk = rowToBatch(connection.sql(selectChunk).get(boundary.batch_no, rowsAtOnce));
-      return chunk === null || cut(connection, mac, chunk, before, store.now(), boundary.batch_no);
-    });
-    if (done) return { rows };
+    if (await engine.write(() => cut(seal.mac, boundary.batch_no, before, store.now()))) return { rows };
     await new Promise((resolve) => {
       setImmediate(resolve);
     });
   }
 }
 
+function* boundaryOf(before: Date): Work<Batch | null> {
+  return rowToBatch((yield first(selectBoundary, before.toISOString()))[0]);
+}
+
 /** A head_mismatch that goes is written again, so that no retention ever makes a damaged record look whole. */
-async function announce(store: SqliteStore, mac: Mac, { batch_no, last_no }: Batch, before: Date): Promise<number> {
-  const { connection, lockWaitMs, directory } = store;
-  const carried = await patiently(() => carriedMismatch(connection, last_no), connection.file, lockWaitMs);
-  const at = store.now().toISOString();
-  const trail = openTrail(directory, connection, mac);
+async function announce({ engine, seal, now }: RecordStore, boundary: Batch, before: Date): Promise<number> {
+  const carried = await engine.read(() => carriedMismatch(boundary.last_no));
+  const at = now().toISOString();
+  const trail = openTrail(seal.openHead(), seal.mac);
   try {
-    const { head, rows } = await underWriteLock(connection, lockWaitMs, () => {
-      const pruned = last_no - Number(connection.sql(selectPruned).get()?.["last_no"]);
-      const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows: pruned });
-      const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
-      return { head: trail.append(carried === null ? [entry] : [entry, carried], at), rows: pruned };
-    });
+    const { head, rows } = await engine.write(() => tell(trail, boundary, carried, before, at));
     trail.committed(head);
     return rows;
   } finally {
@@ -81,19 +69,35 @@ async function announce(store: SqliteStore, mac: Mac, { batch_no, last_no }: Bat
   }
 }
 
-/** True once nothing is left to cut. Rows and anchor change together, so that every moment verifies. */
-function cut(connection: Connection, mac: Mac, chunk: Batch, before: Date, now: Date, until: number): boolean {
-  const anchor = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
-  connection.sql(deleteRows).run(chunk.last_no);
-  connection.sql(deleteBatches).run(chunk.batch_no);
-  connection.sql(deleteAnchors).run();
-  connection
-    .sql(insertAnchor)
-    .run(anchor.batch_no, anchor.last_no, anchor.pruned_before, anchor.at, anchor.mac, sealAnchor(mac, anchor));
-  return chunk.batch_no >= until;
+function* tell(
+  trail: Trail,
+  { batch_no, last_no }: Batch,
+  carried: AuditEntry | null,
+  before: Date,
+  at: string,
+): Work<{ head: ChainHead; rows: number }> {
+  const [pruned] = yield first(selectPruned);
+  const rows = last_no - Number(pruned?.["last_no"]);
+  const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });
+  const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
+  const head = yield* trail.append(carried === null ? [entry] : [entry, carried], at);
+  return { head, rows };
 }
 
-function rowToBatch(row: object | undefined): Batch | null {
+/** True once nothing is left to cut. Rows and anchor change together, so that every moment verifies. */
+function* cut(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
+  const chunk = rowToBatch((yield first(selectChunk, until, rowsAtOnce))[0]);
+  if (chunk === null) return true;
+  const { batch_no, last_no } = chunk;
+  const anchor = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
+  yield write(deleteRows, last_no);
+  yield write(deleteBatches, batch_no);
+  yield write(deleteAnchors);
+  yield write(insertAnchor, batch_no, last_no, anchor.pruned_before, anchor.at, anchor.mac, sealAnchor(mac, anchor));
+  return batch_no >= until;
+}
+
+function rowToBatch(row: Row | undefined): Batch | null {
   // The statements above select exactly these columns, not null in the schema.
-  return row === undefined ? null : (row as Batch);
+  return row === undefined ? null : (row as unknown as Batch);
 }

@@ -1,15 +1,15 @@
 import { createHmac } from "node:crypto";
-import type { Connection } from "../sqlite/connection.ts";
-import { hostFault } from "../sqlite/faults.ts";
-import { openConnection } from "../sqlite/open-connection.ts";
-import { patiently } from "../sqlite/patience.ts";
+import type { Engine } from "../engine.ts";
+import type { Work } from "../query.ts";
+import { openSqliteEngine } from "../sqlite/engine.ts";
+import { walkStatements } from "../sqlite/walk-statements.ts";
 import { databaseFile } from "../state-directory.ts";
 import { chainEnd } from "./chain.ts";
-import { headChecks, type HeadCheck } from "./expected-head.ts";
+import { headChecks, type HeadCheck, type HeadWatch } from "./expected-head.ts";
 import { formatHead } from "./head.ts";
 import type { Mac } from "./hmac.ts";
 import { missingKey, readKey } from "./key.ts";
-import { walkChain, type BadPlace, type CheckedPlace } from "./walk.ts";
+import { walkChain, type BadPlace, type CheckedPlace, type WalkStatements } from "./walk.ts";
 
 export interface VerifyOptions {
   directory: string;
@@ -34,45 +34,60 @@ export interface Verified {
 export async function verifyAudit({ directory, head, lockWaitMs = 5000 }: VerifyOptions): Promise<Verified> {
   // Read before the database: what is committed meanwhile makes the database ahead, which is fine.
   const checks = headChecks(directory, head);
-  const file = databaseFile(directory);
-  const connection = await openConnection(file, "read", lockWaitMs);
+  const engine = await openSqliteEngine(databaseFile(directory), "read", lockWaitMs);
   try {
-    await patiently(() => connection.exec("begin; select count(*) from audit_anchors"), file, lockWaitMs);
-    return walk(connection, verifierKey(directory, connection), checks);
-  } catch (fault) {
-    throw hostFault(fault, file);
+    const key = readKey(directory);
+    if (key === null && (await engine.read(chainEnd)).last_no > 0) throw missingKey(directory);
+    const mac = key === null ? macOfLater(directory) : verifyingMac(key);
+    return await verifyChain(engine, walkStatements, mac, checks);
   } finally {
-    connection.close();
+    engine.close();
   }
 }
 
-function walk(connection: Connection, mac: Mac, checks: HeadCheck[]): Verified {
-  const steps = walkChain(connection, mac);
-  try {
-    return follow(steps, checks);
-  } finally {
-    steps.return(null);
-    connection.exec("rollback");
-  }
+export function verifyChain(
+  engine: Engine,
+  statements: WalkStatements,
+  mac: Mac,
+  checks: readonly HeadCheck[],
+): Promise<Verified> {
+  return engine.snapshot(() => follow(statements, mac, checks));
 }
 
-function follow(steps: ReturnType<typeof walkChain>, checks: HeadCheck[]): Verified {
-  let place: CheckedPlace | null = null;
-  let pruned: CheckedPlace | null = null;
-  let told: BadPlace | null = null;
-  for (;;) {
-    const step = steps.next();
-    if (step.done) {
-      // What is wrong now comes before what the chain tells of the past, or it would never be seen.
-      const bad = step.value ?? firstOf(checks, (check) => check.atEnd(place)) ?? told;
-      return verified(place, pruned, bad);
-    }
-    if (place === null && step.value.pruned_before !== null) pruned = step.value;
-    const bad = firstOf(checks, (check) => check.at(step.value));
-    if (bad !== null) return verified(place, pruned, bad);
-    place = step.value;
-    told ??= place.told;
-  }
+/** A chain of a million rows is worth loading node:crypto for. */
+export function verifyingMac(key: Uint8Array): Mac {
+  return (message) => createHmac("sha256", key).update(message).digest();
+}
+
+/** There was neither a key nor a row; whoever has written one since has made the key before it. */
+function macOfLater(directory: string): Mac {
+  return (message) => {
+    const key = readKey(directory);
+    if (key === null) throw missingKey(directory);
+    return verifyingMac(key)(message);
+  };
+}
+
+function* follow(statements: WalkStatements, mac: Mac, checks: readonly HeadCheck[]): Work<Verified> {
+  const watches = checks.map((begin) => begin());
+  const seen: Seen = { place: null, pruned: null, told: null };
+  const bad = yield* walkChain(statements, mac, (place) => {
+    if (seen.place === null && place.pruned_before !== null) seen.pruned = place;
+    const missed = firstOf(watches, (watch) => watch.at(place));
+    if (missed !== null) return missed;
+    seen.place = place;
+    seen.told ??= place.told;
+    return null;
+  });
+  // What is wrong now comes before what the chain tells of the past, or it would never be seen.
+  return verified(seen.place, seen.pruned, bad ?? firstOf(watches, (watch) => watch.atEnd(seen.place)) ?? seen.told);
+}
+
+interface Seen {
+  /** The last one that was good. */
+  place: CheckedPlace | null;
+  pruned: CheckedPlace | null;
+  told: BadPlace | null;
 }
 
 function verified(place: CheckedPlace | null, pruned: CheckedPlace | null, bad: BadPlace | null): Verified {
@@ -92,19 +107,9 @@ function verified(place: CheckedPlace | null, pruned: CheckedPlace | null, bad: 
   };
 }
 
-/** A chain of a million rows is worth loading node:crypto for. */
-function verifierKey(directory: string, connection: Connection): Mac {
-  const key = readKey(directory);
-  if (key === null && chainEnd(connection).last_no > 0) throw missingKey(directory);
-  return (message) =>
-    createHmac("sha256", key ?? "")
-      .update(message)
-      .digest();
-}
-
-function firstOf(checks: HeadCheck[], look: (check: HeadCheck) => BadPlace | null): BadPlace | null {
-  for (const check of checks) {
-    const bad = look(check);
+function firstOf(watches: readonly HeadWatch[], look: (watch: HeadWatch) => BadPlace | null): BadPlace | null {
+  for (const watch of watches) {
+    const bad = look(watch);
     if (bad !== null) return bad;
   }
   return null;

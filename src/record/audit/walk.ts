@@ -1,5 +1,4 @@
-import type { Connection } from "../sqlite/connection.ts";
-import type { Row } from "../sqlite/driver.ts";
+import { all, type Row, type Work } from "../query.ts";
 import { describeMismatch } from "./head-mismatch.ts";
 import type { Mac } from "./hmac.ts";
 import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
@@ -23,28 +22,28 @@ export interface CheckedPlace {
   told: BadPlace | null;
 }
 
-// Bytes rather than text, as damaged text would be mended on its way out; and no other type either.
-const selectAnchors = `
-  select batch_no, last_no, cast(pruned_before as blob) as pruned_before, cast(at as blob) as at, mac, seal,
-    typeof(pruned_before) = 'text' and typeof(at) = 'text' and typeof(mac) = 'blob' as typed
-  from audit_anchors order by batch_no`;
-const selectBatches = `
-  select batch_no, first_no, count, cast(at as blob) as at, mac, typeof(at) = 'text' and typeof(mac) = 'blob' as typed
-  from audit_batches order by batch_no`;
-const selectRows = `
-  select no, batch_no, cast(kind as blob) as kind, cast(execution_id as blob) as execution_id,
-    cast(run_id as blob) as run_id, attempt, cast(at as blob) as at, cast(body as blob) as body, mac,
-    typeof(kind) = 'text' and typeof(execution_id) in ('text', 'null') and typeof(run_id) in ('text', 'null')
-    and typeof(at) = 'text' and typeof(body) = 'text' and typeof(mac) = 'blob' as typed
-  from audit_rows order by no`;
+/**
+ * How an engine reads the three tables in the order of their numbers: those from `?` on, at most `?` of them. Text
+ * comes as bytes, as damaged text would be mended on its way out; `typed` is 1 where every column has its own type.
+ */
+export interface WalkStatements {
+  anchors: string;
+  batches: string;
+  rows: string;
+}
 
 /**
- * Yields what pruning left, then every batch once it was checked, and returns the first bad place.
- * Reads one row at a time: the memory it takes does not depend on the length of the chain.
+ * Tells `at` of what pruning left, then of every batch once it was checked, and returns the first bad place: its own,
+ * or the one that `at` names. The memory it takes does not depend on the length of the chain.
  */
-export function* walkChain(connection: Connection, mac: Mac): Generator<CheckedPlace, BadPlace | null> {
+export function* walkChain(
+  statements: WalkStatements,
+  mac: Mac,
+  at: (place: CheckedPlace) => BadPlace | null,
+): Work<BadPlace | null> {
   let place: CheckedPlace = { batch_no: 0, last_no: 0, mac: genesis, pruned_before: null, told: null };
-  for (const stored of connection.sql(selectAnchors).iterate()) {
+  const anchors = inPages(statements.anchors, "batch_no");
+  for (let stored = yield* anchors.next(); stored !== null; stored = yield* anchors.next()) {
     const anchor = anchorFrom(stored);
     if (anchor === null) return { batch_no: Number(stored["batch_no"]), what: "the anchor of pruned rows was changed" };
     const { seal, ...sealed } = anchor;
@@ -52,33 +51,26 @@ export function* walkChain(connection: Connection, mac: Mac): Generator<CheckedP
       return { batch_no: anchor.batch_no, what: "the anchor of pruned rows was changed" };
     place = { ...sealed, told: null };
   }
-  yield place;
-
-  const rows = connection.sql(selectRows).iterate();
-  try {
-    return yield* walkBatches(connection, mac, place, rows);
-  } finally {
-    // An iterator left in the middle would keep the database from ever shortening its WAL.
-    rows.return?.();
-  }
+  return at(place) ?? (yield* walkBatches(statements, mac, place, at));
 }
 
 function* walkBatches(
-  connection: Connection,
+  statements: WalkStatements,
   mac: Mac,
   from: CheckedPlace,
-  rows: IterableIterator<Row>,
-): Generator<CheckedPlace, BadPlace | null> {
+  at: (place: CheckedPlace) => BadPlace | null,
+): Work<BadPlace | null> {
+  const batches = inPages(statements.batches, "batch_no");
+  const rows = inPages(statements.rows, "no");
   let place = from;
-  for (const stored of connection.sql(selectBatches).iterate()) {
+  for (let stored = yield* batches.next(); stored !== null; stored = yield* batches.next()) {
     const batch = batchFrom(stored);
     const bad = misplaced(batch, Number(stored["batch_no"]), place);
     if (bad !== null || batch === null) return bad;
     const macs: Uint8Array[] = [];
     let mismatch: Row | null = null;
     for (let no = batch.first_no; no < batch.first_no + batch.count; no += 1) {
-      const next = rows.next();
-      const row = next.done ? null : next.value;
+      const row = yield* rows.next();
       const fault = rowFault(mac, row, no, batch.batch_no);
       if (fault !== null) return fault;
       macs.push(bytes(row?.["mac"]) ?? genesis);
@@ -94,14 +86,35 @@ function* walkBatches(
       pruned_before: null,
       told: mismatch === null ? null : toldBy(mismatch),
     };
-    yield place;
+    const missed = at(place);
+    if (missed !== null) return missed;
   }
-  const extra = rows.next();
-  if (extra.done) return null;
+  const extra = yield* rows.next();
+  if (extra === null) return null;
+  return { batch_no: Number(extra["batch_no"]), row_no: Number(extra["no"]), what: "the row belongs to no batch" };
+}
+
+const pageSize = 1000;
+/** The least that a column can hold: also what was put before the first row must be met. */
+const leastNumber = -(2n ** 63n);
+
+/** One row after the other; null after the last. */
+function inPages(statement: string, number: "no" | "batch_no"): { next(): Work<Row | null> } {
+  let page: Row[] = [];
+  let taken = 0;
+  let from: number | bigint | null = leastNumber;
   return {
-    batch_no: Number(extra.value["batch_no"]),
-    row_no: Number(extra.value["no"]),
-    what: "the row belongs to no batch",
+    *next() {
+      if (taken === page.length && from !== null) {
+        page = yield all(statement, from, pageSize);
+        taken = 0;
+        from = page.length < pageSize ? null : Number(page.at(-1)?.[number]) + 1;
+      }
+      const row = page[taken];
+      if (row === undefined) return null;
+      taken += 1;
+      return row;
+    },
   };
 }
 

@@ -1,4 +1,5 @@
 import type { AgentResult, DeleteAgent, PutAgent } from "../../model/agent-ops.ts";
+import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -9,13 +10,13 @@ const upsert = `
 const remove = `delete from agents where name = ? returning name`;
 
 /** Its owner stays who made it first. */
-export function putAgent(tx: Transaction, { agent, by }: PutAgent): AgentResult {
-  const created = tx.sql(known).get(toColumn(agent.name)) === undefined;
-  tx.sql(upsert).run(toColumn(agent.name), toColumn(by), tx.now.toISOString(), JSON.stringify(agent));
-  return { ok: true, op: "put_agent", created };
+export function* putAgent(tx: Transaction, { agent, by }: PutAgent): Work<AgentResult> {
+  const [before] = yield first(known, toColumn(agent.name));
+  yield write(upsert, toColumn(agent.name), toColumn(by), tx.now.toISOString(), JSON.stringify(agent));
+  return { ok: true, op: "put_agent", created: before === undefined };
 }
 
-export function deleteAgent(tx: Transaction, { name }: DeleteAgent): AgentResult {
-  const found = tx.sql(remove).get(toColumn(name));
+export function* deleteAgent({ name }: DeleteAgent): Work<AgentResult> {
+  const [found] = yield first(remove, toColumn(name));
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_agent" };
 }

@@ -1,5 +1,6 @@
 import { isTerminal } from "../../model/states.ts";
 import type { AppendEvents, OpResult } from "../../model/store.ts";
+import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced } from "./fence.ts";
 import { bindSession } from "./bind-session.ts";
@@ -7,10 +8,10 @@ import { columnsAfter, findRun, updateRun, type StoredRun } from "./run-state.ts
 import { newEvents, storeEvents } from "./store-events.ts";
 import { storeFiles } from "./store-files.ts";
 
-export function appendEvents(tx: Transaction, op: AppendEvents): OpResult {
-  const run = findRun(tx, op.run_id);
+export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult> {
+  const run = yield* findRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (isFenced(tx, run, op)) return refused(tx, run, op);
+  if (yield* isFenced(run, op)) return refused(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
   if (fresh?.length === 0) return { ok: true, last_n: run.last_n, repeated: true };
   if (isTerminal(run.status)) {
@@ -19,10 +20,10 @@ export function appendEvents(tx: Transaction, op: AppendEvents): OpResult {
   }
   if (fresh === null) return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  storeEvents(tx, run, fresh);
-  storeFiles(tx, run, fresh);
-  bindSession(tx, run, fresh);
-  updateRun(tx, run.run_no, columnsAfter(run, fresh));
+  yield* storeEvents(tx, run, fresh);
+  yield* storeFiles(run, fresh);
+  yield* bindSession(run, fresh);
+  yield* updateRun(run.run_no, columnsAfter(run, fresh));
   return { ok: true, last_n: run.last_n };
 }
 

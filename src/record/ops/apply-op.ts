@@ -1,5 +1,6 @@
 import { BugError } from "../../model/errors.ts";
 import type { Op, StoreResult } from "../../model/store.ts";
+import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { appendEvents } from "./append-events.ts";
 import type { ApplyOther } from "./apply-other.ts";
@@ -7,7 +8,7 @@ import { createRun } from "./create-run.ts";
 import { finishRun } from "./finish-run.ts";
 
 /** Checks everything before it writes anything, so that a conflict leaves nothing behind. */
-export function applyOp(tx: Transaction, op: Op, other: ApplyOther | null): StoreResult {
+export function applyOp(tx: Transaction, op: Op, other: ApplyOther | null): Work<StoreResult> {
   switch (op.op) {
     case "create_run":
       return createRun(tx, op);

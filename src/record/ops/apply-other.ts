@@ -1,4 +1,5 @@
 import type { Op, RunOp, StoreResult } from "../../model/store.ts";
+import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { addUpload } from "./add-upload.ts";
 import { deleteAgent, putAgent } from "./agents.ts";
@@ -9,12 +10,12 @@ import { registerRunner } from "./register-runner.ts";
 import { drainRunner, forgiveOutage, rescue } from "./rescue.ts";
 import { bindSessionId, deleteSession } from "./sessions.ts";
 import { stopRuns } from "./stop-runs.ts";
-import { putToken, revokeToken, useEnrolment } from "./tokens.ts";
+import { putToken, revokeToken, rotateToken, useEnrolment } from "./tokens.ts";
 
 export type ApplyOther = typeof applyOther;
 
 /** The operations of a coordinator. Apart from those of a run's own log, which are all that `exec` needs. */
-export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): StoreResult {
+export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreResult> {
   switch (op.op) {
     case "register_runner":
       return registerRunner(tx, op);
@@ -33,19 +34,21 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): StoreResult
     case "forgive_outage":
       return forgiveOutage(tx, op);
     case "put_token":
-      return putToken(tx, op);
+      return putToken(op);
     case "revoke_token":
-      return revokeToken(tx, op);
+      return revokeToken(op);
     case "use_enrolment":
-      return useEnrolment(tx, op);
+      return useEnrolment(op);
+    case "rotate_token":
+      return rotateToken(op);
     case "put_agent":
       return putAgent(tx, op);
     case "delete_agent":
-      return deleteAgent(tx, op);
+      return deleteAgent(op);
     case "bind_session":
       return bindSessionId(tx, op);
     case "delete_session":
-      return deleteSession(tx, op);
+      return deleteSession(op);
     case "add_upload":
       return addUpload(tx, op);
     default:

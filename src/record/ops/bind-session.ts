@@ -1,6 +1,6 @@
 import type { NumberedEvent } from "../../model/event.ts";
+import { write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
-import type { Transaction } from "../transaction.ts";
 import type { StoredRun } from "./run-state.ts";
 
 const bind = `
@@ -9,11 +9,11 @@ const note = `
   update runs set executor_session_id = ? where run_no = ?`;
 
 /** An executor tells its own name of the session in its first event; the last one told stands. */
-export function bindSession(tx: Transaction, run: StoredRun, events: readonly NumberedEvent[]): void {
+export function* bindSession(run: StoredRun, events: readonly NumberedEvent[]): Work<void> {
   if (run.agent_rev_id === null || run.session_id === null) return;
   for (const { event } of events) {
     if (event.type !== "system" || event.executor_session_id === undefined) continue;
-    tx.sql(bind).run(toColumn(event.executor_session_id), run.session_id);
-    tx.sql(note).run(toColumn(event.executor_session_id), run.run_no);
+    yield write(bind, toColumn(event.executor_session_id), run.session_id);
+    yield write(note, toColumn(event.executor_session_id), run.run_no);
   }
 }

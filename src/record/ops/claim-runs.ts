@@ -1,4 +1,5 @@
 import type { ClaimedRun, ClaimRuns, DispatchResult } from "../../model/dispatch-ops.ts";
+import { first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { enterDirectory } from "./directory.ts";
@@ -16,59 +17,62 @@ const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = 
 /** Requests that were on their way for so long that this many others overtook them are not known any more. */
 const claimsKept = 64;
 
-export function claimRuns(tx: Transaction, op: ClaimRuns): DispatchResult {
-  const runner = speaking(tx, op);
+export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {
+  const runner = yield* speaking(op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
-  ackOrders(tx, runner.column, op.ack_order);
-  const claim_no = claimNo(tx, runner, op.claim_id);
+  yield* ackOrders(runner.column, op.ack_order);
+  const claim_no = yield* claimNo(runner, op.claim_id);
   const newest = Math.max(claim_no, runner.claim_no);
-  if (op.again === undefined || newest > runner.claim_no || !holdsAny(tx, runner.column)) {
+  if (op.again === undefined || newest > runner.claim_no || !(yield* holdsAny(runner.column))) {
     const now = tx.now.getTime();
-    tx.sql(renew).run(now + op.lease_ms, now, newest, runner.column);
+    yield write(renew, now + op.lease_ms, now, newest, runner.column);
   }
   return {
     ok: true,
     op: "claim_runs",
-    claims: claimsOf(tx, runner, op, claim_no, newest),
-    orders: openOrders(tx, runner.column),
+    claims: yield* claimsOf(tx, runner, op, claim_no, newest),
+    orders: yield* openOrders(runner.column),
     draining: runner.status === "draining",
   };
 }
 
 /** The number of this claim: the one it had, or the next. */
-function claimNo(tx: Transaction, runner: StoredRunner, claim_id: string): number {
-  const known = tx.sql(selectClaim).get(runner.column, toColumn(claim_id))?.["claim_no"];
-  if (known !== undefined) return Number(known);
+function* claimNo(runner: StoredRunner, claim_id: string): Work<number> {
+  const [known] = yield first(selectClaim, runner.column, toColumn(claim_id));
+  if (known !== undefined) return Number(known["claim_no"]);
   const claim_no = runner.claim_no + 1;
-  tx.sql(insertClaim).run(runner.column, claim_no, toColumn(claim_id));
-  tx.sql(deleteOldClaims).run(runner.column, claim_no - claimsKept);
+  yield write(insertClaim, runner.column, claim_no, toColumn(claim_id));
+  yield write(deleteOldClaims, runner.column, claim_no - claimsKept);
   return claim_no;
 }
 
 /** What this claim was given before, as far as it still holds; new runs only for the newest claim, and only while it has none. */
-function claimsOf(
+function* claimsOf(
   tx: Transaction,
   runner: StoredRunner,
   op: ClaimRuns,
   claim_no: number,
   newest: number,
-): ClaimedRun[] {
-  const given = runsOfClaim(tx, runner.column, claim_no).filter((run) => run.status !== "stopping");
-  if (given.length > 0) return given.map((run) => claimedRun(tx, runner, run.run_no));
+): Work<ClaimedRun[]> {
+  const given: ClaimedRun[] = [];
+  for (const { status, run_no } of yield* runsOfClaim(runner.column, claim_no))
+    if (status !== "stopping") given.push(yield* claimedRun(runner, run_no));
+  if (given.length > 0) return given;
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining" || op.want < 1) return [];
-  return takeRuns(tx, runner, op.want, claim_no);
+  return yield* takeRuns(tx, runner, op.want, claim_no);
 }
 
 /** Blocked by one claim at most: whoever is woken for the rest goes on from there. */
 const mostBlocked = 500;
 
 /** What works in a directory that is taken steps aside, and the next ones are looked at. */
-function takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no: number): ClaimedRun[] {
+function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no: number): Work<ClaimedRun[]> {
   const claims: ClaimedRun[] = [];
   for (let blocked = 0; ;) {
-    const heads = pickRuns(tx, runner, want - claims.length);
+    const heads = yield* pickRuns(runner, want - claims.length);
     const before = claims.length;
-    for (const head of heads) if (enterDirectory(tx, runner, head)) claims.push(handOut(tx, runner, head, claim_no));
+    for (const head of heads)
+      if (yield* enterDirectory(tx, runner, head)) claims.push(yield* handOut(tx, runner, head, claim_no));
     const aside = heads.length - (claims.length - before);
     if (aside === 0 || claims.length === want) return claims;
     blocked += aside;

@@ -2,6 +2,7 @@ import { BugError } from "../../model/errors.ts";
 import type { Run } from "../../model/run.ts";
 import { isTerminal } from "../../model/states.ts";
 import type { CreateRun, OpResult } from "../../model/store.ts";
+import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
@@ -16,38 +17,38 @@ const insertBody = `
 const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
-export function createRun(tx: Transaction, op: CreateRun): OpResult {
+export function* createRun(tx: Transaction, op: CreateRun): Work<OpResult> {
   const { run, events } = op;
   if (isTerminal(run.status)) throw new BugError("a run is never created in a state that only finish_run gives");
-  const earlier = op.idempotency === undefined ? null : findEarlier(tx, op.idempotency);
+  const earlier = op.idempotency === undefined ? null : yield* findEarlier(op.idempotency);
   if (earlier !== null) return earlier;
-  const stored = findRun(tx, run.run_id);
-  if (stored !== null) return answerAgain(tx, stored, run);
+  const stored = yield* findRun(run.run_id);
+  if (stored !== null) return yield* answerAgain(stored, run);
   if (newEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
-  if (op.agent !== undefined && run.mode !== "start" && lacksSession(tx, run))
+  if (op.agent !== undefined && run.mode !== "start" && (yield* lacksSession(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
 
-  const submitted = op.agent === undefined ? unsubmitted(tx, run) : submit(tx, op, op.agent);
+  const submitted = op.agent === undefined ? yield* unsubmitted(tx, run) : yield* submit(tx, op, op.agent);
   const last = { n: events.length, seq: events.length + submitted.before.length };
-  const inserted = tx.sql(insertRun).run(...runValues(run, { ...submitted, last }));
+  const [inserted] = yield first(insertRun, ...runValues(run, { ...submitted, last }));
   const position = {
-    run_no: Number(inserted.lastInsertRowid),
+    run_no: Number(inserted?.["run_no"]),
     run_id: run.run_id,
     attempt: run.attempt,
     last_n: 0,
     last_seq: 0,
   };
-  for (const event of submitted.before) storeEvent(tx, position, null, run.created_at, event);
-  storeEvents(tx, position, events);
+  for (const event of submitted.before) yield* storeEvent(tx, position, null, run.created_at, event);
+  yield* storeEvents(tx, position, events);
   const body = bodyOf(run);
-  if (body.some((value) => value !== null)) tx.sql(insertBody).run(position.run_no, body[0] ?? "{}", ...body.slice(1));
+  if (body.some((value) => value !== null)) yield write(insertBody, position.run_no, body[0] ?? "{}", ...body.slice(1));
   return { ok: true, last_n: last.n };
 }
 
 /** A run of whoever makes it: no runner will look for it. */
-function unsubmitted(tx: Transaction, run: Run): Submitted {
+function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
   return {
-    demandId: demandOf(tx, run.demands),
+    demandId: yield* demandOf(tx, run.demands),
     agentRevId: null,
     timeoutSeconds: null,
     blockedBy: null,
@@ -68,8 +69,8 @@ function bodyOf(run: Run): (string | null)[] {
 }
 
 /** The same request sent again, which is answered as before; or another run that took the id. */
-function answerAgain(tx: Transaction, stored: StoredRun, run: Run): OpResult {
-  const row = tx.sql(selectIdentity).get(stored.run_no);
+function* answerAgain(stored: StoredRun, run: Run): Work<OpResult> {
+  const [row] = yield first(selectIdentity, stored.run_no);
   const same =
     row?.["agent_name"] === toColumn(run.agent_name) &&
     row["created_by"] === toColumn(run.created_by) &&

@@ -1,3 +1,4 @@
+import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { freeDirectory } from "./freed.ts";
 import type { Head } from "./pick-runs.ts";
@@ -13,14 +14,15 @@ const enter = `update runs set directory = ? where run_no = ?`;
  * A run that works in place has its directory, on that host, to itself. False where another run is there: it is then
  * blocked, so that it stands in nobody's way, until that one goes. Runs that do not work in place cost nothing here.
  */
-export function enterDirectory(tx: Transaction, runner: StoredRunner, head: Head): boolean {
+export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: Head): Work<boolean> {
   if (head.in_place === null) return true;
   const directory = directoryOf(runner, head);
-  const busy = tx.sql(selectHolder).get(directory) !== undefined;
-  tx.sql(busy ? block : enter).run(directory, head.run_no);
+  const [holder] = yield first(selectHolder, directory);
+  const busy = holder !== undefined;
+  yield write(busy ? block : enter, directory, head.run_no);
   // It was let go first, but for another host: the next one there must not wait for it.
   if (head.directory !== null && head.directory !== directory)
-    freeDirectory(tx, { directory: head.directory, blocked_by: null });
+    yield* freeDirectory(tx, { directory: head.directory, blocked_by: null });
   return !busy;
 }
 

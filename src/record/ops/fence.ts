@@ -1,6 +1,7 @@
 import type { Speaker } from "../../model/dispatch-ops.ts";
 import type { NumberedEvent } from "../../model/event.ts";
 import { isTerminal } from "../../model/states.ts";
+import type { Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import type { StoredRun } from "./run-state.ts";
@@ -15,13 +16,13 @@ interface Write {
 }
 
 /** May this attempt still speak for the run? A finished run is for the operations to judge. */
-export function isFenced(tx: Transaction, run: StoredRun, op: Write): boolean {
+export function* isFenced(run: StoredRun, op: Write): Work<boolean> {
   if (run.attempt !== op.attempt) return true;
   if (run.agent_rev_id === null) return op.runner !== undefined;
   if (run.status === "pending" || run.status === "parked") return true;
   if (op.runner === undefined) return false;
   if (run.runner_id !== toColumn(op.runner.runner_id)) return true;
-  return typeof speaking(tx, op.runner) === "string";
+  return typeof (yield* speaking(op.runner)) === "string";
 }
 
 /** A runner that was refused goes on the record: it may have done something nobody knows of. */

@@ -1,6 +1,6 @@
 import { isTerminal } from "../../model/states.ts";
 import type { FinishRun, OpResult } from "../../model/store.ts";
-import type { SqlValue } from "../sqlite/driver.ts";
+import { first, write, type SqlValue, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { bindSession } from "./bind-session.ts";
@@ -21,27 +21,27 @@ const selectFinish = `
   where runs.run_no = ?`;
 
 /** From any state that is not final: whether this attempt may still speak is what `attempt` decides. */
-export function finishRun(tx: Transaction, op: FinishRun): OpResult {
-  const run = findRun(tx, op.run_id);
+export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
+  const run = yield* findRun(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (isFenced(tx, run, op)) return refused(tx, run, op);
-  if (isTerminal(run.status)) return answerAgain(tx, run, op);
+  if (yield* isFenced(run, op)) return refused(tx, run, op);
+  if (isTerminal(run.status)) return yield* answerAgain(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
   if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  storeEvents(tx, run, fresh);
-  storeFiles(tx, run, fresh);
-  bindSession(tx, run, fresh);
+  yield* storeEvents(tx, run, fresh);
+  yield* storeFiles(run, fresh);
+  yield* bindSession(run, fresh);
   const columns = columnsAfter(run, fresh);
-  if (op.give_back === undefined) endWith(tx, run, op, columns);
-  else giveBack(tx, run, op, op.give_back, columns);
+  if (op.give_back === undefined) yield* endWith(tx, run, op, columns);
+  else yield* giveBack(tx, run, op, op.give_back, columns);
   return { ok: true, last_n: run.last_n };
 }
 
-function endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): void {
-  storeEvent(tx, run, null, op.at, op.result);
-  updateRun(tx, run.run_no, {
+function* endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
+  yield* storeEvent(tx, run, null, op.at, op.result);
+  yield* updateRun(run.run_no, {
     ...columns,
     last_seq: run.last_seq,
     status: op.result.status,
@@ -53,39 +53,39 @@ function endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record
     ...(op.runner === undefined ? { isolation: op.isolation } : {}),
     finished_at: toColumn(op.at),
   });
-  storeResult(tx, run.run_no, op.result);
-  freeCap(tx, run);
-  freeDirectory(tx, run);
-  freeSession(tx, run);
+  yield* storeResult(run.run_no, op.result);
+  yield* freeCap(tx, run);
+  yield* freeDirectory(tx, run);
+  yield* freeSession(tx, run);
 }
 
 /** Of a run its runner could not bring to an end. */
-function giveBack(
+function* giveBack(
   tx: Transaction,
   run: StoredRun,
   op: FinishRun,
   how: NonNullable<FinishRun["give_back"]>,
   columns: Record<string, SqlValue>,
-): void {
-  updateRun(tx, run.run_no, { ...columns, given_back: run.attempt });
+): Work<void> {
+  yield* updateRun(run.run_no, { ...columns, given_back: run.attempt });
   const reason = op.result.error ?? how;
-  if (run.status === "stopping") end(tx, run, "cancelled", null, op.result.error);
-  else if (how === "at_no_cost") requeue(tx, run, reason);
-  else if (how === "parked") park(tx, run, reason);
-  else if (attemptsLeft(tx, run, run.failures + 1)) requeue(tx, run, reason, run.failures + 1);
-  else endWith(tx, run, op, { failures: run.failures + 1 });
+  if (run.status === "stopping") yield* end(tx, run, "cancelled", null, op.result.error);
+  else if (how === "at_no_cost") yield* requeue(tx, run, reason);
+  else if (how === "parked") yield* park(tx, run, reason);
+  else if (yield* attemptsLeft(run, run.failures + 1)) yield* requeue(tx, run, reason, run.failures + 1);
+  else yield* endWith(tx, run, op, { failures: run.failures + 1 });
 }
 
-function park(tx: Transaction, run: StoredRun, reason: string): void {
-  storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "parked", reason });
-  updateRun(tx, run.run_no, {
+function* park(tx: Transaction, run: StoredRun, reason: string): Work<void> {
+  yield* storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "parked", reason });
+  yield* updateRun(run.run_no, {
     last_seq: run.last_seq,
     status: "parked",
     waiting_for: toColumn(reason),
     claim_no: null,
   });
-  freeCap(tx, run);
-  freeDirectory(tx, run);
+  yield* freeCap(tx, run);
+  yield* freeDirectory(tx, run);
 }
 
 function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
@@ -96,13 +96,13 @@ function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
   return { ok: false, conflict: "fenced", last_n: 0 };
 }
 
-function storeResult(tx: Transaction, run_no: number, { result_text, result_data }: FinishRun["result"]): void {
+function* storeResult(run_no: number, { result_text, result_data }: FinishRun["result"]): Work<void> {
   const data = result_data === null || result_data === undefined ? null : JSON.stringify(result_data);
-  if (result_text !== null || data !== null) tx.sql(upsertResult).run(run_no, toColumn(result_text), data);
+  if (result_text !== null || data !== null) yield write(upsertResult, run_no, toColumn(result_text), data);
 }
 
-function answerAgain(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
-  const row = tx.sql(selectFinish).get(run.run_no);
+function* answerAgain(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
+  const [row] = yield first(selectFinish, run.run_no);
   const same =
     canonical(JSON.parse(String(row?.["body"]))) === canonical(op.result) &&
     (op.summary === undefined || row?.["summary"] === toColumn(op.summary)) &&

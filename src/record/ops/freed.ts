@@ -1,4 +1,5 @@
 import type { Demands } from "../../model/run.ts";
+import { all, first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { pinToSession } from "./pin-to-session.ts";
 import type { StoredRun } from "./run-state.ts";
@@ -15,8 +16,8 @@ const selectHolder = `
 /** Looks at every blocked run, so not for procedural ones: there are many, and none is ever forked. */
 const selectForks = `
   select run_no, demand_id from agent_revs cross join runs indexed by runs_blocked
-  where agent_revs.agent_rev_id = ?1 and json_extract(agent_revs.body, '$.type') <> 'procedural'
-    and forked_from = ?2 and mode = 'fork' and ${waits} and (?3 is null or run_id < ?3)`;
+  where agent_revs.agent_rev_id = ?1 and agent_revs.type <> 'procedural'
+    and forked_from = ?2 and mode = 'fork' and ${waits} and (run_id < ?3 or ?3 is null)`;
 const selectBefore = `
   select distinct demand_id from runs indexed by runs_before_directory
   where directory = ? and status = 'pending' and blocked_by = 'directory'`;
@@ -28,25 +29,28 @@ const unblock = `
   update runs set blocked_by = null where run_no = ?`;
 
 /** A run that no longer works makes room under its agent's cap, if there is one. */
-export function freeCap(tx: Transaction, run: StoredRun): void {
+export function* freeCap(tx: Transaction, run: StoredRun): Work<void> {
   if (run.agent_rev_id === null) return;
-  for (const row of tx.sql(selectSharers).all(run.demand_id)) claimable(tx, String(row["body"]));
+  for (const row of yield all(selectSharers, run.demand_id)) claimable(tx, String(row["body"]));
 }
 
 /**
  * A run that has ended lets the next one of its session go, and the forks that were asked for before that one. A
  * resume that was itself blocked held nobody up.
  */
-export function freeSession(tx: Transaction, run: StoredRun): void {
+export function* freeSession(tx: Transaction, run: StoredRun): Work<void> {
   const { agent_rev_id, session_id } = run;
   if (agent_rev_id === null || session_id === null) return;
-  if (run.blocked_by === "session" && tx.sql(selectHolder).get(session_id) !== undefined) return;
-  const next = tx.sql(selectNext).get(session_id);
-  const forks = tx.sql(selectForks).all(agent_rev_id, session_id, next?.["run_id"] ?? null);
+  if (run.blocked_by === "session") {
+    const [holder] = yield first(selectHolder, session_id);
+    if (holder !== undefined) return;
+  }
+  const [next] = yield first(selectNext, session_id);
+  const forks = yield all(selectForks, agent_rev_id, session_id, next?.["run_id"] ?? null);
   for (const row of next === undefined ? forks : [...forks, next]) {
     const run_no = Number(row["run_no"]);
-    tx.sql(unblock).run(run_no);
-    tx.changed.claimable.push(pinToSession(tx, { run_no, demand_id: Number(row["demand_id"]) }, session_id));
+    yield write(unblock, run_no);
+    tx.changed.claimable.push(yield* pinToSession(tx, { run_no, demand_id: Number(row["demand_id"]) }, session_id));
   }
 }
 
@@ -54,12 +58,12 @@ export function freeSession(tx: Transaction, run: StoredRun): void {
  * A run that no longer works in its directory lets the next one go: one of each demand, as one that no runner
  * can take would hold up the others. Which of them is first, claims decide; the rest are blocked again there.
  */
-export function freeDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): void {
+export function* freeDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): Work<void> {
   if (run.directory === null || run.blocked_by === "directory") return;
-  for (const row of tx.sql(selectBefore).all(run.directory)) {
-    const next = tx.sql(selectFirst).get(run.directory, Number(row["demand_id"]));
+  for (const row of yield all(selectBefore, run.directory)) {
+    const [next] = yield first(selectFirst, run.directory, Number(row["demand_id"]));
     if (next === undefined) continue;
-    tx.sql(unblock).run(Number(next["run_no"]));
+    yield write(unblock, Number(next["run_no"]));
     claimable(tx, String(next["body"]));
   }
 }

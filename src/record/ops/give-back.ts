@@ -1,5 +1,6 @@
 import type { RunEvent } from "../../model/event.ts";
 import type { FailureReason } from "../../model/states.ts";
+import { first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { claimable, freeCap, freeDirectory, freeSession } from "./freed.ts";
@@ -14,9 +15,9 @@ const selectMaxAttempts = `
 export type Lost = "requeued" | "failed" | "cancelled";
 
 /** Back to pending, for any runner that matches. The attempt's number stays used. */
-export function requeue(tx: Transaction, run: StoredRun, reason: string, failures = run.failures): void {
-  storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "pending", reason });
-  updateRun(tx, run.run_no, {
+export function* requeue(tx: Transaction, run: StoredRun, reason: string, failures = run.failures): Work<void> {
+  yield* storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "pending", reason });
+  yield* updateRun(run.run_no, {
     last_n: run.last_n,
     last_seq: run.last_seq,
     status: "pending",
@@ -28,40 +29,42 @@ export function requeue(tx: Transaction, run: StoredRun, reason: string, failure
     claimed_at: null,
     started_at: null,
   });
-  freeCap(tx, run);
-  freeDirectory(tx, run);
-  claimable(tx, String(tx.sql(selectDemand).get(run.demand_id)?.["body"]));
+  yield* freeCap(tx, run);
+  yield* freeDirectory(tx, run);
+  const [demand] = yield first(selectDemand, run.demand_id);
+  claimable(tx, String(demand?.["body"]));
 }
 
 /** What becomes of a run whose runner can say no more of it. */
-export function lose(tx: Transaction, run: StoredRun, message: string): Lost {
+export function* lose(tx: Transaction, run: StoredRun, message: string): Work<Lost> {
   if (run.status === "stopping") {
-    end(tx, run, "cancelled", null, message);
+    yield* end(tx, run, "cancelled", null, message);
     return "cancelled";
   }
   const failures = run.failures + 1;
-  if (attemptsLeft(tx, run, failures)) {
-    requeue(tx, run, message, failures);
+  if (yield* attemptsLeft(run, failures)) {
+    yield* requeue(tx, run, message, failures);
     return "requeued";
   }
-  end(tx, run, "failed", "runner_lost", message, failures);
+  yield* end(tx, run, "failed", "runner_lost", message, failures);
   return "failed";
 }
 
-export function attemptsLeft(tx: Transaction, run: StoredRun, failures: number): boolean {
+export function* attemptsLeft(run: StoredRun, failures: number): Work<boolean> {
   if (run.agent_rev_id === null) return false;
-  return failures < Number(tx.sql(selectMaxAttempts).get(run.agent_rev_id)?.["max_attempts"]);
+  const [row] = yield first(selectMaxAttempts, run.agent_rev_id);
+  return failures < Number(row?.["max_attempts"]);
 }
 
 /** The end of a run that no runner can write. */
-export function end(
+export function* end(
   tx: Transaction,
   run: StoredRun,
   status: "failed" | "cancelled",
   reason: FailureReason | null,
   error: string | null,
   failures = run.failures,
-): void {
+): Work<void> {
   const at = tx.now.toISOString();
   const result: RunEvent = {
     type: "result",
@@ -72,8 +75,8 @@ export function end(
     result_text: null,
     result_data: null,
   };
-  storeEvent(tx, run, null, at, result);
-  updateRun(tx, run.run_no, {
+  yield* storeEvent(tx, run, null, at, result);
+  yield* updateRun(run.run_no, {
     last_n: run.last_n,
     last_seq: run.last_seq,
     status,
@@ -83,7 +86,7 @@ export function end(
     waiting_for: null,
     finished_at: at,
   });
-  freeCap(tx, run);
-  freeDirectory(tx, run);
-  freeSession(tx, run);
+  yield* freeCap(tx, run);
+  yield* freeDirectory(tx, run);
+  yield* freeSession(tx, run);
 }

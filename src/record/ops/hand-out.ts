@@ -1,7 +1,7 @@
 import type { Agent } from "../../model/agent.ts";
 import type { ClaimedRun } from "../../model/dispatch-ops.ts";
 import type { Invocation } from "../../model/executor.ts";
-import type { SqlValue } from "../sqlite/driver.ts";
+import { first, write, type SqlValue, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import type { Head } from "./pick-runs.ts";
@@ -23,7 +23,7 @@ const selectInvocation = `
   where run_no = ?`;
 
 /** From here on the run is this runner's, under a new attempt. */
-export function handOut(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): ClaimedRun {
+export function* handOut(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): Work<ClaimedRun> {
   const at = tx.now.toISOString();
   const run = {
     run_no: head.run_no,
@@ -32,15 +32,15 @@ export function handOut(tx: Transaction, runner: StoredRunner, head: Head, claim
     last_n: 0,
     last_seq: head.last_seq,
   };
-  storeEvent(tx, run, null, at, { type: "status", status: "claimed", reason: fromColumn(runner.column) });
-  tx.sql(claim).run(run.attempt, run.last_seq, runner.column, claim_no, at, run.run_no);
+  yield* storeEvent(tx, run, null, at, { type: "status", status: "claimed", reason: fromColumn(runner.column) });
+  yield write(claim, run.attempt, run.last_seq, runner.column, claim_no, at, run.run_no);
   const { hostname = null, executor_profile = null } = runner.row;
-  if (head.session_id !== null) tx.sql(placeSession).run(hostname, executor_profile, runner.column, head.session_id);
-  return claimedRun(tx, runner, run.run_no);
+  if (head.session_id !== null) yield write(placeSession, hostname, executor_profile, runner.column, head.session_id);
+  return yield* claimedRun(runner, run.run_no);
 }
 
-export function claimedRun(tx: Transaction, runner: StoredRunner, run_no: number): ClaimedRun {
-  const row = tx.sql(selectInvocation).get(run_no) ?? {};
+export function* claimedRun(runner: StoredRunner, run_no: number): Work<ClaimedRun> {
+  const [row = {}] = yield first(selectInvocation, run_no);
   const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
   // Both were written from the model's types by create_run.
   const snapshot = JSON.parse(String(row["agent"])) as Agent;

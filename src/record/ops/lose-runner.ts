@@ -1,4 +1,5 @@
 import type { DispatchResult, LeaveRunner } from "../../model/dispatch-ops.ts";
+import { write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { unmatchRunner } from "./demands.ts";
@@ -13,9 +14,9 @@ const deleteClaims = `delete from claims where runner_id = ?`;
 const deleteRunner = `delete from runners where runner_id = ?`;
 
 /** From here on it has to register again. Its runs are dealt with by loseRunsOf. */
-export function markLost(tx: Transaction, column: string): void {
-  tx.sql(setLost).run(column);
-  forget(tx, column);
+export function* markLost(tx: Transaction, column: string): Work<void> {
+  yield write(setLost, column);
+  yield* forget(tx, column);
 }
 
 export function lostMessage(column: string): string {
@@ -23,29 +24,29 @@ export function lostMessage(column: string): string {
 }
 
 /** Everything at once, for a runner that is being replaced. */
-export function loseRunner(tx: Transaction, { column }: StoredRunner): void {
-  markLost(tx, column);
-  for (const run of heldRuns(tx, column)) lose(tx, run, lostMessage(column));
+export function* loseRunner(tx: Transaction, { column }: StoredRunner): Work<void> {
+  yield* markLost(tx, column);
+  for (const run of yield* heldRuns(column)) yield* lose(tx, run, lostMessage(column));
 }
 
-export function leaveRunner(tx: Transaction, op: LeaveRunner): DispatchResult {
-  const runner = speaking(tx, op);
+export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchResult> {
+  const runner = yield* speaking(op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const requeued: string[] = [];
-  for (const run of heldRuns(tx, runner.column)) {
+  for (const run of yield* heldRuns(runner.column)) {
     if (run.status === "stopping") {
-      end(tx, run, "cancelled", null, `Its runner ${op.runner_id} left.`);
+      yield* end(tx, run, "cancelled", null, `Its runner ${op.runner_id} left.`);
       continue;
     }
-    requeue(tx, run, `Its runner ${op.runner_id} left.`);
+    yield* requeue(tx, run, `Its runner ${op.runner_id} left.`);
     requeued.push(run.run_id);
   }
-  forget(tx, runner.column);
-  tx.sql(deleteRunner).run(runner.column);
+  yield* forget(tx, runner.column);
+  yield write(deleteRunner, runner.column);
   return { ok: true, op: "leave_runner", requeued };
 }
 
-function forget(tx: Transaction, column: string): void {
-  unmatchRunner(tx, column);
-  for (const text of [deleteAgents, deleteOrders, deleteClaims]) tx.sql(text).run(column);
+function* forget(tx: Transaction, column: string): Work<void> {
+  yield* unmatchRunner(tx, column);
+  for (const text of [deleteAgents, deleteOrders, deleteClaims]) yield write(text, column);
 }

@@ -1,4 +1,5 @@
 import type { Order } from "../../model/runner-port.ts";
+import { all, first, write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import type { StoredRun } from "./run-state.ts";
@@ -24,28 +25,26 @@ const selectOpen = `
   order by orders.no`;
 
 /** To the runner that holds the run, for this attempt of it alone. False where no runner does. */
-export function giveOrder(tx: Transaction, run: StoredRun, body: OrderBody): boolean {
+export function* giveOrder(tx: Transaction, run: StoredRun, body: OrderBody): Work<boolean> {
   if (run.runner_id === null) return false;
-  const no = tx.sql(nextNo).get(run.runner_id)?.["order_no"];
-  if (no === undefined) return false;
-  tx.sql(insertOrder).run(run.runner_id, Number(no), run.run_no, run.attempt, JSON.stringify(body));
+  const [numbered] = yield first(nextNo, run.runner_id);
+  if (numbered === undefined) return false;
+  yield write(insertOrder, run.runner_id, Number(numbered["order_no"]), run.run_no, run.attempt, JSON.stringify(body));
   tx.changed.ordered.add(fromColumn(run.runner_id));
   return true;
 }
 
-export function ackOrders(tx: Transaction, runner: string, upTo: number): void {
-  if (upTo > 0) tx.sql(deleteAcked).run(runner, upTo);
+export function* ackOrders(runner: string, upTo: number): Work<void> {
+  if (upTo > 0) yield write(deleteAcked, runner, upTo);
 }
 
-export function openOrders(tx: Transaction, runner: string): Order[] {
-  return tx
-    .sql(selectOpen)
-    .all(runner)
-    .map((row) => ({
-      no: Number(row["no"]),
-      run_id: fromColumn(String(row["run_id"])),
-      attempt: Number(row["attempt"]),
-      // Written from an OrderBody by giveOrder.
-      ...(JSON.parse(String(row["body"])) as OrderBody),
-    }));
+export function* openOrders(runner: string): Work<Order[]> {
+  const rows = yield all(selectOpen, runner);
+  return rows.map((row) => ({
+    no: Number(row["no"]),
+    run_id: fromColumn(String(row["run_id"])),
+    attempt: Number(row["attempt"]),
+    // Written from an OrderBody by giveOrder.
+    ...(JSON.parse(String(row["body"])) as OrderBody),
+  }));
 }

@@ -1,5 +1,4 @@
-import type { Transaction } from "../transaction.ts";
-import type { Row } from "../sqlite/driver.ts";
+import { all, first, type Row, type Work } from "../query.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
 /** A pending run at the head of a demand. Texts as stored. */
@@ -34,32 +33,33 @@ const countBusy = `select count(*) as busy from runs where agent_name = ? and ${
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
 
 /** Highest priority first, then oldest, over all demands the runner meets, as far as caps allow. */
-export function pickRuns(tx: Transaction, { column, row: { only_agent } }: StoredRunner, want: number): Head[] {
-  const rows = tx.sql(selectRows).all(column);
+export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: number): Work<Head[]> {
+  const rows = yield all(selectRows, column);
   const only = typeof only_agent === "string" ? [only_agent] : [];
   const select = only.length === 0 ? selectHeads : selectHeadsOf;
   const room = new Map<string, number>();
   const capOf = new Map<number, string>();
-  const heads = rows.flatMap((row) => {
-    const free = freeUnder(tx, row, room, capOf);
+  const heads: Head[] = [];
+  for (const row of rows) {
+    const free = yield* freeUnder(row, room, capOf);
+    if (free < 1) continue;
+    const found = yield all(select, Number(row["demand_id"]), ...only, Math.min(want, free));
     // The statement selects exactly the columns of Head.
-    return free < 1
-      ? []
-      : (tx.sql(select).all(Number(row["demand_id"]), ...only, Math.min(want, free)) as unknown as Head[]);
-  });
+    heads.push(...(found as unknown as Head[]));
+  }
   if (rows.length > 1) heads.sort(byPriority);
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);
 }
 
 /** How many more the cap of this row lets through; rows of one agent share it. */
-function freeUnder(tx: Transaction, row: Row, room: Map<string, number>, capOf: Map<number, string>): number {
+function* freeUnder(row: Row, room: Map<string, number>, capOf: Map<number, string>): Work<number> {
   const { cap, cap_agent: agent, cap_runner: on } = row;
   if (typeof cap !== "number" || typeof agent !== "string") return Number.POSITIVE_INFINITY;
   const key = JSON.stringify([agent, on, cap]);
   capOf.set(Number(row["demand_id"]), key);
   let free = room.get(key);
   if (free === undefined) {
-    const count = typeof on === "string" ? tx.sql(countBusyOn).get(agent, on) : tx.sql(countBusy).get(agent);
+    const [count] = yield typeof on === "string" ? first(countBusyOn, agent, on) : first(countBusy, agent);
     free = cap - Number(count?.["busy"]);
     room.set(key, free);
   }

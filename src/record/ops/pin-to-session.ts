@@ -1,5 +1,5 @@
 import type { Demands } from "../../model/run.ts";
-import type { Row } from "../sqlite/driver.ts";
+import { first, write, type Row, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
@@ -12,20 +12,20 @@ const move = `update runs set demand_id = ? where run_no = ?`;
  * A run that was asked for before its session lay anywhere goes to where it lies by now. Gives what it demands from
  * here on.
  */
-export function pinToSession(
+export function* pinToSession(
   tx: Transaction,
   { run_no, demand_id }: { run_no: number; demand_id: number },
   session: string,
-): Demands {
-  const row = tx.sql(selectDemand).get(demand_id) ?? {};
+): Work<Demands> {
+  const [row = {}] = yield first(selectDemand, demand_id);
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
-  const place = tx.sql(selectPlace).get(session);
+  const [place] = yield first(selectPlace, session);
   if (place === undefined || demands.runner_id !== undefined) return demands;
   const pinned = { ...demands };
   for (const name of ["hostname", "executor_profile", "runner_id"] as const)
     pinned[name] = fromColumn(String(place[name]));
-  tx.sql(move).run(claimableDemandOf(tx, pinned, capOf(row)), run_no);
+  yield write(move, yield* claimableDemandOf(tx, pinned, capOf(row)), run_no);
   return pinned;
 }
 

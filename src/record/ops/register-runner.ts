@@ -1,4 +1,5 @@
 import type { DispatchResult, RegisterRunner } from "../../model/dispatch-ops.ts";
+import { write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { matchRunner } from "./demands.ts";
@@ -29,23 +30,30 @@ const columns = [
   "only_agent",
 ];
 const upsertRunner = `
-  insert or replace into runners (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})`;
+  insert into runners (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})
+  on conflict (runner_id) do update set ${columns
+    .slice(1)
+    .map((name) => `${name} = excluded.${name}`)
+    .join(", ")}`;
 const deleteAgents = `delete from runner_agents where runner_id = ?`;
-const insertAgent = `insert or replace into runner_agents (runner_id, name, body) values (?, ?, ?)`;
+const insertAgent = `
+  insert into runner_agents (runner_id, name, body) values (?, ?, ?)
+  on conflict (runner_id, name) do update set body = excluded.body`;
 
-export function registerRunner(tx: Transaction, op: RegisterRunner): DispatchResult {
-  const known = findRunner(tx, op.runner_id);
+export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<DispatchResult> {
+  const known = yield* findRunner(op.runner_id);
   if (known !== null && !maySucceed(tx, known, op)) return { ok: false, conflict: "duplicate_runner" };
   const same = known !== null && known.row["key_hash"] === toColumn(op.key_hash) && known.status !== "lost";
   if (same && isRepeated(known, op)) return { ok: true, op: "register_runner", epoch: known.epoch };
   // Another process under the same name: what the one before held is nobody's now.
-  if (known !== null && !same) loseRunner(tx, known);
+  if (known !== null && !same) yield* loseRunner(tx, known);
 
   const now = tx.now.getTime();
   // Time, so that it grows even where the runner had been forgotten in between.
   const epoch = Math.max(now, (known?.epoch ?? 0) + 1);
   const { registration } = op;
-  tx.sql(upsertRunner).run(
+  yield write(
+    upsertRunner,
     toColumn(op.runner_id),
     toColumn(op.key_hash),
     toColumn(op.registration.registration_id ?? null),
@@ -69,9 +77,11 @@ export function registerRunner(tx: Transaction, op: RegisterRunner): DispatchRes
     toColumn(registration.only_agent ?? null),
   );
   const runner = toColumn(op.runner_id);
-  tx.sql(deleteAgents).run(runner);
-  for (const agent of registration.agents) tx.sql(insertAgent).run(runner, toColumn(agent.name), JSON.stringify(agent));
-  matchRunner(tx, findRunner(tx, op.runner_id)?.row ?? {});
+  yield write(deleteAgents, runner);
+  for (const agent of registration.agents)
+    yield write(insertAgent, runner, toColumn(agent.name), JSON.stringify(agent));
+  const stored = yield* findRunner(op.runner_id);
+  yield* matchRunner(tx, stored?.row ?? {});
   return { ok: true, op: "register_runner", epoch };
 }
 

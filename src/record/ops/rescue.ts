@@ -1,4 +1,5 @@
 import type { DispatchResult, DrainRunner, ForgiveOutage, Rescue } from "../../model/dispatch-ops.ts";
+import { all, first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { end, lose } from "./give-back.ts";
@@ -10,7 +11,8 @@ const selectExpired = `
   select runner_id from runners where lease_until < ? and status <> 'lost' order by lease_until limit ?`;
 const selectLost = `select runner_id from runners where status = 'lost'`;
 const forgetLost = `delete from runners where status = 'lost' and last_seen_at < ?`;
-const extend = `update runners set lease_until = max(lease_until, ?) where status <> 'lost'`;
+const extend = `
+  update runners set lease_until = case when lease_until < ?1 then ?1 else lease_until end where status <> 'lost'`;
 const unmatchedFromNow = `update demands set unmatched_since = ? where unmatched_since is not null`;
 const setDraining = `update runners set status = ? where runner_id = ? and status <> 'lost' returning runner_id`;
 
@@ -19,84 +21,88 @@ const selectUnmatched = `
 const selectTooOld = `${selectStored} indexed by runs_to_claim
   where demand_id = ? and status = 'pending' and blocked_by is null and created_at <= ?
   order by priority desc, run_id limit ?`;
-const lookAgain = `
-  update demands set unmatched_since = (
-    select cast(unixepoch(min(created_at), 'subsec') * 1000 as integer) from runs indexed by runs_to_claim
-    where runs.demand_id = demands.demand_id and status = 'pending' and blocked_by is null)
-  where demand_id = ?`;
+const selectOldest = `
+  select min(created_at) as created_at from runs indexed by runs_to_claim
+  where demand_id = ? and status = 'pending' and blocked_by is null`;
+const setUnmatched = `update demands set unmatched_since = ? where demand_id = ?`;
 
 /** How long a lost runner stays in the list. */
 const keptLostMs = 24 * 60 * 60 * 1000;
 
-export function rescue(tx: Transaction, op: Rescue): DispatchResult {
+export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   const now = tx.now.getTime();
-  const expired = tx
-    .sql(selectExpired)
-    .all(now, op.limit)
-    .map((row) => String(row["runner_id"]));
-  for (const column of expired) markLost(tx, column);
+  const expired = (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"]));
+  for (const column of expired) yield* markLost(tx, column);
 
-  const work = { requeued: [] as string[], failed: [] as string[], left: op.limit };
-  for (const row of tx.sql(selectLost).all()) loseSome(tx, String(row["runner_id"]), work);
-  failUnmatched(tx, op, work);
-  tx.sql(forgetLost).run(now - keptLostMs);
+  const round = { requeued: [] as string[], failed: [] as string[], left: op.limit };
+  for (const row of yield all(selectLost)) yield* loseSome(tx, String(row["runner_id"]), round);
+  yield* failUnmatched(tx, op, round);
+  yield write(forgetLost, now - keptLostMs);
   return {
     ok: true,
     op: "rescue",
     lost_runners: expired.map(fromColumn),
-    requeued: work.requeued,
-    failed: work.failed,
-    more: work.left <= 0 || expired.length === op.limit,
+    requeued: round.requeued,
+    failed: round.failed,
+    more: round.left <= 0 || expired.length === op.limit,
   };
 }
 
-interface Work {
+/** What one call has done, and to how many runs more it may. */
+interface Round {
   requeued: string[];
   failed: string[];
   left: number;
 }
 
-function loseSome(tx: Transaction, column: string, work: Work): void {
-  if (work.left <= 0) return;
-  for (const run of heldRuns(tx, column, work.left)) {
-    const became = lose(tx, run, lostMessage(column));
-    if (became === "requeued") work.requeued.push(run.run_id);
-    if (became === "failed") work.failed.push(run.run_id);
-    work.left -= 1;
+function* loseSome(tx: Transaction, column: string, round: Round): Work<void> {
+  if (round.left <= 0) return;
+  for (const run of yield* heldRuns(column, round.left)) {
+    const became = yield* lose(tx, run, lostMessage(column));
+    if (became === "requeued") round.requeued.push(run.run_id);
+    if (became === "failed") round.failed.push(run.run_id);
+    round.left -= 1;
   }
 }
 
-function failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, work: Work): void {
+function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, round: Round): Work<void> {
   const before = tx.now.getTime() - unmatched_ms;
-  for (const row of tx.sql(selectUnmatched).all(before)) {
-    if (work.left <= 0) return;
+  for (const row of yield all(selectUnmatched, before)) {
+    if (round.left <= 0) return;
     const demandId = Number(row["demand_id"]);
-    const old = tx.sql(selectTooOld).all(demandId, new Date(before).toISOString(), work.left);
+    const old = yield all(selectTooOld, demandId, new Date(before).toISOString(), round.left);
     for (const run of old.map(storedRun)) {
-      end(
+      yield* end(
         tx,
         run,
         "failed",
         "no_matching_runner",
         `No runner could take it within ${unmatched_ms / 1000} s. It demands ${String(row["body"])}.`,
       );
-      work.failed.push(run.run_id);
+      round.failed.push(run.run_id);
     }
-    work.left -= old.length;
-    // Nothing is due here before the oldest of the others is; with none left, until another run comes.
-    if (work.left > 0) tx.sql(lookAgain).run(demandId);
+    round.left -= old.length;
+    if (round.left > 0) yield* lookAgain(demandId);
   }
 }
 
-export function forgiveOutage(tx: Transaction, op: ForgiveOutage): DispatchResult {
+/** Nothing is due here before the oldest of the others is; with none left, until another run comes. */
+function* lookAgain(demandId: number): Work<void> {
+  const [oldest] = yield first(selectOldest, demandId);
+  const created_at = oldest?.["created_at"];
+  const since = typeof created_at === "string" ? Date.parse(fromColumn(created_at)) : null;
+  yield write(setUnmatched, since, demandId);
+}
+
+export function* forgiveOutage(tx: Transaction, op: ForgiveOutage): Work<DispatchResult> {
   const now = tx.now.getTime();
-  tx.sql(extend).run(now + op.lease_ms);
-  tx.sql(unmatchedFromNow).run(now);
+  yield write(extend, now + op.lease_ms);
+  yield write(unmatchedFromNow, now);
   return { ok: true, op: "forgive_outage" };
 }
 
-export function drainRunner(tx: Transaction, op: DrainRunner): DispatchResult {
-  const drained = tx.sql(setDraining).get(op.draining ? "draining" : "online", toColumn(op.runner_id));
+export function* drainRunner(tx: Transaction, op: DrainRunner): Work<DispatchResult> {
+  const [drained] = yield first(setDraining, op.draining ? "draining" : "online", toColumn(op.runner_id));
   if (drained === undefined) return { ok: false, conflict: "unknown_runner" };
   tx.changed.ordered.add(op.runner_id);
   return { ok: true, op: "drain_runner" };

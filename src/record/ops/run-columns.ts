@@ -1,6 +1,6 @@
 import type { Run } from "../../model/run.ts";
 import type { RunRow } from "../../model/store.ts";
-import type { Row, SqlValue } from "../sqlite/driver.ts";
+import type { Row, SqlValue } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
 /** Columns that hold a Run's field of the same name as text that comes from outside. */
@@ -46,7 +46,8 @@ const plain = [
 export const insertRun = `
   insert into runs (${[...texts, ...plain].join(", ")}, attended, usage, demand_id, last_n, last_seq,
     agent_rev_id, timeout_seconds, blocked_by, in_place)
-  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?, ?, ?, ?, ?)
+  returning run_no`;
 
 /** What a list needs, demands included; the bodies are read apart. */
 export const selectRuns = `

@@ -1,8 +1,7 @@
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import { canMove, isTerminal, type RunStatus } from "../../model/states.ts";
-import type { SqlValue } from "../sqlite/driver.ts";
+import { first, write, type SqlValue, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
-import type { Transaction } from "../transaction.ts";
 import type { RunPosition } from "./store-events.ts";
 
 export interface StoredRun extends RunPosition {
@@ -26,8 +25,8 @@ export const selectStored = `
   from runs`;
 const selectPosition = `${selectStored} where run_id = ?`;
 
-export function findRun(tx: Transaction, run_id: string): StoredRun | null {
-  const row = tx.sql(selectPosition).get(toColumn(run_id));
+export function* findRun(run_id: string): Work<StoredRun | null> {
+  const [row] = yield first(selectPosition, toColumn(run_id));
   if (row === undefined) return null;
   // The statement selects exactly these columns; run_id is given back as it came, not as stored.
   return { ...(row as unknown as StoredRun), run_id };
@@ -63,12 +62,10 @@ function mayMove(run: StoredRun, from: RunStatus, to: RunStatus): boolean {
   return run.agent_rev_id === null || to === "running" || to === "waiting";
 }
 
-export function updateRun(tx: Transaction, run_no: number, columns: Record<string, SqlValue>): void {
+export function* updateRun(run_no: number, columns: Record<string, SqlValue>): Work<void> {
   const names = Object.keys(columns);
-  tx.sql(`update runs set ${names.map((name) => `${name} = ?`).join(", ")} where run_no = ?`).run(
-    ...Object.values(columns),
-    run_no,
-  );
+  const text = `update runs set ${names.map((name) => `${name} = ?`).join(", ")} where run_no = ?`;
+  yield write(text, ...Object.values(columns), run_no);
 }
 
 function moved(event: Extract<RunEvent, { type: "status" }>, at: string): Record<string, SqlValue> {

@@ -1,8 +1,7 @@
 import type { RunnerRow, Speaker } from "../../model/dispatch-ops.ts";
 import type { RunnerFacts } from "../matching.ts";
-import type { Row } from "../sqlite/driver.ts";
+import { first, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
-import type { Transaction } from "../transaction.ts";
 
 /** What operations need of a runner; `row` is everything, as stored. */
 export interface StoredRunner {
@@ -17,8 +16,8 @@ export interface StoredRunner {
 
 const selectRunner = `select * from runners where runner_id = ?`;
 
-export function findRunner(tx: Pick<Transaction, "sql">, runner_id: string): StoredRunner | null {
-  const row = tx.sql(selectRunner).get(toColumn(runner_id));
+export function* findRunner(runner_id: string): Work<StoredRunner | null> {
+  const [row] = yield first(selectRunner, toColumn(runner_id));
   if (row === undefined) return null;
   return {
     column: String(row["runner_id"]),
@@ -32,11 +31,8 @@ export function findRunner(tx: Pick<Transaction, "sql">, runner_id: string): Sto
 }
 
 /** The runner that speaks, or why it may not. A lost one has to register again: its runs are gone. */
-export function speaking(
-  tx: Pick<Transaction, "sql">,
-  { runner_id, epoch, owner }: Speaker,
-): StoredRunner | "unknown_runner" | "old_epoch" {
-  const runner = findRunner(tx, runner_id);
+export function* speaking({ runner_id, epoch, owner }: Speaker): Work<StoredRunner | "unknown_runner" | "old_epoch"> {
+  const runner = yield* findRunner(runner_id);
   if (runner === null || (owner !== undefined && runner.row["owner"] !== toColumn(owner))) return "unknown_runner";
   if (runner.epoch !== epoch) return "old_epoch";
   return runner.status === "lost" ? "unknown_runner" : runner;

@@ -1,4 +1,5 @@
 import type { BindSession, DeleteSession, SessionResult } from "../../model/session.ts";
+import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -8,29 +9,31 @@ const remove = `delete from sessions where session_id = ?`;
 const selectBusy = `
   select 1 from runs where session_id = ? and agent_rev_id is not null and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
 
-export function bindSessionId(tx: Transaction, op: BindSession): SessionResult {
-  const row = tx.sql(bound).get(toColumn(op.session_id));
+export function* bindSessionId(tx: Transaction, op: BindSession): Work<SessionResult> {
+  const [row] = yield first(bound, toColumn(op.session_id));
   if (row === undefined) return { ok: false, conflict: "not_found" };
   const given = toColumn(op.executor_session_id);
   if (row["executor_session_id"] === given) return { ok: true, op: "bind_session" };
   if (row["executor_session_id"] !== null) return { ok: false, conflict: "bound_otherwise" };
-  tx.sql(bind).run(given, tx.now.toISOString(), toColumn(op.session_id));
+  yield write(bind, given, tx.now.toISOString(), toColumn(op.session_id));
   return { ok: true, op: "bind_session" };
 }
 
-export function deleteSession(tx: Transaction, op: DeleteSession): SessionResult {
+export function* deleteSession(op: DeleteSession): Work<SessionResult> {
   const session = toColumn(op.session_id);
-  if (!sessionExists(tx, session)) return { ok: false, conflict: "not_found" };
-  if (sessionIsBusy(tx, session)) return { ok: false, conflict: "busy" };
-  tx.sql(remove).run(session);
+  if (!(yield* sessionExists(session))) return { ok: false, conflict: "not_found" };
+  if (yield* sessionIsBusy(session)) return { ok: false, conflict: "busy" };
+  yield write(remove, session);
   return { ok: true, op: "delete_session" };
 }
 
 /** Both take it as stored. */
-export function sessionExists(tx: Transaction, session: string): boolean {
-  return tx.sql(bound).get(session) !== undefined;
+export function* sessionExists(session: string): Work<boolean> {
+  const [row] = yield first(bound, session);
+  return row !== undefined;
 }
 
-export function sessionIsBusy(tx: Transaction, session: string): boolean {
-  return tx.sql(selectBusy).get(session) !== undefined;
+export function* sessionIsBusy(session: string): Work<boolean> {
+  const [row] = yield first(selectBusy, session);
+  return row !== undefined;
 }

@@ -1,4 +1,5 @@
 import type { DispatchResult, StopRuns } from "../../model/dispatch-ops.ts";
+import type { Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { end } from "./give-back.ts";
@@ -6,34 +7,38 @@ import { giveOrder } from "./orders.ts";
 import { findRun, updateRun, type StoredRun } from "./run-state.ts";
 import { storeEvent } from "./store-events.ts";
 
-export function stopRuns(tx: Transaction, op: StopRuns): DispatchResult {
+export function* stopRuns(tx: Transaction, op: StopRuns): Work<DispatchResult> {
   const result = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
   const runners = new Set<string>();
   for (const run_id of op.run_ids) {
-    const run = findRun(tx, run_id);
-    const done = run === null || run.agent_rev_id === null ? "untouched" : stopOne(tx, run, op);
+    const run = yield* findRun(run_id);
+    const done = run === null || run.agent_rev_id === null ? "untouched" : yield* stopOne(tx, run, op);
     result[done].push(run_id);
     if (done === "stopping" && typeof run?.runner_id === "string") runners.add(fromColumn(run.runner_id));
   }
   return { ok: true, op: "stop_runs", ...result, runners: [...runners] };
 }
 
-function stopOne(tx: Transaction, run: StoredRun, { reason, by }: StopRuns): "cancelled" | "stopping" | "untouched" {
+function* stopOne(
+  tx: Transaction,
+  run: StoredRun,
+  { reason, by }: StopRuns,
+): Work<"cancelled" | "stopping" | "untouched"> {
   switch (run.status) {
     case "pending":
     case "parked":
-      end(tx, run, "cancelled", null, `Stopped by ${by}.`);
+      yield* end(tx, run, "cancelled", null, `Stopped by ${by}.`);
       return "cancelled";
     case "claimed":
     case "running":
     case "waiting":
-      if (!giveOrder(tx, run, { stop: reason })) return "untouched";
-      storeEvent(tx, run, null, tx.now.toISOString(), {
+      if (!(yield* giveOrder(tx, run, { stop: reason }))) return "untouched";
+      yield* storeEvent(tx, run, null, tx.now.toISOString(), {
         type: "status",
         status: "stopping",
         reason: `Stopped by ${by}.`,
       });
-      updateRun(tx, run.run_no, { last_seq: run.last_seq, status: "stopping", waiting_for: null });
+      yield* updateRun(run.run_no, { last_seq: run.last_seq, status: "stopping", waiting_for: null });
       return "stopping";
     case "stopping":
     case "completed":

@@ -1,6 +1,7 @@
 import { BugError } from "../../model/errors.ts";
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import type { AuditEntry } from "../audit/chain.ts";
+import { write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -23,17 +24,23 @@ export function newEvents(events: readonly NumberedEvent[], last_n: number): rea
 }
 
 /** Stores events of the current attempt and moves the position on. */
-export function storeEvents(tx: Transaction, run: RunPosition, events: readonly NumberedEvent[]): void {
+export function* storeEvents(tx: Transaction, run: RunPosition, events: readonly NumberedEvent[]): Work<void> {
   for (const { n, at, event } of events) {
     if (event.type === "result") throw new BugError("a result event is stored by finish_run alone");
-    storeEvent(tx, run, n, at, event);
+    yield* storeEvent(tx, run, n, at, event);
     run.last_n = n;
   }
 }
 
-export function storeEvent(tx: Transaction, run: RunPosition, n: number | null, at: string, event: RunEvent): void {
+export function* storeEvent(
+  tx: Transaction,
+  run: RunPosition,
+  n: number | null,
+  at: string,
+  event: RunEvent,
+): Work<void> {
   run.last_seq += 1;
-  tx.sql(insertEvent).run(run.run_no, run.last_seq, run.attempt, n, toColumn(at), JSON.stringify(event));
+  yield write(insertEvent, run.run_no, run.last_seq, run.attempt, n, toColumn(at), JSON.stringify(event));
   tx.changed.runs.add(run.run_id);
   const entry = auditEntry(run, at, event);
   if (entry !== null) tx.audit.push(entry);

@@ -4,6 +4,7 @@ import type { RunEvent } from "../../model/event.ts";
 import type { Run } from "../../model/run.ts";
 import type { CreateRun, OpResult } from "../../model/store.ts";
 import { sha256 } from "../audit/hmac.ts";
+import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
@@ -20,44 +21,46 @@ const selectKey = `
   select fingerprint, run_id from idempotency where subject = ? and key = ?
     and exists (select 1 from runs where runs.run_id = idempotency.run_id)`;
 const insertKey = `
-  insert or replace into idempotency (subject, key, fingerprint, run_id, at) values (?, ?, ?, ?, ?)`;
+  insert into idempotency (subject, key, fingerprint, run_id, at) values (?, ?, ?, ?, ?)
+  on conflict (subject, key) do update set fingerprint = excluded.fingerprint, run_id = excluded.run_id, at = excluded.at`;
 const selectRev = `
   select agent_rev_id from agent_revs where hash = ?`;
 const insertRev = `
-  insert into agent_revs (hash, max_attempts, body) values (?, ?, ?)`;
+  insert into agent_revs (hash, max_attempts, type, body) values (?, ?, ?, ?) returning agent_rev_id`;
 const insertSession = `
   insert into sessions (session_id, executor_session_id, agent_name, created_by, project_dir, forked_from, run_count, created_at, last_used_at)
   values (?, ?, ?, ?, ?, ?, 1, ?, ?)
-  on conflict (session_id) do update set run_count = run_count + 1, last_used_at = excluded.last_used_at`;
+  on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 
 /** The run that the same key has made before, or the conflict that the key now asks for something else. A key goes with its run. */
-export function findEarlier(
-  tx: Transaction,
-  { subject, key, fingerprint }: NonNullable<CreateRun["idempotency"]>,
-): OpResult | null {
-  const row = tx.sql(selectKey).get(toColumn(subject), toColumn(key));
+export function* findEarlier({
+  subject,
+  key,
+  fingerprint,
+}: NonNullable<CreateRun["idempotency"]>): Work<OpResult | null> {
+  const [row] = yield first(selectKey, toColumn(subject), toColumn(key));
   if (row === undefined) return null;
   if (row["fingerprint"] !== toColumn(fingerprint)) return { ok: false, conflict: "idempotency", last_n: 0 };
   return { ok: true, last_n: 0, repeated: true, run_id: String(row["run_id"]) };
 }
 
 /** Everything a run needs to be claimed: agent, session, demand, key. */
-export function submit(tx: Transaction, op: CreateRun, agent: Agent): Submitted {
+export function* submit(tx: Transaction, op: CreateRun, agent: Agent): Work<Submitted> {
   const { run } = op;
   if (run.status !== "pending") throw new BugError("a run that runners claim begins as pending");
-  const blockedBy = keepSession(tx, run, agent);
+  const blockedBy = yield* keepSession(run, agent);
   const cap =
     agent.max_concurrent === undefined
       ? null
       : { agent_name: run.agent_name, runner_id: op.agent_runner_id ?? null, max: agent.max_concurrent };
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
-    tx.sql(insertKey).run(toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());
+    yield write(insertKey, toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());
   }
   if (blockedBy === null) tx.changed.claimable.push(run.demands);
   return {
-    demandId: claimableDemandOf(tx, run.demands, cap),
-    agentRevId: keepAgent(tx, agent),
+    demandId: yield* claimableDemandOf(tx, run.demands, cap),
+    agentRevId: yield* keepAgent(agent),
     timeoutSeconds: op.timeout_seconds ?? null,
     blockedBy,
     inPlace: worksInPlace(run, agent),
@@ -66,9 +69,9 @@ export function submit(tx: Transaction, op: CreateRun, agent: Agent): Submitted 
 }
 
 /** What it goes on from may have been deleted since it was asked for. */
-export function lacksSession(tx: Transaction, run: Run): boolean {
+export function* lacksSession(run: Run): Work<boolean> {
   const from = goesOnFrom(run);
-  return from !== null && !sessionExists(tx, toColumn(from));
+  return from !== null && !(yield* sessionExists(toColumn(from)));
 }
 
 /** The session, if any, whose past it takes over. */
@@ -82,27 +85,29 @@ function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): boolean
 }
 
 /** Once per content: a million runs of one agent keep one copy. */
-function keepAgent(tx: Transaction, agent: Agent): number {
+function* keepAgent(agent: Agent): Work<number> {
   const body = canonical(agent);
   const hash = sha256(Buffer.from(body));
-  const known = tx.sql(selectRev).get(hash);
+  const [known] = yield first(selectRev, hash);
   if (known !== undefined) return Number(known["agent_rev_id"]);
-  return Number(tx.sql(insertRev).run(hash, agent.max_attempts, body).lastInsertRowid);
+  const [inserted] = yield first(insertRev, hash, agent.max_attempts, agent.type, body);
+  return Number(inserted?.["agent_rev_id"]);
 }
 
 /**
  * A session has one active run at a time: a further one is blocked until the one before has ended, and so is a fork,
  * which would copy what that one is changing.
  */
-function keepSession(tx: Transaction, run: Run, agent: Agent): "session" | null {
+function* keepSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
   const session = toColumn(run.session_id);
   const from = goesOnFrom(run);
-  const busy = from !== null && sessionIsBusy(tx, toColumn(from));
+  const busy = from !== null && (yield* sessionIsBusy(toColumn(from)));
   // What a procedural run does cannot be continued: it is bound to itself.
   const bound = agent.type === "procedural" ? session : null;
   const at = toColumn(run.created_at);
-  tx.sql(insertSession).run(
+  yield write(
+    insertSession,
     session,
     bound,
     toColumn(run.agent_name),

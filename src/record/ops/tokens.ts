@@ -1,7 +1,14 @@
-import type { PutToken, RevokeToken, Token, TokenResult, UseEnrolment } from "../../model/token.ts";
-import type { Row } from "../sqlite/driver.ts";
+import {
+  endOf,
+  type PutToken,
+  type RevokeToken,
+  type RotateToken,
+  type Token,
+  type TokenResult,
+  type UseEnrolment,
+} from "../../model/token.ts";
+import { first, write, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
-import type { Transaction } from "../transaction.ts";
 
 const texts = [
   "token_id",
@@ -20,33 +27,49 @@ const known = `select 1 from tokens where token_id = ? or hash = ?`;
 const insert = `
   insert into tokens (hash, ${texts.join(", ")}) values (?, ${texts.map(() => "?").join(", ")})`;
 const revoke = `
-  update tokens set revoked_at = coalesce(revoked_at, ?) where token_id = ? returning token_id`;
+  update tokens set revoked_at = case when revoked_at < ?1 then revoked_at else ?1 end
+  where token_id = ?2 returning revoked_at`;
+const selectById = `select * from tokens where token_id = ?`;
 const use = `update tokens set used_at = ? where hash = ?`;
 export const selectToken = `select * from tokens where hash = ?`;
 
-export function putToken(tx: Transaction, { token, hash }: PutToken): TokenResult {
-  if (tx.sql(known).get(toColumn(token.token_id), hash) !== undefined) return { ok: false, conflict: "exists" };
-  tx.sql(insert).run(hash, ...texts.map((name) => toColumn(token[name])));
+export function* putToken({ token, hash }: PutToken): Work<TokenResult> {
+  const [before] = yield first(known, toColumn(token.token_id), hash);
+  if (before !== undefined) return { ok: false, conflict: "exists" };
+  yield write(insert, hash, ...texts.map((name) => toColumn(token[name])));
   return { ok: true, op: "put_token" };
 }
 
-export function revokeToken(tx: Transaction, op: RevokeToken): TokenResult {
-  const found = tx.sql(revoke).get(toColumn(op.at), toColumn(op.token_id));
+export function* revokeToken(op: RevokeToken): Work<TokenResult> {
+  const [found] = yield first(revoke, toColumn(op.at), toColumn(op.token_id));
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "revoke_token" };
 }
 
-export function useEnrolment(tx: Transaction, op: UseEnrolment): TokenResult {
-  const row = tx.sql(selectToken).get(op.hash);
+export function* useEnrolment(op: UseEnrolment): Work<TokenResult> {
+  const [row] = yield first(selectToken, op.hash);
   const enrolment = row === undefined ? null : tokenFromRow(row);
   if (enrolment === null || enrolment.kind !== "enrolment") return { ok: false, conflict: "not_found" };
   if (enrolment.used_at !== null) return { ok: false, conflict: "used" };
-  if (enrolment.revoked_at !== null) return { ok: false, conflict: "revoked" };
-  if (enrolment.expires_at !== null && op.at >= enrolment.expires_at) return { ok: false, conflict: "expired" };
+  const ended = endOf(enrolment, op.at);
+  if (ended !== null) return { ok: false, conflict: ended };
   const { role, subject } = enrolment;
-  const put = putToken(tx, { op: "put_token", token: { ...op.token, role, subject }, hash: op.token_hash });
+  const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject }, hash: op.token_hash });
   if (!put.ok) return put;
-  tx.sql(use).run(toColumn(op.at), op.hash);
+  yield write(use, toColumn(op.at), op.hash);
   return { ok: true, op: "use_enrolment", subject };
+}
+
+export function* rotateToken(op: RotateToken): Work<TokenResult> {
+  const [row] = yield first(selectById, toColumn(op.token_id));
+  const old = row === undefined ? null : tokenFromRow(row);
+  if (old === null || old.kind === "enrolment") return { ok: false, conflict: "not_found" };
+  const ended = endOf(old, op.at);
+  if (ended !== null) return { ok: false, conflict: ended };
+  const { role, subject, label } = old;
+  const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject, label }, hash: op.token_hash });
+  if (!put.ok) return put;
+  const [revoked] = yield first(revoke, toColumn(op.ends_at), toColumn(op.token_id));
+  return { ok: true, op: "rotate_token", ends_at: fromColumn(String(revoked?.["revoked_at"])) };
 }
 
 export function tokenFromRow(row: Row): Token {

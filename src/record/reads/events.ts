@@ -1,6 +1,5 @@
 import type { StoredEvent } from "../../model/event.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import type { Row } from "../sqlite/driver.ts";
+import { all, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
 const columns = "runs.run_id, events.seq, events.attempt, events.n, events.at, events.cursor, events.body";
@@ -11,12 +10,12 @@ const ofAll = `
   select ${columns} from events join runs using (run_no)
   where events.cursor > ? order by events.cursor limit ?`;
 
-export function readEvents(connection: Connection, run_id: string, after: number, limit: number): StoredEvent[] {
-  return connection.sql(ofRun).all(toColumn(run_id), after, limit).map(eventFromRow);
+export function* readEvents(run_id: string, after: number, limit: number): Work<StoredEvent[]> {
+  return (yield all(ofRun, toColumn(run_id), after, limit)).map(eventFromRow);
 }
 
-export function readFeed(connection: Connection, after: number, limit: number): StoredEvent[] {
-  return connection.sql(ofAll).all(after, limit).map(eventFromRow);
+export function* readFeed(after: number, limit: number): Work<StoredEvent[]> {
+  return (yield all(ofAll, after, limit)).map(eventFromRow);
 }
 
 function eventFromRow(row: Row): StoredEvent {

@@ -1,6 +1,5 @@
 import type { Execution, Page } from "../../model/store.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import type { Row, SqlValue } from "../sqlite/driver.ts";
+import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
 export interface ExecutionFilter {
@@ -18,12 +17,12 @@ const one = `${pairs} where started.execution_id = ? and started.kind = 'start'`
 const startNo = `
   select no from audit_rows where execution_id = ? and kind = 'start'`;
 
-export function readExecution(connection: Connection, execution_id: string): Execution | null {
-  const row = connection.sql(one).get(toColumn(execution_id));
+export function* readExecution(execution_id: string): Work<Execution | null> {
+  const [row] = yield first(one, toColumn(execution_id));
   return row === undefined ? null : executionFromRow(row);
 }
 
-export function readExecutions(connection: Connection, filter: ExecutionFilter, page: Page): Execution[] {
+export function* readExecutions(filter: ExecutionFilter, page: Page): Work<Execution[]> {
   const conditions = ["started.kind = 'start'"];
   const values: SqlValue[] = [];
   if (filter.run_id !== undefined) {
@@ -34,12 +33,11 @@ export function readExecutions(connection: Connection, filter: ExecutionFilter, 
   if (filter.open === false) conditions.push("started.no not in (select start_no from open_executions)");
   if (page.before !== undefined) {
     conditions.push("started.no < ?");
-    values.push(connection.sql(startNo).get(toColumn(page.before))?.["no"] ?? 0);
+    const [start] = yield first(startNo, toColumn(page.before));
+    values.push(start?.["no"] ?? 0);
   }
-  return connection
-    .sql(`${pairs} where ${conditions.join(" and ")} order by started.no desc limit ?`)
-    .all(...values, page.limit)
-    .map(executionFromRow);
+  const text = `${pairs} where ${conditions.join(" and ")} order by started.no desc limit ?`;
+  return (yield all(text, ...values, page.limit)).map(executionFromRow);
 }
 
 export function executionFromRow(row: Row): Execution {

@@ -3,7 +3,7 @@ import type { Demands } from "../../model/run.ts";
 import type { RunStatus } from "../../model/states.ts";
 import type { Token } from "../../model/token.ts";
 import { selectToken, tokenFromRow } from "../ops/tokens.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import { all, first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 
 export { readFile, readFiles } from "./files.ts";
@@ -11,7 +11,7 @@ export { readAgents, readRunner, readRunners } from "./runners.ts";
 export { readGoneSessions, readSession, readSessions, readVersions } from "./sessions.ts";
 export { readWhy } from "./why.ts";
 
-const tokenPage = `select * from tokens where (?1 is null or token_id < ?1) order by token_id desc limit ?2`;
+const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;
 const countOpen = `
   select status, count(*) as runs from runs
   where status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') and status <> 'completed' group by status`;
@@ -24,36 +24,29 @@ const agentOf = `
   select agent_revs.body, runs.timeout_seconds, demands.body as demands
   from runs join agent_revs using (agent_rev_id) join demands using (demand_id) where run_id = ?`;
 
-export function readToken(connection: Connection, hash: string): Token | null {
-  const row = connection.sql(selectToken).get(toColumn(hash));
+export function* readToken(hash: string): Work<Token | null> {
+  const [row] = yield first(selectToken, toColumn(hash));
   return row === undefined ? null : tokenFromRow(row);
 }
 
-export function readTokens(connection: Connection, page: { before?: string; limit: number }): Token[] {
-  return connection
-    .sql(tokenPage)
-    .all(toColumn(page.before ?? null), page.limit)
-    .map(tokenFromRow);
+export function* readTokens(page: { before?: string; limit: number }): Work<Token[]> {
+  return (yield all(tokenPage, toColumn(page.before ?? null), page.limit)).map(tokenFromRow);
 }
 
-export function readOpenRuns(connection: Connection): Partial<Record<RunStatus, number>> {
-  return Object.fromEntries(
-    connection
-      .sql(countOpen)
-      .all()
-      .map((row) => [String(row["status"]), Number(row["runs"])]),
-  );
+export function* readOpenRuns(): Work<Partial<Record<RunStatus, number>>> {
+  const rows = yield all(countOpen);
+  return Object.fromEntries(rows.map((row) => [String(row["status"]), Number(row["runs"])]));
 }
 
-export function readHasWork(connection: Connection, runner_id: string): boolean {
-  return connection.sql(hasWork).get(toColumn(runner_id))?.["work"] === 1;
+export function* readHasWork(runner_id: string): Work<boolean> {
+  const [row] = yield first(hasWork, toColumn(runner_id));
+  return row?.["work"] === 1;
 }
 
-export function readAgentOf(
-  connection: Connection,
+export function* readAgentOf(
   run_id: string,
-): { agent: Agent; timeout_seconds: number | null; demands: Demands } | null {
-  const row = connection.sql(agentOf).get(toColumn(run_id));
+): Work<{ agent: Agent; timeout_seconds: number | null; demands: Demands } | null> {
+  const [row] = yield first(agentOf, toColumn(run_id));
   if (row === undefined) return null;
   return {
     // Both were written from the model's types by create_run.

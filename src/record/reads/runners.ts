@@ -1,43 +1,50 @@
 import type { Agent } from "../../model/agent.ts";
 import type { ListedAgent, RunnerRow } from "../../model/dispatch-ops.ts";
 import { executorOf, factsFromRow, text } from "../ops/runner-row.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import type { Row } from "../sqlite/driver.ts";
-import { fromColumn, toColumn } from "../text.ts";
+import { all, first, type Row, type Work } from "../query.ts";
+import { toColumn } from "../text.ts";
 
 const columns = `runners.*, (
     select count(*) from runs
     where runs.runner_id = runners.runner_id and runs.agent_rev_id is not null
-      and runs.status in ('claimed', 'running', 'waiting', 'stopping') and runs.status <> 'waiting') as running, (
-    select json_group_array(name) from (select name from runner_agents a where a.runner_id = runners.runner_id order by name)) as agents`;
+      and runs.status in ('claimed', 'running', 'waiting', 'stopping') and runs.status <> 'waiting') as running`;
 const allRunners = `select ${columns} from runners order by runner_id`;
 const oneRunner = `select ${columns} from runners where runner_id = ?`;
-const apiAgents = `select name, owner, body from agents where (?1 is null or name = ?1) order by name`;
+const namesOfAll = `select runner_id, name from runner_agents order by runner_id, name`;
+const namesOfOne = `select runner_id, name from runner_agents where runner_id = ? order by name`;
+const apiAgents = `select name, owner, body from agents where (name = ?1 or ?1 is null) order by name`;
 const runnersAgents = `
   select a.name, a.body, a.runner_id, runners.owner from runner_agents a join runners using (runner_id)
-  where (?1 is null or a.name = ?1) order by a.name, a.runner_id`;
+  where (a.name = ?1 or ?1 is null) order by a.name, a.runner_id`;
 
-export function readRunner(connection: Connection, runner_id: string): RunnerRow | null {
-  const row = connection.sql(oneRunner).get(toColumn(runner_id));
-  return row === undefined ? null : runnerFromRow(row);
+export function* readRunner(runner_id: string): Work<RunnerRow | null> {
+  const [row] = yield first(oneRunner, toColumn(runner_id));
+  if (row === undefined) return null;
+  return runnerFromRow(row, namesByRunner(yield all(namesOfOne, toColumn(runner_id))));
 }
 
-export function readRunners(connection: Connection): RunnerRow[] {
-  return connection.sql(allRunners).all().map(runnerFromRow);
+export function* readRunners(): Work<RunnerRow[]> {
+  const rows = yield all(allRunners);
+  const names = namesByRunner(yield all(namesOfAll));
+  return rows.map((row) => runnerFromRow(row, names));
 }
 
-export function readAgents(connection: Connection, name?: string): ListedAgent[] {
+export function* readAgents(name?: string): Work<ListedAgent[]> {
   const wanted = toColumn(name ?? null);
-  return [
-    ...connection
-      .sql(apiAgents)
-      .all(wanted)
-      .map((row) => listed(row, "api")),
-    ...connection
-      .sql(runnersAgents)
-      .all(wanted)
-      .map((row) => listed(row, "runner")),
-  ];
+  const api = yield all(apiAgents, wanted);
+  const runners = yield all(runnersAgents, wanted);
+  return [...api.map((row) => listed(row, "api")), ...runners.map((row) => listed(row, "runner"))];
+}
+
+function namesByRunner(rows: readonly Row[]): Map<string, string[]> {
+  const names = new Map<string, string[]>();
+  for (const row of rows) {
+    const runner_id = text(row, "runner_id");
+    const known = names.get(runner_id);
+    if (known === undefined) names.set(runner_id, [text(row, "name")]);
+    else known.push(text(row, "name"));
+  }
+  return names;
 }
 
 function listed(row: Row, source: "api" | "runner"): ListedAgent {
@@ -50,7 +57,7 @@ function listed(row: Row, source: "api" | "runner"): ListedAgent {
   };
 }
 
-function runnerFromRow(row: Row): RunnerRow {
+function runnerFromRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRow {
   const { executor_type: _, tags, ...facts } = factsFromRow(row);
   return {
     ...facts,
@@ -60,8 +67,7 @@ function runnerFromRow(row: Row): RunnerRow {
     executor: executorOf(row),
     slots: Number(row["slots"]),
     only_agent: row["only_agent"] === null ? null : text(row, "only_agent"),
-    // Made of stored names by the statement above.
-    agents: (JSON.parse(String(row["agents"])) as string[]).map(fromColumn),
+    agents: names.get(facts.runner_id) ?? [],
     // Only these words are ever written.
     status: row["status"] as RunnerRow["status"],
     epoch: Number(row["epoch"]),

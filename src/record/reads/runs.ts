@@ -1,8 +1,7 @@
 import type { Run } from "../../model/run.ts";
 import type { Page, RunFilter, RunRow } from "../../model/store.ts";
 import { runFromRow, selectRuns } from "../ops/run-columns.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import type { SqlValue } from "../sqlite/driver.ts";
+import { all, first, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import { uuidTimeBounds } from "./uuid-time.ts";
 
@@ -10,10 +9,10 @@ const oneRun = `${selectRuns} where run_id = ?`;
 const oneBody = `
   select parameters, prompt, result_text, result_data from run_bodies join runs using (run_no) where run_id = ?`;
 
-export function readRun(connection: Connection, run_id: string): Run | null {
-  const row = connection.sql(oneRun).get(toColumn(run_id));
+export function* readRun(run_id: string): Work<Run | null> {
+  const [row] = yield first(oneRun, toColumn(run_id));
   if (row === undefined) return null;
-  const body = connection.sql(oneBody).get(toColumn(run_id));
+  const [body] = yield first(oneBody, toColumn(run_id));
   return {
     ...runFromRow(row),
     // Written from a Run's parameters by create_run.
@@ -24,13 +23,10 @@ export function readRun(connection: Connection, run_id: string): Run | null {
   };
 }
 
-export function readRuns(connection: Connection, filter: RunFilter, page: Page): RunRow[] {
+export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {
   const { conditions, values } = whereRuns(filter, page);
   const where = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
-  return connection
-    .sql(`${selectRuns} ${where} order by run_id desc limit ?`)
-    .all(...values, page.limit)
-    .map(runFromRow);
+  return (yield all(`${selectRuns} ${where} order by run_id desc limit ?`, ...values, page.limit)).map(runFromRow);
 }
 
 const equals = [

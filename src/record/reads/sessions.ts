@@ -1,12 +1,11 @@
 import type { Session, SessionVersion } from "../../model/session.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import type { Row } from "../sqlite/driver.ts";
+import { all, first, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
 const oneSession = `select * from sessions where session_id = ?`;
 const sessionPage = `
   select * from sessions
-  where (?1 is null or agent_name = ?1) and (?2 is null or created_by = ?2) and (?3 is null or session_id < ?3)
+  where (agent_name = ?1 or ?1 is null) and (created_by = ?2 or ?2 is null) and (session_id < ?3 or ?3 is null)
   order by session_id desc limit ?4`;
 const versions = `
   select run_id, mode, status, executor_session_id, coalesce(
@@ -14,43 +13,44 @@ const versions = `
     (select max(run_id) from runs origin where origin.session_id = runs.forked_from and origin.run_id < runs.run_id)) as parent
   from runs where session_id = ? order by run_id desc limit 1000`;
 
-export function readSession(connection: Connection, session_id: string): Session | null {
-  const row = connection.sql(oneSession).get(toColumn(session_id));
+export function* readSession(session_id: string): Work<Session | null> {
+  const [row] = yield first(oneSession, toColumn(session_id));
   return row === undefined ? null : sessionFromRow(row);
 }
 
-export function readSessions(
-  connection: Connection,
+export function* readSessions(
   filter: { agent_name?: string; created_by?: string },
   page: { before?: string; limit: number },
-): Session[] {
-  return connection
-    .sql(sessionPage)
-    .all(
-      toColumn(filter.agent_name ?? null),
-      toColumn(filter.created_by ?? null),
-      toColumn(page.before ?? null),
-      page.limit,
-    )
-    .map(sessionFromRow);
+): Work<Session[]> {
+  const rows = yield all(
+    sessionPage,
+    toColumn(filter.agent_name ?? null),
+    toColumn(filter.created_by ?? null),
+    toColumn(page.before ?? null),
+    page.limit,
+  );
+  return rows.map(sessionFromRow);
 }
 
-export function readVersions(connection: Connection, session_id: string): SessionVersion[] {
-  return connection
-    .sql(versions)
-    .all(toColumn(session_id))
-    .map((row) => ({
-      run_id: fromColumn(String(row["run_id"])),
-      // Only words of these lists are ever written.
-      mode: row["mode"] as SessionVersion["mode"],
-      status: row["status"] as SessionVersion["status"],
-      parent: textOrNull(row, "parent"),
-      executor_session_id: textOrNull(row, "executor_session_id"),
-    }));
+export function* readVersions(session_id: string): Work<SessionVersion[]> {
+  const rows = yield all(versions, toColumn(session_id));
+  return rows.map((row) => ({
+    run_id: fromColumn(String(row["run_id"])),
+    // Only words of these lists are ever written.
+    mode: row["mode"] as SessionVersion["mode"],
+    status: row["status"] as SessionVersion["status"],
+    parent: textOrNull(row, "parent"),
+    executor_session_id: textOrNull(row, "executor_session_id"),
+  }));
 }
 
-export function readGoneSessions(connection: Connection, session_ids: readonly string[]): string[] {
-  return session_ids.filter((session_id) => connection.sql(oneSession).get(toColumn(session_id)) === undefined);
+export function* readGoneSessions(session_ids: readonly string[]): Work<string[]> {
+  const gone: string[] = [];
+  for (const session_id of session_ids) {
+    const [row] = yield first(oneSession, toColumn(session_id));
+    if (row === undefined) gone.push(session_id);
+  }
+  return gone;
 }
 
 function sessionFromRow(row: Row): Session {

@@ -1,7 +1,7 @@
 import type { RunnerRow, WhyPending } from "../../model/dispatch-ops.ts";
 import type { Demands } from "../../model/run.ts";
 import { unmetDemands } from "../matching.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import { first, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import { readRunners } from "./runners.ts";
 
@@ -13,13 +13,13 @@ const selectPending = `
   from runs join demands using (demand_id) where run_id = ?`;
 
 /** Everything that has to change before the run can be claimed; the demand nobody meets alone, as it hides the rest. */
-export function readWhy(connection: Connection, run_id: string): WhyPending[] | null {
-  const row = connection.sql(selectPending).get(toColumn(run_id));
+export function* readWhy(run_id: string): Work<WhyPending[] | null> {
+  const [row] = yield first(selectPending, toColumn(run_id));
   if (row === undefined) return null;
   if (row["status"] !== "pending") return [];
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
-  const reasons = runnersLacking(demands, readRunners(connection), fromColumn(String(row["agent_name"])));
+  const reasons = runnersLacking(demands, yield* readRunners(), fromColumn(String(row["agent_name"])));
   if (row["blocked_by"] === "session") {
     const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { HostError } from "../../model/errors.ts";
+import type { Row, SqlValue } from "../query.ts";
 
 /** What we use of the node:sqlite API, whoever provides it. */
 export interface Database {
@@ -16,9 +17,6 @@ export interface Statement {
   all(...values: SqlValue[]): Row[];
   iterate(...values: SqlValue[]): IterableIterator<Row>;
 }
-
-export type SqlValue = string | number | bigint | Uint8Array | null;
-export type Row = Record<string, SqlValue>;
 
 export interface DatabaseOptions {
   readOnly?: boolean;

@@ -1,14 +1,14 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
-import { schemaVersion } from "../migrations/version.ts";
+import { schemaVersion } from "./migrations/version.ts";
 import { connect, type Connection, type ConnectionMode } from "./connection.ts";
 import { hostFault } from "./faults.ts";
 import { patiently } from "./patience.ts";
 
 /**
  * Pages after which the WAL is written back. A process that starts reads it whole, which takes 2 ms
- * at SQLite's 1,000 pages; a process that stays raises this, see ../group-commit.ts.
+ * at SQLite's 1,000 pages; a process that stays raises this, see ./group-commit.ts.
  */
 const walPages = 250;
 
@@ -40,7 +40,7 @@ function versionWith(connection: Connection): () => number {
 }
 
 async function migrated(file: string, mode: "read" | "write", waitMs: number): Promise<Connection> {
-  const { migrate } = await import("../migrations/migrate.ts");
+  const { migrate } = await import("./migrations/migrate.ts");
   const connection = connect(file, "write");
   try {
     await migrate(connection, waitMs);

@@ -148,16 +148,20 @@ export const runnerRoutes = [
 type Port = ReturnType<AnyCall["deps"]["dispatcher"]["portFor"]>;
 
 async function overPort(
-  call: Pick<AnyCall, "deps" | "principal" | "outgoing">,
+  call: Pick<AnyCall, "deps" | "principal" | "outgoing" | "stay">,
   ask: (port: Port, signal: AbortSignal) => Promise<unknown>,
 ): Promise<Response> {
   const gone = new AbortController();
   const leave = (): void => gone.abort();
-  // a runner that hung up must not be handed a run
+  // a runner that hung up, or whose token has ended, must not be handed a run
   call.outgoing.once("close", leave);
+  call.stay.whenRefused(leave);
   try {
-    return json(await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)), gone.signal));
+    const answer = await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)), gone.signal);
+    if (call.stay.refused) throw call.stay.refused;
+    return json(answer);
   } catch (error) {
+    if (call.stay.refused) throw call.stay.refused;
     if (gone.signal.aborted) throw new Refusal(400, "DROVER-API-029", "The runner hung up.");
     throw error instanceof PortError ? portRefusal(error) : error;
   } finally {

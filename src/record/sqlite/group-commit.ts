@@ -1,30 +1,17 @@
-import { HostError } from "../model/errors.ts";
-import type { Op, StoreResult } from "../model/store.ts";
-import type { AuditEntry } from "./audit/chain.ts";
-import type { ChainHead } from "./audit/head.ts";
-import type { Changed, Transaction } from "./transaction.ts";
-import type { Connection } from "./sqlite/connection.ts";
-import { hostFault, isBusy, stillLocked } from "./sqlite/faults.ts";
-import { randomDelayMs } from "./sqlite/patience.ts";
+import { HostError } from "../../model/errors.ts";
+import type { Op, StoreResult } from "../../model/store.ts";
+import type { AuditEntry } from "../audit/chain.ts";
+import type { CommitWork, GroupCommit } from "../writer.ts";
 import { rollBack } from "./write-lock.ts";
+import { carryOut } from "./carry-out.ts";
+import type { Connection } from "./connection.ts";
+import { hostFault, isBusy, stillLocked } from "./faults.ts";
+import { randomDelayMs } from "./patience.ts";
 
-export interface GroupCommit {
-  apply(ops: readonly Op[]): Promise<StoreResult[]>;
-  /** Resolves once nothing waits any more. */
-  idle(): Promise<void>;
-}
-
-interface Options {
+interface Options extends CommitWork {
   connection: Connection;
   waitMs: number;
   now(): Date;
-  applyOp(tx: Transaction, op: Op): StoreResult;
-  /** Seals the entries into the chain, inside the transaction. */
-  audit(entries: readonly AuditEntry[]): ChainHead;
-  /** After the commit, in the order of commits. */
-  committed(head: ChainHead): void;
-  /** After the commit too. */
-  changed(changed: Changed): void;
 }
 
 interface Caller {
@@ -33,7 +20,7 @@ interface Caller {
   reject(fault: unknown): void;
 }
 
-/** Commits after which a process is taken to stay, and its WAL may grow: see sqlite/open-connection.ts. */
+/** Commits after which a process is taken to stay, and its WAL may grow: see ./open-connection.ts. */
 const commitsOfOneThatStays = 50;
 
 /** Transactions one turn of the event loop may hold before callers are gathered until its end. */
@@ -112,9 +99,9 @@ export function groupCommit(options: Options): GroupCommit {
     const changed = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
     try {
       const entries: AuditEntry[] = [];
-      const tx = { sql: connection.sql, now: options.now(), audit: entries, changed };
-      const results = callers.map((caller) => caller.ops.map((op) => options.applyOp(tx, op)));
-      const head = entries.length === 0 ? null : options.audit(entries);
+      const tx = { now: options.now(), audit: entries, changed };
+      const results = callers.map((caller) => caller.ops.map((op) => carryOut(connection, options.applyOp(tx, op))));
+      const head = entries.length === 0 ? null : carryOut(connection, options.audit(entries, tx.now));
       connection.sql("commit").run();
       commits += 1;
       if (commits === commitsOfOneThatStays) connection.exec("pragma wal_autocheckpoint = 1000");

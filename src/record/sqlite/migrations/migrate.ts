@@ -1,16 +1,17 @@
-import { BugError } from "../../model/errors.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import { hostFault } from "../sqlite/faults.ts";
-import { patiently } from "../sqlite/patience.ts";
+import { BugError } from "../../../model/errors.ts";
+import type { Connection } from "../connection.ts";
+import { hostFault } from "../faults.ts";
+import { patiently } from "../patience.ts";
 import { rollBack } from "../write-lock.ts";
 import { first } from "./0001_first.ts";
 import { dispatch } from "./0002_dispatch.ts";
 import { files } from "./0003_files.ts";
 import { storeId } from "./0004_store_id.ts";
+import { agentType } from "./0005_agent_type.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, dispatch, files, storeId];
+const migrations = [first, dispatch, files, storeId, agentType];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {

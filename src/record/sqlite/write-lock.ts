@@ -1,6 +1,6 @@
-import type { Connection } from "./sqlite/connection.ts";
-import { hostFault } from "./sqlite/faults.ts";
-import { patiently } from "./sqlite/patience.ts";
+import type { Connection } from "./connection.ts";
+import { hostFault } from "./faults.ts";
+import { patiently } from "./patience.ts";
 
 /** One transaction under the write lock, for work that is not an operation. All of it is stored, or nothing. */
 export async function underWriteLock<T>(connection: Connection, waitMs: number, work: () => T): Promise<T> {

@@ -1,6 +1,6 @@
-import type { Change } from "../model/store.ts";
-import type { Connection } from "./sqlite/connection.ts";
-import type { Changed } from "./transaction.ts";
+import type { Change } from "../../model/store.ts";
+import type { Connection } from "./connection.ts";
+import type { Changed } from "../transaction.ts";
 
 export interface Changes {
   listen(listener: (change: Change) => void): () => void;

@@ -1,0 +1,112 @@
+import pg from "pg";
+import type { Query, Row } from "../query.ts";
+import { prepared } from "./dialect.ts";
+
+/** Everything of ours lies in a schema of its own: a database may be shared with other programs. */
+export const schema = "drover";
+
+export interface Client {
+  /** Waits for what a query gives; one that gives nothing is only sent, and `settled` tells how it went. */
+  query(query: Query): Promise<Row[]>;
+  /** Several statements in one message, without values: what the last of them with rows gave. */
+  exec(text: string): Promise<Row[]>;
+  /** Resolves once everything that was sent is done; throws the first fault of it. */
+  settled(): Promise<void>;
+  quoted(text: string): string;
+  onNotice(listener: (payload: string) => void): void;
+  readonly broken: boolean;
+  end(): void;
+}
+
+interface ClientOptions {
+  /** Ends a transaction of ours that stands still, as it would hold up everybody else. */
+  idleInTransactionMs?: number;
+  /** Called once, where the connection breaks before it was ended by us. */
+  onBroken?(fault: unknown): void;
+}
+
+const connectMs = 5000;
+const { types } = pg;
+const { BOOL, INT8, NUMERIC } = types.builtins;
+
+/** As SQLite gives them: truth is 1 or 0, and our integers all fit into a number. */
+const parsers = new Map<number, (text: string) => number>([
+  [BOOL, (text) => (text === "t" ? 1 : 0)],
+  [INT8, Number],
+  [NUMERIC, Number],
+]);
+
+/** One connection. Statements are sent as they come, without waiting for each other's answers. */
+export async function connect(url: string, options: ClientOptions = {}): Promise<Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    pipeline: true,
+    connectionTimeoutMillis: connectMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    application_name: "drover",
+    types: { getTypeParser: (oid: number, format) => parsers.get(oid) ?? types.getTypeParser(oid, format) },
+  });
+  let broken = false;
+  let ending = false;
+  const pending = new Set<Promise<unknown>>();
+  let fault: unknown = null;
+  const breaks = (cause: unknown): void => {
+    if (broken || ending) return;
+    broken = true;
+    options.onBroken?.(cause);
+  };
+  client.on("error", breaks);
+  client.on("end", () => breaks(new Error("the connection was closed")));
+  await client.connect();
+  await client.query(settings(options));
+  return {
+    get broken() {
+      return broken;
+    },
+    query({ text, values, gives }) {
+      const sent = client.query({ ...prepared(text), values: values as unknown[] });
+      if (gives !== "none") return sent.then(({ rows }) => rows as Row[]);
+      note(sent);
+      return nothing;
+    },
+    async exec(text) {
+      const given: unknown = await client.query(text);
+      const results = (Array.isArray(given) ? given : [given]) as { rows: Row[] }[];
+      return results.findLast(({ rows }) => rows.length > 0)?.rows ?? [];
+    },
+    async settled() {
+      await Promise.all(pending);
+      const first = fault;
+      fault = null;
+      if (first !== null) throw first;
+    },
+    quoted: (text) => client.escapeLiteral(text),
+    onNotice: (listener) => void client.on("notification", ({ payload }) => listener(payload ?? "")),
+    end() {
+      ending = true;
+      client.end().catch(() => undefined); // it is being left either way
+    },
+  };
+
+  function note(sent: Promise<unknown>): void {
+    const done: Promise<void> = sent.then(
+      () => void pending.delete(done),
+      (cause: unknown) => {
+        pending.delete(done);
+        fault ??= cause;
+      },
+    );
+    pending.add(done);
+  }
+}
+
+const nothing: Promise<Row[]> = Promise.resolve([]);
+
+/** What was answered must be on disk, whatever the server's default says. */
+function settings({ idleInTransactionMs = 0 }: ClientOptions): string {
+  return `set search_path to ${schema};
+    set idle_in_transaction_session_timeout = ${idleInTransactionMs};
+    set client_min_messages = warning;
+    select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`;
+}

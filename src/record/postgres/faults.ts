@@ -1,0 +1,89 @@
+import { HostError } from "../../model/errors.ts";
+
+/** The address without what is secret in it. */
+export function publicName(url: string): string {
+  try {
+    const { protocol, hostname, port, pathname } = new URL(url);
+    return `${protocol}//${hostname}${port === "" ? "" : `:${port}`}${pathname}`;
+  } catch {
+    return "the database";
+  }
+}
+
+/** The connection is gone, or the server is on its way down or up: worth another try on a new connection. */
+export function isAway(fault: unknown): boolean {
+  const code = codeOf(fault);
+  if (code === null) return fault instanceof Error && /connection|terminat|timeout/i.test(fault.message);
+  return awayCodes.has(code) || code.startsWith("08") || code.startsWith("57P");
+}
+
+const awayCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOENT",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EAI_AGAIN",
+  "ENOTFOUND",
+  "53300", // too many connections
+  "25P03", // our transaction stood still for too long
+  "40001",
+  "40P01",
+]);
+
+/** PostgreSQL's complaints about itself as HostErrors; anything else is not the host's fault and stays. */
+export function hostFault(fault: unknown, url: string): unknown {
+  if (fault instanceof HostError) return fault;
+  const code = codeOf(fault) ?? "";
+  const name = publicName(url);
+  if (code === "53100") {
+    return new HostError({
+      code: "DROVER-STA-002",
+      message: `The disk of ${name} is full.`,
+      field: "DATABASE_URL",
+      next: "Make room on the database's disk. Nothing was half stored.",
+      cause: fault,
+    });
+  }
+  if (code.startsWith("28") || code === "3D000" || code === "42501") {
+    return new HostError({
+      code: "DROVER-STA-006",
+      message: `${name} cannot be used: ${messageOf(fault)}.`,
+      field: "DATABASE_URL",
+      next: "Check user, password and database in DATABASE_URL; the user must be allowed to create a schema.",
+      cause: fault,
+    });
+  }
+  if (code.startsWith("XX")) {
+    return new HostError({
+      code: "DROVER-STA-004",
+      message: `${name} reports damage: ${messageOf(fault)}.`,
+      field: "DATABASE_URL",
+      next: "Look at the server's log, and restore a backup where it says so.",
+      cause: fault,
+    });
+  }
+  if (isAway(fault) || code === "25006") return away(url, fault);
+  return fault;
+}
+
+export function away(url: string, cause: unknown): HostError {
+  return new HostError({
+    code: "DROVER-STA-008",
+    message: `${publicName(url)} cannot be reached: ${messageOf(cause)}.`,
+    field: "DATABASE_URL",
+    next: "Check that the server runs, takes connections and is no read-only standby. What was asked for can be asked for again.",
+    cause,
+  });
+}
+
+function codeOf(fault: unknown): string | null {
+  const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
+  return typeof code === "string" ? code : null;
+}
+
+function messageOf(fault: unknown): string {
+  return fault instanceof Error ? fault.message : String(fault);
+}

@@ -1,0 +1,114 @@
+import { HostError } from "../../model/errors.ts";
+import type { Op, StoreResult } from "../../model/store.ts";
+import type { AuditEntry } from "../audit/chain.ts";
+import type { ChainHead } from "../audit/head.ts";
+import type { Changed } from "../transaction.ts";
+import type { CommitWork, GroupCommit } from "../writer.ts";
+import { carryOut } from "./carry-out.ts";
+import type { Client } from "./client.ts";
+import { rolledBack } from "./engine.ts";
+import type { Link } from "./link.ts";
+import { commit, committed, lockForWriting } from "./write-lock.ts";
+
+interface Options extends CommitWork {
+  link: Link;
+  /** In place of the database's clock. */
+  now?: () => Date;
+  /** What others are told of a commit. */
+  notice(no: number, changed: Changed): string;
+}
+
+interface Caller {
+  ops: readonly Op[];
+  resolve(results: StoreResult[]): void;
+  reject(fault: unknown): void;
+}
+
+interface Done {
+  results: StoreResult[][];
+  head: ChainHead | null;
+  changed: Changed;
+}
+
+/** In one transaction: whoever else wants to write waits for as long. */
+const mostOps = 1000;
+
+/** One transaction for all callers that wait; while it is under way, the next ones gather. */
+export function groupCommit(options: Options): GroupCommit {
+  let waiting: Caller[] = [];
+  let idlers: (() => void)[] = [];
+  let working = false;
+  return {
+    apply(ops) {
+      return new Promise((resolve, reject) => {
+        waiting.push({ ops, resolve, reject });
+        if (working) return;
+        working = true;
+        queueMicrotask(() => void workOff());
+      });
+    },
+    idle() {
+      return working ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve();
+    },
+  };
+
+  async function workOff(): Promise<void> {
+    while (waiting.length > 0) await store(takeSome());
+    working = false;
+    for (const idler of idlers.splice(0)) idler();
+  }
+
+  function takeSome(): Caller[] {
+    let ops = 0;
+    const fits = waiting.findIndex((caller, index) => (ops += caller.ops.length) > mostOps && index > 0);
+    const taken = fits < 0 ? waiting : waiting.slice(0, fits);
+    waiting = fits < 0 ? [] : waiting.slice(fits);
+    return taken;
+  }
+
+  /** Never throws: each caller is told. What the host cannot do fails for all; anything else is the fault of one, found by asking each alone. */
+  async function store(callers: Caller[]): Promise<void> {
+    try {
+      const { results, head, changed } = await committedOnce(callers);
+      if (head !== null) options.committed(head);
+      callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
+      options.changed(changed);
+    } catch (fault) {
+      if (callers.length > 1 && !(fault instanceof HostError)) for (const caller of callers) await store([caller]);
+      else for (const caller of callers) caller.reject(fault);
+    }
+  }
+
+  /** Over a connection that breaks, too: a commit that was not answered is looked up, not repeated. */
+  function committedOnce(callers: Caller[]): Promise<Done> {
+    let sent: { xid: string; done: Done } | null = null;
+    return options.link.use(async (client) => {
+      if (sent !== null && (await committed(client, sent.xid))) return sent.done;
+      sent = null;
+      try {
+        const { no, xid, now } = await lockForWriting(client);
+        const done = await carryOutAll(client, callers, options.now?.() ?? now);
+        sent = { xid, done };
+        await commit(client, options.notice(no, done.changed));
+        return done;
+      } catch (fault) {
+        throw await rolledBack(client, fault);
+      }
+    });
+  }
+
+  async function carryOutAll(client: Client, callers: Caller[], now: Date): Promise<Done> {
+    const changed: Changed = { runs: new Set(), claimable: [], ordered: new Set() };
+    const entries: AuditEntry[] = [];
+    const tx = { now, audit: entries, changed };
+    const results: StoreResult[][] = [];
+    for (const { ops } of callers) {
+      const own: StoreResult[] = [];
+      for (const op of ops) own.push(await carryOut(client, options.applyOp(tx, op)));
+      results.push(own);
+    }
+    const head = entries.length === 0 ? null : await carryOut(client, options.audit(entries, now));
+    await client.settled();
+    return { results, head, changed };
+  }
+}

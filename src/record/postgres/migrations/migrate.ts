@@ -1,0 +1,41 @@
+import { HostError } from "../../../model/errors.ts";
+import { connect, schema } from "../client.ts";
+import { hostFault, publicName } from "../faults.ts";
+import { first } from "./0001_first.ts";
+
+/** Append only: a text that was released never changes. */
+const migrations = [first];
+
+/** Any number that nobody else uses: coordinators that start at the same moment wait for each other. */
+const lock = 7_305_211_846;
+
+/** Brings a new or older database up to date: all or nothing, one process at a time. A newer one is refused. */
+export async function migrate(url: string): Promise<void> {
+  try {
+    const client = await connect(url);
+    try {
+      await client.exec(`begin; select pg_advisory_xact_lock(${lock})`);
+      await client.exec(`create schema if not exists ${schema}; create table if not exists schema_version (version integer not null)`);
+      const [row] = await client.exec("select version from schema_version");
+      const version = Number(row?.["version"] ?? 0);
+      if (version > migrations.length) throw newerDatabase(url, version);
+      for (const text of migrations.slice(version)) await client.exec(text);
+      await client.exec(
+        `delete from schema_version; insert into schema_version values (${migrations.length}); commit`,
+      );
+    } finally {
+      client.end();
+    }
+  } catch (fault) {
+    throw hostFault(fault, url);
+  }
+}
+
+function newerDatabase(url: string, version: number): HostError {
+  return new HostError({
+    code: "DROVER-STA-005",
+    message: `${publicName(url)} has version ${version}; this Drover knows versions up to ${migrations.length}.`,
+    field: "DATABASE_URL",
+    next: "Update Drover on this machine. Nothing was changed.",
+  });
+}

@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto";
+import type { Redactor } from "../../model/process.ts";
+import { hmacWith } from "../audit/hmac.ts";
+import { first, type Work } from "../query.ts";
+import type { RecordStore } from "../record-store.ts";
+import { applyWith, readsOf, storeIdOf } from "../store-parts.ts";
+import { openWriter } from "../writer.ts";
+import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
+import { openChanges } from "./changes.ts";
+import { openPostgresEngine } from "./engine.ts";
+import { groupCommit } from "./group-commit.ts";
+import { openLink } from "./link.ts";
+import { migrate } from "./migrations/migrate.ts";
+import { longestPauseMs } from "./write-lock.ts";
+
+export interface PostgresOptions {
+  url: string;
+  /** What seals the audit chain: the same for everybody who writes to this record. */
+  secret: Uint8Array;
+  /** In place of the database's clock. */
+  now?: () => Date;
+  redactor?: Redactor;
+  /** How long a database that is away is waited for. */
+  waitMs?: number;
+  /** Of the connection that hears of other coordinators' commits; it is made again by itself. */
+  onFault?(fault: unknown): void;
+}
+
+const lookEveryMs = 2000;
+
+/** The record of a fleet: any number of processes may have it open at the same time. Nothing of it is on their disks. */
+export async function openPostgresStore(options: PostgresOptions): Promise<RecordStore> {
+  const { url, secret, redactor, waitMs = 5000, onFault = () => undefined } = options;
+  await migrate(url);
+  const now = options.now ?? (() => new Date());
+  const engine = openPostgresEngine(url, waitMs);
+  const link = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs });
+  const changes = openChanges(url, randomBytes(8).toString("hex"), onFault);
+  const seal = { mac: hmacWith(secret), openHead: () => null };
+  const writer = openWriter(seal, changes.publish, (work) =>
+    groupCommit({ ...work, link, notice: changes.notice, ...(options.now ? { now: options.now } : {}) }),
+  );
+  let lookedAt = 0;
+  return {
+    engine,
+    now,
+    seal,
+    apply: applyWith(writer, redactor),
+    storeId: storeIdOf(engine),
+    read: readsOf(engine),
+    blobs: postgresBlobs(engine, now),
+    changes: changes.listen,
+    lookForForeign() {
+      if (performance.now() - lookedAt < lookEveryMs) return;
+      lookedAt = performance.now();
+      engine.read(commits).then(changes.compare, onFault);
+    },
+    removeOutput: async () => undefined,
+    pruneBlobs: (at) => prunePostgresBlobs(engine, at),
+    async close() {
+      await writer.close();
+      changes.stop();
+      link.close();
+      engine.close();
+    },
+  };
+}
+
+function* commits(): Work<number> {
+  const [row] = yield first("select commits from store");
+  return Number(row?.["commits"]);
+}

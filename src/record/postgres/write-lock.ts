@@ -1,0 +1,44 @@
+import { BugError } from "../../model/errors.ts";
+import type { Client } from "./client.ts";
+
+/**
+ * One transaction writes at a time, over all coordinators: whoever has the one row of `store` has the lock. What is
+ * true on SQLite is true here for the same reason, and the order of commits is the order of cursors. Many operations
+ * share a transaction, so that waiting for a turn is cheap; see ./group-commit.ts.
+ */
+export interface Turn {
+  /** Counts the commits of the whole record. */
+  no: number;
+  /** By which a transaction is found again whose commit was not answered. */
+  xid: string;
+  /** The database's clock: the only one all coordinators share. */
+  now: Date;
+}
+
+const begin = `
+  begin;
+  update store set commits = commits + 1
+  returning commits as no, pg_current_xact_id()::text as xid, floor(extract(epoch from clock_timestamp()) * 1000) as now`;
+
+/** A transaction that stands still for so long is ended by the server: its coordinator hangs, and everybody waits. */
+export const longestPauseMs = 5000;
+
+export async function lockForWriting(client: Client): Promise<Turn> {
+  const [row] = await client.exec(begin);
+  if (row === undefined) throw new BugError("the record has lost the row that its schema gave it");
+  return { no: Number(row["no"]), xid: String(row["xid"]), now: new Date(Number(row["now"])) };
+}
+
+/** Whoever listens is told in the same message. */
+export async function commit(client: Client, notice?: string): Promise<void> {
+  const tell = notice === undefined ? "" : `select pg_notify('drover', ${client.quoted(notice)});`;
+  await client.exec(`${tell} commit`);
+}
+
+/** What became of a transaction whose commit was sent and never answered. */
+export async function committed(client: Client, xid: string): Promise<boolean> {
+  for (;;) {
+    const [row] = await client.exec(`select pg_xact_status(${client.quoted(xid)}::xid8) as status`);
+    if (row?.["status"] !== "in progress") return row?.["status"] === "committed";
+  }
+}

@@ -1,0 +1,18 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { hostFault } from "./sqlite/faults.ts";
+
+/** No id of ours is anything else; one that were must not lead out of the folder. */
+const plainName = /^[\w-]+$/;
+
+/** What these runs have put out and was kept apart from their events. */
+export async function removeOutput(directory: string, run_ids: readonly string[]): Promise<void> {
+  for (const run_id of run_ids.filter((name) => plainName.test(name))) {
+    for (const stream of ["stdout", "stderr"]) {
+      const file = join(directory, "logs", `${run_id}.${stream}`);
+      await rm(file, { force: true }).catch((fault: unknown) => {
+        throw hostFault(fault, file);
+      });
+    }
+  }
+}

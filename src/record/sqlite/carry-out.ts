@@ -1,0 +1,22 @@
+import type { Query, Row, Work } from "../query.ts";
+import type { Connection } from "./connection.ts";
+
+/** In one go: nothing else of this process comes between its statements. */
+export function carryOut<T>(connection: Connection, work: Work<T>): T {
+  let step = work.next();
+  while (!step.done) step = work.next(rowsOf(connection, step.value));
+  return step.value;
+}
+
+const none: Row[] = [];
+
+function rowsOf(connection: Connection, { text, values, gives }: Query): Row[] {
+  const statement = connection.sql(text);
+  if (gives === "all") return statement.all(...values);
+  if (gives === "none") {
+    statement.run(...values);
+    return none;
+  }
+  const row = statement.get(...values);
+  return row === undefined ? none : [row];
+}

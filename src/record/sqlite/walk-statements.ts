@@ -1,0 +1,18 @@
+import type { WalkStatements } from "../audit/walk.ts";
+
+/** A column takes values of any type, whatever it was declared as; so each is asked for its own. */
+export const walkStatements: WalkStatements = {
+  anchors: `
+    select batch_no, last_no, cast(pruned_before as blob) as pruned_before, cast(at as blob) as at, mac, seal,
+      typeof(pruned_before) = 'text' and typeof(at) = 'text' and typeof(mac) = 'blob' as typed
+    from audit_anchors where batch_no >= ? order by batch_no limit ?`,
+  batches: `
+    select batch_no, first_no, count, cast(at as blob) as at, mac, typeof(at) = 'text' and typeof(mac) = 'blob' as typed
+    from audit_batches where batch_no >= ? order by batch_no limit ?`,
+  rows: `
+    select no, batch_no, cast(kind as blob) as kind, cast(execution_id as blob) as execution_id,
+      cast(run_id as blob) as run_id, attempt, cast(at as blob) as at, cast(body as blob) as body, mac,
+      typeof(kind) = 'text' and typeof(execution_id) in ('text', 'null') and typeof(run_id) in ('text', 'null')
+      and typeof(at) = 'text' and typeof(body) = 'text' and typeof(mac) = 'blob' as typed
+    from audit_rows where no >= ? order by no limit ?`,
+};

@@ -1,0 +1,63 @@
+import { BugError } from "../model/errors.ts";
+import type { Redactor } from "../model/process.ts";
+import type { Op, Reads, ResultOf, Store } from "../model/store.ts";
+import type { Engine } from "./engine.ts";
+import { first, type Work } from "./query.ts";
+import { readEvents, readFeed } from "./reads/events.ts";
+import { readExecution, readExecutions } from "./reads/executions.ts";
+import { readRun, readRuns } from "./reads/runs.ts";
+import type { Writer } from "./writer.ts";
+
+export function applyWith(writer: Writer | null, redactor: Redactor | undefined): Store["apply"] {
+  return async <const T extends readonly Op[]>(ops: T) => {
+    if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
+    const results = await writer.apply(redactor === undefined ? ops : redactor.value(ops));
+    // One result per operation, in their order: the array has the shape of T.
+    return results as { [K in keyof T]: ResultOf<T[K]> };
+  };
+}
+
+export function storeIdOf(engine: Engine): () => Promise<string> {
+  return () =>
+    engine.read(function* (): Work<string> {
+      const [row] = yield first("select store_id from store");
+      if (row === undefined) throw new BugError(`${engine.name} has lost the id that its schema gave it`);
+      return String(row["store_id"]);
+    });
+}
+
+type OtherReads = typeof import("./reads/other.ts");
+
+export function readsOf(engine: Engine): Reads {
+  // A cold `exec` never needs these, and does not load them. Once: an import that is repeated is not for nothing.
+  let loaded: Promise<OtherReads> | null = null;
+  const other = (): Promise<OtherReads> => (loaded ??= import("./reads/other.ts"));
+  return {
+    run: (run_id) => engine.read(() => readRun(run_id)),
+    runs: (filter, page) => engine.read(() => readRuns(filter, page)),
+    events: (run_id, after, limit) => engine.read(() => readEvents(run_id, after, limit)),
+    feed: (after, limit) => engine.read(() => readFeed(after, limit)),
+    execution: (execution_id) => engine.read(() => readExecution(execution_id)),
+    executions: (filter, page) => engine.read(() => readExecutions(filter, page)),
+    runner: (runner_id) => later(({ readRunner }) => readRunner(runner_id)),
+    runners: () => later(({ readRunners }) => readRunners()),
+    agents: (name) => later(({ readAgents }) => readAgents(name)),
+    open_runs: () => later(({ readOpenRuns }) => readOpenRuns()),
+    has_work: (runner_id) => later(({ readHasWork }) => readHasWork(runner_id)),
+    why: (run_id) => later(({ readWhy }) => readWhy(run_id)),
+    agent_of: (run_id) => later(({ readAgentOf }) => readAgentOf(run_id)),
+    session: (session_id) => later(({ readSession }) => readSession(session_id)),
+    sessions: (filter, page) => later(({ readSessions }) => readSessions(filter, page)),
+    versions: (session_id) => later(({ readVersions }) => readVersions(session_id)),
+    gone_sessions: (session_ids) => later(({ readGoneSessions }) => readGoneSessions(session_ids)),
+    files: (run_id) => later(({ readFiles }) => readFiles(run_id)),
+    file: (run_id, path) => later(({ readFile }) => readFile(run_id, path)),
+    token: (hash) => later(({ readToken }) => readToken(hash)),
+    tokens: (page) => later(({ readTokens }) => readTokens(page)),
+  };
+
+  async function later<T>(read: (reads: OtherReads) => Work<T>): Promise<T> {
+    const reads = await other();
+    return engine.read(() => read(reads));
+  }
+}
