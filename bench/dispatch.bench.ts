@@ -1,84 +1,100 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, loadavg, release, tmpdir } from "node:os";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type Bull, bullWorker, openBull } from "./dispatch/bull.ts";
-import { type Drover, startDrover } from "./dispatch/drover.ts";
+import { openStore } from "../src/record/open.ts";
+import { ownedFolder } from "./dispatch/children.ts";
+import { droverResult, droverStart } from "./dispatch/drover-starts.ts";
+import { droverIntake, droverSide, storeIntake } from "./dispatch/drover-sides.ts";
+import { startCoordinator, startDrover, untilAllEnded } from "./dispatch/drover.ts";
 import { growth } from "./dispatch/growth.ts";
 import { idleMemory } from "./dispatch/memory.ts";
 import { noDatabaseRole, postRuns } from "./dispatch/post-runs.ts";
-import { type Redis, startRedis } from "./dispatch/redis.ts";
 import { sse } from "./dispatch/sse.ts";
 import { oneWritePerEventRole, sseReadersRole } from "./dispatch/sse-roles.ts";
 import { stopToDead } from "./dispatch/stop-to-dead.ts";
 import { submitToStart } from "./dispatch/submit-to-start.ts";
-import { listenForTold } from "./dispatch/tell.ts";
+import { batchSubmits, singleSubmits } from "./dispatch/submits.ts";
+import { listenForTold, type Told } from "./dispatch/tell.ts";
 import { throughput } from "./dispatch/throughput.ts";
+import { type Bull, bullIntake, bullWorker, openBull } from "./peers/bull.ts";
+import { loadNow, machine, roundsOf, runBench, wants } from "./run-bench.ts";
 
-const [, , benchFolder = "", role, roleOptions = "{}"] = process.argv;
+const [, , benchFolder = ""] = process.argv;
 const root = dirname(benchFolder);
-const rounds = 5;
-/** DROVER_BENCH=submit,sse measures these alone. */
-const wanted = process.env["DROVER_BENCH"]?.split(",");
-const wants = (part: string): boolean => wanted === undefined || wanted.includes(part);
+const rounds = roundsOf(5);
+const durability = "yes: SQLite, synchronous=FULL";
 
+/** Drover on SQLite beside BullMQ on Redis, and what Drover does by itself. */
 async function main(): Promise<void> {
-  const place = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-")));
   const toldPath = join(place, "told.sock");
   const told = await listenForTold(toldPath);
-  let drover: Drover | null = null;
-  let redis: Redis | null = null;
-  let bull: Bull | null = null;
-  try {
-    redis = await startRedis(join(place, "redis"));
-    bull = redis && (await openBull(benchFolder, redis.port, toldPath));
-    process.stdout.write(
-      `Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}, load ${loadavg()
-        .map((load) => load.toFixed(1))
-        .join(" ")}\n`,
-    );
-    if (redis && bull)
-      process.stdout.write(
-        `SQLite synchronous=FULL; BullMQ ${bull.version} on Redis ${redis.version} with appendfsync always\n`,
-      );
-    else
-      process.stdout.write(
-        "BullMQ is left out: there is no redis-server here (Debian: apt-get install redis-server; macOS: brew install redis)\n",
-      );
-    drover = await startDrover(root, place, toldPath);
-    const sides = { drover, bull, told, redisPid: redis?.pid ?? 0 };
-    if (wants("memory")) await idleMemory(drover);
-    if (wants("submit")) await submitToStart(sides, rounds, 120);
-    if (wants("rate")) await throughput(sides, rounds, 2000);
-    if (wants("stop")) await stopToDead(drover, place, rounds);
-    await drover.stop();
-    await bull?.close();
-    await redis?.stop();
-    if (wants("post")) await postRuns(root, place, rounds, 8000);
-    if (wants("sse")) await sse(root, place, told, toldPath, rounds);
-    if (wants("growth")) await growth(place, rounds, 400);
-    process.stdout.write(
-      `\nLoad at the end: ${loadavg()
-        .map((load) => load.toFixed(1))
-        .join(" ")}\n`,
-    );
-  } finally {
-    await drover?.stop();
-    await redis?.stop();
-    told.close();
-    rmSync(place, { recursive: true, force: true });
-  }
-  process.exit(0);
+  const always = await openBull(benchFolder, place, "always", toldPath);
+  const snapshots = await openBull(benchFolder, place, "snapshots", toldPath);
+  const bulls = always && snapshots ? [always, snapshots] : [];
+  process.stdout.write(`${machine()}\n`);
+  process.stdout.write(
+    always
+      ? `SQLite synchronous=FULL; ${always.label} on ${always.server}, once durable and once not\n`
+      : "BullMQ is left out: there is no redis-server here (Debian: apt-get install redis-server; macOS: brew install redis)\n",
+  );
+  await workedOff(place, told, toldPath, bulls);
+  if (["singles", "batch"].some(wants)) await takenIn(place, bulls);
+  for (const bull of bulls) await bull.close();
+  if (wants("post")) await postRuns(root, place, rounds, 8000);
+  if (wants("sse")) await sse(root, place, told, toldPath, rounds);
+  if (wants("growth")) await growth(place, rounds, 400);
+  process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
+  told.close();
 }
 
-const roles: Record<string, (options: never) => Promise<void>> = {
+async function workedOff(place: string, told: Told, toldPath: string, bulls: readonly Bull[]): Promise<void> {
+  const drover = await startDrover(root, place, toldPath);
+  if (wants("memory")) await idleMemory(drover, "SQLite");
+  if (wants("submit")) {
+    const starts = bulls.map((bull) => ({
+      ...bull,
+      submit: (id: string) => bull.add("noop", id),
+      reached: told.started,
+    }));
+    await submitToStart([droverStart(drover, told, durability), ...starts], {
+      title: "Submit to start",
+      rounds,
+      samples: 120,
+      goal: "<= 0.8x where durable",
+    });
+    const result = droverResult(drover, durability);
+    const results = bulls.map((bull) => ({
+      ...bull,
+      label: `${bull.label}: until completed, the processor spawns /bin/true`,
+      submit: (id: string) => bull.add("true", id),
+      reached: told.finished,
+    }));
+    await submitToStart([result, ...results], { title: "Submit to the result of /bin/true", rounds, samples: 30 });
+    result.stop();
+    await untilAllEnded(drover);
+  }
+  if (wants("rate")) await throughput([droverSide(drover, durability), ...bulls], told, rounds, 2000);
+  if (wants("stop")) await stopToDead(drover, place, rounds);
+  await drover.stop();
+}
+
+/** With nobody there who would work it off. */
+async function takenIn(place: string, bulls: readonly Bull[]): Promise<void> {
+  const coordinator = await startCoordinator(root, place, "intake");
+  const http = droverIntake(coordinator, durability, coordinator.stop);
+  const directory = join(place, "intake-store");
+  const store = storeIntake(await openStore({ directory, now: () => new Date(), createIfMissing: true }), durability);
+  const peers = bulls.map(bullIntake);
+  if (wants("singles")) await singleSubmits([http, store], peers, rounds, 4000, "");
+  if (wants("batch")) await batchSubmits([store], peers, rounds, 5, "");
+  await http.close();
+  await store.close();
+}
+
+runBench(main, {
   "bull-worker": (options) => bullWorker(benchFolder, options),
   "no-database": noDatabaseRole,
   "one-write-per-event": oneWritePerEventRole,
   "sse-readers": sseReadersRole,
-};
-
-// the options are what startRole was given, made for this very role
-(role === undefined ? main() : roles[role]!(JSON.parse(roleOptions) as never)).catch((error: unknown) => {
-  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
-  process.exit(1);
 });

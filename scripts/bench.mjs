@@ -1,5 +1,5 @@
 // `npm run bench [NAME...]`: measures Drover and its peers interleaved in one run and prints ratios.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "product");
-ensureInstalled(join(root, "bench"), "product");
+ensureInstalled(join(root, "bench"), "product", "the peers to measure beside Drover");
 await ensureBuilt(root);
 
 const known = readdirSync(join(root, "bench")).flatMap((file) => /^([a-z]+)\.bench\.ts$/.exec(file)?.[1] ?? []);
@@ -22,6 +22,8 @@ if (unknown.length > 0) {
 const chosen = wanted.length > 0 ? wanted : known;
 if (chosen.includes("agents"))
   ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
+// where there is none and none can be had, the bench says so itself and the others go on
+if (chosen.includes("fleet")) await node([join(root, "scripts", "lib", "bring-postgres.mjs")]);
 
 const { build } = await import("esbuild");
 mkdirSync(join(root, "dist-test"), { recursive: true });
@@ -39,12 +41,24 @@ for (const name of chosen) {
     define: { DROVER_VERSION: '"0.0.0-bench"' },
     logOverride: { "empty-import-meta": "silent" },
   });
+  const status = await node(["--expose-gc", script, join(root, "bench")]);
+  if (status !== 0) process.exit(status);
+}
+// esbuild's service would keep us
+process.exit(0);
+
+/** Its exit code. Who ends this process ends that one, which has servers to stop and folders to remove. */
+function node(args) {
   // certificates of the host cost 40 ms of every node start, on both sides of a ratio
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
-  const { status } = spawnSync(process.execPath, ["--expose-gc", script, join(root, "bench")], {
-    cwd: root,
-    env,
-    stdio: "inherit",
+  const child = spawn(process.execPath, args, { cwd: root, env, stdio: "inherit" });
+  const pass = (signal) => void child.kill(signal);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+  for (const signal of signals) process.on(signal, pass);
+  return new Promise((resolve) => {
+    child.once("exit", (code) => {
+      for (const signal of signals) process.off(signal, pass);
+      resolve(code ?? 1);
+    });
   });
-  if (status !== 0) process.exit(status ?? 1);
 }

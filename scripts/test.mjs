@@ -2,12 +2,14 @@
 import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ensurePostgres } from "../test/postgres/ensure.mjs";
 import { ensureBuilt } from "./lib/build.mjs";
 import { ensureInstalled, run } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 ensureInstalled(join(root, "test", "clients"), "product", "the agent clients that tests drive (about 1 GB, once)");
+ensurePostgres();
 await ensureBuilt(root);
 const args = process.argv.slice(2);
 if (args.length === 0) run(process.execPath, ["scripts/check.mjs"], root);

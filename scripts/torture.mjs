@@ -1,14 +1,17 @@
-// `npm run torture [NAME...] [-- --scale X] [--fresh]`: the faults of docs/torture.md at full size, and one table at
-// the end. What was finished is kept, so that a later call goes on with what is missing; --fresh begins anew.
+// `npm run torture [NAME...] [-- --engine sqlite|postgres] [--scale X] [--fresh]`: the faults of docs/torture.md at full
+// size, and one table at the end. What was finished is kept, so that a later call goes on with what is missing; --fresh
+// begins anew.
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ensurePostgres } from "../test/postgres/ensure.mjs";
 import { ensureBuilt } from "./lib/build.mjs";
 import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
+ensurePostgres();
 await ensureBuilt(root);
 
 const { build } = await import("esbuild");

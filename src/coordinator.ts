@@ -2,7 +2,9 @@ import { randomBytes, randomFillSync } from "node:crypto";
 import { statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { openMetrics } from "./coordinator-metrics.ts";
 import { openSchemaChecker } from "./define/json-schema/checker.ts";
+import type { DatabasePlace } from "./define/database.ts";
 import { watchAgents } from "./define/watch-agents.ts";
 import { type AgentBook, createAgentBook } from "./dispatch/agents.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch/dispatcher.ts";
@@ -11,17 +13,17 @@ import { BugError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import { backupStore } from "./record/backup.ts";
-import { pruneBlobs } from "./record/blobs/prune-blobs.ts";
 import { pruneAudit } from "./record/audit/prune.ts";
 import { readKey } from "./record/audit/key.ts";
-import { openStore, type SqliteStore } from "./record/open.ts";
+import { openStore } from "./record/open.ts";
+import type { RecordStore } from "./record/record-store.ts";
 import { pruneDispatch } from "./record/retention-dispatch.ts";
 import { createApp } from "./serve/app.ts";
 import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
+import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
 import { listen, refuseOpenDoor } from "./serve/listen.ts";
-import { createMetrics, type Metrics } from "./serve/metrics.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
-import { createFeedHub, type FeedHub } from "./show/feed-hub.ts";
+import { createFeedHub } from "./show/feed-hub.ts";
 import { createOwners } from "./show/owners.ts";
 import { partialMessage } from "./show/tail.ts";
 import { submitRun } from "./submit/submit.ts";
@@ -31,6 +33,8 @@ declare const DROVER_VERSION: string;
 
 export interface CoordinatorOptions {
   stateDirectory: string;
+  /** The record of a fleet, in PostgreSQL; else it lies in the state directory. */
+  database?: DatabasePlace | null;
   host?: string;
   /** 0: whichever is free. */
   port?: number;
@@ -60,14 +64,14 @@ export interface Coordinator {
   adminToken: string;
   /** For runners inside this process. */
   port: RunnerPort;
-  store: SqliteStore;
+  store: RecordStore;
   agents: AgentBook;
   dispatcher: Dispatcher;
   /** No new requests, every stream and held poll ended, everything stored. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Store, submit, dispatch and HTTP, put together over one state directory. */
+/** Store, submit, dispatch and HTTP, put together over one record. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { stateDirectory: directory, host = "127.0.0.1", port = 8765, authEnabled = true } = options;
   refuseOpenDoor({ host, authEnabled });
@@ -79,10 +83,20 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
 
   const stops: (() => unknown)[] = [];
   try {
-    const store = await openStore({ directory, now, createIfMissing: true });
-    stops.push(() => store.close());
-    const adminToken = await ensureAdminToken(directory, store, now, newId);
-    const attemptTokens = attemptTokensOf(directory);
+    const version = options.version ?? DROVER_VERSION;
+    const opened = await openRecord(options, now, onDefect);
+    stops.push(() => opened.close());
+    const metrics = openMetrics(opened, {
+      version,
+      directory: options.database ? null : directory,
+      onFault: (fault) => onDefect(fault, "metrics"),
+    });
+    stops.push(metrics.stop);
+    const { store } = metrics;
+    const adminToken = options.database
+      ? await fleetAdminToken(options.database.secret, store, now, newId)
+      : await ensureAdminToken(directory, store, now, newId);
+    const attemptTokens = createAttemptTokens(options.database?.secret ?? auditKey(directory));
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const agents = createAgentBook(store);
@@ -95,7 +109,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     stops.push(() => dispatcher.stop());
     if (options.agentsDirectory)
       stops.push(await followFolder(options.agentsDirectory, agents, schemas, options.onAgentFaults));
-    stops.push(store.changes((change) => hub.changed(change.foreign ? null : change.runs)));
+    stops.push(store.changes((change) => hub.changed(change.runs)));
+    metrics.watchWaiting(() => ({ followers: hub.followers, polls: dispatcher.polls }));
     await dispatcher.start();
     const app = createApp({
       store,
@@ -106,13 +121,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       attemptTokens,
       hub,
       owners: createOwners(store.read),
-      metrics: metricsOf(store, hub),
+      metrics,
       backup: () => backup(directory),
       now,
       newId,
       authEnabled,
       publicUrls: options.publicUrls ?? [],
-      version: options.version ?? DROVER_VERSION,
+      version,
       onDefect,
     });
     const server = await listen(app, { host, port, authEnabled });
@@ -137,11 +152,21 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   }
 }
 
+async function openRecord(
+  { stateDirectory, database }: CoordinatorOptions,
+  now: () => Date,
+  onDefect: (error: unknown, where: string) => void,
+): Promise<RecordStore> {
+  if (!database) return openStore({ directory: stateDirectory, now, createIfMissing: true });
+  const { openPostgresStore } = await import("./record/postgres/open.ts");
+  return openPostgresStore({ ...database, onFault: (fault) => onDefect(fault, "database") });
+}
+
 async function stopAll(stops: (() => unknown)[]): Promise<void> {
   for (const stop of stops.splice(0).toReversed()) await stop();
 }
 
-function dispatchOptions(options: CoordinatorOptions, store: SqliteStore, attemptTokens: AttemptTokens) {
+function dispatchOptions(options: CoordinatorOptions, store: RecordStore, attemptTokens: AttemptTokens) {
   return {
     store,
     now: () => new Date(),
@@ -151,15 +176,17 @@ function dispatchOptions(options: CoordinatorOptions, store: SqliteStore, attemp
     unmatchedMs: options.unmatchedMs ?? 300_000,
     signAttempt: attemptTokens.sign,
     ...(options.maxFileBytes === undefined ? {} : { maxFileBytes: options.maxFileBytes }),
-    lowDisk: lowDisk(options.stateDirectory, options.minFreeBytes ?? 100 * 1024 * 1024),
+    ...(options.database
+      ? {}
+      : { lowDisk: lowDisk(options.stateDirectory, options.minFreeBytes ?? 100 * 1024 * 1024) }),
     retention: { everyMs: 3_600_000, prune: () => prune(options, store) },
   };
 }
 
-async function prune({ runRetentionDays, auditRetentionDays }: CoordinatorOptions, store: SqliteStore): Promise<void> {
+async function prune({ runRetentionDays, auditRetentionDays }: CoordinatorOptions, store: RecordStore): Promise<void> {
   if (runRetentionDays) await pruneDispatch(store, daysAgo(runRetentionDays));
   if (auditRetentionDays) await pruneAudit(store, daysAgo(auditRetentionDays));
-  await pruneBlobs(store, store.now());
+  await store.pruneBlobs(store.now());
 }
 
 function daysAgo(days: number): Date {
@@ -183,11 +210,11 @@ function lowDisk(directory: string, minFreeBytes: number): () => string | null {
   };
 }
 
-/** The key of the audit trail, which the store has made by now. */
-function attemptTokensOf(directory: string): AttemptTokens {
+/** Which the store has made by now. */
+function auditKey(directory: string): Uint8Array {
   const key = readKey(directory);
   if (key === null) throw new BugError("the store was opened for writing without an audit key");
-  return createAttemptTokens(key);
+  return key;
 }
 
 /** Resolves once the folder has been read for the first time. */
@@ -212,22 +239,6 @@ async function followFolder(
       new AbortController().signal,
     );
   });
-}
-
-function metricsOf(store: SqliteStore, hub: FeedHub): Metrics {
-  const metrics = createMetrics({ drover_http_requests_total: "Requests answered, by route and status." });
-  metrics.gauge("drover_runs", "Runs that have not ended, by state.", async () =>
-    Object.entries(await store.read.open_runs()).map(([status, value]) => ({ labels: { status }, value })),
-  );
-  metrics.gauge("drover_runners", "Runners, by state.", async () => {
-    const counts = new Map<string, number>();
-    for (const { status } of await store.read.runners()) counts.set(status, (counts.get(status) ?? 0) + 1);
-    return [...counts].map(([status, value]) => ({ labels: { status }, value }));
-  });
-  metrics.gauge("drover_event_streams", "Readers that follow events now.", () => hub.followers);
-  metrics.gauge("drover_resident_bytes", "Memory of this process.", () => process.memoryUsage.rss());
-  metrics.gauge("drover_uptime_seconds", "Since this process started.", () => Math.round(process.uptime()));
-  return metrics;
 }
 
 async function backup(directory: string): Promise<{ file: string; dispose(): Promise<void> }> {

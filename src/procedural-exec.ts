@@ -39,9 +39,11 @@ export async function main(): Promise<void> {
   process.exit(exitCodeOf(outcome, ended));
 }
 
+const runnerDirectory = (): string => process.env["DROVER_RUNNER_DIRECTORY"] ?? process.cwd();
+
 function executor(checkOutput: ReturnType<typeof lazySchemas>["check"]) {
   return createProceduralExecutor({
-    runnerDirectory: process.env["DROVER_RUNNER_DIRECTORY"] ?? process.cwd(),
+    runnerDirectory: runnerDirectory(),
     // the runner has expanded everything it allows
     variables: { allowed: [], env: process.env },
     redactor: createRedactor({ variables: process.env }),
@@ -95,6 +97,7 @@ function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (end
     usage: () => undefined,
     keepFiles: () => Promise.resolve({ ok: false, message: "A procedural run leaves no files." }),
     dirs: { work: project_dir ?? process.cwd(), home: homedir(), tmp: tmpdir() },
+    runnerDirectory: runnerDirectory(),
   };
 }
 

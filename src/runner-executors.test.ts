@@ -3,8 +3,11 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { z } from "zod";
 import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
 import { openHost } from "../test/fixtures/dispatch/host.ts";
+import { notTheExecutors } from "./execute/run-record.ts";
+import { runEventSchema } from "./model/event.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import { isTerminal } from "./model/states.ts";
 import { openProfiles } from "./runner-profiles.ts";
@@ -59,6 +62,19 @@ test("the executor of examples/ is as short as the manual says, and is what the 
   const source = readFileSync("examples/executors/word-count.ts", "utf8");
   expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(30);
   expect(readFileSync("docs/writing-executors.md", "utf8")).toContain(source);
+});
+
+test("the manual lists every event that an executor may emit, with its fields", () => {
+  const page = readFileSync("docs/writing-executors.md", "utf8");
+  const [, table = ""] = page.split("\n| type | fields | |\n");
+  const listed = [...table.split("\n\n", 1)[0]!.matchAll(/^\| `(\w+)` \| (`[^|]+`) \|/gm)];
+  const events = runEventSchema.options.filter(({ shape }) => !notTheExecutors.has(shape.type.value));
+  expect(listed.map(([, type, fields]) => `${type}: ${fields}`)).toEqual(
+    events.map(({ shape: { type, ...fields } }) => {
+      const names = Object.entries(fields).map(([name, field]) => `${name}${field instanceof z.ZodOptional ? "?" : ""}`);
+      return `${type.value}: ${names.map((name) => `\`${name}\``).join(", ")}`;
+    }),
+  );
 });
 
 async function profileFolder(source: string): Promise<string[]> {

@@ -3,7 +3,7 @@ import { type RawAnswer, rawCall } from "../test/http-call.ts";
 import { type ApiDocument, openApiCalls } from "../test/openapi-calls.ts";
 import { errorCodes } from "../src/model/errors.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace } from "./place.ts";
+import { inPlace, type Place } from "./place.ts";
 import { each, upTo } from "./wait.ts";
 
 /** How long the coordinator may keep everybody else waiting for one request. */
@@ -33,24 +33,35 @@ export async function fuzz({ requests }: { requests: number }, tools: Tools): Pr
       done += 1;
       if (done % 10_000 === 0) tools.progress(`${done} of ${requests} requests`);
     });
-    place.coordinator.signal("SIGUSR2");
-    const [, longest, withOthers] = (await place.coordinator.says(/^stalled (\d+) (\d+)$/m)).map(Number);
-    const defects = place.coordinator.said.replaceAll(/^(serving|stalled \d+ \d+)$/gm, "").trim();
-    if (defects !== "") broken.push(`the coordinator complained: ${defects}`);
-    const late =
-      (longest ?? 0) >= stallMs ? [`the event loop stood still for ${longest} ms, with a core to run on`] : [];
+    const { longest, withOthers, defects } = await stallsOf(place);
+    broken.push(...defects);
+    const late = longest >= stallMs ? [`the event loop stood still for ${longest} ms, with a core to run on`] : [];
     return {
       seen: {
         requests: done,
         ...Object.fromEntries([...seen].sort()),
         "5xx": seen.get("5xx") ?? 0,
-        "longest stall ms": longest ?? 0,
-        "with waiting for a core": withOthers ?? 0,
+        "longest stall ms": longest,
+        "with waiting for a core": withOthers,
       },
       broken,
       late,
     };
   });
+}
+
+/** The longest of any coordinator, and what they complained of. */
+async function stallsOf({ coordinators }: Place): Promise<{ longest: number; withOthers: number; defects: string[] }> {
+  const stalls = { longest: 0, withOthers: 0, defects: [] as string[] };
+  for (const { child } of coordinators) {
+    child.signal("SIGUSR2");
+    const [, own = "0", all = "0"] = await child.says(/^stalled (\d+) (\d+)$/m);
+    stalls.longest = Math.max(stalls.longest, Number(own));
+    stalls.withOthers = Math.max(stalls.withOthers, Number(all));
+    const defects = child.said.replaceAll(/^(serving|stalled \d+ \d+)$/gm, "").trim();
+    if (defects !== "") stalls.defects.push(`a coordinator complained: ${defects}`);
+  }
+  return stalls;
 }
 
 function faultOf({ status, headers, text }: RawAnswer): string | null {

@@ -1,8 +1,10 @@
-// node torture.cjs ROOT HOST EXEC_MANY [NAME...] [--scale X] [--fresh]
+// node torture.cjs ROOT HOST EXEC_MANY [NAME...] [--engine E] [--scale X] [--fresh]
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import type { Finding, Tools } from "./finding.ts";
+import type { PostgresServer } from "../test/postgres/server.ts";
+import type { EngineName, Finding, Tools } from "./finding.ts";
+import { databaseOn, startServer } from "./own-server.ts";
 import { type Torture, tortures } from "./sizes.ts";
 
 interface Kept extends Finding {
@@ -11,38 +13,55 @@ interface Kept extends Finding {
   at: string;
 }
 
+interface Row {
+  torture: Torture;
+  engine: EngineName;
+}
+
+interface Asked {
+  rows: readonly Row[];
+  scale: number;
+  fresh: boolean;
+}
+
 const [root = "", host = "", execMany = "", ...words] = process.argv.slice(2);
 const folder = join(tmpdir(), "drover-torture");
 const file = join(folder, "results.json");
+
+/** One for all that need no more than a database; started when the first of them does. */
+let server: Promise<PostgresServer> | null = null;
+const openDatabase: Tools["openDatabase"] = async () => databaseOn(await (server ??= startServer(root)));
 
 async function main(): Promise<number> {
   const asked = readWords(words);
   if (typeof asked === "string") return say(`${asked}\n`, 2);
   mkdirSync(folder, { recursive: true });
-  for (const torture of asked.chosen) {
-    if (!asked.fresh && readKept()[keyOf(torture, asked.scale)] !== undefined) {
-      process.stderr.write(`${torture.name} was done before; --fresh does it again\n`);
+  for (const row of asked.rows) {
+    if (!asked.fresh && readKept()[keyOf(row, asked.scale)] !== undefined) {
+      process.stderr.write(`${nameOf(row)} was done before; --fresh does it again\n`);
       continue;
     }
-    await runOne(torture, asked.scale);
+    await runOne(row, asked.scale);
   }
+  if (server !== null) await (await server).stop();
   const kept = readKept();
-  const done = asked.chosen.flatMap((torture) => {
-    const found = kept[keyOf(torture, asked.scale)];
-    return found === undefined ? [] : [{ ...torture, ...found }];
+  const done = asked.rows.flatMap((row) => {
+    const found = kept[keyOf(row, asked.scale)];
+    return found === undefined ? [] : [{ ...row, ...found }];
   });
   process.stdout.write(table(done));
-  return done.length === asked.chosen.length && done.every(({ broken, late }) => broken.length + late.length === 0)
+  return done.length === asked.rows.length && done.every(({ broken, late }) => broken.length + late.length === 0)
     ? 0
     : 1;
 }
 
-async function runOne(torture: Torture, scale: number): Promise<void> {
-  process.stderr.write(`${torture.name}: ${torture.promise}\n`);
+async function runOne(row: Row, scale: number): Promise<void> {
+  process.stderr.write(`${nameOf(row)}: ${row.torture.promise}\n`);
   const since = performance.now();
-  const tools: Tools = { root, host, execMany, progress: (text) => void process.stderr.write(`  ${text}\n`) };
+  const progress = (text: string): void => void process.stderr.write(`  ${text}\n`);
+  const tools: Tools = { root, host, execMany, engine: row.engine, openDatabase, progress };
   // one that could not be carried out is told as such, and the others go on
-  const finding = await torture.run(scale, tools).catch((error: unknown): Finding => ({
+  const finding = await row.torture.run(scale, tools).catch((error: unknown): Finding => ({
     seen: {},
     late: [],
     broken: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
@@ -53,22 +72,34 @@ async function runOne(torture: Torture, scale: number): Promise<void> {
     seconds: Math.round((performance.now() - since) / 1000),
     at: new Date().toISOString(),
   };
-  writeFileSync(file, JSON.stringify({ ...readKept(), [keyOf(torture, scale)]: kept }, null, 1));
+  writeFileSync(file, JSON.stringify({ ...readKept(), [keyOf(row, scale)]: kept }, null, 1));
   process.stderr.write(`  ${numbers(finding)} (${kept.seconds} s)\n`);
   for (const one of finding.broken.slice(0, 10)) process.stderr.write(`  BROKEN ${one.slice(0, 2000)}\n`);
   for (const one of finding.late.slice(0, 10)) process.stderr.write(`  LATE ${one.slice(0, 2000)}\n`);
 }
 
-function readWords(given: readonly string[]): { chosen: readonly Torture[]; scale: number; fresh: boolean } | string {
-  const at = given.indexOf("--scale");
-  const scale = at < 0 ? 1 : Number(given[at + 1]);
+const engines = ["sqlite", "postgres"] as const;
+
+function readWords(given: readonly string[]): Asked | string {
+  const valueOf = (option: string): string | undefined =>
+    given.includes(option) ? (given[given.indexOf(option) + 1] ?? "") : undefined;
+  const scale = Number(valueOf("--scale") ?? 1);
   if (!(scale > 0 && scale <= 10)) return "--scale takes a number above 0, at most 10.";
-  const names = given.filter((word, index) => !word.startsWith("--") && (at < 0 || index !== at + 1));
+  const engine = valueOf("--engine");
+  if (engine !== undefined && !engines.some((one) => one === engine)) return `--engine takes ${engines.join(" or ")}.`;
+  const names = given.filter(
+    (word, at) => !word.startsWith("--") && given[at - 1] !== "--scale" && given[at - 1] !== "--engine",
+  );
   const unknown = names.filter((name) => !tortures.some((torture) => torture.name === name));
   if (unknown.length > 0)
     return `There is no torture ${unknown.join(", ")}; there are: ${tortures.map(({ name }) => name).join(", ")}.`;
+  const chosen = tortures.filter(({ name }) => names.length === 0 || names.includes(name));
   return {
-    chosen: names.length === 0 ? tortures : tortures.filter(({ name }) => names.includes(name)),
+    rows: engines
+      .filter((one) => engine === undefined || one === engine)
+      .flatMap((one) =>
+        chosen.filter((torture) => torture.engines.includes(one)).map((torture) => ({ torture, engine: one })),
+      ),
     scale,
     fresh: given.includes("--fresh"),
   };
@@ -83,8 +114,12 @@ function readKept(): Record<string, Kept> {
   }
 }
 
-function keyOf({ name }: Torture, scale: number): string {
-  return `${name} x ${scale}`;
+function nameOf({ torture, engine }: Row): string {
+  return `${torture.name} on ${engine}`;
+}
+
+function keyOf(row: Row, scale: number): string {
+  return `${nameOf(row)} x ${scale}`;
 }
 
 function numbers({ seen }: Finding): string {
@@ -93,15 +128,14 @@ function numbers({ seen }: Finding): string {
     .join(", ");
 }
 
-function table(done: readonly (Torture & Kept)[]): string {
+function table(done: readonly (Row & Kept)[]): string {
   const machine = `${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.versions.node}`;
   const rows = done.map(
-    (one) =>
-      `| ${one.name} | ${one.promise} | ${numbers(one)} | ${one.broken.length} | ${one.late.length} | ${one.seconds} |`,
+    ({ torture, engine, ...kept }) =>
+      `| ${torture.name} | ${engine} | ${torture.promise} | ${numbers(kept)} | ${kept.broken.length} | ${kept.late.length} | ${kept.seconds} |`,
   );
-  return ["", machine, "", "| # | promise | seen | broken | late | s |", "|---|---|---|---|---|---|", ...rows, ""].join(
-    "\n",
-  );
+  const head = ["| # | engine | promise | seen | broken | late | s |", "|---|---|---|---|---|---|---|"];
+  return ["", machine, "", ...head, ...rows, ""].join("\n");
 }
 
 function say(text: string, code: number): number {

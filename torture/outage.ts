@@ -1,68 +1,107 @@
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace } from "./place.ts";
+import { withServer } from "./own-server.ts";
+import { inPlace, type Place } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog, printed } from "./record.ts";
-import { each, pause, upTo, waitFor } from "./wait.ts";
+import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
 
-/** R7: the coordinator is away while runs are under way. They go on, and everything they did meanwhile arrives. */
-export async function outage({ runs, seconds }: { runs: number; seconds: number }, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, async (place) => {
-    const { client } = place;
-    await place.putAgent("work");
-    await place.startRunner({ name: "steady", slots: runs });
-    // half of them end while the coordinator is away, half go on after it is back
-    const lines = (at: number): number => (at % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
-    const asked = new Map<string, number>();
-    await each(upTo(runs), 8, async (at) => {
-      const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1" } });
-      asked.set(run_id, lines(at));
-    });
-    await waitFor(
-      async () => ((await client.runs.list({ status: ["running"], limit: 1000 })).items.length === runs ? true : null),
-      60_000,
-    );
-    const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
-    place.coordinator.signal("SIGKILL");
-    tools.progress(`${underWay} under way, the coordinator is away for ${seconds} s`);
-    await pause(seconds * 1000);
-    await place.startCoordinator();
-    await waitFor(
-      async () =>
-        (await allRuns(client)).every(({ status }) => status === "completed" || status === "failed") ? true : null,
-      60_000,
-      500,
-    );
+interface Size {
+  runs: number;
+  seconds: number;
+}
 
-    const stored = await allRuns(client);
-    const logs = await allEvents(client);
-    const undone = stored.filter(
-      ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
-    );
-    const short = [...asked].filter(
-      ([run_id, count]) =>
-        printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((at) => `line ${at + 1}\n`).join(""),
-    );
-    const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
-    const again = place.marks().length - new Set(place.marks().map((mark) => mark.split(".")[0])).size;
-    return {
-      seen: {
-        "seconds away": seconds,
-        "runs under way": underWay,
-        "runs lost": asked.size - stored.length + undone.length,
-        "runs with lines lost": short.length,
-        "gaps in numbers": gaps.length,
-        "carried out twice": again,
-      },
-      broken: [
-        ...(underWay === runs ? [] : [`only ${underWay} of ${runs} were under way`]),
-        ...undone.map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
-        ...short.map(
-          ([run_id, count]) =>
-            `${run_id} printed other than its ${count} lines: ${JSON.stringify(printed(logs.get(run_id) ?? []))}`,
-        ),
-        ...gaps,
-        ...(again === 0 ? [] : [`${again} were carried out again`]),
-      ],
-      late: [],
-    };
+/** R7: the coordinators are away while runs are under way. They go on, and everything they did meanwhile arrives. */
+export async function outage(size: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, (place) =>
+    holdOut(place, size, tools, async ({ coordinators }) => {
+      for (const { child } of coordinators) child.signal("SIGKILL");
+      return async () => void (await Promise.all(coordinators.map((seat) => seat.start())));
+    }),
+  );
+}
+
+/** R7: the same, but it is the database that is away: the coordinators are there, and can neither store nor tell anything. */
+export async function databaseOutage(size: Size, tools: Tools): Promise<Finding> {
+  return withServer(tools, (own, server) =>
+    inPlace(own, null, (place) =>
+      holdOut(place, size, tools, async () => {
+        server.kill("SIGKILL");
+        return () => server.restart();
+      }),
+    ),
+  );
+}
+
+async function holdOut(
+  place: Place,
+  { runs, seconds }: Size,
+  tools: Tools,
+  takeAway: (place: Place) => Promise<() => Promise<void>>,
+): Promise<Finding> {
+  const { client } = place;
+  await place.putAgent("work");
+  await place.startRunner({ name: "steady", slots: Math.ceil(runs / 2) });
+  await place.startRunner({ name: "other", slots: Math.floor(runs / 2) });
+  // half of them end while nobody is there, half go on after that
+  const lines = (at: number): number => (at % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
+  const asked = new Map<string, number>();
+  await each(upTo(runs), 8, async (at) => {
+    const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1" } });
+    asked.set(run_id, lines(at));
   });
+  await waitFor(
+    async () => ((await client.runs.list({ status: ["running"], limit: 1000 })).items.length === runs ? true : null),
+    60_000,
+  );
+  const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
+  tools.progress(`${underWay} under way, nobody is there for ${seconds} s`);
+  const bringBack = await takeAway(place);
+  await pause(seconds * 1000);
+  await bringBack();
+  await waitFor(
+    async () =>
+      (await patiently(() => allRuns(client))).every(({ status }) => status === "completed" || status === "failed")
+        ? true
+        : null,
+    60_000,
+    500,
+  );
+  return judge(place, asked, { underWay, seconds });
+}
+
+async function judge(
+  place: Place,
+  asked: ReadonlyMap<string, number>,
+  { underWay, seconds }: { underWay: number; seconds: number },
+): Promise<Finding> {
+  const stored = await allRuns(place.client);
+  const logs = await allEvents(place.client);
+  const undone = stored.filter(
+    ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
+  );
+  const short = [...asked].filter(
+    ([run_id, count]) => printed(logs.get(run_id) ?? []) !== [...upTo(count)].map((at) => `line ${at + 1}\n`).join(""),
+  );
+  const gaps = [...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log));
+  const again = place.marks().length - new Set(place.marks().map((mark) => mark.split(".")[0])).size;
+  return {
+    seen: {
+      "seconds away": seconds,
+      "runs under way": underWay,
+      "runs lost": asked.size - stored.length + undone.length,
+      "runs with lines lost": short.length,
+      "gaps in numbers": gaps.length,
+      "carried out twice": again,
+    },
+    broken: [
+      ...(underWay === asked.size ? [] : [`only ${underWay} of ${asked.size} were under way`]),
+      ...undone.map(({ run_id, status, attempt, error }) => `${run_id} is ${status} at attempt ${attempt}: ${error}`),
+      ...short.map(
+        ([run_id, count]) =>
+          `${run_id} printed other than its ${count} lines: ${JSON.stringify(printed(logs.get(run_id) ?? []))}`,
+      ),
+      ...gaps,
+      ...(again === 0 ? [] : [`${again} were carried out again`]),
+    ],
+    late: [],
+  };
 }

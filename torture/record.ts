@@ -1,10 +1,11 @@
-import { exportAudit } from "../src/record/audit/export.ts";
-import { verifyAudit } from "../src/record/audit/verify.ts";
-import { openConnection } from "../src/record/sqlite/open-connection.ts";
-import { databaseFile } from "../src/record/state-directory.ts";
+import { exportAudit, exportFrom } from "../src/record/audit/export.ts";
+import { type Verified, verifyAudit, verifyChain, verifyingMac } from "../src/record/audit/verify.ts";
+import { openPostgresEngine } from "../src/record/postgres/engine.ts";
+import { walkStatements } from "../src/record/postgres/walk-statements.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { RunRow } from "../src/model/store.ts";
 import type { Client } from "../src/wire/client.ts";
+import type { Fleet } from "./coordinators.ts";
 import type { Place } from "./place.ts";
 
 /** Every run there is, without its bodies. */
@@ -67,27 +68,32 @@ export interface AuditSeen {
   rows: number;
 }
 
-export async function readAudit({ state }: Place): Promise<AuditSeen> {
+export async function readAudit(place: Pick<Place, "fleet" | "state">): Promise<AuditSeen> {
   const executions: AuditSeen["executions"] = new Map();
-  await exportAudit({ directory: state }, (line) => {
+  const fenced: AuditSeen["fenced"] = new Set();
+  const note = (line: string): void => {
     // our own export
-    const record = JSON.parse(line) as {
-      eventType: string;
-      executionId: string;
-      runId: string;
-      state: string;
-      success: boolean;
-    };
+    const record = JSON.parse(line) as
+      | { eventType: "command_execution"; executionId: string; runId: string; state: string; success: boolean }
+      | { eventType: "refused_write"; runId: string; attempt: number };
     if (record.eventType === "command_execution") executions.set(record.executionId, record);
-  });
-  const { ok, rows } = await verifyAudit({ directory: state });
-  const connection = await openConnection(databaseFile(state), "read", 5000);
-  const fenced = connection.sql("select run_id, attempt from audit_rows where kind = 'fenced'").all();
-  connection.close();
-  return {
-    executions,
-    fenced: new Set(fenced.map((row) => `${String(row["run_id"])}.${Number(row["attempt"])}`)),
-    verified: ok,
-    rows,
+    else fenced.add(`${record.runId}.${record.attempt}`);
   };
+  const { ok, rows } = await (place.fleet ? readFleet(place.fleet, note) : readState(place.state, note));
+  return { executions, fenced, verified: ok, rows };
+}
+
+async function readState(directory: string, note: (line: string) => void): Promise<Verified> {
+  await exportAudit({ directory }, note);
+  return verifyAudit({ directory });
+}
+
+async function readFleet({ url, secret }: Fleet, note: (line: string) => void): Promise<Verified> {
+  const engine = openPostgresEngine(url, 10_000);
+  try {
+    await exportFrom(engine, {}, note);
+    return await verifyChain(engine, walkStatements, verifyingMac(secret), []);
+  } finally {
+    engine.close();
+  }
 }

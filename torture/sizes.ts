@@ -3,13 +3,13 @@ import { coordinatorKilled } from "./coordinator-killed.ts";
 import { deaf } from "./deaf.ts";
 import { drain } from "./drain.ts";
 import { escapes } from "./escapes.ts";
-import type { Finding, Tools } from "./finding.ts";
+import type { EngineName, Finding, Tools } from "./finding.ts";
 import { freshStarts } from "./fresh-starts.ts";
 import { fuzz } from "./fuzz.ts";
 import { impostors } from "./impostors.ts";
 import { manyReaders } from "./many-readers.ts";
 import { manyWriters } from "./many-writers.ts";
-import { outage } from "./outage.ts";
+import { databaseOutage, outage } from "./outage.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
@@ -19,89 +19,121 @@ import { strangeCallers } from "./strange-callers.ts";
 export interface Torture {
   name: string;
   promise: string;
+  /** One alone: the other would be the same again, or has no such thing. */
+  engines: readonly EngineName[];
   /** At a fraction of its full size, at least once. */
   run: (scale: number, tools: Tools) => Promise<Finding>;
 }
+
+const both = ["sqlite", "postgres"] as const;
+const sqlite = ["sqlite"] as const;
+const postgres = ["postgres"] as const;
 
 export const tortures: readonly Torture[] = [
   {
     name: "R1",
     promise: "coordinator killed: no run lost, stuck, carried out twice or off the record (R1, R2, R8)",
-    run: (scale, tools) => coordinatorKilled({ kills: of(100, scale), runs: of(5000, scale) }, tools),
+    engines: both,
+    run: (scale, tools) =>
+      coordinatorKilled(
+        { kills: of(100, scale), runs: of(5000, scale), runners: tools.engine === "sqlite" ? 2 : 4 },
+        tools,
+      ),
   },
   {
     name: "R2",
     promise: "claimers race: each run is handed out once",
+    engines: both,
     run: (scale, tools) => race({ claimers: 50, runs: of(10_000, scale) }, tools),
   },
   {
     name: "R3",
     promise: "stale writer: refused and on the record",
+    engines: both,
     run: (scale, tools) => staleWriter({ stops: of(1000, scale), lanes: Math.min(6, of(1000, scale)) }, tools),
   },
   {
     name: "R4",
     promise: "runner killed: noticed within 15 s",
+    engines: both,
     run: (scale, tools) => runnerKilled({ kills: of(200, scale), atOnce: 16 }, tools),
   },
   {
     name: "R6",
     promise: "runner told to end: drains",
+    engines: both,
     run: (scale, tools) => drain({ terms: of(100, scale), atOnce: 4 }, tools),
   },
   {
     name: "R7",
     promise: "coordinator away: nothing lost, no gap",
+    engines: both,
     run: (scale, tools) => outage({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+  },
+  {
+    name: "R7-database",
+    promise: "database away: nothing lost, no gap",
+    engines: postgres,
+    run: (scale, tools) => databaseOutage({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
   },
   {
     name: "R8",
     promise: "eight processes write one record, some are killed: all that ran is on it, and it is whole",
+    engines: sqlite,
     run: (scale, tools) => manyWriters({ executions: of(10_000, scale), kills: 6 }, tools),
   },
   {
     name: "R10",
     promise: "each request three times, shuffled: as if once",
+    engines: both,
     run: (scale, tools) => replay({ runs: of(2000, scale) }, tools),
   },
   {
     name: "readers",
     promise: "20 readers, each cut off ten times: every line once, in order",
+    engines: both,
     run: (scale, tools) => manyReaders({ lines: of(1_000_000, scale), readers: 20, cutsEach: 10 }, tools),
   },
   {
     name: "K1",
     promise: "eight escapes: nothing alive at the end",
+    engines: sqlite,
     run: (scale, tools) => escapes({ kills: of(8000, scale) }, tools),
   },
   {
     name: "K2",
     promise: "SIGTERM ignored: ends within timeout + grace + 0.5 s",
+    engines: sqlite,
     run: (scale, tools) => deaf({ runs: of(500, scale), atOnce: 20 }, tools),
   },
   {
     name: "S3",
     promise: "fuzzed requests: no 5xx, no crash, no stall of 100 ms",
+    engines: both,
     run: (scale, tools) => fuzz({ requests: of(100_000, scale) }, tools),
   },
   {
     name: "S5",
     promise: "pages of others, on every route: refused",
+    engines: sqlite,
     run: (scale, tools) => strangeCallers({ variants: of(100, scale) }, tools),
   },
   {
     name: "S10",
     promise: "impostors: no runner, run or name taken over",
+    engines: both,
     run: (scale, tools) => impostors({ tries: of(1000, scale) }, tools),
   },
   {
     name: "S12",
     promise: "a fresh start is closed to everybody else",
+    engines: both,
     run: (scale, tools) => freshStarts({ starts: of(50, scale) }, tools),
   },
   {
     name: "agents",
     promise: "runs of agents, a third of them stopped: no process, no file and, without their sessions, no folder left",
+    engines: sqlite,
     run: (scale, tools) => agents({ runs: of(200, scale), atOnce: 14 }, tools),
   },
 ];

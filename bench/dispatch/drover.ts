@@ -16,15 +16,27 @@ export interface Drover {
 
 const slots = 10;
 
+/** Where the record lies that is not in the state directory. */
+export interface Database {
+  url: string;
+  secret: string;
+}
+
 /** A coordinator and a runner as the command line starts them, with nothing changed but where they are. */
-export async function startDrover(root: string, place: string, told: string): Promise<Drover> {
+export async function startDrover(
+  root: string,
+  place: string,
+  told: string,
+  database: Database | null = null,
+): Promise<Drover> {
   writeDefinitions(root, place, told);
-  const coordinator = await startCoordinator(root, place, "state");
+  const coordinator = await startCoordinator(root, place, "state", database);
   const { client, url, token } = coordinator;
   const runner = run(
     root,
     place,
     "state",
+    null,
     "runner",
     "-x",
     join(place, "profiles", "noop.json"),
@@ -45,9 +57,9 @@ export async function startDrover(root: string, place: string, told: string): Pr
   };
 }
 
-/** Over a state directory of its own; the agents are those of the place. */
-export async function startCoordinator(root: string, place: string, state: string) {
-  const child = run(root, place, state, "coordinator", "--port", "0", "--agents", join(place, "agents"));
+/** Over a state directory of its own, or a database; the agents are those of the place. */
+export async function startCoordinator(root: string, place: string, state: string, database: Database | null = null) {
+  const child = run(root, place, state, database, "coordinator", "--port", "0", "--agents", join(place, "agents"));
   const beacon = beaconFile(join(place, state));
   await until("the coordinator", () => existsSync(beacon));
   const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
@@ -55,8 +67,13 @@ export async function startCoordinator(root: string, place: string, state: strin
   return { url, token, client: createClient({ url, token }), pid: child.pid ?? 0, stop: () => stopChild(child) };
 }
 
-function run(root: string, place: string, state: string, ...words: string[]): ChildProcess {
-  const env = { ...process.env, DROVER_STATE_DIR: join(place, state) };
+function run(root: string, place: string, state: string, database: Database | null, ...words: string[]): ChildProcess {
+  const { DATABASE_URL: _url, DROVER_SECRET: _secret, DROVER_SECRET_FILE: _file, ...own } = process.env;
+  const env = {
+    ...own,
+    DROVER_STATE_DIR: join(place, state),
+    ...(database ? { DATABASE_URL: database.url, DROVER_SECRET: database.secret } : {}),
+  };
   return owned(
     spawn(process.execPath, [join(root, "bin", "drover.js"), ...words, "--quiet"], {
       env,
@@ -81,7 +98,8 @@ export async function untilAllEnded({ client }: Drover): Promise<void> {
   });
 }
 
-function writeDefinitions(root: string, place: string, told: string): void {
+/** What the bench's coordinators offer, with a runner or without. */
+export function writeDefinitions(root: string, place: string, told: string): void {
   const write = (folder: string, name: string, value: object): void => {
     mkdirSync(join(place, folder), { recursive: true });
     writeFileSync(join(place, folder, `${name}.json`), JSON.stringify(value));

@@ -1,4 +1,4 @@
-import { median, ms, printTable } from "../rounds.ts";
+import { median, ms, printTable, ratio, times } from "../rounds.ts";
 
 /** One number per round for each of several ways. */
 export type Rounds = Map<string, number[]>;
@@ -21,4 +21,56 @@ export function spread(values: readonly number[], show: (value: number) => strin
   return `${show(median(values))} (${show(Math.min(...values))}-${show(Math.max(...values))})`;
 }
 
-export { printTable };
+interface Measured {
+  name: string;
+  label: string;
+  durability: string;
+}
+
+interface Column {
+  title: string;
+  values: Rounds;
+  show?: (value: number) => string;
+  /** Of ours against a peer's. */
+  goal?: string;
+}
+
+/** A row for each way; that of a peer says what ours come to against it, round by round. */
+export function printAgainst(
+  title: string,
+  ours: readonly Measured[],
+  peers: readonly Measured[],
+  columns: readonly Column[],
+): void {
+  const against = columns.flatMap((column) =>
+    ours.map((own) => ({
+      title: `${ours.length > 1 ? own.label : "Drover"} against it${columns.length > 1 ? `, ${column.title}` : ""}`,
+      goal: column.goal,
+      cell: (peer: Measured) => times(ratio(column.values, own.name, peer.name)),
+    })),
+  );
+  const row = (one: Measured, ratios: string[]): string[] => [
+    one.label,
+    one.durability,
+    ...columns.map(({ values, show }) => spread(values.get(one.name)!, show)),
+    ...ratios,
+  ];
+  printTable(
+    title,
+    [
+      "what",
+      "durable",
+      ...columns.map((column) => `${column.title} (spread)`),
+      ...(peers.length > 0 ? against : []).map((one) => (one.goal ? `${one.title} (goal ${one.goal})` : one.title)),
+    ],
+    [
+      ...ours.map((own) => row(own, peers.length > 0 ? against.map(() => "") : [])),
+      ...peers.map((peer) =>
+        row(
+          peer,
+          against.map(({ cell }) => cell(peer)),
+        ),
+      ),
+    ],
+  );
+}

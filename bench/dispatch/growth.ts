@@ -1,12 +1,10 @@
 import { join } from "node:path";
 import { newLocalIds } from "../../src/local.ts";
 import type { NewId } from "../../src/model/ids.ts";
-import type { Run } from "../../src/model/run.ts";
-import type { CreateRun } from "../../src/model/store.ts";
 import { openStore, type SqliteStore } from "../../src/record/open.ts";
 import { median, ms, printTable, ratio, times } from "../rounds.ts";
 import { addTo, percentile, type Rounds } from "./figures.ts";
-import { noopAgent } from "./post-runs.ts";
+import { noopRun } from "./noop-run.ts";
 
 const longestFillMs = 150_000;
 
@@ -69,7 +67,7 @@ async function filled(directory: string, count: number, newId: NewId) {
   const began = performance.now();
   let stored = 0;
   while (stored < count && performance.now() - began < longestFillMs) {
-    await store.apply(Array.from({ length: Math.min(1000, count - stored) }, () => pending(newId)));
+    await store.apply(Array.from({ length: Math.min(1000, count - stored) }, () => noopRun(newId, "some")));
     stored = Math.min(count, stored + 1000);
   }
   return {
@@ -138,54 +136,7 @@ function claimAndCreate(
       },
     ]);
     const again = performance.now();
-    await store.apply([pending(newId)]);
+    await store.apply([noopRun(newId, "some")]);
     return { claim, create: performance.now() - again };
   };
-}
-
-const agent = noopAgent();
-
-function pending(newId: NewId): CreateRun {
-  const run: Run = {
-    run_id: newId(),
-    agent_name: "noop",
-    created_by: "bench",
-    mode: "start",
-    status: "pending",
-    reason: null,
-    error: null,
-    waiting_for: null,
-    parameters: { id: "some", message: "Hello World" },
-    prompt: null,
-    attended: false,
-    session_id: newId(),
-    forked_from: null,
-    parent_run_id: null,
-    retry_of: null,
-    trigger_type: "api",
-    schedule: null,
-    project_dir: null,
-    demands: { executor_type: "noop" },
-    priority: 0,
-    attempt: 0,
-    failures: 0,
-    runner_id: null,
-    progress: null,
-    exit_code: null,
-    result_text: null,
-    result_data: null,
-    summary: null,
-    usage: null,
-    isolation: null,
-    created_at: new Date().toISOString(),
-    claimed_at: null,
-    started_at: null,
-    finished_at: null,
-    task_id: null,
-    step_id: null,
-    tool_call_id: null,
-    worktree_id: null,
-    repo_sha: null,
-  };
-  return { op: "create_run", run, events: [], agent };
 }

@@ -1,27 +1,39 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { printTable } from "../rounds.ts";
 import type { Drover } from "./drover.ts";
 import { untilAllEnded } from "./drover.ts";
+import { cpuMs, megabytes } from "./processes.ts";
 
-/** Each after one run, with nothing to do since. */
-export async function idleMemory(drover: Drover): Promise<void> {
+const idleSeconds = 10;
+
+/** Each after one run, with nothing to do since. `server`: what the database server has used, where there is one. */
+export async function idleMemory(drover: Drover, title: string, server: (() => number) | null = null): Promise<void> {
   await drover.client.submit({ agent_name: "true", parameters: { id: "memory" } });
   await untilAllEnded(drover);
   await pause(4000);
+  const used = { runner: cpuOf(drover.runnerPid), coordinator: cpuOf(drover.coordinatorPid), server: server ?? null };
+  const before = { runner: used.runner(), coordinator: used.coordinator(), server: used.server?.() ?? 0 };
+  await pause(idleSeconds * 1000);
+  const part = (name: keyof typeof used): string =>
+    `${(((used[name]?.() ?? 0) - before[name]) / (idleSeconds * 10)).toFixed(1)} %`;
+  const row = (label: string, pid: number, name: "runner" | "coordinator", goal: string): string[] => [
+    label,
+    megabytes(pid, "Rss"),
+    megabytes(pid, "Private"),
+    goal,
+    part(name),
+  ];
   printTable(
-    "Idle memory, as the command line starts them, after one run",
-    ["process", "resident", "of it its own", "goal"],
+    `Idle, ${title}, as the command line starts them, after one run`,
+    ["process", "resident", "of it its own", "goal", `CPU over ${idleSeconds} s, of one core`],
     [
-      ["runner, two profiles", megabytes(drover.runnerPid, "Rss"), megabytes(drover.runnerPid, "Private"), "< 80 MB"],
-      ["coordinator", megabytes(drover.coordinatorPid, "Rss"), megabytes(drover.coordinatorPid, "Private"), "< 120 MB"],
+      row("runner, two profiles", drover.runnerPid, "runner", "< 80 MB"),
+      row("coordinator", drover.coordinatorPid, "coordinator", "< 120 MB"),
+      ...(server ? [["database server, for the two of them", "", "", "", part("server")]] : []),
     ],
   );
 }
 
-/** "Private" counts what no other process shares. */
-function megabytes(pid: number, what: "Rss" | "Private"): string {
-  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
-  const sizes = [...rollup.matchAll(new RegExp(`^${what}\\w*:\\s+(\\d+) kB`, "gm"))].map(([, kb]) => Number(kb));
-  return `${(sizes.reduce((sum, kb) => sum + kb, 0) / 1024).toFixed(0)} MB`;
+function cpuOf(pid: number): () => number {
+  return () => cpuMs([pid]);
 }

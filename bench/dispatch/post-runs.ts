@@ -1,13 +1,13 @@
 import { randomFillSync } from "node:crypto";
 import { openSchemaChecker } from "../../src/define/json-schema/checker.ts";
-import type { Agent } from "../../src/model/agent.ts";
 import { createIds } from "../../src/model/ids.ts";
 import type { Store } from "../../src/model/store.ts";
 import type { Token } from "../../src/model/token.ts";
 import { createApp } from "../../src/serve/app.ts";
 import { createAttemptTokens } from "../../src/serve/attempt-token.ts";
 import { listen } from "../../src/serve/listen.ts";
-import { createMetrics } from "../../src/serve/metrics.ts";
+import { createRegistry } from "../../src/show/metrics/registry.ts";
+import { watchRequests } from "../../src/show/metrics/requests.ts";
 import { hashToken } from "../../src/serve/token-text.ts";
 import { createFeedHub } from "../../src/show/feed-hub.ts";
 import { submitRun } from "../../src/submit/submit.ts";
@@ -16,6 +16,7 @@ import { announce, startRole } from "./children.ts";
 import { type HttpConnection, openHttp } from "./connection.ts";
 import { startCoordinator } from "./drover.ts";
 import { addTo, rate, type Rounds, spread } from "./figures.ts";
+import { noopAgent } from "./noop-run.ts";
 
 const connections = 128;
 
@@ -75,7 +76,7 @@ export async function noDatabaseRole(): Promise<void> {
   const known = new Map([[hashToken(text), adminToken]]);
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
   const now = (): Date => new Date();
-  const noop = noopAgent();
+  const noop = noopAgent;
   const agents = {
     list: async () => [],
     find: async () => ({ agent: noop, source: "file" as const, runner_id: null, owner: null }),
@@ -88,6 +89,7 @@ export async function noDatabaseRole(): Promise<void> {
     read: { token: async (hash: string) => known.get(hash) ?? null, run: async () => null },
   } as unknown as Pick<Store, "apply" | "blobs" | "read">;
   const schemas = openSchemaChecker();
+  const registry = createRegistry((fault) => process.stderr.write(`${String(fault)}\n`));
   const app = createApp({
     store,
     submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
@@ -97,7 +99,7 @@ export async function noDatabaseRole(): Promise<void> {
     attemptTokens: createAttemptTokens(Buffer.alloc(32)),
     hub: createFeedHub({ onFault: () => undefined }),
     owners: async () => null,
-    metrics: createMetrics({ drover_http_requests_total: "Requests." }),
+    metrics: { seeRequest: watchRequests(registry), write: registry.write },
     backup: () => Promise.reject(new Error("there is nothing to keep")),
     now,
     newId,
@@ -122,23 +124,3 @@ const adminToken: Token = {
   revoked_at: null,
   used_at: null,
 };
-
-export function noopAgent(): Agent {
-  return {
-    name: "noop",
-    description: null,
-    type: "procedural",
-    executor: "noop",
-    command: "none",
-    parameters_validation: "strict",
-    list_style: "comma",
-    parameters_schema: {
-      type: "object",
-      properties: { id: { type: "string" }, message: { type: "string" } },
-      required: ["id"],
-      additionalProperties: false,
-    },
-    max_attempts: 1,
-    trust_project_settings: false,
-  };
-}

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// http-check.mjs --url URL [--timeout SECONDS] [--status CODE]: one request, its outcome as JSON.
+// http-check.mjs --url URL [--within SECONDS] [--status CODE]: one request, its outcome as JSON.
 // Exits with 1 where the answer is not the one expected, so that the run fails and says why.
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
-  options: { url: { type: "string" }, timeout: { type: "string", default: "10" }, status: { type: "string" } },
+  options: { url: { type: "string" }, within: { type: "string", default: "10" }, status: { type: "string" } },
 });
 if (!/^https?:\/\//.test(values.url ?? "") || !URL.canParse(values.url)) fail("--url takes an http or https address");
-const timeoutMs = Number(values.timeout) * 1000;
-if (!(timeoutMs > 0)) fail(`--timeout takes a positive number of seconds, not ${values.timeout}`);
+const timeoutMs = Number(values.within) * 1000;
+if (!(timeoutMs > 0)) fail(`--within takes a positive number of seconds, not ${values.within}`);
 
 const report = { url: values.url, ok: false, status: null, duration_ms: 0, error: null };
 const started = performance.now();
@@ -25,7 +25,7 @@ try {
 } catch (error) {
   const timedOut = error instanceof Error && error.name === "TimeoutError";
   report.error = timedOut
-    ? `no answer within ${values.timeout} s`
+    ? `no answer within ${values.within} s`
     : String(error.cause?.code ?? error.cause?.message ?? error.message);
 }
 report.duration_ms = Math.round(performance.now() - started);

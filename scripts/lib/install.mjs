@@ -18,7 +18,9 @@ export function ensureInstalled(root, asked, what) {
   process.stderr.write(`Installing ${named}...\n`);
   // not `npm ci`: it refuses a lockfile that lacks another platform's optional binaries
   const args = ["install", "--no-save", "--no-audit", "--no-fund", ...(want === "product" ? ["--omit=dev"] : [])];
-  run("npm", args, root);
+  // `npm run` hands down what the root's .npmrc says, and that would go before the folder's own
+  const { npm_config_engine_strict: _, ...env } = process.env;
+  run("npm", args, root, env);
   writeFileSync(stampFile, `${lock} ${want}`);
 }
 

@@ -3,9 +3,10 @@ import type { Delta } from "../model/executor.ts";
 import type { Run } from "../model/run.ts";
 import { isTerminal as isFinal } from "../model/states.ts";
 import type { Client } from "../wire/client.ts";
-import { brief, eventLine, outputOf } from "./event-line.ts";
+import { brief, eventLine, outputOf, warningOf } from "./event-line.ts";
+import { harmless } from "./harmless.ts";
 import { isTerminal, write } from "./io.ts";
-import { createLiveText } from "./live-text.ts";
+import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput, ParsedOptions } from "./options.ts";
 import type { Submitted } from "./submit-run.ts";
 
@@ -18,7 +19,7 @@ export async function attendRun(client: Client, submitted: Submitted, { options 
     return 0;
   }
   stopOnSignal(client, run.run_id);
-  const seen: Seen = { stdout: "", said: "", hasFiles: isFinal(run.status), canGoOn: false };
+  const seen: Seen = { stdout: "", said: "", hasFiles: isFinal(run.status), canGoOn: false, stopped: null };
   const finished = isFinal(run.status) ? run : await follow(client, run.run_id, seen, options);
   if (options["json"]) write(1, `${JSON.stringify(finished)}\n`);
   else {
@@ -36,11 +37,13 @@ interface Seen {
   said: string;
   hasFiles: boolean;
   canGoOn: boolean;
+  /** Who stopped it, in words. */
+  stopped: string | null;
 }
 
 const kept = 16 * 1024;
 
-/** Its output as it comes; everything else only for a person who watches. */
+/** Its output as it comes, and warnings; everything else only for a person who watches. */
 async function follow(client: Client, run_id: string, seen: Seen, options: ParsedOptions): Promise<Run> {
   const live = isTalking(options) ? createLiveText((text) => write(2, text)) : null;
   const onPartial =
@@ -50,13 +53,22 @@ async function follow(client: Client, run_id: string, seen: Seen, options: Parse
     });
   for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
     note(stored, seen);
-    const output = outputOf(stored);
-    if (output && !options["json"]) write(output.stream === "stdout" ? 1 : 2, output.text);
-    else if (!output && stored.event.type === "assistant") live?.whole(stored.event.text);
-    else if (!output) live?.line(brief(eventLine(stored) ?? ""));
+    show(stored, live, options);
   }
   live?.end();
   return client.runs.get(run_id);
+}
+
+function show(stored: StoredEvent, live: LiveText | null, options: ParsedOptions): void {
+  const output = outputOf(stored);
+  const warning = warningOf(stored);
+  if (output) {
+    if (options["json"]) return;
+    live?.makeWay();
+    write(output.stream === "stdout" ? 1 : 2, output.text);
+  } else if (live && stored.event.type === "assistant") live.whole(stored.event.text);
+  else if (live) live.line(warning ?? brief(eventLine(stored) ?? ""));
+  else if (warning && !options["quiet"]) write(2, `drover: ${harmless(warning)}\n`);
 }
 
 function isTalking(options: ParsedOptions): boolean {
@@ -70,6 +82,7 @@ function note(stored: StoredEvent, seen: Seen): void {
   else if (event.type === "assistant") seen.said = event.text;
   else if (event.type === "file") seen.hasFiles = true;
   else if (event.type === "system" && event.executor_session_id) seen.canGoOn = true;
+  else if (event.type === "status" && event.status === "stopping") seen.stopped = event.reason ?? null;
 }
 
 /** What an agent answers is the data of this command, unless the same stands there already. */
@@ -83,11 +96,11 @@ function tellResult({ result_text, result_data }: Run, seen: Seen, options: Pars
 }
 
 async function tellNext(client: Client, run: Run, { type }: Submitted, seen: Seen): Promise<void> {
-  if (run.status !== "completed")
-    write(
-      2,
-      `drover: ${run.status}${run.reason ? ` (${run.reason})` : ""}: ${run.error ?? ""}\n  drover runs show ${run.run_id}\n`,
-    );
+  if (run.status !== "completed") {
+    const why = run.error ?? seen.stopped;
+    const status = `${run.status}${run.reason ? ` (${run.reason})` : ""}`;
+    write(2, `drover: ${status}${why ? `: ${why}` : ""}\n  drover runs show ${run.run_id}\n`);
+  }
   if (seen.hasFiles) {
     const { length } = (await client.runs.files(run.run_id)).items;
     if (length > 0) write(2, `${length} ${length === 1 ? "file" : "files"}: drover runs files ${run.run_id}\n`);

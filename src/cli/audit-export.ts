@@ -1,3 +1,4 @@
+import { findDatabase } from "../define/database.ts";
 import { findLocal } from "../local.ts";
 import { exportAudit } from "../record/audit/export.ts";
 import { write } from "./io.ts";
@@ -20,13 +21,17 @@ export const auditExport: CommandSpec = {
 };
 
 async function exportAll(input: CommandInput): Promise<number> {
-  const { places } = await findLocal(input.env, input.cwd);
   const since = readTime(input, "since");
   const until = readTime(input, "until");
-  await exportAudit(
-    { directory: places.stateDirectory, ...(since ? { since } : {}), ...(until ? { until } : {}) },
-    (line) => write(1, line),
-  );
+  const range = { ...(since ? { since } : {}), ...(until ? { until } : {}) };
+  const database = findDatabase(input.env);
+  if (database !== null) {
+    const { exportPostgres } = await import("../record/postgres/audit.ts");
+    await exportPostgres(database.url, range, (line) => write(1, line));
+    return 0;
+  }
+  const { places } = await findLocal(input.env, input.cwd);
+  await exportAudit({ directory: places.stateDirectory, ...range }, (line) => write(1, line));
   return 0;
 }
 

@@ -1,3 +1,4 @@
+import { type DatabasePlace, findDatabase } from "../define/database.ts";
 import { findLocal } from "../local.ts";
 import { type Verified, verifyAudit } from "../record/audit/verify.ts";
 import { write } from "./io.ts";
@@ -17,14 +18,27 @@ export const auditVerify: CommandSpec = {
 };
 
 async function verify(input: CommandInput): Promise<number> {
-  const { places } = await findLocal(input.env, input.cwd);
   const head = text(input.options, "head");
-  const found = await verifyAudit({ directory: places.stateDirectory, ...(head ? { head } : {}) });
-  write(1, input.options["json"] ? `${JSON.stringify(found)}\n` : inWords(found));
+  const database = findDatabase(input.env);
+  const found = await (database ? verifyFleet(database, head) : verifyHere(input, head));
+  write(
+    1,
+    input.options["json"] ? `${JSON.stringify(found)}\n` : inWords(found, database ? "database" : "state directory"),
+  );
   return found.ok ? 0 : 1;
 }
 
-function inWords({ first_bad, rows, batches, head, pruned }: Verified): string {
+async function verifyHere(input: CommandInput, head: string | undefined): Promise<Verified> {
+  const { places } = await findLocal(input.env, input.cwd);
+  return verifyAudit({ directory: places.stateDirectory, ...(head ? { head } : {}) });
+}
+
+async function verifyFleet(database: DatabasePlace, head: string | undefined): Promise<Verified> {
+  const { verifyPostgres } = await import("../record/postgres/audit.ts");
+  return verifyPostgres(database, head);
+}
+
+function inWords({ first_bad, rows, batches, head, pruned }: Verified, place: string): string {
   if (!first_bad) {
     const before = pruned ? `${pruned.rows} older rows were removed by retention.\n` : "";
     return `The record is whole: ${rows} rows in ${batches} batches.\n${before}head ${head}\n`;
@@ -33,6 +47,6 @@ function inWords({ first_bad, rows, batches, head, pruned }: Verified): string {
   const where = [row_no && `row ${row_no}`, batch_no && `batch ${batch_no}`].filter(Boolean).join(" of ") || "the end";
   return (
     `The record is NOT whole, first at ${where}: ${what} [DROVER-AUD-002]\n` +
-    "  Keep this state directory as it is, and compare it with a backup; see docs/audit.md.\n"
+    `  Keep this ${place} as it is, and compare it with a backup; see docs/audit.md.\n`
   );
 }

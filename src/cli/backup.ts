@@ -1,10 +1,13 @@
 import { createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { backupStore } from "../record/backup.ts";
-import { restoreStore } from "../record/restore.ts";
+import { findDatabase } from "../define/database.ts";
 import { findLocal } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
+import { backupRecord } from "../record/backup.ts";
+import { publicName } from "../record/postgres/faults.ts";
+import { restoreRecord } from "../record/restore.ts";
+import type { Client } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
@@ -21,11 +24,12 @@ export const backupCommand: CommandSpec = {
 
 export const restoreCommand: CommandSpec = {
   name: "restore",
-  summary: "a backup into a state directory that has no record yet",
+  summary: "a backup into a state directory, or a database, that has no record yet",
   takes: "FILE",
   words: [1, 1],
   examples: [
     ["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"],
+    ["DATABASE_URL=postgres://db/drover drover restore drover-2026-01-31.backup", "into PostgreSQL, of either engine"],
   ],
   options: {},
   run: restore,
@@ -40,34 +44,44 @@ async function backup(input: CommandInput): Promise<number> {
       message: `${file} exists already.`,
       next: "Name a new file.",
     });
-  const { client, local } = await connect(input);
-  if (client) {
-    const partial = `${file}.${process.pid}.partial`;
-    try {
-      await pipeline(await client.backup(), createWriteStream(partial, { mode: 0o600, flags: "wx" }));
-      renameSync(partial, file);
-    } finally {
-      rmSync(partial, { force: true });
-    }
-  } else {
-    const { stateDirectory } = local.places;
-    if (!existsSync(join(stateDirectory, "drover.db")))
-      throw usage(`There is no record in ${stateDirectory} to back up.`, "backup");
-    await backupStore({ directory: stateDirectory, file }, new Date());
-  }
+  await backUp(input, file);
   if (!input.options["quiet"]) write(2, `Wrote ${file}. It holds the audit key: keep it private.\n`);
   return 0;
+}
+
+/** Of the coordinator that is named, else of the database, else of this state directory, by its coordinator if one serves. */
+async function backUp(input: CommandInput, file: string): Promise<void> {
+  const database = input.env["DROVER_API_URL"] ? null : findDatabase(input.env);
+  if (database !== null) return void (await backupRecord(database, file, new Date()));
+  const { client, local } = await connect(input);
+  if (client !== null) return fetchBackup(client, file);
+  const { stateDirectory: directory } = local.places;
+  if (!existsSync(join(directory, "drover.db")))
+    throw usage(`There is no record in ${directory} to back up.`, "backup");
+  await backupRecord({ directory }, file, new Date());
+}
+
+async function fetchBackup(client: Client, file: string): Promise<void> {
+  const partial = `${file}.${process.pid}.partial`;
+  try {
+    await pipeline(await client.backup(), createWriteStream(partial, { mode: 0o600, flags: "wx" }));
+    renameSync(partial, file);
+  } finally {
+    rmSync(partial, { force: true });
+  }
 }
 
 async function restore(input: CommandInput): Promise<number> {
   const file = resolve(input.cwd, input.positionals[0]!);
   const { places } = await findLocal(input.env, input.cwd);
-  const { audit, made_at } = await restoreStore({ directory: places.stateDirectory, file });
+  const database = findDatabase(input.env);
+  const { audit, made_at } = await restoreRecord(database ?? { directory: places.stateDirectory }, file);
+  const into = database === null ? places.stateDirectory : publicName(database.url);
   write(
     1,
     input.options["json"]
-      ? `${JSON.stringify({ state_directory: places.stateDirectory, made_at, ...audit })}\n`
-      : `Restored what was backed up at ${made_at} into ${places.stateDirectory}: ${audit.rows} audit rows, ${audit.ok ? "whole" : `which tell of an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
+      ? `${JSON.stringify({ ...(database === null ? { state_directory: into } : { database: into }), made_at, ...audit })}\n`
+      : `Restored what was backed up at ${made_at} into ${into}: ${audit.rows} audit rows, ${audit.ok ? "whole" : `which tell of an earlier fault: ${audit.first_bad?.what}`}.\nhead ${audit.head}\n`,
   );
   return 0;
 }

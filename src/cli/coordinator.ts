@@ -20,7 +20,7 @@ export const coordinatorCommand: CommandSpec = {
 async function serve(input: CommandInput): Promise<number> {
   const local = await findLocal(input.env, input.cwd);
   const coordinator = await serveHere(input, local, readListen(input));
-  if (!input.options["quiet"]) write(2, `Serving ${coordinator.url} for ${local.places.stateDirectory}\n`);
+  if (!input.options["quiet"]) write(2, `Serving ${coordinator.url} for ${coordinator.store.engine.name}\n`);
   await untilToldToEnd({ gently: coordinator.stop, atOnce: coordinator.stop, ended: new Promise(() => undefined) });
   return 0;
 }

@@ -44,6 +44,22 @@ export function outputOf({ event }: StoredEvent): { stream: "stdout" | "stderr";
   return event.type === "output" ? { stream: event.stream, text: textOf(event) } : null;
 }
 
+/** What Drover left out or could not do although the run went on: nobody may miss it, whether they watch or not. */
+export function warningOf({ event }: StoredEvent): string | null {
+  return event.type === "error" && ourFaults.has(event.code ?? "") ? `warning: ${event.message}` : null;
+}
+
+/** Codes of `error` events that are Drover's own words; others are those of the agent's program. */
+const ourFaults: ReadonlySet<string> = new Set([
+  "bad_event",
+  "bad_line",
+  "bad_outcome",
+  "event_too_large",
+  "on_finish",
+  "result_truncated",
+  "upload_failed",
+]);
+
 /** What fits on a line; the rest is in the log. */
 export function brief(line: string): string {
   const [first = ""] = line.trim().split("\n", 1);

@@ -8,7 +8,7 @@ import {
   type Limits,
   type StartOptions,
 } from "../model/process.ts";
-import { type CommandInput, list, type OptionSpec, type ParsedOptions, text, usage } from "./options.ts";
+import { type CommandInput, list, type OptionSpec, type ParsedOptions, seconds, text, usage } from "./options.ts";
 
 export const execOptions: Record<string, OptionSpec> = {
   timeout: {
@@ -41,16 +41,7 @@ export const execOptions: Record<string, OptionSpec> = {
 };
 
 export function readTimeoutMs(options: ParsedOptions, config: Config): number {
-  const given = text(options, "timeout");
-  if (given === undefined) return config.execution.default_timeout_seconds * 1000;
-  const seconds = given.trim() === "" ? Number.NaN : Number(given);
-  if (Number.isFinite(seconds) && seconds > 0) return seconds * 1000;
-  throw new RequestError({
-    code: "DROVER-USE-005",
-    field: "--timeout",
-    message: `--timeout ${given} is not a positive number of seconds.`,
-    next: "Give a time like --timeout 60 or --timeout 0.5.",
-  });
+  return (seconds(options, "timeout") ?? config.execution.default_timeout_seconds) * 1000;
 }
 
 export function readStartOptions(options: ParsedOptions, config: Config, env: CommandInput["env"]): StartOptions {

@@ -55,6 +55,17 @@ describe("text shown while it comes", () => {
     expect(text).toBe("  I look\n  > Read a.txt\n  < done\n  Done\n");
   });
 
+  it("goes on, on a line of its own, after what a program wrote meanwhile", () => {
+    const text = shown((live) => {
+      live.makeWay();
+      live.piece("I lo");
+      live.makeWay();
+      live.piece("ok");
+      live.whole("I look");
+    });
+    expect(text).toBe("  I lo\n  ok\n");
+  });
+
   it("is followed by all that waits for it where its whole never comes", () => {
     const text = shown((live) => {
       live.piece("I lo");

@@ -8,6 +8,8 @@ export interface LiveText {
   whole(text: string): void;
   /** Waits for the text that is being shown: pieces are quicker than the record, and would be torn by what came before them. */
   line(text: string): void;
+  /** Something else is shown next: it begins on a line of its own. */
+  makeWay(): void;
   end(): void;
 }
 
@@ -54,6 +56,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
       waiting.push(text);
       if (ahead === "") showLines();
     },
+    makeWay: endLine,
     end() {
       showLines();
       endLine();

@@ -52,8 +52,19 @@ const commands: Record<string, { about: string; load: () => Promise<CommandSpec>
   },
   runner: { about: "claims runs and carries them out", load: async () => (await import("./runner.ts")).runnerCommand },
   "tokens list": { about: "who may do what", load: async () => (await import("./tokens.ts")).tokensList },
-  "tokens create": { about: "a new token, shown once", load: async () => (await import("./tokens.ts")).tokensCreate },
-  "tokens revoke": { about: "ends a token at once", load: async () => (await import("./tokens.ts")).tokensRevoke },
+  "tokens create": {
+    about: "a new token, shown once",
+    load: async () => (await import("./tokens-create.ts")).tokensCreate,
+  },
+  "tokens enrol": {
+    about: "a token that a runner exchanges, once",
+    load: async () => (await import("./tokens-create.ts")).tokensEnrol,
+  },
+  "tokens rotate": {
+    about: "a new token for an old one",
+    load: async () => (await import("./tokens-rotate.ts")).tokensRotate,
+  },
+  "tokens revoke": { about: "ends tokens at once", load: async () => (await import("./tokens.ts")).tokensRevoke },
   "audit verify": { about: "is the record whole?", load: async () => (await import("./audit-verify.ts")).auditVerify },
   "audit export": {
     about: "the record as JSON lines",
@@ -61,6 +72,7 @@ const commands: Record<string, { about: string; load: () => Promise<CommandSpec>
   },
   backup: { about: "the whole record in one file", load: async () => (await import("./backup.ts")).backupCommand },
   restore: { about: "a backup into a new place", load: async () => (await import("./backup.ts")).restoreCommand },
+  migrate: { about: "this record into PostgreSQL", load: async () => (await import("./migrate.ts")).migrateCommand },
   doctor: {
     about: "what this machine can do, what is missing",
     load: async () => (await import("./doctor.ts")).doctor,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parseOptions } from "./options.ts";
+import { parseOptions, seconds } from "./options.ts";
 
 const spec = {
   name: "exec",
@@ -50,4 +50,11 @@ it("hands unknown options over where a command takes them", () => {
     ],
     rest: null,
   });
+});
+
+it("a time is a positive number of seconds", () => {
+  expect(seconds({}, "timeout")).toBe(undefined);
+  expect(seconds({ timeout: "0.5" }, "timeout")).toBe(0.5);
+  for (const timeout of ["", "0", "-1", "soon", "Infinity"])
+    expect(() => seconds({ timeout }, "timeout")).toThrow(expect.objectContaining({ code: "DROVER-USE-005" }));
 });

@@ -110,6 +110,20 @@ export function text(options: ParsedOptions, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/** A time in seconds, fractions allowed; undefined where none is given. */
+export function seconds(options: ParsedOptions, name: string): number | undefined {
+  const given = text(options, name);
+  if (given === undefined) return undefined;
+  const time = given.trim() === "" ? Number.NaN : Number(given);
+  if (Number.isFinite(time) && time > 0) return time;
+  throw new RequestError({
+    code: "DROVER-USE-005",
+    field: `--${name}`,
+    message: `--${name} ${given} is not a positive number of seconds.`,
+    next: `Give a time like --${name} 60 or --${name} 0.5.`,
+  });
+}
+
 export function list(options: ParsedOptions, name: string): string[] {
   const value = options[name];
   return Array.isArray(value) ? value : [];

@@ -31,8 +31,14 @@ function tryWrite(fd: 1 | 2, text: string): boolean {
 
 /** Wrong usage is 2; whatever keeps Drover itself from doing its work is 125. */
 function exitCodeOf(code: string): number {
-  return code.startsWith("DROVER-USE-") ? 2 : 125;
+  return wrongUsage.test(code) ? 2 : 125;
 }
+
+/**
+ * Words that cannot be meant so: options, the agent, session, id or profile that is named, and parameters. The
+ * coordinator finds some of them, in a request that was made of the same words.
+ */
+const wrongUsage = /^DROVER-(?:USE-|SUB-|PAR-|PRF-001|API-006|API-014|API-021)/;
 
 function toShown(error: unknown): Shown {
   // by its fields, not by class: each bundle has its own copy of the classes

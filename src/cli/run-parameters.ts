@@ -43,11 +43,16 @@ function typed(name: string, values: (string | true)[], type: string | null): un
   }
 }
 
+/** Whether the schema names this parameter, where it says so plainly. */
+export function declares(schema: Agent["parameters_schema"], name: string): boolean {
+  const properties = schema?.["properties"];
+  return typeof properties === "object" && properties !== null && Object.hasOwn(properties, name);
+}
+
 /** Only what is plainly said: a schema that is more involved is judged by the coordinator. */
 function typeOf(schema: Agent["parameters_schema"], name: string): string | null {
-  const properties = schema?.["properties"];
-  if (typeof properties !== "object" || properties === null || !Object.hasOwn(properties, name)) return null;
-  const property: unknown = Reflect.get(properties, name);
+  if (!declares(schema, name)) return null;
+  const property: unknown = Reflect.get(schema?.["properties"] as object, name); // declared, hence an object
   if (typeof property !== "object" || property === null) return null;
   const type: unknown = Reflect.get(property, "type");
   return typeof type === "string" ? type : null;

@@ -11,7 +11,7 @@ export const runCommand: CommandSpec = {
     ['drover run echo --message "Hello World"', "parameters are options, typed by the agent's schema"],
     ['drover run disk-usage --params \'{"path": "."}\' --json', "or JSON; the whole run as the result"],
     ['drover run claude --prompt "Explain this repository" --project-dir .', "an agent that thinks, in this folder"],
-    ["drover run nightly --detach", "only submit it"],
+    ["drover run nightly --timeout 600 --detach", "only submit it, with a time limit of its own"],
   ],
   options: { ...submitOptions, "project-dir": { value: "DIR", about: "where it works" } },
   takesOthers: true,

@@ -84,7 +84,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   return 0;
 }
 
-/** With DROVER_ENROLMENT the runner gets a token of its own, once, and keeps it. */
+/** With DROVER_ENROLMENT the runner gets a token of its own, once, and keeps it; from then on it needs neither variable. */
 async function findCoordinator(input: CommandInput, stateDirectory: string): Promise<{ url: string; token: string }> {
   const { client, token } = await connect(input);
   if (!client) {
@@ -102,13 +102,14 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
     mkdirSync(stateDirectory, { recursive: true, mode: 0o700 });
     writeFileSync(file, `${own.token}\n`, { mode: 0o600, flag: "wx" });
   }
-  const own = enrolment ? readFileSync(file, "utf8").trim() : token;
+  const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : null;
+  const own = enrolment ? kept : (token ?? kept);
   if (own) return { url: client.url, token: own };
   throw new RequestError({
     code: "DROVER-USE-001",
     field: "DROVER_API_KEY",
     message: `A token is needed for ${client.url}.`,
-    next: "Set DROVER_API_KEY, or DROVER_ENROLMENT to what `drover tokens create NAME --enrol` printed.",
+    next: "Set DROVER_API_KEY, or DROVER_ENROLMENT to what `drover tokens enrol SUBJECT` printed.",
   });
 }
 

@@ -1,9 +1,11 @@
-import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Coordinator, startCoordinator } from "../coordinator.ts";
+import { findDatabase } from "../define/database.ts";
 import { findPackageFolder } from "../define/package-folder.ts";
 import type { Local } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
+import { replaceTokenFile } from "../serve/token-file.ts";
 import { beaconFile } from "./connect.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type OptionSpec, text, usage } from "./options.ts";
@@ -23,9 +25,11 @@ export async function serveHere(
 ): Promise<Coordinator> {
   const { stateDirectory } = local.places;
   const { audit } = local.config.execution;
+  const database = findDatabase(input.env);
   const publicUrls = input.options["public-url"];
   const coordinator = await startCoordinator({
     stateDirectory,
+    database,
     ...listen,
     agentsDirectory: agentsFolder(input, local),
     authEnabled: input.env["AUTH_ENABLED"] !== "false",
@@ -37,6 +41,11 @@ export async function serveHere(
       write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}\n`),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
   });
+  // Nothing that a fleet needs; but commands given here find their way by it.
+  if (database) {
+    mkdirSync(stateDirectory, { recursive: true, mode: 0o700 });
+    replaceTokenFile(stateDirectory, coordinator.adminToken);
+  }
   const beacon = beaconFile(stateDirectory);
   writeFileSync(`${beacon}.${process.pid}`, JSON.stringify({ url: coordinator.url, pid: process.pid }), {
     mode: 0o600,

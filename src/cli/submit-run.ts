@@ -2,14 +2,16 @@ import { resolve } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
 import type { Client, FlatAgent, Submission } from "../wire/client.ts";
-import { isTerminal } from "./io.ts";
-import { type CommandInput, type OptionSpec, text, usage } from "./options.ts";
+import { isTerminal, write } from "./io.ts";
+import { misreadOptions } from "./misread-options.ts";
+import { type CommandInput, type OptionSpec, seconds, text, usage } from "./options.ts";
 import { readParameters } from "./run-parameters.ts";
 
 /** What every command that begins a run takes. */
 export const submitOptions: Record<string, OptionSpec> = {
   params: { value: "JSON", about: "parameters as an object; also for names that are options of this command" },
   prompt: { value: "T", about: "what to do, in words" },
+  timeout: { value: "S", about: "end it after S seconds (default: the agent's time, else its profile's)" },
   detach: { about: "print the run's id and do not wait" },
   priority: { value: "N", about: "higher is earlier (default 0)" },
   "idempotency-key": { value: "K", about: "the same key again is the same run" },
@@ -26,12 +28,20 @@ export async function submitRun(
   { options, others, env, cwd }: CommandInput,
   what: Pick<Submission, "agent_name" | "mode" | "session_id">,
 ): Promise<Submitted> {
+  const timeout = seconds(options, "timeout");
   const agent = await findAgent(client, what.agent_name);
   const prompt = text(options, "prompt");
   const parameters = readParameters(others, text(options, "params"), agent?.parameters_schema);
   // a procedural agent is refused whatever it is told
   if (what.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
     throw usage(`Say what to do next: --prompt "...".`, `sessions ${what.mode}`, "--prompt");
+  if (agent && !options["quiet"])
+    for (const warning of misreadOptions(
+      { options, others },
+      agent.parameters_schema,
+      what.mode ? `sessions ${what.mode}` : "run",
+    ))
+      write(2, `drover: warning: ${warning}\n`);
   const project = text(options, "project-dir");
   const priority = text(options, "priority");
   const key = text(options, "idempotency-key");
@@ -42,6 +52,7 @@ export async function submitRun(
     attended: isTerminal(0) && !options["detach"],
     ...(prompt === undefined ? {} : { prompt }),
     ...(project === undefined ? {} : { project_dir: resolve(cwd, project) }),
+    ...(timeout === undefined ? {} : { timeout_seconds: timeout }),
     ...(priority === undefined ? {} : { priority: Number(priority) }),
     ...(key === undefined ? {} : { idempotency_key: key }),
     ...(parent ? { parent_run_id: parent } : {}),

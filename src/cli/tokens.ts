@@ -1,94 +1,93 @@
-import { tokenRoles } from "../model/token.ts";
+import { endOf, type Token } from "../model/token.ts";
 import { connectOrFail } from "./connect.ts";
+import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { writeTable } from "./table.ts";
+import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
+import { quoted } from "./quoted.ts";
+import { age, writeTable } from "./table.ts";
 
 export const tokensList: CommandSpec = {
   name: "tokens list",
   summary: "who may do what (never the tokens themselves)",
   takes: "",
   words: [0, 0],
-  examples: [["drover tokens list", ""]],
-  options: {},
-  run: listTokens,
-};
-
-export const tokensCreate: CommandSpec = {
-  name: "tokens create",
-  summary: "a new token, shown once",
-  takes: "SUBJECT",
-  words: [1, 1],
   examples: [
-    ["drover tokens create ada --role user --days 30", "for a person"],
-    ["drover tokens create build-host --enrol", "used once, by a runner, to get its own"],
+    ["drover tokens list", "the latest 50; for a user, their own"],
+    ["drover tokens list --json", "as JSON lines"],
   ],
   options: {
-    role: { value: "R", about: `one of ${tokenRoles.join(", ")} (default user)` },
-    days: { value: "N", about: "expires after so many days (default never)" },
-    label: { value: "T", about: "what it is for" },
-    enrol: { about: "a token a runner exchanges once for its own" },
+    limit: { value: "N", about: "how many (default 50, at most 1000)" },
+    cursor: { value: "C", about: "the next page, as the last one said" },
   },
-  run: createToken,
+  run: listTokens,
 };
 
 export const tokensRevoke: CommandSpec = {
   name: "tokens revoke",
-  summary: "ends a token at once",
-  takes: "TOKEN_ID",
-  words: [1, 1],
-  examples: [["drover tokens revoke tok_1f2e", ""]],
-  options: {},
-  run: revokeToken,
+  summary: "ends tokens at once, and with them what is open: streams of events, waiting runners",
+  takes: "[TOKEN...]",
+  words: [0, Infinity],
+  examples: [
+    ["drover tokens revoke 019a3f0e-7c1b", "by its id, or the beginning of it"],
+    ["drover tokens revoke self", "the one this is asked with"],
+    ["drover tokens revoke --subject ada", "everything that ada has"],
+  ],
+  options: { subject: { value: "S", about: "every token of this subject that has not ended" } },
+  run: revokeTokens,
 };
 
 async function listTokens(input: CommandInput): Promise<number> {
-  const { items } = await (await connectOrFail(input)).tokens.list();
-  if (input.options["json"]) {
-    for (const token of items) write(1, `${JSON.stringify(token)}\n`);
-    return 0;
+  const { options } = input;
+  const limit = readLimit(options);
+  const cursor = text(options, "cursor");
+  const page = await (await connectOrFail(input)).tokens.list({ limit, ...(cursor ? { cursor } : {}) });
+  if (options["json"]) for (const token of page.items) write(1, `${JSON.stringify(token)}\n`);
+  else {
+    const now = new Date();
+    writeTable(
+      ["ID", "ROLE", "SUBJECT", "STATE", "ENDS", "CREATED", "LABEL"],
+      page.items.map((token) => cells(token, now)),
+    );
   }
-  const rows = items.map((token) => [
+  if (page.next_cursor && !options["quiet"])
+    write(2, `More: drover tokens list --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`);
+  return 0;
+}
+
+function cells(token: Token, now: Date): string[] {
+  return [
     token.token_id,
-    token.role,
+    token.kind === "enrolment" ? "enrolment" : token.role,
     token.subject,
-    token.expires_at ?? "never",
-    token.revoked_at ? "revoked" : "valid",
-    token.label ?? "",
-  ]);
-  writeTable(["ID", "ROLE", "SUBJECT", "EXPIRES", "STATE", "LABEL"], rows);
-  return 0;
+    token.used_at === null ? (endOf(token, now.toISOString()) ?? "valid") : "used",
+    [token.expires_at, token.revoked_at].filter((at) => at !== null).sort()[0] ?? "never",
+    age(token.created_at, now),
+    token.label ?? "-",
+  ];
 }
 
-async function createToken(input: CommandInput): Promise<number> {
+async function revokeTokens(input: CommandInput): Promise<number> {
   const { options, positionals } = input;
-  const subject = positionals[0]!;
-  const enrolment = options["enrol"] === true;
-  const wanted = text(options, "role") ?? (enrolment ? "runner" : "user");
-  const role = tokenRoles.find((one) => one === wanted);
-  if (!role) throw usage(`--role ${wanted} is not one of ${tokenRoles.join(", ")}.`, "tokens create", "--role");
-  const days = text(options, "days");
-  if (days !== undefined && !(Number(days) > 0))
-    throw usage(`--days ${days} is not a positive number.`, "tokens create", "--days");
-  const label = text(options, "label");
-  const made = await (
-    await connectOrFail(input)
-  ).tokens.create({
-    role,
-    subject,
-    ...(label ? { label } : {}),
-    ...(days ? { expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString() } : {}),
-    ...(enrolment ? { enrolment } : {}),
-  });
-  write(1, options["json"] ? `${JSON.stringify(made)}\n` : `${made.token}\n`);
+  const subject = text(options, "subject");
+  if (positionals.length === 0 && subject === undefined)
+    throw usage("Name the tokens to revoke, or give --subject.", "tokens revoke", "TOKEN");
+  const client = await connectOrFail(input);
+  const ids: string[] = [];
+  // all are found before the first is gone
+  for (const given of positionals) ids.push(await findToken(client, given));
+  for (const token_id of new Set(ids)) await client.tokens.revoke(token_id);
+  if (subject !== undefined) ids.push(...(await client.tokens.revokeOf(subject)).revoked);
+  for (const token_id of new Set(ids))
+    write(1, options["json"] ? `${JSON.stringify({ token_id, revoked: true })}\n` : `${token_id}\n`);
   if (!options["quiet"])
-    write(2, `This is the only time it is shown. Take it back: drover tokens revoke ${made.token_id}\n`);
+    write(2, ids.length === 0 ? `${subject} has no token that has not ended.\n` : "Revoked: refused from now on.\n");
   return 0;
 }
 
-async function revokeToken(input: CommandInput): Promise<number> {
-  const id = input.positionals[0]!;
-  await (await connectOrFail(input)).tokens.revoke(id);
-  if (!input.options["quiet"]) write(2, `${id} is revoked.\n`);
-  return 0;
+function readLimit(options: ParsedOptions): number {
+  const given = text(options, "limit");
+  if (given === undefined) return 50;
+  const limit = Number(given);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
+  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, "tokens list", "--limit");
 }

@@ -1,8 +1,10 @@
 import { join } from "node:path";
 import { findLocal } from "../local.ts";
+import type { Running } from "../model/process.ts";
 import { start } from "../process/start.ts";
 import { createClient } from "../wire/client.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
+import { firstToTry } from "./first-to-try.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
 import { readListen, serveHere, serveOptions } from "./serve-here.ts";
@@ -54,12 +56,16 @@ async function up(input: CommandInput): Promise<number> {
     ending.signal,
   );
   for (const stream of [runner.stdout, runner.stderr]) stream?.on("data", (chunk: Buffer) => write(2, chunk));
-  if (!input.options["quiet"]) {
-    await untilRunnersAre(coordinator.url, coordinator.adminToken, runner.result);
-    write(2, welcome(coordinator.url, local.places.stateDirectory));
-  }
   let told = false;
-  await untilToldToEnd({
+  const greet = async (): Promise<void> => {
+    const offers = await untilItOffers(runner);
+    if (told) return;
+    if (!offers) throw usage("The runner did not come up; what it said stands above.", "up");
+    const { items } = await createClient({ url: coordinator.url, token: coordinator.adminToken }).agents.list();
+    write(2, welcome(coordinator.url, local.places.stateDirectory, firstToTry(items)));
+  };
+  // a signal counts from the beginning: nobody else ends the runner
+  const ended = untilToldToEnd({
     async gently() {
       told = true;
       await runner.kill("shutdown");
@@ -71,6 +77,7 @@ async function up(input: CommandInput): Promise<number> {
     },
     ended: runner.result.then(() => undefined),
   });
+  await Promise.all([ended, ...(input.options["quiet"] ? [] : [greet()])]);
   if (told) return 0;
   const { error } = await runner.result;
   await coordinator.stop();
@@ -89,26 +96,26 @@ function runnerWords({ options }: CommandInput): string[] {
   ];
 }
 
-async function untilRunnersAre(url: string, token: string, ended: Promise<unknown>): Promise<void> {
-  let gone = false;
-  void ended.then(() => (gone = true));
-  const client = createClient({ url, token });
-  for (let tries = 0; tries < 200 && !gone; tries++) {
-    if ((await client.runners.list()).items.some(({ status }) => status === "online")) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw usage("The runner did not come up; what it said stands above.", "up");
+/** A runner says what it offers once all its profiles are registered. False: it ended before. */
+function untilItOffers({ stderr, result }: Running): Promise<boolean> {
+  let said = "";
+  const offers = new Promise<boolean>((resolve) =>
+    stderr?.on("data", (chunk: Buffer) => {
+      said = (said + chunk.toString("latin1")).slice(-10_000);
+      if (/^Offers /m.test(said)) resolve(true);
+    }),
+  );
+  return Promise.race([offers, result.then(() => false)]);
 }
 
-function welcome(url: string, stateDirectory: string): string {
+function welcome(url: string, stateDirectory: string, first: string | null): string {
   return `
 Drover is up at ${url}
   API reference   ${url}/docs
   admin token     ${join(stateDirectory, "token")}
 
 Try, in another terminal:
-  drover run echo --message "Hello World"
-  drover agents list
+${first === null ? "" : `  ${first}\n`}  drover agents list
   drover runs list
   curl -s ${url}/agents -H "Authorization: Bearer $(cat ${join(stateDirectory, "token")})"
 

@@ -212,7 +212,7 @@ test("http-check fails its run where the answer is not the one expected", async 
       status: 0,
       data: { ok: true },
     });
-    expect(await run("examples", agent, { url: `${base}/slow`, timeout: 0.2 })).toMatchObject({
+    expect(await run("examples", agent, { url: `${base}/slow`, within: 0.2 })).toMatchObject({
       status: 1,
       data: { ok: false, status: null, error: "no answer within 0.2 s" },
     });
@@ -223,7 +223,7 @@ test("http-check fails its run where the answer is not the one expected", async 
   }
   const closed = await run("examples", await agentOf("examples", "agents", "http-check"), {
     url: `http://127.0.0.1:9/`,
-    timeout: 5,
+    within: 5,
   });
   expect(closed).toMatchObject({ status: 1, data: { ok: false } });
 });

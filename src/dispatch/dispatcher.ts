@@ -4,7 +4,7 @@ import type { Demands } from "../model/run.ts";
 import type { Registration, ReportRequest, RunnerPort } from "../model/runner-port.ts";
 import type { StopReason } from "../model/states.ts";
 import type { Change } from "../model/store.ts";
-import type { SqliteStore } from "../record/open.ts";
+import type { RecordStore } from "../record/record-store.ts";
 import { createPoll, portConflict } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
@@ -13,7 +13,7 @@ import { goneSessions, upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
 
 export interface DispatcherOptions {
-  store: SqliteStore;
+  store: RecordStore;
   now: () => Date;
   leaseMs: number;
   pollHoldMs: number;
@@ -48,6 +48,8 @@ export interface Dispatcher {
   drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
   why(run_id: string): Promise<WhyPending[]>;
   listRunners(): Promise<RunnerRow[]>;
+  /** How many polls wait here now. */
+  readonly polls: number;
   /** Looks for work for one runner that meets these demands; without them, for every runner that waits. */
   wake(demands?: Demands): void;
   /** Leases begin anew first: while nobody was here, nobody could renew. */
@@ -68,6 +70,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const stopping = new AbortController();
   const poll = createPoll({ ...options, lowDisk, waiters, stopped: stopping.signal });
   const tickings: Ticking[] = [];
+  /** By the store's clock. */
+  let rescuedAt: number | null = null;
   const unsubscribe = store.changes(notice);
 
   return {
@@ -89,12 +93,21 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       return disk === null ? reasons : [...reasons, { demand: "disk", detail: disk }];
     },
     listRunners: () => store.read.runners(),
+    get polls() {
+      return waiters.size;
+    },
     wake(demands) {
       if (demands === undefined) waiters.wakeAll();
       else waiters.wakeFor(demands);
     },
     async start() {
-      await store.apply([{ op: "forgive_outage", lease_ms: leaseMs }]);
+      await store.apply([
+        {
+          op: "forgive_outage",
+          lease_ms: leaseMs,
+          ...(store.engine.kind === "postgres" ? { unless_heard_within_ms: leaseMs / 2 } : {}),
+        },
+      ]);
       store.lookForForeign();
       tickings.push(
         every(options.rescueEveryMs, rescue, onFault),
@@ -174,8 +187,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   async function rescue(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const [rescued] = await store.apply([{ op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce }]);
-      if (!rescued.ok || !rescued.more) return;
+      const last = rescuedAt === null ? {} : { last: { at: rescuedAt, lease_ms: leaseMs } };
+      const [rescued] = await store.apply([
+        { op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce, ...last },
+      ]);
+      if (!rescued.ok) return;
+      rescuedAt = rescued.at;
+      if (!rescued.more) return;
     }
   }
 }

@@ -10,6 +10,7 @@ export interface Waiters {
   wakeRunner(runner_id: string): void;
   wakeAll(): void;
   readonly runnerIds: readonly string[];
+  readonly size: number;
 }
 
 type Waiting = RunnerFacts & { only_agent?: string | null };
@@ -46,6 +47,9 @@ export function createWaiters(): Waiters {
     },
     get runnerIds() {
       return [...new Set([...places].map((place) => place.runner.runner_id))];
+    },
+    get size() {
+      return places.size;
     },
   };
 

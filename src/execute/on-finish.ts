@@ -5,6 +5,7 @@ import { RequestError } from "../model/errors.ts";
 import type { Variables } from "../model/expand.ts";
 import { commandWords } from "./command-path.ts";
 import type { Executions } from "./executions.ts";
+import { keepSaid } from "./said.ts";
 
 export interface OnFinishOptions {
   runnerDirectory: string;
@@ -40,7 +41,7 @@ export async function runOnFinish(
     );
     running.stdin?.end();
     running.stdout?.resume();
-    const [ended, said] = await Promise.all([running.result, firstText(running.stderr)]);
+    const [ended, said] = await Promise.all([running.result, saidOn(running.stderr)]);
     if (ended.error) fail(said === "" ? ended.error.message : said);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
@@ -56,8 +57,8 @@ function variablesOf(outcome: Exclude<Outcome, { status: "parked" }>): Record<st
   };
 }
 
-async function firstText(stream: Readable | null): Promise<string> {
-  let text = "";
-  if (stream) for await (const chunk of stream) if (text.length < 500) text += String(chunk);
-  return text.trim().slice(0, 500);
+async function saidOn(stream: Readable | null): Promise<string> {
+  const said = keepSaid();
+  if (stream) for await (const chunk of stream) said.push(chunk as Uint8Array); // no encoding is set
+  return said.text();
 }

@@ -44,7 +44,11 @@ export function createRunRecord({ journal, redactor, ...options }: RunRecordOpti
     ofExecutor(event) {
       if (event.type === "output") output.push(event);
       else if (notTheExecutors.has(event.type))
-        record({ type: "error", message: `An executor may not send "${event.type}" events; it was dropped.` });
+        record({
+          type: "error",
+          code: "bad_event",
+          message: `An executor may not send "${event.type}" events; it was dropped.`,
+        });
       else record(event);
     },
     endOutput: output.end,
@@ -52,7 +56,7 @@ export function createRunRecord({ journal, redactor, ...options }: RunRecordOpti
 }
 
 /** Those are the runner's and the coordinator's: an executor that could write them could forge the record. */
-const notTheExecutors: ReadonlySet<RunEvent["type"]> = new Set([
+export const notTheExecutors: ReadonlySet<RunEvent["type"]> = new Set([
   "status",
   "result",
   "file",

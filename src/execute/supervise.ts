@@ -152,6 +152,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       }
     },
     dirs,
+    runnerDirectory: options.runnerDirectory,
   });
 
   async function carryOut(): Promise<Outcome> {

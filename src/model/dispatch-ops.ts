@@ -97,12 +97,19 @@ export interface Rescue {
   op: "rescue";
   unmatched_ms: number;
   limit: number;
+  /**
+   * When whoever asks did this before. More than half a lease ago: it could not, nor may others have been able to renew
+   * (the database was away, the host asleep), and every lease is given one full length first.
+   */
+  last?: { at: number; lease_ms: number };
 }
 
 /** After the coordinator was away nobody could renew: every lease is given one full length from now. */
 export interface ForgiveOutage {
   op: "forgive_outage";
   lease_ms: number;
+  /** Where there are several: a runner that was heard this lately was heard by another one, so nobody was away. */
+  unless_heard_within_ms?: number;
 }
 
 export type DispatchResult =
@@ -112,7 +119,7 @@ export type DispatchResult =
   | { ok: true; op: "leave_runner"; requeued: string[] }
   | { ok: true; op: "drain_runner" }
   | { ok: true; op: "stop_runs"; cancelled: string[]; stopping: string[]; untouched: string[]; runners: string[] }
-  | { ok: true; op: "rescue"; lost_runners: string[]; requeued: string[]; failed: string[]; more: boolean }
+  | { ok: true; op: "rescue"; at: number; lost_runners: string[]; requeued: string[]; failed: string[]; more: boolean }
   | { ok: true; op: "forgive_outage" }
   | { ok: false; conflict: "duplicate_runner" | "unknown_runner" | "old_epoch" };
 

@@ -1,6 +1,5 @@
 import type { ListedAgent, RunnerRow, WhyPending } from "./dispatch-ops.ts";
 import type { Run } from "./run.ts";
-import type { RunStatus } from "./states.ts";
 
 export interface DispatchReads {
   runner(runner_id: string): Promise<RunnerRow | null>;
@@ -8,8 +7,6 @@ export interface DispatchReads {
   runners(): Promise<RunnerRow[]>;
   /** Those put by the API and those of runners that are there, by name. */
   agents(name?: string): Promise<ListedAgent[]>;
-  /** How many runs are in each state that is not final. */
-  open_runs(): Promise<Partial<Record<RunStatus, number>>>;
   /** Is there an order for this runner, or a run it could claim? */
   has_work(runner_id: string): Promise<boolean>;
   /** Why a pending run waits; empty where it does not wait, or only for its turn. null: no such run. */

@@ -50,6 +50,8 @@ export interface RunContext {
   /** Uploads these and puts them on the record, all of them or none. */
   keepFiles(files: readonly FoundFile[]): Promise<FilesKept>;
   dirs: { work: string; home: string; tmp: string };
+  /** The parent of the `profiles/` folder: where an executor finds the programs and files that come with it. */
+  runnerDirectory: string;
 }
 
 /** A file a run leaves, opened so that no link leads elsewhere. */

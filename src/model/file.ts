@@ -1,15 +1,13 @@
 import type { Readable } from "node:stream";
-import { z } from "zod";
 import type { Speaker } from "./dispatch-ops.ts";
 
-/** An artifact a run leaves, as it is listed. */
-export const storedFileSchema = z.object({
-  path: z.string(),
-  size: z.number().int(),
-  sha256: z.string(),
-  media_type: z.string(),
-});
-export type StoredFile = z.infer<typeof storedFileSchema>;
+/** An artifact a run leaves, as it is listed. Its schema is apart, so that a cold `exec` never loads one. */
+export interface StoredFile {
+  path: string;
+  size: number;
+  sha256: string;
+  media_type: string;
+}
 
 const hashShape = /^[0-9a-f]{64}$/;
 

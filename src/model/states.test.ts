@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { canMove, isTerminal, runStatuses } from "./states.ts";
+import { canMove, failureReasons, isTerminal, runStatuses } from "./states.ts";
 
 it("nothing leaves a final state", () => {
   const final = runStatuses.filter(isTerminal);
@@ -15,4 +16,10 @@ it("every other state can end, and every state but the first can be reached", ()
   for (const to of runStatuses.filter((status) => status !== "pending")) {
     expect(runStatuses.some((from) => canMove(from, to))).toBe(true);
   }
+});
+
+it("docs/states.md lists every reason, in this order, and no other", () => {
+  const page = readFileSync(new URL("../../docs/states.md", import.meta.url), "utf8");
+  const [, reasons = ""] = page.split("\n## Reasons\n");
+  expect([...reasons.matchAll(/^\| `(\w+)` \| [^|]+ \|$/gm)].map(([, reason]) => reason)).toEqual(failureReasons);
 });

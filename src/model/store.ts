@@ -7,7 +7,7 @@ import type { AddUpload, Blobs, FileReads, FileResult } from "./file.ts";
 import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
 import type { Demands, Run } from "./run.ts";
 import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./session.ts";
-import type { RunStatus } from "./states.ts";
+import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
 
 /**
@@ -51,14 +51,29 @@ type ConflictOf<O> = O extends DispatchOp
 
 /** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
 export interface Change {
-  /** Runs whose log has grown. */
-  runs: ReadonlySet<string>;
+  /** Runs whose log has grown; null: any may have. */
+  runs: ReadonlySet<string> | null;
   /** What became free to claim, one entry for each run. */
   claimable: readonly Demands[];
   /** Runners that have a new order. */
   ordered: ReadonlySet<string>;
   /** Another process wrote: what it was is not known. */
   foreign: boolean;
+  /** Runs that ended, and those that went back to pending; of this process's own commits alone. */
+  ended?: readonly RunEnd[];
+  requeued?: readonly Requeued[];
+}
+
+export interface RunEnd {
+  run_id: string;
+  status: TerminalStatus;
+  reason: FailureReason | null;
+}
+
+export interface Requeued {
+  run_id: string;
+  /** It counts as a failure of the run; else it was given back at no cost. */
+  lost: boolean;
 }
 
 /** A new run, in the state its first events leave it in. */

@@ -1,36 +1,30 @@
-import { copyFileSync, existsSync, chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import { headFile } from "./audit/head.ts";
 import { keyFile } from "./audit/key.ts";
-import { verifyAudit, type Verified } from "./audit/verify.ts";
+import { verifyAudit } from "./audit/verify.ts";
+import { dropExtras, notABackup, readExtras, type Restored } from "./backup-file.ts";
+import type { RecordPlace } from "./backup.ts";
 import { restoreBlobs } from "./blobs/backup-blobs.ts";
-import { schemaVersion } from "./sqlite/migrations/version.ts";
 import { connect } from "./sqlite/connection.ts";
 import { hostFault } from "./sqlite/faults.ts";
 import { createStateDirectory, databaseFile } from "./state-directory.ts";
 import { sync } from "./sync.ts";
 
-interface Extras {
-  audit_key: Uint8Array | null;
-  audit_head: string;
-  made_at: string;
+/**
+ * A record made from a backup, whichever engine that was made of. Never over an existing one; and where the chain of
+ * the copy does not verify, nothing is left behind.
+ */
+export async function restoreRecord(place: RecordPlace, file: string): Promise<Restored> {
+  if ("directory" in place) return restoreStore({ ...place, file });
+  const { restoreIntoPostgres } = await import("./copy/restore-postgres.ts");
+  return restoreIntoPostgres(place, file, new Date());
 }
 
-/**
- * A state directory made from a backup. Never over an existing one; and where the chain of the copy does
- * not verify, nothing is left behind.
- */
-export async function restoreStore({
-  directory,
-  file,
-}: {
-  directory: string;
-  file: string;
-}): Promise<{ made_at: string; audit: Verified }> {
+export async function restoreStore({ directory, file }: { directory: string; file: string }): Promise<Restored> {
   for (const path of [databaseFile(directory), keyFile(directory)])
     if (existsSync(path)) throw occupied(directory, path);
-  if (!existsSync(file)) throw notABackup(file, "it does not exist");
   const extras = readExtras(file);
   const made: string[] = [];
   try {
@@ -40,7 +34,7 @@ export async function restoreStore({
     made.push(part);
     copyFileSync(file, part);
     chmodSync(part, 0o600);
-    dropExtras(directory, part, made);
+    unpack(directory, part, made);
     sync(part);
     made.push(keyFile(directory), headFile(directory));
     if (extras.audit_key !== null)
@@ -62,30 +56,11 @@ export async function restoreStore({
   }
 }
 
-function readExtras(file: string): Extras {
-  let copy;
-  try {
-    copy = connect(file, "immutable");
-    const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
-    if (version > schemaVersion)
-      throw notABackup(file, `it was made by a newer Drover (version ${version}, this one knows ${schemaVersion})`);
-    const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
-    if (row === undefined) throw notABackup(file, "it has no head");
-    // The statement selects exactly these columns, written by backupStore.
-    return row as unknown as Extras;
-  } catch (fault) {
-    if (fault instanceof RequestError) throw fault;
-    throw notABackup(file, fault instanceof Error ? fault.message : String(fault));
-  } finally {
-    copy?.close();
-  }
-}
-
 /** What belongs beside the database is put there. */
-function dropExtras(directory: string, part: string, made: string[]): void {
+function unpack(directory: string, part: string, made: string[]): void {
   const copy = connect(part, "write");
   try {
-    copy.exec("drop table backup_extras");
+    dropExtras(copy);
     restoreBlobs(directory, copy, made);
     copy.exec("pragma journal_mode = wal");
   } finally {
@@ -105,14 +80,5 @@ function occupied(directory: string, path: string): RequestError {
     message: `There is a state in ${directory} already (${path}).`,
     field: directory,
     next: "Stop its coordinator and move the directory away, or restore to another one with DROVER_STATE_DIR.",
-  });
-}
-
-function notABackup(file: string, why: string): RequestError {
-  return new RequestError({
-    code: "DROVER-USE-001",
-    message: `${file} is not a backup that can be restored: ${why}.`,
-    field: file,
-    next: "Give a file that drover backup has made.",
   });
 }

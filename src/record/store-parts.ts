@@ -18,12 +18,13 @@ export function applyWith(writer: Writer | null, redactor: Redactor | undefined)
 }
 
 export function storeIdOf(engine: Engine): () => Promise<string> {
-  return () =>
-    engine.read(function* (): Work<string> {
-      const [row] = yield first("select store_id from store");
-      if (row === undefined) throw new BugError(`${engine.name} has lost the id that its schema gave it`);
-      return String(row["store_id"]);
-    });
+  return () => engine.read(readStoreId);
+}
+
+export function* readStoreId(): Work<string> {
+  const [row] = yield first("select store_id from store");
+  if (row === undefined) throw new BugError("the record has lost the id that its schema gave it");
+  return String(row["store_id"]);
 }
 
 type OtherReads = typeof import("./reads/other.ts");
@@ -42,7 +43,6 @@ export function readsOf(engine: Engine): Reads {
     runner: (runner_id) => later(({ readRunner }) => readRunner(runner_id)),
     runners: () => later(({ readRunners }) => readRunners()),
     agents: (name) => later(({ readAgents }) => readAgents(name)),
-    open_runs: () => later(({ readOpenRuns }) => readOpenRuns()),
     has_work: (runner_id) => later(({ readHasWork }) => readHasWork(runner_id)),
     why: (run_id) => later(({ readWhy }) => readWhy(run_id)),
     agent_of: (run_id) => later(({ readAgentOf }) => readAgentOf(run_id)),

@@ -1,4 +1,5 @@
 import type { Demands } from "../model/run.ts";
+import type { Requeued, RunEnd } from "../model/store.ts";
 import type { AuditEntry } from "./audit/chain.ts";
 
 /** What an operation gets to work with. Everything in it is durable at once, or not at all. */
@@ -15,4 +16,6 @@ export interface Changed {
   runs: Set<string>;
   claimable: Demands[];
   ordered: Set<string>;
+  ended?: RunEnd[];
+  requeued?: Requeued[];
 }

@@ -200,7 +200,7 @@ test("metrics are what Prometheus reads", async () => {
   await coordinator.client.health();
   const { text } = await call("/metrics");
   for (const line of text.trim().split("\n"))
-    expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+]+)$/);
+    expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+-]+)$/);
   expect(text).toMatch(/drover_http_requests_total\{method="get",path="\/health",status="200"\} \d+/);
   expect(text).toMatch(/drover_runs\{status="pending"\} \d+/);
 });

@@ -11,10 +11,12 @@ import { readJsonBody, throwAway } from "./read-body.ts";
 import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
 import { type AnyCall, type Route, withParameters } from "./route.ts";
 import { routes } from "./routes.ts";
-import { createStanding, type Standing, type Stay } from "./standing.ts";
+import { createStanding, type Stay } from "./standing.ts";
 
 const defaultBodyLimit = 1024 * 1024;
-const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", hash: "" };
+/** Of requests that met no route: what they say is anybody's text, and no label. */
+const nowhere = ["any", "none"] as const;
+const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", label: null, hash: "" };
 
 /** The table of routes as an HTTP application. Everything that is not in the table is refused. */
 export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Hono<{ Bindings: HttpBindings }> {
@@ -25,22 +27,25 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps.version));
   app.use("*", async (c, next) => {
     const refused = guard(c.req.method, c.env.incoming.headers);
-    if (refused) c.res = problemResponse(refused.problem, alwaysHeaders);
-    else await next();
+    if (refused) {
+      c.res = problemResponse(refused.problem, alwaysHeaders);
+      deps.metrics.seeRequest(...nowhere, c.res.status, 0);
+    } else await next();
     if (c.res.status >= 400) await throwAway(c.env.incoming);
   });
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
+      const from = performance.now();
       const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, standing, ...c.env }, deps);
-      deps.metrics.count("drover_http_requests_total", {
-        method: row.method,
-        path: row.path,
-        status: String(answer.status),
-      });
+      deps.metrics.seeRequest(row.method, row.path, answer.status, (performance.now() - from) / 1000);
       return answer;
     });
   }
-  app.notFound((c) => answerError(unrouted(c.req.method, c.req.path, table), c.req.path, deps));
+  app.notFound((c) => {
+    const answer = answerError(unrouted(c.req.method, c.req.path, table), c.req.path, deps);
+    deps.metrics.seeRequest(...nowhere, answer.status, 0);
+    return answer;
+  });
   app.onError((error, c) => answerError(error, `${c.req.method} ${c.req.path}`, deps));
   return app;
 }

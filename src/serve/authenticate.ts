@@ -1,4 +1,4 @@
-import type { Token } from "../model/token.ts";
+import { endOf, type Token } from "../model/token.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
 import type { Principal } from "./rule.ts";
@@ -17,8 +17,8 @@ export async function authenticate(header: string | undefined, deps: AuthDeps): 
   const known = await deps.store.read.token(hash);
   if (known === null) throw unauthorized("This token is not known here.");
   refuseStale(known, deps.now());
-  if (known.kind === "enrolment") return { kind: "enrolment", subject: known.subject, hash };
-  return { kind: "token", role: known.role, subject: known.subject, token_id: known.token_id };
+  const { kind, role, subject, label, token_id } = known;
+  return kind === "enrolment" ? { kind, subject, label, hash } : { kind: "token", role, subject, token_id };
 }
 
 /** Valid while that attempt is the current one of a run that has not ended. */
@@ -34,21 +34,26 @@ async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principa
 const held: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "stopping"]);
 
 function refuseStale(token: Token, now: Date): void {
-  if (token.revoked_at !== null) throw stale("This token was revoked.");
-  if (token.expires_at !== null && Date.parse(token.expires_at) <= now.getTime())
-    throw stale(`This token expired at ${token.expires_at}.`);
+  const end = endOf(token, now.toISOString());
+  if (end === "revoked") throw stale("This token was revoked.");
+  if (end === "expired") throw stale(`This token expired at ${token.expires_at}.`);
 }
 
 function stale(detail: string): Refusal {
-  return new Refusal(401, "DROVER-API-010", detail, refusalOptions);
+  return new Refusal(401, "DROVER-API-010", detail, {
+    ...refusalOptions,
+    next: "Ask an admin for another: `drover tokens create`. Where it is the one in the file `token` of the coordinator's own state directory, remove that file and start the coordinator again.",
+  });
 }
 
 function unauthorized(detail: string): Refusal {
-  return new Refusal(401, "DROVER-API-009", detail, refusalOptions);
+  return new Refusal(401, "DROVER-API-009", detail, {
+    ...refusalOptions,
+    next: "The admin token is in the file `token` of the state directory; `drover tokens create` makes others.",
+  });
 }
 
 const refusalOptions = {
   faults: [{ path: "header.authorization", message: "no valid token" }],
-  next: "The admin token is in the file `token` of the state directory; `drover tokens create` makes others.",
   headers: { "www-authenticate": 'Bearer realm="drover"' },
 };

@@ -1,6 +1,6 @@
 import type { ServeDeps } from "./deps.ts";
 import { notFound, Refusal } from "./refusal.ts";
-import { type ObjectKind, type Objects, type Principal, type Rule, sees } from "./rule.ts";
+import { type ObjectKind, type Objects, type Principal, type Rule, sees, seesOnly, tokenOwner } from "./rule.ts";
 
 /** Throws where the rule has no place for this principal. */
 export function authorize(rule: Rule, principal: Principal): void {
@@ -13,6 +13,8 @@ export function authorize(rule: Rule, principal: Principal): void {
     case "token":
       if (!rule.roles.includes(principal.role))
         throw forbidden(`This needs the role ${rule.roles.join(" or ")}; the token's is ${principal.role}.`);
+      if (rule.everyones && seesOnly(principal) !== null)
+        throw forbidden("This tells of everyone's: a viewer needs the subject * for it.");
       return;
     case "attempt":
       if (!rule.attempt) throw forbidden("The token of a run's attempt cannot do this.");
@@ -32,13 +34,19 @@ export async function loadObject(
   deps: Pick<ServeDeps, "store" | "owners">,
 ): Promise<Objects[ObjectKind] | undefined> {
   if (!("roles" in rule) || rule.object === undefined) return undefined;
-  const id = params[`${rule.object}_id`] ?? "";
+  const given = params[`${rule.object}_id`] ?? "";
+  const id = rule.object === "token" && given === "self" ? ownTokenId(principal) : given;
   const found = isId(id) ? await load(rule.object, id, deps) : null;
   if (found === null || found.owner === null || !sees(principal, found.owner))
     throw notFound(rule.object, `path.${rule.object}_id`);
   if (principal.kind === "attempt" && id !== principal.run.run_id)
     throw notFound(rule.object, `path.${rule.object}_id`);
   return found.object;
+}
+
+/** Who has a token need not know its id. */
+function ownTokenId(principal: Principal): string {
+  return principal.kind === "token" ? principal.token_id : "";
 }
 
 /** Ids of ours, and whatever others may once have given: short and printable. */
@@ -63,6 +71,15 @@ async function load(
     case "execution": {
       const execution = await read.execution(id);
       return execution && { object: execution, owner: await owners(execution.run_id) };
+    }
+    case "runner": {
+      const runner = await read.runner(id);
+      return runner && { object: runner, owner: runner.owner };
+    }
+    case "token": {
+      // the list goes backwards from a place, and just after an id is that id with something behind it
+      const [token] = await read.tokens({ before: `${id}0`, limit: 1 });
+      return token?.token_id === id ? { object: token, owner: tokenOwner(token) } : null;
     }
   }
 }

@@ -8,10 +8,10 @@ import type { RunnerPort } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
 import type { TokenRole } from "../model/token.ts";
 import type { FeedHub } from "../show/feed-hub.ts";
+import type { SeeRequest } from "../show/metrics/requests.ts";
 import type { Owners } from "../show/owners.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
-import type { Metrics } from "./metrics.ts";
 
 /** Everything the HTTP side asks of the rest, handed in by the composition. */
 export interface ServeDeps {
@@ -38,7 +38,7 @@ export interface ServeDeps {
   attemptTokens: AttemptTokens;
   hub: FeedHub;
   owners: Owners;
-  metrics: Metrics;
+  metrics: { seeRequest: SeeRequest; write(): Promise<string> };
   /** Makes a consistent copy of the database and says where; `dispose` removes it. */
   backup(): Promise<{ file: string; dispose(): Promise<void> }>;
   now: () => Date;

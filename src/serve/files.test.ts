@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type ClaimedRun, claimOverHttp, sha256Of } from "../../test/fixtures/dispatch/claimed.ts";
 import { rawCall } from "../../test/http-call.ts";
+import { first, type Work } from "../record/query.ts";
 
 let coordinator: TestCoordinator;
 let claimed: ClaimedRun;
@@ -271,8 +272,11 @@ test("a stale upload is 409, goes on the record, and its hash gets nobody the co
   await thief.append(file);
   expect(await pathsOf(thief.run_id)).toEqual([]);
   const count = () =>
-    Number(coordinator.store.connection.sql("select count(*) as n from audit_rows where kind = 'fenced'").get()?.["n"]);
-  const before = count();
+    coordinator.store.engine.read(function* (): Work<number> {
+      const [row] = yield first("select count(*) as n from audit_rows where kind = 'fenced'");
+      return Number(row?.["n"]);
+    });
+  const before = await count();
   const other = { run_id: claimed.run_id, attempt: claimed.attempt, sha256: sha256Of(bytes), size: bytes.length };
   expect(
     await thief.port.upload({ ...thief.runner, ...other }, Readable.from([bytes]), AbortSignal.timeout(5000)),
@@ -282,7 +286,7 @@ test("a stale upload is 409, goes on the record, and its hash gets nobody the co
   await thief.finish();
   expect(await thief.upload(text("after the end"))).toEqual({ upload: "fenced" });
   expect(existsSync(fileOf(text("after the end")))).toBe(false);
-  expect(count()).toBe(before + 2);
+  expect(await count()).toBe(before + 2);
   thief.port.close();
 });
 

@@ -86,5 +86,6 @@ function whoMay(rule: Rule): string {
   const attempt = rule.attempt
     ? `; also with the token of a run's current attempt${rule.object ? ", for its own run" : ""}`
     : "";
-  return `Role ${rule.roles.join(", ")}${own}${attempt}.`;
+  const everyones = rule.everyones ? "; a viewer with the subject *" : "";
+  return `Role ${rule.roles.join(", ")}${own}${everyones}${attempt}.`;
 }

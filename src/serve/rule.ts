@@ -1,7 +1,8 @@
+import type { RunnerRow } from "../model/dispatch-ops.ts";
 import type { Run } from "../model/run.ts";
 import type { Session } from "../model/session.ts";
 import type { Execution } from "../model/store.ts";
-import type { TokenRole } from "../model/token.ts";
+import type { Token, TokenRole } from "../model/token.ts";
 
 /** Who asks. `auth: off` makes everyone on this machine the local admin. */
 export type Principal =
@@ -9,7 +10,7 @@ export type Principal =
   /** Something inside a run, with the token of its attempt: acts for the run's owner, on that run only. */
   | { kind: "attempt"; run: Run }
   /** A runner that has nothing but the right to enroll. */
-  | { kind: "enrolment"; subject: string; hash: string };
+  | { kind: "enrolment"; subject: string; label: string | null; hash: string };
 
 /**
  * What a route demands, declared beside it and enforced before its handler is reached. A route without
@@ -23,14 +24,18 @@ export type Rule =
       object?: ObjectKind;
       /** Tokens of a current attempt pass too; with an object, only for their own run. */
       attempt?: true;
+      /** It tells of everyone's: not for one who sees only some. */
+      everyones?: true;
     }
   | { enrolment: true };
 
-export type ObjectKind = "run" | "session" | "execution";
+export type ObjectKind = "run" | "session" | "execution" | "runner" | "token";
 export interface Objects {
   run: Run;
   session: Session;
   execution: Execution;
+  runner: RunnerRow;
+  token: Token;
 }
 
 export const anyone: readonly TokenRole[] = ["admin", "user", "viewer"];
@@ -55,3 +60,14 @@ export function sees(principal: Principal, owner: string): boolean {
   const only = seesOnly(principal);
   return only === null || only === owner;
 }
+
+/**
+ * Whose a token is: its subject's, where it can do no more than a user of that name. Otherwise whoever has the lesser
+ * one could rotate the greater, and would have it.
+ */
+export function tokenOwner({ role, subject }: Pick<Token, "role" | "subject">): string {
+  return role === "user" || role === "viewer" ? subject : adminsOnly;
+}
+
+/** No subject is empty. */
+const adminsOnly = "";

@@ -1,7 +1,17 @@
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { HostError } from "../model/errors.ts";
-import type { Token } from "../model/token.ts";
+import { endOf, type Token } from "../model/token.ts";
 import type { Store } from "../model/store.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
@@ -18,23 +28,27 @@ export async function ensureAdminToken(
   const text = readTokenFile(file) ?? makeTokenFile(file);
   const hash = hashToken(text);
   const known = await store.read.token(hash);
-  if (known?.revoked_at)
+  const end = known && endOf(known, now().toISOString());
+  if (end)
     throw fileFault(
       file,
-      "holds a token that was revoked",
+      `holds a token that ${end === "revoked" ? "was revoked" : "has expired"}`,
       `Remove it, and the next start makes a new one: rm ${file}`,
     );
-  if (!known) await store.apply([{ op: "put_token", token: adminToken(newId(), now()), hash }]);
+  if (!known)
+    await store.apply([
+      { op: "put_token", token: adminToken(newId(), now(), "first admin token, in the state directory"), hash },
+    ]);
   return text;
 }
 
-function adminToken(token_id: string, now: Date): Token {
+export function adminToken(token_id: string, now: Date, label: string): Token {
   return {
     token_id,
     kind: "access",
     role: "admin",
     subject: "admin",
-    label: "first admin token, in the state directory",
+    label,
     created_by: "drover",
     created_at: now.toISOString(),
     expires_at: null,
@@ -62,18 +76,22 @@ function read(file: string): string {
   }
 }
 
-/** Written aside and linked into place: nobody ever reads half of it, and of two that race one wins. */
+/** After its token was rotated. Whoever reads it meanwhile gets the old one or the new one. Gives the file's path. */
+export function replaceTokenFile(directory: string, text: string): string {
+  const file = join(directory, "token");
+  try {
+    renameSync(writeDraft(file, text), file);
+    return file;
+  } catch (cause) {
+    throw fileFault(file, "cannot be written", "Write the new token into it by hand, mode 0600.", cause);
+  }
+}
+
+/** Linked into place: nobody ever reads half of it, and of two that race one wins. */
 function makeTokenFile(file: string): string {
   const text = newTokenText("drv_");
-  const draft = `${file}.${process.pid}.${text.slice(-6)}`;
   try {
-    const fd = openSync(draft, "wx", 0o600);
-    try {
-      writeSync(fd, `${text}\n`);
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
+    const draft = writeDraft(file, text);
     try {
       linkSync(draft, file);
     } finally {
@@ -85,6 +103,18 @@ function makeTokenFile(file: string): string {
     if (raced !== null) return raced;
     throw fileFault(file, "cannot be written", "Make the state directory writable for this user.", cause);
   }
+}
+
+function writeDraft(file: string, text: string): string {
+  const draft = `${file}.${process.pid}.${text.slice(-6)}`;
+  const fd = openSync(draft, "wx", 0o600);
+  try {
+    writeSync(fd, `${text}\n`);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  return draft;
 }
 
 function fileFault(file: string, what: string, next: string, cause?: unknown): HostError {

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
 import type { RunEvent } from "../model/event.ts";
 import type { TokenRole } from "../model/token.ts";
-import { createClient } from "../wire/client.ts";
+import { createClient, type NewToken } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 import { createApp, servedPath } from "./app.ts";
 import type { ServeDeps } from "./deps.ts";
@@ -13,19 +13,18 @@ import { hashToken } from "./token-text.ts";
 import { type Route, withParameters } from "./route.ts";
 import { routes } from "./routes.ts";
 
-/** Each principal, and what the rules have to know of it. `sees`: whether it may see what belongs to ann. */
-interface Asker {
-  token: string | null;
-  role: TokenRole | "attempt" | "enrolment" | "nobody";
-  sees: boolean;
-}
-
-let coordinator: TestCoordinator;
-const askers = new Map<string, Asker>();
-const ids: Record<string, string> = { name: "guarded" };
-const names = [
+/** Who has no valid token. */
+const nobodies = [
   "none",
+  "garbage",
   "unknown",
+  "expired",
+  "revoked",
+  "finished attempt",
+  "superseded attempt",
+] as const;
+/** ann's is whatever the paths name; bob is another, `all` a viewer with the subject *. */
+const somebodies = [
   "admin",
   "user ann",
   "user bob",
@@ -34,33 +33,74 @@ const names = [
   "viewer of all",
   "runner ann",
   "runner bob",
-  "enrolment",
-  "expired",
-  "revoked",
   "attempt",
-  "finished attempt",
-];
+  "attempt of another run",
+  "enrolment",
+] as const;
+
+/** Each route, and what each of `somebodies` is answered. A body that no route takes is sent: 400 is being let in. */
+const table: Record<string, string> = {
+  // admin, user ann and bob, viewer ann and bob and of all, runner ann and bob, attempt of the run and of another, enrolment
+  "POST /runs": "400  400 400  403 403 403  403 403  400 400  403",
+  "GET /runs": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /runs/stop": "400  400 400  403 403 403  403 403  403 403  403",
+  "GET /runs/{run_id}": "200  200 404  200 404 200  403 403  200 404  403",
+  "POST /runs/{run_id}/stop": "400  400 404  403 403 403  403 403  403 403  403",
+  "POST /runs/{run_id}/retry": "400  400 404  403 403 403  403 403  403 403  403",
+  "GET /runs/{run_id}/why": "200  200 404  200 404 200  403 403  403 403  403",
+  "GET /runs/{run_id}/events": "200  200 404  200 404 200  403 403  200 404  403",
+  "GET /events": "200  200 200  200 200 200  403 403  403 403  403",
+  "GET /runs/{run_id}/files": "200  200 404  200 404 200  403 403  200 404  403",
+  "GET /runs/{run_id}/files/{path*}": "200  200 404  200 404 200  403 403  200 404  403",
+  "GET /agents": "200  200 200  200 200 200  403 403  403 403  403",
+  "GET /agents/{name}": "200  200 200  200 200 200  403 403  403 403  403",
+  "PUT /agents/{name}": "400  403 403  403 403 403  403 403  403 403  403",
+  "DELETE /agents/{name}": "400  403 403  403 403 403  403 403  403 403  403",
+  "GET /runners": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /runners/{runner_id}/drain": "400  400 404  403 403 403  403 403  403 403  403",
+  "POST /runner/enroll": "403  403 403  403 403 403  403 403  403 403  400",
+  "POST /runner/register": "400  403 403  403 403 403  400 400  403 403  403",
+  "POST /runner/poll": "400  403 403  403 403 403  400 400  403 403  403",
+  "POST /runner/report": "400  403 403  403 403 403  400 400  403 403  403",
+  "POST /runner/files": "400  403 403  403 403 403  400 400  403 403  403",
+  "POST /runner/sessions": "400  403 403  403 403 403  400 400  403 403  403",
+  "POST /runner/deregister": "400  403 403  403 403 403  400 400  403 403  403",
+  "GET /sessions": "200  200 200  200 200 200  403 403  403 403  403",
+  "GET /sessions/{session_id}": "200  200 404  200 404 200  403 403  403 403  403",
+  "POST /sessions/{session_id}/bind": "400  400 404  403 403 403  403 403  403 403  403",
+  "DELETE /sessions/{session_id}": "400  400 404  403 403 403  403 403  403 403  403",
+  "GET /executions": "200  200 200  200 200 200  403 403  403 403  403",
+  "GET /executions/{execution_id}": "200  200 404  200 404 200  403 403  403 403  403",
+  "GET /tokens": "200  200 200  403 403 403  403 403  403 403  403",
+  "POST /tokens": "400  403 403  403 403 403  403 403  403 403  403",
+  "POST /tokens/{token_id}/rotate": "400  400 404  403 403 403  403 403  403 403  403",
+  "POST /tokens/revoke": "400  400 400  403 403 403  403 403  403 403  403",
+  "DELETE /tokens/{token_id}": "400  400 404  403 403 403  403 403  403 403  403",
+  "GET /metrics": "200  403 403  403 403 200  403 403  403 403  403",
+  "POST /backup": "400  403 403  403 403 403  403 403  403 403  403",
+  "GET /health": "open 200",
+  "GET /openapi.json": "open 200",
+  "GET /docs": "open 200",
+  "GET /": "open 302",
+};
+
+let coordinator: TestCoordinator;
+/** The tokens of all of them; null: none is sent. */
+const tokens = new Map<string, string | null>();
+const ids: Record<string, string> = { name: "guarded" };
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({ leaseMs: 600_000 });
   const { client, adminToken } = coordinator;
-  const make = async (
-    name: string,
-    role: TokenRole,
-    subject: string,
-    more: { expires_at?: string; enrolment?: boolean } = {},
-  ) => {
+  const make = async (name: string, role: TokenRole, subject: string, more: Partial<NewToken> = {}) => {
     const made = await client.tokens.create({ role, subject, ...more });
-    askers.set(name, {
-      token: made.token,
-      role: more.enrolment ? "enrolment" : role,
-      sees: subject === "ann" || subject === "*",
-    });
+    tokens.set(name, made.token);
     return made;
   };
-  askers.set("none", { token: null, role: "nobody", sees: false });
-  askers.set("unknown", { token: `drv_${"0".repeat(32)}`, role: "nobody", sees: false });
-  askers.set("admin", { token: adminToken, role: "admin", sees: true });
+  tokens.set("none", null);
+  tokens.set("garbage", "Gar.bage-");
+  tokens.set("unknown", `drv_${"0".repeat(32)}`);
+  tokens.set("admin", adminToken);
   const ann = await make("user ann", "user", "ann");
   await make("user bob", "user", "bob");
   await make("viewer ann", "viewer", "ann");
@@ -69,28 +109,25 @@ beforeAll(async () => {
   const runner = await make("runner ann", "runner", "ann");
   await make("runner bob", "runner", "bob");
   await make("enrolment", "runner", "ann", { enrolment: true });
-  await make("expired", "user", "ann", { expires_at: "2001-01-01T00:00:00Z" });
+  await make("expired", "admin", "ann", { expires_at: new Date(Date.now() + 500).toISOString() });
   const revoked = await make("revoked", "admin", "ann");
   await client.tokens.revoke(revoked.token_id);
-  for (const name of ["expired", "revoked"]) askers.get(name)!.role = "nobody";
-  ids["token_id"] = revoked.token_id;
+  ids["token_id"] = (await make("spare", "user", "ann")).token_id;
 
   await client.agents.put("guarded", { command: "true" });
   const annClient = createClient({ url: coordinator.url, token: ann.token });
   const port = createHttpPort({ url: coordinator.url, token: runner.token });
   const { runner_id, epoch } = await port.register(registration("who-may"));
   ids["runner_id"] = runner_id;
-  const submitted = [
-    await annClient.submit({ agent_name: "guarded" }),
-    await annClient.submit({ agent_name: "guarded" }),
-  ];
-  const { claims } = await port.poll(
-    { runner_id, epoch, claim_id: "c1", want: 2, ack_order: 0 },
-    AbortSignal.timeout(10_000),
-  );
-  expect(claims.map((claim) => claim.run_id).sort()).toEqual(submitted.map((run) => run.run_id).sort());
-  const [going, ended] = claims;
-  const held = claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
+  for (let made = 0; made < 5; made += 1) await annClient.submit({ agent_name: "guarded" });
+  const claim = async (claim_id: string, want: number) => {
+    const poll = { runner_id, epoch, claim_id, want, ack_order: 0 };
+    return (await port.poll(poll, AbortSignal.timeout(10_000))).claims;
+  };
+  const [going, ended, other, lost] = await claim("c1", 4);
+  const [newest] = await claim("c2", 1);
+  // what is not held goes back, unless it may still be on its way as the newest may
+  const held = [going!, ended!, other!, newest!].map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
   const empty = { runner_id, epoch, held, as_of_claim: "c1", partials: [] };
   const bytes = Buffer.from("kept");
   const sha256 = createHash("sha256").update(bytes).digest("hex");
@@ -119,12 +156,17 @@ beforeAll(async () => {
     events,
     finishes: [{ run_id: ended!.run_id, attempt: ended!.attempt, last_n: 0, outcome }],
   });
+  expect(await claim("c3", 1)).toMatchObject([{ run_id: lost!.run_id, attempt: lost!.attempt + 1 }]);
   port.close();
-  askers.set("attempt", { token: going!.attempt_token, role: "attempt", sees: true });
-  askers.set("finished attempt", { token: ended!.attempt_token, role: "nobody", sees: false });
+  tokens.set("attempt", going!.attempt_token);
+  tokens.set("attempt of another run", other!.attempt_token);
+  tokens.set("finished attempt", ended!.attempt_token);
+  tokens.set("superseded attempt", lost!.attempt_token);
   ids["run_id"] = going!.run_id;
   ids["execution_id"] = started.execution.execution_id;
   ids["session_id"] = (await annClient.runs.get(going!.run_id)).session_id ?? "";
+  const expired = createClient({ url: coordinator.url, token: tokens.get("expired")! });
+  await vi.waitFor(() => expect(expired.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" }), 20_000);
 });
 afterAll(async () => {
   expect(coordinator.defects).toEqual([]);
@@ -152,35 +194,35 @@ const started: Extract<RunEvent, { type: "execution_started" }> = {
   },
 };
 
-const cases = routes.flatMap((row) =>
-  names.map((name) => [`${row.method.toUpperCase()} ${row.path}`, name, row] as const),
-);
+const cases = routes.flatMap((row) => [...nobodies, ...somebodies].map((name) => [nameOf(row), name, row] as const));
 
-test.each(cases)("%s with %s is as declared", async (_route, name, row) => {
-  const asker = askers.get(name)!;
+test.each(cases)("%s with %s is as the table says", async (_route, name, row) => {
   const path = withParameters(row.path, (key) => encodeURIComponent(ids[key]!));
-  // a body that no route takes: who is let in is told so, and nothing is changed
+  // nothing is changed by it
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
-  const headers = {
-    "content-type": "application/json",
-    ...(asker.token ? { authorization: `Bearer ${asker.token}` } : {}),
-  };
-  const { status } = await rawCall(coordinator.url, { method: row.method.toUpperCase(), path, headers, ...body });
-  const expected = declared(row, asker);
-  if (expected === "in") expect([401, 403]).not.toContain(status);
-  else expect(status).toBe(expected);
-  if (expected === "in" && row.method === "get" && row.path !== "/") expect(status).toBe(200);
+  const token = tokens.get(name);
+  const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };
+  const answer = await rawCall(coordinator.url, { method: row.method.toUpperCase(), path, headers, ...body });
+  expect(answer.status, answer.text.slice(0, 300)).toBe(expected(row, name));
 });
 
-function declared({ rule }: Route, asker: Asker): 401 | 403 | 404 | "in" {
-  if ("open" in rule) return "in";
-  if (asker.role === "nobody") return 401;
-  if ("enrolment" in rule) return asker.role === "enrolment" ? "in" : 403;
-  if (asker.role === "enrolment") return 403;
-  const allowed = asker.role === "attempt" ? rule.attempt === true : rule.roles.includes(asker.role);
-  if (!allowed) return 403;
-  return rule.object === undefined || asker.sees ? "in" : 404;
+function expected(row: Route, name: string): number | undefined {
+  const line = table[nameOf(row)] ?? "";
+  if (line.startsWith("open ")) return Number(line.slice(5));
+  const at = somebodies.findIndex((one) => one === name);
+  return at < 0 ? 401 : Number(line.split(/ +/)[at]);
 }
+
+function nameOf({ method, path }: Route): string {
+  return `${method.toUpperCase()} ${path}`;
+}
+
+test("every route has its line in the table, and every line says it for all", () => {
+  expect(Object.keys(table).sort()).toEqual(routes.map(nameOf).sort());
+  for (const [route, line] of Object.entries(table))
+    expect([route, line.startsWith("open ") || line.split(/ +/).length === somebodies.length]).toEqual([route, true]);
+  expect([...tokens.keys()].filter((name) => name !== "spare").sort()).toEqual([...nobodies, ...somebodies].sort());
+});
 
 test("every route declares a rule, and nothing is served that is not in the table", () => {
   for (const row of routes) expect([row.path, Object.keys(row.rule ?? {}).length > 0]).toEqual([row.path, true]);
@@ -191,8 +233,8 @@ test("every route declares a rule, and nothing is served that is not in the tabl
 });
 
 test("lists and the feed show a user nothing of another's", async () => {
-  const bob = createClient({ url: coordinator.url, token: askers.get("user bob")!.token });
-  const ann = createClient({ url: coordinator.url, token: askers.get("user ann")!.token });
+  const bob = createClient({ url: coordinator.url, token: tokens.get("user bob")! });
+  const ann = createClient({ url: coordinator.url, token: tokens.get("user ann")! });
   for (const list of [
     (c: typeof bob) => c.runs.list(),
     (c: typeof bob) => c.sessions.list(),
@@ -208,8 +250,41 @@ test("lists and the feed show a user nothing of another's", async () => {
   });
 });
 
+test("runners and tokens are listed to whom they belong, and all to an admin", async () => {
+  const clientOf = (name: string) => createClient({ url: coordinator.url, token: tokens.get(name)! });
+  const [ann, bob] = [clientOf("user ann"), clientOf("user bob")];
+  const runner = expect.objectContaining({ runner_id: ids["runner_id"] });
+  expect((await ann.runners.list()).items).toContainEqual(runner);
+  expect((await bob.runners.list()).items).not.toContainEqual(runner);
+  expect((await clientOf("viewer of all").runners.list()).items).toContainEqual(runner);
+
+  const subjects = async (client: typeof ann) =>
+    [...new Set((await client.tokens.list()).items.map(({ subject, role }) => `${role} ${subject}`))].sort();
+  expect(await subjects(ann)).toEqual(["user ann", "viewer ann"]);
+  expect(await subjects(bob)).toEqual(["user bob", "viewer bob"]);
+  expect(await subjects(coordinator.client)).toEqual(expect.arrayContaining(["admin ann", "runner bob", "user bob"]));
+});
+
+test("a user has no hold on a token of the same subject that may do more", async () => {
+  const ann = createClient({ url: coordinator.url, token: tokens.get("user ann")! });
+  for (const role of ["admin", "runner"] as const) {
+    const { token_id, token } = await coordinator.client.tokens.create({ role, subject: "ann" });
+    const missing = { code: "DROVER-API-014" };
+    await expect(ann.tokens.rotate(token_id)).rejects.toMatchObject(missing);
+    await expect(ann.tokens.revoke(token_id)).rejects.toMatchObject(missing);
+    const alive = createClient({ url: coordinator.url, token });
+    // not refused as a token: a runner may not list runs
+    const code = await alive.runs.list().then(
+      () => null,
+      (error) => error.code,
+    );
+    expect(code).toBe(role === "admin" ? null : "DROVER-API-011");
+    await coordinator.client.tokens.revoke(token_id);
+  }
+});
+
 test("another owner's runner can be neither polled, reported for nor removed, and its runs not written to", async () => {
-  const bob = createHttpPort({ url: coordinator.url, token: askers.get("runner bob")!.token! });
+  const bob = createHttpPort({ url: coordinator.url, token: tokens.get("runner bob")! });
   const runner_id = ids["runner_id"]!;
   const signal = AbortSignal.timeout(10_000);
   const report = { runner_id, epoch: 1, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
@@ -262,7 +337,7 @@ test("a token ends at the moment it is revoked, and one that is guessed is as go
   await expect(createClient({ url: coordinator.url, token: hashToken(made.token) }).runs.list()).rejects.toMatchObject({
     code: "DROVER-API-009",
   });
-  const forged = askers.get("attempt")!.token!.replace(/\.\d+\./, ".2.");
+  const forged = tokens.get("attempt")!.replace(/\.\d+\./, ".2.");
   await expect(createClient({ url: coordinator.url, token: forged }).runs.get(ids["run_id"]!)).rejects.toMatchObject({
     code: "DROVER-API-009",
   });

@@ -1,6 +1,7 @@
 import type { StoredEvent } from "../model/event.ts";
 import type { Session, SessionReads } from "../model/session.ts";
 import type { Execution, Page, Reads, RunFilter, RunRow } from "../model/store.ts";
+import type { Token, TokenReads } from "../model/token.ts";
 import { toCursor } from "./cursor.ts";
 import type { Owners } from "./owners.ts";
 
@@ -30,27 +31,51 @@ export async function listSessions(
   return fullPage("sessions", rows, page.limit, (row) => row.session_id);
 }
 
-export async function listExecutions(
+export function listExecutions(
   read: Reads,
   filter: { run_id?: string; open?: boolean },
   page: Page,
   only: Only,
   owners: Owners,
 ): Promise<Listed<Execution>> {
-  const items: Execution[] = [];
+  return pageOfSeen("executions", page, {
+    read: (part) => read.executions(filter, part),
+    idOf: (row) => row.start.execution_id,
+    sees: async (row) => only === null || (await owners(row.run_id)) === only,
+  });
+}
+
+export function listTokens(read: TokenReads, page: Page, sees: (token: Token) => boolean): Promise<Listed<Token>> {
+  return pageOfSeen("tokens", page, {
+    read: (part) => read.tokens(part),
+    idOf: (token) => token.token_id,
+    sees: async (token) => sees(token),
+  });
+}
+
+interface Seen<T> {
+  read(page: Page): Promise<T[]>;
+  idOf(row: T): string;
+  sees(row: T): Promise<boolean>;
+}
+
+/** For what the store does not sort by owner: reads on until the page is full of what the asker may see. */
+async function pageOfSeen<T>(list: string, page: Page, { read, idOf, sees }: Seen<T>): Promise<Listed<T>> {
+  const items: T[] = [];
   let before = page.before;
-  for (let scanned = 0; scanned < mostScanned;) {
-    const rows = await read.executions(filter, { limit: page.limit, ...(before === undefined ? {} : { before }) });
+  // more at a time where little of it is theirs
+  for (let scanned = 0, limit = page.limit; scanned < mostScanned; limit = Math.min(limit * 2, 1000)) {
+    const rows = await read({ limit, ...(before === undefined ? {} : { before }) });
     for (const row of rows) {
-      before = row.start.execution_id;
-      if (only !== null && (await owners(row.run_id)) !== only) continue;
+      before = idOf(row);
+      if (!(await sees(row))) continue;
       items.push(row);
-      if (items.length === page.limit) return { items, next_cursor: toCursor("executions", before) };
+      if (items.length === page.limit) return { items, next_cursor: toCursor(list, before) };
     }
     scanned += rows.length;
-    if (rows.length < page.limit) return { items, next_cursor: null };
+    if (rows.length < limit) return { items, next_cursor: null };
   }
-  return { items, next_cursor: before === undefined ? null : toCursor("executions", before) };
+  return { items, next_cursor: before === undefined ? null : toCursor(list, before) };
 }
 
 /** Events of all runs in commit order, and where to go on: also past events that were not the asker's. */

@@ -30,6 +30,10 @@ export type Submission = Pick<RunRequest, "agent_name"> &
   Partial<Omit<RunRequest, "agent_name" | "trigger_type" | "retry_of">>;
 export type StopFilter = RunFilter & { all?: true };
 export type NewToken = { role: TokenRole; subject: string; label?: string; expires_at?: string; enrolment?: boolean };
+export type RotatedToken = Token & {
+  token: string;
+  replaces: { token_id: string; ends_at: string; asked_with: boolean };
+};
 export interface Download {
   size: number;
   sha256: string;
@@ -99,6 +103,10 @@ export function createClient(options: ClientOptions) {
       list: (query: PageQuery = {}) => get<PageOf<Token>>("/tokens", query),
       create: (token: NewToken) => post<Token & { token: string }>("/tokens", token),
       revoke: (token_id: string) => discard({ method: "DELETE", path: `/tokens/${part(token_id)}` }),
+      revokeOf: (subject: string) => post<{ revoked: string[] }>("/tokens/revoke", { subject }),
+      /** `self` is the token that this is asked with. */
+      rotate: (token_id: string, overlap: { overlap_seconds?: number } = {}) =>
+        post<RotatedToken>(`/tokens/${part(token_id)}/rotate`, overlap),
     },
     /** The bytes of a consistent copy of the database, while the coordinator goes on. */
     async backup(signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {

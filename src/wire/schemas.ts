@@ -3,7 +3,7 @@ import { agentSchema } from "../model/agent.ts";
 import { errorCodes } from "../model/errors.ts";
 import { runEventSchema } from "../model/event.ts";
 import { executionEndSchema, executionStartSchema } from "../model/execution.ts";
-import { storedFileSchema } from "../model/file.ts";
+import { storedFileSchema } from "../model/file-schema.ts";
 import { runSchema } from "../model/run.ts";
 import { runRequestSchema } from "../model/run-request.ts";
 import { sessionSchema, sessionVersionSchema } from "../model/session.ts";
@@ -148,10 +148,15 @@ export const executionSchema = z.object({
   end: executionEndSchema.nullable(),
 });
 
+/** What is shown in lists and stands in the records of whatever its bearer does. */
+const shown = z
+  .string()
+  .max(200)
+  .refine((text) => !/\p{C}/u.test(text), { message: "has a character that cannot be shown" });
 export const newTokenSchema = z.strictObject({
   role: z.enum(tokenRoles),
-  subject: z.string().min(1).max(200),
-  label: z.string().max(200).optional(),
+  subject: shown.min(1).refine((text) => text.trim() === text, { message: "begins or ends with a space" }),
+  label: shown.optional(),
   expires_at: time.optional(),
   /** For role `runner`: a token that a runner exchanges once for its own. */
   enrolment: z.boolean().default(false),
@@ -168,8 +173,18 @@ export const tokenSchema = z.object({
   revoked_at: z.string().nullable(),
   used_at: z.string().nullable(),
 });
-/** The only answer that ever carries the token itself. */
+/** Only these two answers ever carry a token itself. */
 export const madeTokenSchema = tokenSchema.extend({ token: z.string() });
+export const rotatedTokenSchema = madeTokenSchema.extend({
+  /** The token it takes the place of, when that one ends, and whether it is the one that this was asked with. */
+  replaces: z.object({ token_id: z.string(), ends_at: z.string(), asked_with: z.boolean() }),
+});
+export const revokeTokensSchema = z.strictObject({ subject: z.string().min(1).max(200) });
+export const revokedTokensSchema = z.object({ revoked: z.array(z.string()) });
+export const rotateTokenSchema = z.strictObject({
+  /** How long the old one is still good; 0: not a moment. */
+  overlap_seconds: z.number().int().min(0).max(604_800).default(300),
+});
 
 export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), protocol: z.literal(1) });
 

@@ -390,6 +390,29 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
       });
 
+      it("begins leases anew where whoever judges them could not for long, and only there", async () => {
+        const run = await d.submit();
+        await d.claim(await d.register("r"));
+        const judge = async (last?: { at: number; lease_ms: number }) => {
+          const [rescued] = await store.apply([{ ...rescue, ...(last ? { last } : {}) }]);
+          if (!rescued.ok) throw new Error("rescue has no conflicts");
+          return rescued;
+        };
+        const before = await judge();
+        opened.advance(60_000);
+        const after = await judge({ at: before.at, lease_ms: 10_000 });
+        expect(after).toMatchObject({ lost_runners: [], failed: [] });
+        opened.advance(5000);
+        const soon = await judge({ at: after.at, lease_ms: 10_000 });
+        opened.advance(5000);
+        expect(await judge({ at: soon.at, lease_ms: 10_000 })).toMatchObject({ lost_runners: [] });
+        opened.advance(1);
+        expect(await judge({ at: soon.at + 5000, lease_ms: 10_000 })).toMatchObject({
+          lost_runners: ["r"],
+          failed: [run],
+        });
+      });
+
       it("does not take a held poll for a sign of life of a busy runner", async () => {
         await d.submit();
         const runner = await d.register("r");

@@ -11,7 +11,8 @@ export function emptyOf(schema: unknown): unknown {
       return "ok";
     case "number":
     case "integer":
-      return typeof fields["minimum"] === "number" ? fields["minimum"] : 0;
+      // 1, as what is scored by a number is often scored from 1 on, and gemini refuses 0
+      return typeof fields["minimum"] === "number" ? fields["minimum"] : 1;
     case "boolean":
       return false;
     case "array":

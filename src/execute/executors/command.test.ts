@@ -66,13 +66,19 @@ test("events are passed on; lines that are none become errors and stop nothing",
   expect(outcome).toMatchObject({ status: "completed", exit_code: 0 });
   expect(events).toContainEqual({ type: "assistant", text: "hello" });
   expect(events).toContainEqual({ type: "output", stream: "stderr", text: "a note\n" });
-  expect(events.filter(({ type }) => type === "error")).toHaveLength(3);
+  expect(events.flatMap((event) => (event.type === "error" ? [event.message] : []))).toEqual([
+    "A line of the executor is no event (it is not JSON): not json",
+    expect.stringContaining('(there is no event type "nonsense")'),
+    expect.stringContaining("(progress: percent: Too big: expected number to be <=100)"),
+  ]);
   expect(events.filter(({ type }) => type === "status")).toEqual([]);
 });
 
 test("without a result event the exit code decides", async () => {
   const { outcome } = await run('console.error("why it failed"); process.exit(9);');
   expect(outcome).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 9, message: "why it failed" });
+  const long = await run('console.error("first\\n" + "noise\\n".repeat(9999) + "the cause"); process.exit(9);');
+  expect(long.outcome).toMatchObject({ message: expect.stringMatching(/^first\n[^]*\[\.\.\.\][^]*\nthe cause$/) });
 });
 
 test("answers and input reach the program as lines", async () => {

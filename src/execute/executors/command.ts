@@ -7,11 +7,12 @@ import { type CommandPlace, commandWords } from "../command-path.ts";
 import { endReason } from "../end-reason.ts";
 import { inTurn } from "../in-turn.ts";
 import { createChunkReader } from "../output-events.ts";
+import { keepSaid, type Said } from "../said.ts";
 import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
 import { readLines } from "./lines.ts";
+import { loadEventParser, type ParseEvent } from "./parse-event.ts";
 
 type ResultEvent = Extract<RunEvent, { type: "result" }>;
-type ParseEvent = (value: unknown) => RunEvent | string;
 
 export interface CommandExecutorOptions extends CommandPlace {
   name: string;
@@ -45,23 +46,12 @@ export function createCommandExecutor(options: CommandExecutorOptions): Executor
           workingDirectory: context.dirs.work,
           environment: { DROVER_RUNNER_DIRECTORY: options.runnerDirectory },
         });
-        return await converse(running, invocation, context, await eventParser());
+        return await converse(running, invocation, context, await loadEventParser());
       } catch (error) {
         if (error instanceof RequestError) return failed("refused", error.message);
         throw error;
       }
     },
-  };
-}
-
-/** Loaded here, as a runner without such executors never needs the schemas. */
-async function eventParser(): Promise<ParseEvent> {
-  const { runEventSchema } = await import("../../model/event.ts");
-  return (value) => {
-    const parsed = runEventSchema.safeParse(value);
-    return parsed.success
-      ? parsed.data
-      : parsed.error.issues.map(({ path, message }) => `${path.join(".") || "event"}: ${message}`).join("; ");
   };
 }
 
@@ -74,7 +64,7 @@ async function converse(
   const say = (line: object): void =>
     void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
   let result: ResultEvent | null = null;
-  let stderr = "";
+  const said = keepSaid();
   const emit = inTurn(context.emit);
   const onStop = (): void => say({ stop: stopReasonOf(context.signal) });
   context.signal.addEventListener("abort", onStop, { once: true });
@@ -102,13 +92,9 @@ async function converse(
         });
     }
   };
-  const [ended] = await Promise.all([
-    running.result,
-    readStdout(),
-    readStderr(running.stderr, emit, (text) => (stderr = (stderr + text).slice(0, 500))),
-  ]);
+  const [ended] = await Promise.all([running.result, readStdout(), readStderr(running.stderr, emit, said)]);
   context.signal.removeEventListener("abort", onStop);
-  return outcomeOf(ended, result, stderr.trim());
+  return outcomeOf(ended, result, said.text());
 }
 
 /** Ends with the run's input, which ends with the run. */
@@ -125,21 +111,15 @@ function parseLine(text: string, parse: ParseEvent): RunEvent | string {
   }
 }
 
-async function readStderr(
-  stream: Readable | null,
-  emit: RunContext["emit"],
-  said: (text: string) => void,
-): Promise<void> {
+async function readStderr(stream: Readable | null, emit: RunContext["emit"], said: Said): Promise<void> {
   if (stream === null) return;
   const reader = createChunkReader("stderr");
-  const hand = async (events: ReturnType<typeof reader.push>): Promise<void> => {
-    for (const event of events) {
-      said(event.text ?? "");
-      await emit(event);
-    }
-  };
-  for await (const chunk of stream) await hand(reader.push(chunk as Uint8Array)); // no encoding is set
-  await hand(reader.end());
+  for await (const chunk of stream) {
+    const bytes = chunk as Uint8Array; // no encoding is set
+    said.push(bytes);
+    for (const event of reader.push(bytes)) await emit(event);
+  }
+  for (const event of reader.end()) await emit(event);
 }
 
 function outcomeOf(ended: Ended, result: ResultEvent | null, stderr: string): Outcome {

@@ -86,12 +86,69 @@ test("events and outcomes that are none do not get through", async () => {
     message: "The executor odd ended without an outcome.",
     exit_code: null,
   });
-  expect(events).toEqual([expect.objectContaining({ type: "error", code: "bad_event" })]);
+  expect(events).toEqual([
+    {
+      type: "error",
+      code: "bad_event",
+      message: "Left out, as odd sent it wrong: progress: percent: expected number, received null",
+    },
+  ]);
+});
+
+test("whatever is handed over wrong is told with its type and field, and nothing of it gets through", async () => {
+  const { executor } = await load(
+    "e.mjs",
+    `export const executor = { name: "odd", can: {}, async run(_, { emit, usage, partial, ask }) {
+      await emit({ type: "tool_use", name: "shell", input: {} });
+      await emit({ type: "assistent", text: "hi" });
+      await emit("hi");
+      await emit({ type: "tool_result", tool_use_id: 1, is_error: false });
+      usage({ input_tokens: "many", output_tokens: 1 });
+      partial({ type: "assistant", text: "hi" });
+      const { decision } = await ask({ tool: "shell", input: {} });
+      return { status: "completed", exit_code: null, text: decision };
+    } };`,
+  );
+  const passed: unknown[] = [];
+  const opened = await openContext({
+    usage: (usage) => passed.push(usage),
+    partial: (delta) => passed.push(delta),
+    ask: (question) => Promise.reject(new Error(`asked ${JSON.stringify(question)}`)),
+  });
+  closing.push(opened.close);
+  const outcome = await executor.run(invocationOf("r", { command: "true" }), opened.context);
+  expect(outcome).toMatchObject({ status: "completed", text: "deny" });
+  expect(passed).toEqual([]);
+  expect(opened.events.map((event) => event.type === "error" && event.message)).toEqual([
+    "Left out, as odd sent it wrong: tool_use: tool_use_id: expected string, received undefined",
+    'Left out, as odd sent it wrong: there is no event type "assistent"; did you mean assistant?',
+    "Left out, as odd sent it wrong: an event is an object",
+    "Left out, as odd sent it wrong: tool_result: tool_use_id: expected string, received number; output: is missing",
+    "Left out, as odd sent it wrong: usage: usage.input_tokens: expected number, received string; usage.cost_usd: expected number, received undefined",
+    'Left out, as odd sent it wrong: partial: expected { kind: "assistant" or "output", text }',
+    "Left out, as odd sent it wrong: permission_request: request_id: expected string, received undefined",
+  ]);
+});
+
+test("a reason that is none is told as internal, and that it was none", async () => {
+  const { executor } = await load(
+    "e.mjs",
+    'import { defineExecutor, RunFailure } from "drover"; export const executor = defineExecutor({ name: "made", execute: () => Promise.reject(new RunFailure("time_out", "too late")) });',
+  );
+  const { outcome, events } = await run(executor);
+  expect(outcome).toMatchObject({ status: "failed", reason: "internal", message: "too late" });
+  expect(events.at(-1)).toEqual({
+    type: "error",
+    code: "bad_outcome",
+    message:
+      'There is no reason "time_out", with which made failed, so it is told as internal. Did you mean timeout? docs/states.md lists them.',
+  });
 });
 
 test.each([
   ["missing.mjs", null, "no such file"],
-  ["e.mjs", "export const other = 1;", "must export"],
+  ["e.mjs", "export const other = 1;", /defineExecutor.*; it exports other\./],
+  ["e.mjs", "const nothing = 1;", "it exports nothing"],
   ["e.mjs", "throw new Error('at load');", "at load"],
   ["e.ts", "const x: = 1;", "Unexpected"],
 ])("a module that cannot be used is named with the reason: %s %s", async (name, source, reason) => {

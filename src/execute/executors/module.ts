@@ -5,8 +5,8 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { HostError } from "../../model/errors.ts";
-import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
-import { failureReasons } from "../../model/states.ts";
+import type { Executor } from "../../model/executor.ts";
+import { checkedExecutor } from "./checked-executor.ts";
 
 export interface ModuleOptions {
   /** `.js`, `.mjs`, or `.ts`; seen from the runner's directory. */
@@ -27,78 +27,8 @@ export async function loadModuleExecutor(options: ModuleOptions): Promise<Execut
     typeof create === "function"
       ? await (create as (config: unknown) => unknown)(options.config)
       : Reflect.get(imported, "executor");
-  if (!isExecutor(executor))
-    throw moduleFault(file, 'it must export `executor`, or `createExecutor(config)`, with "name", "can" and "run"');
-  return checked(executor);
-}
-
-/** Code that is not ours may hand over anything: what the coordinator would refuse must not get into the log. */
-async function checked(executor: Executor): Promise<Executor> {
-  const { runEventSchema } = await import("../../model/event.ts");
-  return {
-    name: executor.name,
-    can: {
-      resume: executor.can.resume === true,
-      fork: executor.can.fork === true,
-      ask: executor.can.ask === true,
-      input: executor.can.input === true,
-    },
-    ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
-    async run(invocation, context) {
-      const emit: RunContext["emit"] = async (event) => {
-        const parsed = runEventSchema.safeParse(asSent(event));
-        if (parsed.success) return context.emit(parsed.data);
-        await context.emit({
-          type: "error",
-          code: "bad_event",
-          message: `The executor ${executor.name} sent something that is no event: ${parsed.error.issues[0]?.message}`,
-        });
-      };
-      return soundOutcome(await executor.run(invocation, { ...context, emit }), executor.name);
-    },
-  };
-}
-
-function soundOutcome(outcome: Outcome, name: string): Outcome {
-  const sent = asSent(outcome) as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // whatever it is, it is only looked at
-  const text = typeof sent?.text === "string" ? sent.text : undefined;
-  const exit_code = Number.isInteger(sent?.exit_code) ? sent!.exit_code! : null;
-  const data = sent?.data === undefined ? {} : { data: sent.data };
-  switch (outcome?.status) {
-    case "completed":
-      return { status: "completed", exit_code, text: text ?? null, ...data };
-    case "failed": {
-      const reason = failureReasons.find((known) => known === outcome.reason) ?? "internal";
-      return {
-        status: "failed",
-        reason,
-        message: String(outcome.message),
-        exit_code,
-        ...(text === undefined ? {} : { text }),
-        ...data,
-      };
-    }
-    case "cancelled":
-      return { status: "cancelled", by: outcome.by === "shutdown" ? "shutdown" : "user" };
-    case "parked":
-      return {
-        status: "parked",
-        why: outcome.why === "budget" ? "budget" : "usage_limit",
-        ...(typeof outcome.until === "string" ? { until: outcome.until } : {}),
-      };
-    default:
-      return {
-        status: "failed",
-        reason: "internal",
-        message: `The executor ${name} ended without an outcome.`,
-        exit_code: null,
-      };
-  }
-}
-
-/** As it arrives: without functions, with null for what no JSON has. */
-function asSent(value: unknown): unknown {
-  return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+  if (!isExecutor(executor)) throw moduleFault(file, wrongExport(imported));
+  return checkedExecutor(executor);
 }
 
 /** As it stands where Node can load it; a file that imports `drover` from where there is none is compiled with ours. */
@@ -137,7 +67,11 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
   // always: what it imports may have changed as well, and compiling takes milliseconds
   const { outputFiles } = await build({
     entryPoints: [file],
+    outfile,
     write: false,
+    // so that a trace names lines of the file that a person wrote
+    sourcemap: "inline",
+    sourcesContent: false,
     bundle: true,
     platform: "node",
     format: "esm",
@@ -152,6 +86,7 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
   const fresh = `${outfile}.${process.pid}`;
   await writeFile(fresh, outputFiles[0]!.contents, { mode: 0o600 });
   await rename(fresh, outfile);
+  process.setSourceMapsEnabled(true);
   return outfile;
 }
 
@@ -177,6 +112,12 @@ function isExecutor(value: unknown): value is Executor {
     typeof Reflect.get(value, "can") === "object" &&
     typeof Reflect.get(value, "run") === "function"
   );
+}
+
+function wrongExport(imported: object): string {
+  const names = Object.keys(imported);
+  const found = names.length === 0 ? "nothing" : names.join(", ");
+  return `it must export \`executor\`, which is what \`defineExecutor({ name, execute })\` returns, or a function \`createExecutor(config)\` that returns the same; it exports ${found}`;
 }
 
 function moduleFault(file: string, why: string, cause?: unknown): HostError {

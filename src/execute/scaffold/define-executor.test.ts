@@ -163,16 +163,16 @@ test("progress is between 0 and 100 and goes forward only", async () => {
   ]);
 });
 
-test("a non-zero exit fails with the first 500 characters of stderr, and what it made is kept", async () => {
+test("a non-zero exit fails with the beginning and the end of stderr, and what it made is kept", async () => {
   const { outcome, kept } = await run({
     async execute({ runCli }) {
-      await runCli({ command: sh("echo made > made.txt; printf 'wrong%.0s' $(seq 200) >&2; exit 7") });
+      await runCli({ command: sh("echo made > made.txt; seq 100000 >&2; echo the cause >&2; exit 7") });
     },
   });
   expect(outcome).toEqual({
     status: "failed",
     reason: "exit_nonzero",
-    message: "wrong".repeat(100),
+    message: expect.stringMatching(/^1\n2\n3\n[^]*\n\[\.\.\.\]\n[^]*\n100000\nthe cause$/) as string,
     exit_code: 7,
   });
   expect(kept).toEqual(["made.txt"]);
@@ -188,6 +188,27 @@ test.each([
     },
   });
   expect(outcome).toMatchObject({ status: "failed", reason });
+});
+
+test("a program that is not there is named with the place where it was looked for", async () => {
+  const { outcome, work } = await run({
+    async execute({ runCli }) {
+      await runCli({ command: ["./bin/parrot"] });
+    },
+  });
+  const message = expect.stringContaining(`Command not found: ${join(work, "bin", "parrot")}.`) as string;
+  expect(outcome).toMatchObject({ status: "failed", reason: "command_not_found", message });
+});
+
+test("a program beside the executor is run from the runner's directory", async () => {
+  const { context, folder } = await open();
+  await mkdir(join(folder, "bin"));
+  await writeFile(join(folder, "bin", "parrot"), '#!/bin/sh\necho "$1"\n', { mode: 0o755 });
+  const executor = defineExecutor({
+    name: "test",
+    execute: async ({ runCli, runnerDir }) => (await runCli({ command: [join(runnerDir, "bin/parrot"), "hi"] })).stdout,
+  });
+  expect(await executor.run(autonomous(), context)).toMatchObject({ status: "completed", text: "hi\n" });
 });
 
 test("a program's own time limit is a timeout of the run", async () => {

@@ -78,6 +78,7 @@ function toJob(
     get tmpDir() {
       return context.dirs.tmp;
     },
+    runnerDir: context.runnerDirectory,
     signal: context.signal,
     context,
     reportProgress: createProgress(context.emit),

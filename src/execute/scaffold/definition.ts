@@ -39,6 +39,8 @@ export interface Job {
   workDir: string;
   homeDir: string;
   tmpDir: string;
+  /** The parent of the `profiles/` folder: where the programs and files lie that come with the executor. */
+  runnerDir: string;
   /** Aborted when the run is to end. */
   signal: AbortSignal;
   context: RunContext;

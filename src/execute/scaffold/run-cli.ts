@@ -1,16 +1,17 @@
+import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
 import type { OutputStream, Running } from "../../model/process.ts";
 import { endReason } from "../end-reason.ts";
 import { readLines } from "../executors/lines.ts";
 import { createChunkReader } from "../output-events.ts";
+import { keepSaid } from "../said.ts";
 import { outcomeOfStop } from "../stop-outcome.ts";
 import type { Cli, CliResult } from "./definition.ts";
 import { RunFailure } from "./run-failure.ts";
 
 const keptBytes = 1024 * 1024;
 const maxLineBytes = 48 * 1024 * 1024;
-const errorCharacters = 500;
 
 /** One program, on the record. What goes wrong with it is thrown as a RunFailure. */
 export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> {
@@ -21,10 +22,11 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   cli.enough?.addEventListener("abort", end, { once: true });
   const stdout = createHead(keptBytes);
   const stderr = createHead(keptBytes);
+  const said = keepSaid();
   const { onLine } = cli;
   const reading = Promise.all([
-    onLine ? handLines(running.stdout, stdout, onLine, context) : logAll(running.stdout, "stdout", stdout, context),
-    logAll(running.stderr, "stderr", stderr, context),
+    onLine ? handLines(running.stdout, stdout, onLine, context) : logAll(running.stdout, "stdout", context, [stdout]),
+    logAll(running.stderr, "stderr", context, [stderr, said]),
   ]);
   try {
     await reading;
@@ -42,17 +44,19 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
     stderr: stderr.text(),
     ended,
   };
-  if (!cli.enough?.aborted || context.signal.aborted) checkEnd(result, cli);
+  if (!cli.enough?.aborted || context.signal.aborted) checkEnd(result, said.text(), cli);
   return result;
 }
 
 async function startOrRefuse(cli: Cli, context: RunContext): Promise<Running> {
-  const [executable, ...words] = cli.command;
+  const [program, ...words] = cli.command;
+  const workingDirectory = cli.cwd ?? context.dirs.work;
   try {
     return await context.start({
-      executable,
+      // whole, so that one that is not there is named with the place where it was looked for
+      executable: program.includes("/") ? resolve(workingDirectory, program) : program,
       arguments: words,
-      workingDirectory: cli.cwd ?? context.dirs.work,
+      workingDirectory,
       ...(cli.env === undefined ? {} : { environment: cli.env }),
       ...(cli.timeoutMs === undefined ? {} : { timeoutMs: cli.timeoutMs }),
     });
@@ -71,7 +75,7 @@ function feed(stdin: Writable | null, text: string | undefined): void {
   stdin?.end(text ?? "");
 }
 
-function checkEnd({ stdout, stderr, ended }: CliResult, { onLine, check = true }: Cli): void {
+function checkEnd({ stdout, ended }: CliResult, said: string, { onLine, check = true }: Cli): void {
   const text = onLine || stdout === "" ? {} : { text: stdout };
   if (ended.stopped) {
     const outcome = outcomeOfStop(ended.stopped);
@@ -81,7 +85,6 @@ function checkEnd({ stdout, stderr, ended }: CliResult, { onLine, check = true }
   if (!ended.error) return;
   const isExit = ended.error.code === "DROVER-EXE-003";
   if (isExit && !check) return;
-  const said = stderr.trim().slice(0, errorCharacters);
   throw new RunFailure(endReason(ended), isExit && said !== "" ? said : ended.error.message, {
     exitCode: ended.exitCode,
     ...text,
@@ -91,14 +94,14 @@ function checkEnd({ stdout, stderr, ended }: CliResult, { onLine, check = true }
 async function logAll(
   stream: Readable | null,
   name: OutputStream,
-  head: ReturnType<typeof createHead>,
   context: RunContext,
+  keeping: readonly { push(bytes: Uint8Array): void }[],
 ): Promise<void> {
   if (stream === null) return;
   const reader = createChunkReader(name);
   for await (const chunk of stream) {
     const bytes = chunk as Uint8Array; // no encoding is set
-    head.push(bytes);
+    for (const kept of keeping) kept.push(bytes);
     for (const event of reader.push(bytes)) await context.emit(event);
   }
   for (const event of reader.end()) await context.emit(event);

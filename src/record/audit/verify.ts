@@ -46,7 +46,7 @@ export async function verifyAudit({ directory, head, lockWaitMs = 5000 }: Verify
 }
 
 export function verifyChain(
-  engine: Engine,
+  engine: Pick<Engine, "snapshot">,
   statements: WalkStatements,
   mac: Mac,
   checks: readonly HeadCheck[],

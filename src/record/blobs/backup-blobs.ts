@@ -13,21 +13,28 @@ const pieceBytes = 1024 * 1024;
 
 const createTable = `
   create table backup_files (sha256 text not null, piece integer not null, bytes blob not null, primary key (sha256, piece))`;
-const selectWanted = `select distinct sha256 from files`;
-const insertPiece = `insert into backup_files values (?, ?, ?)`;
+/** Also what runs under way have brought and not named yet. */
+const selectWanted = `select sha256 from files union select sha256 from uploads`;
+export const insertPiece = `insert into backup_files values (?, ?, ?)`;
 const forgetFile = `delete from files where sha256 = ?`;
+const forgetUpload = `delete from uploads where sha256 = ?`;
 const hasTable = `select 1 from sqlite_master where name = 'backup_files'`;
 const selectHashes = `select distinct sha256 from backup_files`;
 const selectPieces = `select bytes from backup_files where sha256 = ? order by piece`;
 
+export function createBackupFiles(copy: Connection): void {
+  copy.exec(createTable);
+}
+
 /** Every content that a file of the copy has, as rows of the copy; piece by piece, so that others get their turn. */
 export async function backUpBlobs(directory: string, copy: Connection): Promise<void> {
-  copy.exec(createTable);
+  createBackupFiles(copy);
   copy.exec("begin");
   for (const row of copy.sql(selectWanted).all()) {
     const sha256 = String(row["sha256"]);
     // removed by retention since the copy was made: then the copy does not have it either
-    if (!(await backUp(directory, sha256, copy))) copy.sql(forgetFile).run(sha256);
+    if (!(await backUp(directory, sha256, copy)))
+      for (const forget of [forgetFile, forgetUpload]) copy.sql(forget).run(sha256);
   }
   copy.exec("commit");
 }

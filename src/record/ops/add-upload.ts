@@ -3,16 +3,16 @@ import { isTerminal } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { findRun, type StoredRun } from "./run-state.ts";
+import { findWritten, type StoredRun } from "./run-state.ts";
 
 const selectUpload = `select size from uploads where run_no = ? and attempt = ? and sha256 = ?`;
 const insertUpload = `
   insert into uploads (run_no, attempt, sha256, size) values (?, ?, ?, ?) on conflict do nothing`;
 
 export function* addUpload(tx: Transaction, op: AddUpload): Work<FileResult> {
-  const run = yield* findRun(op.run_id);
+  const run = yield* findWritten(op.run_id);
   if (run === null || !isSha256(op.sha256)) return { ok: false, conflict: "not_found" };
-  const fenced = yield* isFenced(run, op);
+  const fenced = isFenced(run, op);
   // The same again, late: it is there.
   if (!fenced && (yield* hasUpload(run, op))) return { ok: true, op: "add_upload" };
   if (fenced || isTerminal(run.status)) {

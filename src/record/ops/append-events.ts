@@ -4,14 +4,14 @@ import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced } from "./fence.ts";
 import { bindSession } from "./bind-session.ts";
-import { columnsAfter, findRun, updateRun, type StoredRun } from "./run-state.ts";
+import { columnsAfter, findWritten, updateRun, type StoredRun } from "./run-state.ts";
 import { newEvents, storeEvents } from "./store-events.ts";
 import { storeFiles } from "./store-files.ts";
 
 export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult> {
-  const run = yield* findRun(op.run_id);
+  const run = yield* findWritten(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (yield* isFenced(run, op)) return refused(tx, run, op);
+  if (isFenced(run, op)) return refused(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
   if (fresh?.length === 0) return { ok: true, last_n: run.last_n, repeated: true };
   if (isTerminal(run.status)) {

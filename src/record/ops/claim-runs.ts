@@ -7,9 +7,14 @@ import { claimedRun, handOut } from "./hand-out.ts";
 import { holdsAny, runsOfClaim } from "./held-runs.ts";
 import { ackOrders, openOrders } from "./orders.ts";
 import { pickRuns } from "./pick-runs.ts";
-import { speaking, type StoredRunner } from "./runner-row.ts";
+import { speakingOf, type StoredRunner } from "./runner-row.ts";
 
-const selectClaim = `select claim_no from claims where runner_id = ? and claim_id = ?`;
+/** Everything at once that every claim asks for: over a network each question is a wait. */
+const selectClaimer = `
+  select runners.*,
+    (select claims.claim_no from claims where claims.runner_id = runners.runner_id and claim_id = ?2) as known_claim_no,
+    exists (select 1 from orders where orders.runner_id = runners.runner_id) as has_orders
+  from runners where runner_id = ?1`;
 const insertClaim = `insert into claims (runner_id, claim_no, claim_id) values (?, ?, ?)`;
 const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= ?`;
 const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
@@ -18,9 +23,11 @@ const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = 
 const claimsKept = 64;
 
 export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {
-  const runner = yield* speaking(op);
+  const [row] = yield first(selectClaimer, toColumn(op.runner_id), toColumn(op.claim_id));
+  const runner = speakingOf(row, op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
-  yield* ackOrders(runner.column, op.ack_order);
+  const hasOrders = runner.row["has_orders"] === 1;
+  if (hasOrders) yield* ackOrders(runner.column, op.ack_order);
   const claim_no = yield* claimNo(runner, op.claim_id);
   const newest = Math.max(claim_no, runner.claim_no);
   if (op.again === undefined || newest > runner.claim_no || !(yield* holdsAny(runner.column))) {
@@ -31,15 +38,15 @@ export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult>
     ok: true,
     op: "claim_runs",
     claims: yield* claimsOf(tx, runner, op, claim_no, newest),
-    orders: yield* openOrders(runner.column),
+    orders: hasOrders ? yield* openOrders(runner.column) : [],
     draining: runner.status === "draining",
   };
 }
 
 /** The number of this claim: the one it had, or the next. */
 function* claimNo(runner: StoredRunner, claim_id: string): Work<number> {
-  const [known] = yield first(selectClaim, runner.column, toColumn(claim_id));
-  if (known !== undefined) return Number(known["claim_no"]);
+  const { known_claim_no: known = null } = runner.row;
+  if (known !== null) return Number(known);
   const claim_no = runner.claim_no + 1;
   yield write(insertClaim, runner.column, claim_no, toColumn(claim_id));
   yield write(deleteOldClaims, runner.column, claim_no - claimsKept);
@@ -54,12 +61,19 @@ function* claimsOf(
   claim_no: number,
   newest: number,
 ): Work<ClaimedRun[]> {
-  const given: ClaimedRun[] = [];
-  for (const { status, run_no } of yield* runsOfClaim(runner.column, claim_no))
-    if (status !== "stopping") given.push(yield* claimedRun(runner, run_no));
+  const given = yield* givenBefore(runner, claim_no);
   if (given.length > 0) return given;
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining" || op.want < 1) return [];
   return yield* takeRuns(tx, runner, op.want, claim_no);
+}
+
+function* givenBefore(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
+  const given: ClaimedRun[] = [];
+  // A claim that comes for the first time was given nothing yet.
+  if (runner.row["known_claim_no"] === null) return given;
+  for (const { status, run_no } of yield* runsOfClaim(runner.column, claim_no))
+    if (status !== "stopping") given.push(yield* claimedRun(runner, run_no));
+  return given;
 }
 
 /** Blocked by one claim at most: whoever is woken for the rest goes on from there. */

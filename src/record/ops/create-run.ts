@@ -58,7 +58,7 @@ function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
 }
 
 /** parameters, prompt, result_text, result_data; null for what need not be stored. */
-function bodyOf(run: Run): (string | null)[] {
+export function bodyOf(run: Run): (string | null)[] {
   const parameters = JSON.stringify(run.parameters);
   return [
     parameters === "{}" ? null : parameters,

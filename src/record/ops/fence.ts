@@ -1,11 +1,9 @@
 import type { Speaker } from "../../model/dispatch-ops.ts";
 import type { NumberedEvent } from "../../model/event.ts";
 import { isTerminal } from "../../model/states.ts";
-import type { Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import type { StoredRun } from "./run-state.ts";
-import { speaking } from "./runner-row.ts";
+import type { StoredRun, WrittenRun } from "./run-state.ts";
 
 /** Whatever an attempt writes. */
 interface Write {
@@ -16,13 +14,15 @@ interface Write {
 }
 
 /** May this attempt still speak for the run? A finished run is for the operations to judge. */
-export function* isFenced(run: StoredRun, op: Write): Work<boolean> {
+export function isFenced(run: WrittenRun, op: Write): boolean {
   if (run.attempt !== op.attempt) return true;
   if (run.agent_rev_id === null) return op.runner !== undefined;
   if (run.status === "pending" || run.status === "parked") return true;
   if (op.runner === undefined) return false;
   if (run.runner_id !== toColumn(op.runner.runner_id)) return true;
-  return typeof (yield* speaking(op.runner)) === "string";
+  const { epoch, owner } = op.runner;
+  if (owner !== undefined && run.holder_owner !== toColumn(owner)) return true;
+  return run.holder_epoch !== epoch || run.holder_status === "lost";
 }
 
 /** A runner that was refused goes on the record: it may have done something nobody knows of. */

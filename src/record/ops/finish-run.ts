@@ -8,7 +8,7 @@ import { canonical } from "./canonical.ts";
 import { auditRefused, isFenced } from "./fence.ts";
 import { freeCap, freeDirectory, freeSession } from "./freed.ts";
 import { attemptsLeft, end, requeue } from "./give-back.ts";
-import { columnsAfter, findRun, updateRun, type StoredRun } from "./run-state.ts";
+import { columnsAfter, findEnding, updateRun, type StoredRun } from "./run-state.ts";
 import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
 import { storeFiles } from "./store-files.ts";
 
@@ -22,9 +22,9 @@ const selectFinish = `
 
 /** From any state that is not final: whether this attempt may still speak is what `attempt` decides. */
 export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
-  const run = yield* findRun(op.run_id);
+  const run = yield* findEnding(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
-  if (yield* isFenced(run, op)) return refused(tx, run, op);
+  if (isFenced(run, op)) return refused(tx, run, op);
   if (isTerminal(run.status)) return yield* answerAgain(tx, run, op);
   const fresh = newEvents(op.events, run.last_n);
   if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n))
@@ -53,6 +53,7 @@ function* endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Recor
     ...(op.runner === undefined ? { isolation: op.isolation } : {}),
     finished_at: toColumn(op.at),
   });
+  (tx.changed.ended ??= []).push({ run_id: run.run_id, status: op.result.status, reason: op.result.reason });
   yield* storeResult(run.run_no, op.result);
   yield* freeCap(tx, run);
   yield* freeDirectory(tx, run);

@@ -2,7 +2,7 @@ import type { Demands } from "../../model/run.ts";
 import { all, first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { pinToSession } from "./pin-to-session.ts";
-import type { StoredRun } from "./run-state.ts";
+import type { EndingRun, StoredRun } from "./run-state.ts";
 
 const selectSharers = `
   select other.body from demands own join demands other on other.cap_agent = own.cap_agent where own.demand_id = ?`;
@@ -29,8 +29,8 @@ const unblock = `
   update runs set blocked_by = null where run_no = ?`;
 
 /** A run that no longer works makes room under its agent's cap, if there is one. */
-export function* freeCap(tx: Transaction, run: StoredRun): Work<void> {
-  if (run.agent_rev_id === null) return;
+export function* freeCap(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
+  if (run.agent_rev_id === null || run.cap_agent === null) return;
   for (const row of yield all(selectSharers, run.demand_id)) claimable(tx, String(row["body"]));
 }
 
@@ -38,9 +38,10 @@ export function* freeCap(tx: Transaction, run: StoredRun): Work<void> {
  * A run that has ended lets the next one of its session go, and the forks that were asked for before that one. A
  * resume that was itself blocked held nobody up.
  */
-export function* freeSession(tx: Transaction, run: StoredRun): Work<void> {
+export function* freeSession(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
   const { agent_rev_id, session_id } = run;
   if (agent_rev_id === null || session_id === null) return;
+  if (run.awaited === 0 && run.agent_type === "procedural") return;
   if (run.blocked_by === "session") {
     const [holder] = yield first(selectHolder, session_id);
     if (holder !== undefined) return;

@@ -29,6 +29,7 @@ export function* requeue(tx: Transaction, run: StoredRun, reason: string, failur
     claimed_at: null,
     started_at: null,
   });
+  (tx.changed.requeued ??= []).push({ run_id: run.run_id, lost: failures > run.failures });
   yield* freeCap(tx, run);
   yield* freeDirectory(tx, run);
   const [demand] = yield first(selectDemand, run.demand_id);
@@ -86,6 +87,7 @@ export function* end(
     waiting_for: null,
     finished_at: at,
   });
+  (tx.changed.ended ??= []).push({ run_id: run.run_id, status, reason });
   yield* freeCap(tx, run);
   yield* freeDirectory(tx, run);
   yield* freeSession(tx, run);

@@ -31,6 +31,7 @@ const keptLostMs = 24 * 60 * 60 * 1000;
 
 export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   const now = tx.now.getTime();
+  if (op.last !== undefined && now - op.last.at > op.last.lease_ms / 2) yield* beginAnew(now, op.last.lease_ms);
   const expired = (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"]));
   for (const column of expired) yield* markLost(tx, column);
 
@@ -41,6 +42,7 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   return {
     ok: true,
     op: "rescue",
+    at: now,
     lost_runners: expired.map(fromColumn),
     requeued: round.requeued,
     failed: round.failed,
@@ -94,11 +96,23 @@ function* lookAgain(demandId: number): Work<void> {
   yield write(setUnmatched, since, demandId);
 }
 
+const selectHeard = `select max(last_seen_at) as heard from runners where status <> 'lost'`;
+
 export function* forgiveOutage(tx: Transaction, op: ForgiveOutage): Work<DispatchResult> {
   const now = tx.now.getTime();
-  yield write(extend, now + op.lease_ms);
-  yield write(unmatchedFromNow, now);
+  if (op.unless_heard_within_ms !== undefined) {
+    const [row] = yield first(selectHeard);
+    if (typeof row?.["heard"] === "number" && now - row["heard"] < op.unless_heard_within_ms)
+      return { ok: true, op: "forgive_outage" };
+  }
+  yield* beginAnew(now, op.lease_ms);
   return { ok: true, op: "forgive_outage" };
+}
+
+/** Leases, and the time that runs have waited for a runner that could take them. */
+function* beginAnew(now: number, leaseMs: number): Work<void> {
+  yield write(extend, now + leaseMs);
+  yield write(unmatchedFromNow, now);
 }
 
 export function* drainRunner(tx: Transaction, op: DrainRunner): Work<DispatchResult> {

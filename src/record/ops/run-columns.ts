@@ -43,10 +43,23 @@ const plain = [
   "isolation",
 ] as const;
 
+/** In the order of runValues. */
+export const runColumns = [
+  ...texts,
+  ...plain,
+  "attended",
+  "usage",
+  "demand_id",
+  "last_n",
+  "last_seq",
+  "agent_rev_id",
+  "timeout_seconds",
+  "blocked_by",
+  "in_place",
+] as const;
+
 export const insertRun = `
-  insert into runs (${[...texts, ...plain].join(", ")}, attended, usage, demand_id, last_n, last_seq,
-    agent_rev_id, timeout_seconds, blocked_by, in_place)
-  values (${"?, ".repeat(texts.length + plain.length)}?, ?, ?, ?, ?, ?, ?, ?, ?)
+  insert into runs (${runColumns.join(", ")}) values (${runColumns.map(() => "?").join(", ")})
   returning run_no`;
 
 /** What a list needs, demands included; the bodies are read apart. */

@@ -19,17 +19,74 @@ export interface StoredRun extends RunPosition {
   directory: string | null;
 }
 
+/** A run that is about to be written to, with the runner that has it: over a network each question is a wait. */
+export interface WrittenRun extends StoredRun {
+  /** null: no runner has it. Texts as stored. */
+  holder_epoch: number | null;
+  holder_status: string | null;
+  holder_owner: string | null;
+}
+
+/** And with what its end may set free. */
+export interface EndingRun extends WrittenRun {
+  /** null: its agent may have any number of runs at work. */
+  cap_agent: string | null;
+  agent_type: string | null;
+  /** 1: another run of its session waits for it. */
+  awaited: number;
+}
+
+const names = [
+  "run_no",
+  "run_id",
+  "status",
+  "attempt",
+  "last_n",
+  "last_seq",
+  "failures",
+  "runner_id",
+  "session_id",
+  "blocked_by",
+  "demand_id",
+  "agent_rev_id",
+  "given_back",
+  "directory",
+];
 export const selectStored = `
-  select run_no, run_id, status, attempt, last_n, last_seq, failures, runner_id, session_id, blocked_by, demand_id,
-    agent_rev_id, given_back, directory
+  select ${names.join(", ")}
   from runs`;
 const selectPosition = `${selectStored} where run_id = ?`;
+const written = `
+  ${names.map((name) => `runs.${name}`).join(", ")},
+  runners.epoch as holder_epoch, runners.status as holder_status, runners.owner as holder_owner`;
+const selectWritten = `
+  select ${written} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
+const selectEnding = `
+  select ${written},
+    (select cap_agent from demands where demands.demand_id = runs.demand_id) as cap_agent,
+    (select type from agent_revs where agent_revs.agent_rev_id = runs.agent_rev_id) as agent_type,
+    exists (
+      select 1 from runs next where next.session_id = runs.session_id and next.status = 'pending' and next.blocked_by = 'session'
+    ) as awaited
+  from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
 
-export function* findRun(run_id: string): Work<StoredRun | null> {
-  const [row] = yield first(selectPosition, toColumn(run_id));
+export function findRun(run_id: string): Work<StoredRun | null> {
+  return find(selectPosition, run_id);
+}
+
+export function findWritten(run_id: string): Work<WrittenRun | null> {
+  return find(selectWritten, run_id);
+}
+
+export function findEnding(run_id: string): Work<EndingRun | null> {
+  return find(selectEnding, run_id);
+}
+
+function* find<R extends StoredRun>(text: string, run_id: string): Work<R | null> {
+  const [row] = yield first(text, toColumn(run_id));
   if (row === undefined) return null;
-  // The statement selects exactly these columns; run_id is given back as it came, not as stored.
-  return { ...(row as unknown as StoredRun), run_id };
+  // Each statement selects exactly the columns of its type; run_id is given back as it came, not as stored.
+  return { ...(row as unknown as R), run_id };
 }
 
 /** The columns that events change, in the transaction that stores the events. */

@@ -18,7 +18,10 @@ const selectRunner = `select * from runners where runner_id = ?`;
 
 export function* findRunner(runner_id: string): Work<StoredRunner | null> {
   const [row] = yield first(selectRunner, toColumn(runner_id));
-  if (row === undefined) return null;
+  return row === undefined ? null : storedRunner(row);
+}
+
+function storedRunner(row: Row): StoredRunner {
   return {
     column: String(row["runner_id"]),
     // Only these words are ever written.
@@ -30,9 +33,17 @@ export function* findRunner(runner_id: string): Work<StoredRunner | null> {
   };
 }
 
+type Speaking = StoredRunner | "unknown_runner" | "old_epoch";
+
 /** The runner that speaks, or why it may not. A lost one has to register again: its runs are gone. */
-export function* speaking({ runner_id, epoch, owner }: Speaker): Work<StoredRunner | "unknown_runner" | "old_epoch"> {
-  const runner = yield* findRunner(runner_id);
+export function* speaking(speaker: Speaker): Work<Speaking> {
+  const [row] = yield first(selectRunner, toColumn(speaker.runner_id));
+  return speakingOf(row, speaker);
+}
+
+/** The same of a row that was read otherwise, with more in it. */
+export function speakingOf(row: Row | undefined, { epoch, owner }: Speaker): Speaking {
+  const runner = row === undefined ? null : storedRunner(row);
   if (runner === null || (owner !== undefined && runner.row["owner"] !== toColumn(owner))) return "unknown_runner";
   if (runner.epoch !== epoch) return "old_epoch";
   return runner.status === "lost" ? "unknown_runner" : runner;

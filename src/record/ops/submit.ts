@@ -4,11 +4,11 @@ import type { RunEvent } from "../../model/event.ts";
 import type { Run } from "../../model/run.ts";
 import type { CreateRun, OpResult } from "../../model/store.ts";
 import { sha256 } from "../audit/hmac.ts";
-import { first, write, type Work } from "../query.ts";
+import { first, type SqlValue, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
-import { claimableDemandOf } from "./demands.ts";
+import { type Cap, claimableDemandOf } from "./demands.ts";
 import type { Unshown } from "./run-columns.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
@@ -29,7 +29,7 @@ const insertRev = `
   insert into agent_revs (hash, max_attempts, type, body) values (?, ?, ?, ?) returning agent_rev_id`;
 const insertSession = `
   insert into sessions (session_id, executor_session_id, agent_name, created_by, project_dir, forked_from, run_count, created_at, last_used_at)
-  values (?, ?, ?, ?, ?, ?, 1, ?, ?)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?)
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 
 /** The run that the same key has made before, or the conflict that the key now asks for something else. A key goes with its run. */
@@ -49,23 +49,26 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent): Work<Subm
   const { run } = op;
   if (run.status !== "pending") throw new BugError("a run that runners claim begins as pending");
   const blockedBy = yield* keepSession(run, agent);
-  const cap =
-    agent.max_concurrent === undefined
-      ? null
-      : { agent_name: run.agent_name, runner_id: op.agent_runner_id ?? null, max: agent.max_concurrent };
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
     yield write(insertKey, toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());
   }
   if (blockedBy === null) tx.changed.claimable.push(run.demands);
   return {
-    demandId: yield* claimableDemandOf(tx, run.demands, cap),
+    demandId: yield* claimableDemandOf(tx, run.demands, capOf(op, agent)),
     agentRevId: yield* keepAgent(agent),
     timeoutSeconds: op.timeout_seconds ?? null,
     blockedBy,
     inPlace: worksInPlace(run, agent),
-    before: [{ type: "status", status: "pending" }],
+    before: [submittedEvent],
   };
+}
+
+export const submittedEvent: RunEvent = { type: "status", status: "pending" };
+
+export function capOf({ run, agent_runner_id }: CreateRun, { max_concurrent }: Agent): Cap | null {
+  if (max_concurrent === undefined) return null;
+  return { agent_name: run.agent_name, runner_id: agent_runner_id ?? null, max: max_concurrent };
 }
 
 /** What it goes on from may have been deleted since it was asked for. */
@@ -80,12 +83,12 @@ function goesOnFrom({ mode, session_id, forked_from }: Run): string | null {
 }
 
 /** In a directory that others use too, where it has to be alone; procedural runs look after that themselves. */
-function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): boolean {
+export function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): boolean {
   return type === "autonomous" && (workspace === "in_place" || (project_dir !== null && workspace !== "scratch"));
 }
 
 /** Once per content: a million runs of one agent keep one copy. */
-function* keepAgent(agent: Agent): Work<number> {
+export function* keepAgent(agent: Agent): Work<number> {
   const body = canonical(agent);
   const hash = sha256(Buffer.from(body));
   const [known] = yield first(selectRev, hash);
@@ -100,22 +103,38 @@ function* keepAgent(agent: Agent): Work<number> {
  */
 function* keepSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
-  const session = toColumn(run.session_id);
   const from = goesOnFrom(run);
   const busy = from !== null && (yield* sessionIsBusy(toColumn(from)));
-  // What a procedural run does cannot be continued: it is bound to itself.
-  const bound = agent.type === "procedural" ? session : null;
-  const at = toColumn(run.created_at);
-  yield write(
-    insertSession,
-    session,
-    bound,
-    toColumn(run.agent_name),
-    toColumn(run.created_by),
-    toColumn(run.project_dir),
-    toColumn(run.forked_from),
-    at,
-    at,
-  );
+  yield write(insertSession, ...sessionColumns.map((name) => sessionRow(run, agent)[name]));
   return busy ? "session" : null;
+}
+
+export const sessionColumns = [
+  "session_id",
+  "executor_session_id",
+  "agent_name",
+  "created_by",
+  "project_dir",
+  "forked_from",
+  "run_count",
+  "created_at",
+  "last_used_at",
+] as const;
+
+/** Of a run that has a session, as it is stored where it is the first of it. */
+export function sessionRow(run: Run, agent: Agent): Record<(typeof sessionColumns)[number], SqlValue> {
+  const session_id = toColumn(run.session_id);
+  const created_at = toColumn(run.created_at);
+  return {
+    session_id,
+    // What a procedural run does cannot be continued: it is bound to itself.
+    executor_session_id: agent.type === "procedural" ? session_id : null,
+    agent_name: toColumn(run.agent_name),
+    created_by: toColumn(run.created_by),
+    project_dir: toColumn(run.project_dir),
+    forked_from: toColumn(run.forked_from),
+    run_count: 1,
+    created_at,
+    last_used_at: created_at,
+  };
 }

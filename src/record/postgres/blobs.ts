@@ -7,7 +7,7 @@ import { all, first, type Row, type SqlValue, type Work, write } from "../query.
 import type { PostgresEngine } from "./engine.ts";
 
 /** Held in memory by whoever writes or reads one. */
-const partSize = 256 * 1024;
+export const partSize = 256 * 1024;
 /** Contents are stored before anything refers to them: whatever is this young may yet be about to get a name. */
 const settledMs = 60 * 60 * 1000;
 const atOnce = 500;

@@ -1,5 +1,5 @@
-import type { Change } from "../../model/store.ts";
 import type { Demands } from "../../model/run.ts";
+import type { Change } from "../../model/store.ts";
 import type { Changed } from "../transaction.ts";
 import { type Client, connect } from "./client.ts";
 
@@ -8,16 +8,25 @@ export interface Changes {
   publish(changed: Changed): void;
   /** What others are told of a commit of ours. */
   notice(no: number, changed: Changed): string;
-  /** Whether all commits that there are were told of. */
+  /** Given how many commits there are: were we told of all of them? */
   compare(commits: number): void;
   stop(): void;
+}
+
+interface Notice {
+  from: string;
+  no: number;
+  /** null: too many to name. */
+  runs: string[] | null;
+  /** And how many runs of each; null: too many to name. */
+  claimable: [Demands, number][] | null;
+  ordered: string[];
 }
 
 /** PostgreSQL takes no longer ones. */
 const longestNotice = 7900;
 
-/** `all`: there was too much to tell. */
-type Notice = { from: string; no: number } & ({ all: true } | { runs: string[]; claimable: Demands[]; ordered: string[] });
+const anything: Change = { runs: null, claimable: [], ordered: new Set(), foreign: true };
 
 /**
  * Commits of other coordinators come as notices over a connection that does nothing else. Each has its number, so that
@@ -37,10 +46,12 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     },
     publish: (changed) => tell({ ...changed, foreign: false }),
     notice(no, { runs, claimable, ordered }) {
-      const demands = [...new Map(claimable.map((one) => [JSON.stringify(one), one])).values()];
-      const whole: Notice = { from: me, no, runs: [...runs], claimable: demands, ordered: [...ordered] };
-      const text = JSON.stringify(whole);
-      return Buffer.byteLength(text) <= longestNotice ? text : JSON.stringify({ from: me, no, all: true });
+      const whole: Notice = { from: me, no, runs: [...runs], claimable: counted(claimable), ordered: [...ordered] };
+      for (const notice of [whole, { ...whole, runs: null }]) {
+        const text = JSON.stringify(notice);
+        if (Buffer.byteLength(text) <= longestNotice) return text;
+      }
+      return JSON.stringify({ from: me, no, runs: null, claimable: null, ordered: [] } satisfies Notice);
     },
     compare(commits) {
       if (last === null || commits <= last) missing = null;
@@ -60,44 +71,72 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
   function unknown(): void {
     last = null;
     missing = null;
-    tell({ runs: new Set(), claimable: [], ordered: new Set(), foreign: true });
+    tell(anything);
   }
 
   function heard(text: string): void {
     // Written by `notice`, here or in another coordinator.
-    const notice = JSON.parse(text) as Notice;
-    const gap = last !== null && notice.no !== last + 1;
-    last = notice.no;
-    if (notice.from !== me && !gap && !("all" in notice)) {
-      const { runs, claimable, ordered } = notice;
-      tell({ runs: new Set(runs), claimable, ordered: new Set(ordered), foreign: false });
-    } else if (notice.from !== me || gap) {
-      tell({ runs: new Set(), claimable: [], ordered: new Set(), foreign: true });
+    const { from, no, runs, claimable, ordered } = JSON.parse(text) as Notice;
+    const gap = last !== null && no !== last + 1;
+    last = no;
+    if (gap || (from !== me && claimable === null)) tell(anything);
+    else if (from !== me) {
+      const change = { runs: runs && new Set(runs), claimable: spread(claimable ?? []), ordered: new Set(ordered) };
+      tell({ ...change, foreign: false });
     }
   }
 
   async function follow(): Promise<void> {
     while (!stopped) {
       try {
-        await new Promise<void>((resolve, reject) => {
-          connect(url, { onBroken: reject })
-            .then(async (made) => {
-              client = made;
-              if (stopped) return resolve();
-              made.onNotice(heard);
-              await made.exec("listen drover");
-              unknown();
-            })
-            .catch(reject);
-        });
+        await listening();
       } catch (fault) {
         if (!stopped) onFault(fault);
       }
       client = null;
-      if (stopped) return;
-      await new Promise((resolve) => {
-        setTimeout(resolve, 100 + Math.random() * 200);
-      });
+      if (!stopped) await delay();
     }
   }
+
+  /** Until the connection breaks. */
+  function listening(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      connect(url, { onBroken: reject })
+        .then(async (made) => {
+          client = made;
+          if (stopped) {
+            made.end();
+            return resolve();
+          }
+          made.onNotice(heard);
+          await made.exec("listen drover");
+          unknown();
+        })
+        .catch(reject);
+    });
+  }
+}
+
+/** Waiters are woken one for each run: more than this many wait nowhere. */
+const mostWoken = 10_000;
+
+function counted(claimable: readonly Demands[]): [Demands, number][] {
+  const counts = new Map<string, [Demands, number]>();
+  for (const demands of claimable) {
+    const key = JSON.stringify(demands);
+    const known = counts.get(key);
+    if (known === undefined) counts.set(key, [demands, 1]);
+    else known[1] += 1;
+  }
+  return [...counts.values()];
+}
+
+function spread(claimable: readonly [Demands, number][]): Demands[] {
+  return claimable.flatMap(([demands, count]) => Array.from({ length: Math.min(count, mostWoken) }, () => demands));
+}
+
+function delay(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, 100 + Math.random() * 200);
+  });
 }

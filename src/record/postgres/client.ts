@@ -1,4 +1,5 @@
 import pg from "pg";
+import { BugError } from "../../model/errors.ts";
 import type { Query, Row } from "../query.ts";
 import { prepared } from "./dialect.ts";
 
@@ -21,6 +22,11 @@ export interface Client {
 interface ClientOptions {
   /** Ends a transaction of ours that stands still, as it would hold up everybody else. */
   idleInTransactionMs?: number;
+  /**
+   * Every statement finds its few rows by an index, however large the tables are and however little the server
+   * knows of them yet: what it would guess otherwise depends on when it last looked.
+   */
+  byIndexOnly?: true;
   /** Called once, where the connection breaks before it was ended by us. */
   onBroken?(fault: unknown): void;
 }
@@ -72,7 +78,10 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
     },
     async exec(text) {
       const given: unknown = await client.query(text);
-      const results = (Array.isArray(given) ? given : [given]) as { rows: Row[] }[];
+      const results = (Array.isArray(given) ? given : [given]) as { rows: Row[]; command: string }[];
+      // PostgreSQL takes the commit of a transaction that has failed for a rollback, and calls that no fault.
+      if (text.endsWith("commit") && results.at(-1)?.command !== "COMMIT")
+        throw new BugError("a transaction that had failed was committed");
       return results.findLast(({ rows }) => rows.length > 0)?.rows ?? [];
     },
     async settled() {
@@ -104,8 +113,13 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
 const nothing: Promise<Row[]> = Promise.resolve([]);
 
 /** What was answered must be on disk, whatever the server's default says. */
-function settings({ idleInTransactionMs = 0 }: ClientOptions): string {
-  return `set search_path to ${schema};
+function settings({ idleInTransactionMs = 0, byIndexOnly }: ClientOptions): string {
+  // and what seems dear is not compiled first
+  const otherWays = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];
+  const planning = byIndexOnly
+    ? `${otherWays.map((name) => `set ${name} = off;`).join(" ")} set plan_cache_mode = force_generic_plan;`
+    : "";
+  return `${planning}set search_path to ${schema};
     set idle_in_transaction_session_timeout = ${idleInTransactionMs};
     set client_min_messages = warning;
     select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`;

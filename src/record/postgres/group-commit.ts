@@ -5,6 +5,7 @@ import type { ChainHead } from "../audit/head.ts";
 import type { Changed } from "../transaction.ts";
 import type { CommitWork, GroupCommit } from "../writer.ts";
 import { carryOut } from "./carry-out.ts";
+import { carryOutOps } from "./carry-out-ops.ts";
 import type { Client } from "./client.ts";
 import { rolledBack } from "./engine.ts";
 import type { Link } from "./link.ts";
@@ -101,12 +102,7 @@ export function groupCommit(options: Options): GroupCommit {
     const changed: Changed = { runs: new Set(), claimable: [], ordered: new Set() };
     const entries: AuditEntry[] = [];
     const tx = { now, audit: entries, changed };
-    const results: StoreResult[][] = [];
-    for (const { ops } of callers) {
-      const own: StoreResult[] = [];
-      for (const op of ops) own.push(await carryOut(client, options.applyOp(tx, op)));
-      results.push(own);
-    }
+    const results = await carryOutOps(client, callers, tx, options.applyOp);
     const head = entries.length === 0 ? null : await carryOut(client, options.audit(entries, now));
     await client.settled();
     return { results, head, changed };

@@ -12,6 +12,7 @@ interface LinkOptions {
   url: string;
   waitMs: number;
   idleInTransactionMs?: number;
+  byIndexOnly?: true;
 }
 
 export function openLink({ url, waitMs, ...options }: LinkOptions): Link {

@@ -34,7 +34,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
   await migrate(url);
   const now = options.now ?? (() => new Date());
   const engine = openPostgresEngine(url, waitMs);
-  const link = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs });
+  const link = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, byIndexOnly: true });
   const changes = openChanges(url, randomBytes(8).toString("hex"), onFault);
   const seal = { mac: hmacWith(secret), openHead: () => null };
   const writer = openWriter(seal, changes.publish, (work) =>

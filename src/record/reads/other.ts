@@ -1,6 +1,5 @@
 import type { Agent } from "../../model/agent.ts";
 import type { Demands } from "../../model/run.ts";
-import type { RunStatus } from "../../model/states.ts";
 import type { Token } from "../../model/token.ts";
 import { selectToken, tokenFromRow } from "../ops/tokens.ts";
 import { all, first, type Work } from "../query.ts";
@@ -12,9 +11,6 @@ export { readGoneSessions, readSession, readSessions, readVersions } from "./ses
 export { readWhy } from "./why.ts";
 
 const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;
-const countOpen = `
-  select status, count(*) as runs from runs
-  where status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') and status <> 'completed' group by status`;
 const hasWork = `
   select exists (select 1 from orders where runner_id = ?1) or exists (
     select 1 from demand_matches m where m.runner_id = ?1 and exists (
@@ -31,11 +27,6 @@ export function* readToken(hash: string): Work<Token | null> {
 
 export function* readTokens(page: { before?: string; limit: number }): Work<Token[]> {
   return (yield all(tokenPage, toColumn(page.before ?? null), page.limit)).map(tokenFromRow);
-}
-
-export function* readOpenRuns(): Work<Partial<Record<RunStatus, number>>> {
-  const rows = yield all(countOpen);
-  return Object.fromEntries(rows.map((row) => [String(row["status"]), Number(row["runs"])]));
 }
 
 export function* readHasWork(runner_id: string): Work<boolean> {

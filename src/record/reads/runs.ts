@@ -50,7 +50,9 @@ function whereRuns(filter: RunFilter, page: Page): { conditions: string[]; value
     if (wanted !== undefined) add(`${name} = ?`, toColumn(wanted));
   }
   if (filter.status !== undefined) {
-    add(`status in (${filter.status.map(() => "?").join(", ")})`, ...filter.status);
+    // An empty list is not SQL; and none of no states is nothing.
+    if (filter.status.length === 0) conditions.push("1 = 0");
+    else add(`status in (${filter.status.map(() => "?").join(", ")})`, ...filter.status);
     // Word for word the condition of the partial index, which is how SQLite knows that it may use it.
     if (!filter.status.includes("completed")) conditions.push("status <> 'completed'");
   }

@@ -25,7 +25,7 @@ export function openChanges(connection: Connection): Changes {
       const moved = seen !== null && version !== seen;
       seen = version;
       if (!moved) return;
-      for (const listener of listeners) listener({ runs: new Set(), claimable: [], ordered: new Set(), foreign: true });
+      for (const listener of listeners) listener({ runs: null, claimable: [], ordered: new Set(), foreign: true });
     },
   };
 }

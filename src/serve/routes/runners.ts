@@ -19,7 +19,7 @@ import { drainSchema, pageOf, runnerSchema } from "../../wire/schemas.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { takeFile } from "../take-file.ts";
 import { type AnyCall, json, noContent, route } from "../route.ts";
-import { admins, anyone, runners, subjectOf } from "../rule.ts";
+import { anyone, runners, sees, subjectOf, submitters } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
 const reportLimit = 20 * 1024 * 1024;
@@ -30,17 +30,20 @@ export const runnerRoutes = [
     path: "/runners",
     rule: { roles: anyone },
     summary: "List runners",
-    answers: { 200: { description: "All of them", schema: pageOf(runnerSchema) } },
-    handle: async ({ deps }) => json({ items: await deps.dispatcher.listRunners(), next_cursor: null }),
+    answers: { 200: { description: "All that are one's own, for an admin all", schema: pageOf(runnerSchema) } },
+    async handle({ deps, principal }) {
+      const all = await deps.dispatcher.listRunners();
+      return json({ items: all.filter(({ owner }) => sees(principal, owner)), next_cursor: null });
+    },
   }),
   route({
     method: "post",
     path: "/runners/{runner_id}/drain",
-    rule: { roles: admins },
+    rule: { roles: submitters, object: "runner" },
     summary: "No further runs for this runner (draining: false takes it back)",
     body: drainSchema.prefault({}),
     answers: { 204: { description: "So it is" } },
-    async handle({ deps, params: { runner_id = "" }, body }) {
+    async handle({ deps, object: { runner_id }, body }) {
       if (!(await deps.dispatcher.drainRunner(runner_id, body.draining))) throw notFound("runner", "path.runner_id");
       return noContent();
     },
@@ -63,7 +66,7 @@ export const runnerRoutes = [
         kind: "access",
         role: "runner",
         subject: principal.subject,
-        label: "enrolled runner",
+        label: principal.label ?? "enrolled runner",
         created_by: principal.subject,
         created_at: at,
         expires_at: null,
@@ -76,7 +79,7 @@ export const runnerRoutes = [
       if (result.ok) return json({ token: text, token_id, subject: result.subject }, 201);
       throw new Refusal(409, "DROVER-API-019", `This enrolment token cannot be used: ${result.conflict}.`, {
         faults: [{ path: "header.authorization", message: result.conflict }],
-        next: "Have an admin make another: drover tokens create --role runner --enrolment",
+        next: "Have an admin make another: drover tokens enrol SUBJECT",
       });
     },
   }),

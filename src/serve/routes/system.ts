@@ -19,7 +19,7 @@ export const systemRoutes = [
   route({
     method: "get",
     path: "/metrics",
-    rule: { roles: ["admin", "viewer"] },
+    rule: { roles: ["admin", "viewer"], everyones: true },
     summary: "Counters and gauges for Prometheus",
     answers: { 200: { description: "Prometheus text", media: "text/plain; version=0.0.4", schema: z.string() } },
     async handle({ deps }) {

@@ -1,24 +1,33 @@
-import type { Token } from "../../model/token.ts";
-import { toCursor } from "../../show/cursor.ts";
-import { madeTokenSchema, newTokenSchema, pageOf, pageQuerySchema, tokenSchema } from "../../wire/schemas.ts";
+import { endOf, type Token, type TokenReads } from "../../model/token.ts";
+import { listTokens } from "../../show/pages.ts";
+import {
+  madeTokenSchema,
+  newTokenSchema,
+  pageOf,
+  pageQuerySchema,
+  revokedTokensSchema,
+  revokeTokensSchema,
+  rotatedTokenSchema,
+  rotateTokenSchema,
+  tokenSchema,
+} from "../../wire/schemas.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { json, noContent, route } from "../route.ts";
-import { admins, subjectOf } from "../rule.ts";
+import { admins, type Principal, sees, subjectOf, submitters, tokenOwner } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
 export const tokenRoutes = [
   route({
     method: "get",
     path: "/tokens",
-    rule: { roles: admins },
+    rule: { roles: submitters },
     summary: "List tokens, newest first; never the tokens themselves",
     query: pageQuerySchema,
-    answers: { 200: { description: "A page of tokens", schema: pageOf(tokenSchema) } },
-    async handle({ deps, query: { limit, cursor } }) {
-      const items = await deps.store.read.tokens(pageFrom("tokens", limit, cursor));
-      const last = items.at(-1);
-      return json({ items, next_cursor: last && items.length === limit ? toCursor("tokens", last.token_id) : null });
+    answers: { 200: { description: "A page of one's own, for an admin of all", schema: pageOf(tokenSchema) } },
+    async handle({ deps, principal, query: { limit, cursor } }) {
+      const page = pageFrom("tokens", limit, cursor);
+      return json(await listTokens(deps.store.read, page, (token) => sees(principal, tokenOwner(token))));
     },
   }),
   route({
@@ -29,12 +38,12 @@ export const tokenRoutes = [
     body: newTokenSchema,
     answers: { 201: { description: "The token, which is shown only here", schema: madeTokenSchema } },
     async handle({ deps, principal, body }) {
-      if (body.enrolment && body.role !== "runner") {
-        throw new Refusal(400, "DROVER-API-006", "Only a runner enrols.", {
-          faults: [{ path: "body.role", message: "must be runner where enrolment is true" }],
-        });
-      }
+      if (body.enrolment && body.role !== "runner")
+        throw refused("Only a runner enrols.", "body.role", "must be runner where enrolment is true");
+      if (body.subject === "*" && body.role !== "viewer")
+        throw refused("Only a viewer is for everyone's.", "body.subject", "must be a name unless the role is viewer");
       const text = newTokenText(body.enrolment ? "drve_" : "drv_");
+      const now = deps.now();
       const token: Token = {
         token_id: deps.newId(),
         kind: body.enrolment ? "enrolment" : "access",
@@ -42,8 +51,8 @@ export const tokenRoutes = [
         subject: body.subject,
         label: body.label ?? null,
         created_by: subjectOf(principal),
-        created_at: deps.now().toISOString(),
-        expires_at: body.expires_at === undefined ? null : new Date(body.expires_at).toISOString(),
+        created_at: now.toISOString(),
+        expires_at: body.expires_at === undefined ? null : endAhead(body.expires_at, now),
         revoked_at: null,
         used_at: null,
       };
@@ -53,15 +62,109 @@ export const tokenRoutes = [
     },
   }),
   route({
+    method: "post",
+    path: "/tokens/{token_id}/rotate",
+    rule: { roles: submitters, object: "token" },
+    summary: "Replace a token (self: the one this is asked with); the old one is good for a while",
+    body: rotateTokenSchema.prefault({}),
+    answers: { 201: { description: "The new token, which is shown only here", schema: rotatedTokenSchema } },
+    async handle({ deps, principal, object: old, body, standing }) {
+      if (old.kind === "enrolment")
+        throw notNow("An enrolment token is used once, so there is nothing to rotate.", "drover tokens enrol SUBJECT");
+      const text = newTokenText("drv_");
+      const now = deps.now();
+      const at = now.toISOString();
+      const token: Token = {
+        ...old,
+        token_id: deps.newId(),
+        created_by: subjectOf(principal),
+        created_at: at,
+        expires_at: endOfNew(old, principal, now),
+        revoked_at: null,
+      };
+      const ends_at = new Date(now.getTime() + body.overlap_seconds * 1000).toISOString();
+      const [rotated] = await deps.store.apply([
+        { op: "rotate_token", token_id: old.token_id, at, ends_at, token, token_hash: hashToken(text) },
+      ]);
+      if (!rotated.ok) throw notNow(`This token has ended: ${rotated.conflict}.`, "drover tokens create SUBJECT");
+      await standing.look();
+      const asked_with = principal.kind === "token" && principal.token_id === old.token_id;
+      const replaces = { token_id: old.token_id, ends_at: rotated.ends_at, asked_with };
+      return json({ ...token, token: text, replaces }, 201);
+    },
+  }),
+  route({
+    method: "post",
+    path: "/tokens/revoke",
+    rule: { roles: submitters },
+    summary: "Revoke every token of a subject that has not ended; others' subjects have none for a user",
+    body: revokeTokensSchema,
+    answers: { 200: { description: "Those that were revoked", schema: revokedTokensSchema } },
+    async handle({ deps, principal, body: { subject }, standing }) {
+      const at = deps.now().toISOString();
+      const isMeant = (token: Token): boolean =>
+        token.subject === subject && sees(principal, tokenOwner(token)) && endOf(token, at) === null;
+      const revoked = await tokenIds(deps.store.read, isMeant);
+      // all together: one of them may be the one that this is asked with
+      await deps.store.apply(revoked.map((token_id) => ({ op: "revoke_token", token_id, at }) as const));
+      await standing.look();
+      return json({ revoked });
+    },
+  }),
+  route({
     method: "delete",
     path: "/tokens/{token_id}",
-    rule: { roles: admins },
-    summary: "Revoke a token, from this moment",
+    rule: { roles: submitters, object: "token" },
+    summary: "Revoke a token (self: the one this is asked with), from this moment: what is open with it ends too",
     answers: { 204: { description: "Revoked" } },
-    async handle({ deps, params: { token_id = "" } }) {
+    async handle({ deps, object: { token_id }, standing }) {
       const [revoked] = await deps.store.apply([{ op: "revoke_token", token_id, at: deps.now().toISOString() }]);
       if (!revoked.ok) throw notFound("token", "path.token_id");
+      await standing.look();
       return noContent();
     },
   }),
 ];
+
+async function tokenIds(read: TokenReads, isMeant: (token: Token) => boolean): Promise<string[]> {
+  const ids: string[] = [];
+  for (let before: string | undefined; ;) {
+    const tokens = await read.tokens({ limit: 1000, ...(before === undefined ? {} : { before }) });
+    ids.push(...tokens.filter(isMeant).map(({ token_id }) => token_id));
+    before = tokens.at(-1)?.token_id;
+    if (tokens.length < 1000) return ids;
+  }
+}
+
+/**
+ * As long again as the old one was made for. Only an admin can give time: who rotates their own token gets another for
+ * what is left of it, or a stolen one could be kept for ever.
+ */
+function endOfNew(old: Token, principal: Principal, now: Date): string | null {
+  if (old.expires_at === null) return null;
+  if (principal.kind !== "token" || principal.role !== "admin") return old.expires_at;
+  const lifetime = Date.parse(old.expires_at) - Date.parse(old.created_at);
+  return new Date(now.getTime() + lifetime).toISOString();
+}
+
+/** Times are compared as text, for which their years must have four digits, after some rotations too. */
+function endAhead(expires_at: string, now: Date): string {
+  const end = new Date(expires_at);
+  const ahead = end.getTime() - now.getTime();
+  if (ahead <= 0) throw refused("This end has passed.", "body.expires_at", "must lie ahead");
+  if (ahead > longestMs) throw refused("This end is too far away.", "body.expires_at", "at most 100 years ahead");
+  return end.toISOString();
+}
+
+const longestMs = 36_525 * 86_400_000;
+
+function refused(detail: string, path: string, message: string): Refusal {
+  return new Refusal(400, "DROVER-API-006", detail, { faults: [{ path, message }] });
+}
+
+function notNow(detail: string, command: string): Refusal {
+  return new Refusal(409, "DROVER-API-030", detail, {
+    faults: [{ path: "path.token_id", message: "cannot be rotated" }],
+    next: `Make another: ${command}`,
+  });
+}

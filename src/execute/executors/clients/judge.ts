@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import type { CliResult, Done } from "../../scaffold/define-executor.ts";
 import type { StopReason } from "../../../model/states.ts";
 import { outcomeOfFailure, RunFailure } from "../../scaffold/run-failure.ts";
+import { bothEnds } from "../../said.ts";
 import { outcomeOfStop } from "../../stop-outcome.ts";
 import type { ClientDefinition, Conclusion } from "./definition.ts";
 import type { LineReader } from "./read-lines.ts";
@@ -33,7 +34,7 @@ export function judge(
         { exitCode },
       ),
     );
-  const message = stderr === "" ? `${name} exited with ${exitCode} and gave no result.` : stderr.slice(0, 500);
+  const message = stderr === "" ? `${name} exited with ${exitCode} and gave no result.` : bothEnds(stderr);
   return failed(new RunFailure("exit_nonzero", message, { exitCode }));
 }
 
@@ -65,5 +66,5 @@ function failed(failure: RunFailure): Done {
 }
 
 function said(stderr: string): string {
-  return stderr === "" ? "" : ` It said: ${stderr.slice(0, 400)}`;
+  return stderr === "" ? "" : ` It said: ${bothEnds(stderr, 400)}`;
 }

@@ -6,6 +6,9 @@ import { first } from "./0001_first.ts";
 /** Append only: a text that was released never changes. */
 const migrations = [first];
 
+/** The schema this Drover writes. */
+export const schemaVersion = migrations.length;
+
 /** Any number that nobody else uses: coordinators that start at the same moment wait for each other. */
 const lock = 7_305_211_846;
 

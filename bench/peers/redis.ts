@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { createServer, type AddressInfo, connect } from "node:net";
-import { owned, stopChild } from "./children.ts";
+import { owned, stopChild } from "../dispatch/children.ts";
 
 export interface Redis {
   port: number;
@@ -10,29 +10,24 @@ export interface Redis {
   stop(): Promise<void>;
 }
 
-/** A Redis of our own that has every write on the disk before it answers; null where there is none to start. */
-export async function startRedis(directory: string): Promise<Redis | null> {
+/** `always`: every write is on the disk before it is answered; `snapshots`: as Redis comes, some minutes may be lost. */
+export type Keeping = "always" | "snapshots";
+
+const keepings: Record<Keeping, string[]> = {
+  always: ["--appendonly", "yes", "--appendfsync", "always", "--save", ""],
+  snapshots: ["--appendonly", "no", "--save", "3600 1 300 100 60 10000"],
+};
+
+/** A Redis of our own; null where there is none to start. */
+export async function startRedis(directory: string, keeping: Keeping): Promise<Redis | null> {
   const version = /v=(\S+)/.exec(spawnSync("redis-server", ["--version"]).stdout?.toString("utf8") ?? "")?.[1];
   if (version === undefined) return null;
   mkdirSync(directory, { recursive: true });
   const port = await freePort();
-  const args = [
-    "--port",
-    String(port),
-    "--bind",
-    "127.0.0.1",
-    "--dir",
-    directory,
-    "--appendonly",
-    "yes",
-    "--appendfsync",
-    "always",
-    "--save",
-    "",
-    "--daemonize",
-    "no",
-  ];
-  const child = owned(spawn("redis-server", args, { stdio: ["ignore", "ignore", "inherit"] }));
+  const place = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--daemonize", "no"];
+  const child = owned(
+    spawn("redis-server", [...place, ...keepings[keeping]], { stdio: ["ignore", "ignore", "inherit"] }),
+  );
   for (let tries = 0; !(await answers(port)); tries++) {
     if (tries > 200 || child.exitCode !== null) throw new Error("redis-server did not start");
     await new Promise((resolve) => setTimeout(resolve, 25));

@@ -1,0 +1,69 @@
+import { newLocalIds } from "../../src/local.ts";
+import type { CreateRun, Store } from "../../src/model/store.ts";
+import { openHttp } from "./connection.ts";
+import { type Drover, untilAllEnded } from "./drover.ts";
+import { noopRun } from "./noop-run.ts";
+import { cpuMs } from "./processes.ts";
+import { type Caller, type Intake, payload, sharedCallers, type Side } from "./side.ts";
+
+/** Over HTTP as everybody submits: a connection for each caller, with auth, validation and all the rest. */
+export function droverIntake(
+  { url, token }: Pick<Drover, "url" | "token">,
+  durability: string,
+  close: () => Promise<void>,
+): Intake {
+  return {
+    name: "drover",
+    label: "Drover over HTTP",
+    durability,
+    callers: (count) => Promise.all(Array.from({ length: count }, () => openCaller(url, token))),
+    batch: null,
+    close,
+  };
+}
+
+export function droverSide(drover: Drover, durability: string, serverCpuMs: () => number = () => 0): Side {
+  const { client, coordinatorPid, runnerPid } = drover;
+  const drain = async (on: boolean): Promise<void> => {
+    const { items } = await client.runners.list();
+    const runner = items.find(({ executor_profile }) => executor_profile === "noop");
+    await client.runners.drain(runner!.runner_id, on);
+  };
+  return {
+    ...droverIntake(drover, durability, drover.stop),
+    label: "Drover",
+    pause: () => drain(true),
+    resume: () => drain(false),
+    allEnded: () => untilAllEnded(drover),
+    cpuMs: () => cpuMs([coordinatorPid, runnerPid]) + serverCpuMs(),
+  };
+}
+
+/** In this process, what POST /runs comes to once a request was found good. */
+export function storeIntake(store: Store, durability: string): Intake {
+  const newId = newLocalIds();
+  const create = async (operations: CreateRun[]): Promise<void> => {
+    const results = await store.apply(operations);
+    if (results.some(({ ok }) => !ok)) throw new Error("a run was not taken");
+  };
+  return {
+    name: "store",
+    label: "Drover's store",
+    durability,
+    callers: sharedCallers((id) => create([noopRun(newId, id)])),
+    batch: (runs) => create(Array.from({ length: runs }, (_, index) => noopRun(newId, `b${index}`))),
+    close: () => store.close(),
+  };
+}
+
+async function openCaller(url: string, token: string): Promise<Caller> {
+  const http = await openHttp(url, token);
+  return {
+    async submit(id) {
+      const body = JSON.stringify({ agent_name: "noop", parameters: payload(id) });
+      const { status } = await http.request("POST", "/runs", body);
+      if (status !== 201) throw new Error(`POST /runs: ${status}`);
+    },
+    end: http.close,
+  };
+}

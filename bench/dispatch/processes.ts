@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** User and system time so far: what a busy machine changes least. */
+export function cpuMs(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + ownTicks(pid) * 10, 0);
+}
+
+/** The same for a process and all it has started, those that have ended included. */
+export function treeCpuMs(pid: number): number {
+  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && parentOf(name) === pid);
+  return (ownTicks(pid) + sumOf(pid, 13, 14)) * 10 + cpuMs(children.map(Number));
+}
+
+/** "Private" counts what no other process shares. */
+export function megabytes(pid: number, what: "Rss" | "Private"): string {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  const sizes = [...rollup.matchAll(new RegExp(`^${what}\\w*:\\s+(\\d+) kB`, "gm"))].map(([, kb]) => Number(kb));
+  return `${(sizes.reduce((sum, kb) => sum + kb, 0) / 1024).toFixed(0)} MB`;
+}
+
+const ownTicks = (pid: number): number => sumOf(pid, 11, 12);
+
+function sumOf(pid: number, ...fields: number[]): number {
+  const all = statOf(pid);
+  return fields.reduce((sum, field) => sum + Number(all[field] ?? 0), 0);
+}
+
+function parentOf(pid: string): number {
+  return Number(statOf(pid)[1] ?? 0);
+}
+
+/** What follows the program's name; nothing where the process has ended meanwhile. */
+function statOf(pid: number | string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+  } catch (error) {
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH")) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,42 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { type PostgresServer, startPostgres } from "../../test/postgres/server.ts";
+import { treeCpuMs } from "../dispatch/processes.ts";
+
+export interface Server {
+  /** Version and what it does for durability, as it says itself. */
+  about: string;
+  createDatabase(): Promise<string>;
+  /** Of all its processes. */
+  cpuMs(): number;
+  stop(): Promise<void>;
+}
+
+/** For all sides alike: room for what a run of the bench makes, so that no checkpoint falls on one of them. */
+const settings = { shared_buffers: "256MB", max_wal_size: "8GB", checkpoint_timeout: "30min" };
+
+/** A PostgreSQL of our own, durable as it comes; throws where there is none to start. */
+export async function startServer(root: string): Promise<Server> {
+  const server: PostgresServer = await startPostgres({ settings, home: join(root, "test", "postgres") });
+  const pid = Number(readFileSync(join(server.dataDirectory, "postmaster.pid"), "utf8").split("\n")[0]);
+  return {
+    about: await describe(server.url()),
+    createDatabase: server.createDatabase,
+    cpuMs: () => treeCpuMs(pid),
+    stop: server.stop,
+  };
+}
+
+async function describe(connectionString: string): Promise<string> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  const names = ["fsync", "synchronous_commit", "full_page_writes", "wal_sync_method"];
+  const { rows } = await client.query<{ version: string; kept: string[] }>(
+    `select current_setting('server_version') as version,
+       array(select name || ' ' || current_setting(name) from unnest($1::text[]) name) as kept`,
+    [names],
+  );
+  await client.end();
+  return `PostgreSQL ${rows[0]?.version}: ${rows[0]?.kept.join(", ")}`;
+}

@@ -1,0 +1,129 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { announce, startRole } from "../dispatch/children.ts";
+import { until } from "../dispatch/drover.ts";
+import { cpuMs } from "../dispatch/processes.ts";
+import { payload, sharedCallers, type Side } from "../dispatch/side.ts";
+import { teller } from "../dispatch/tell.ts";
+import { loadPeer } from "./load.ts";
+import { type Keeping, startRedis } from "./redis.ts";
+
+interface Job {
+  id: string;
+  message: string;
+}
+
+/** As much of BullMQ as is used here. */
+interface BullQueue {
+  add(name: string, data: Job): Promise<unknown>;
+  addBulk(jobs: { name: string; data: Job }[]): Promise<unknown>;
+  getJobCounts(...states: string[]): Promise<Record<string, number>>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  close(): Promise<void>;
+}
+interface BullMq {
+  Queue: new (name: string, options: object) => BullQueue;
+  Worker: new (
+    name: string,
+    work: (job: { data: Job }) => Promise<void>,
+    options: object,
+  ) => {
+    waitUntilReady(): Promise<unknown>;
+    on(event: "completed", listener: (job: { data: Job }) => void): void;
+  };
+}
+
+export interface Bull extends Side {
+  /** What it runs on, for people. */
+  server: string;
+  /** To the worker, or to nobody. */
+  add(queue: "noop" | "true" | "idle", id: string): Promise<void>;
+}
+
+const kept: Record<Keeping, string> = {
+  always: "yes: appendfsync always",
+  snapshots: "no: RDB snapshots only",
+};
+
+/**
+ * Producer here, worker in a process of its own, on a Redis of its own: as Drover's submitter, runner and coordinator
+ * are. Null where there is no redis-server.
+ */
+export async function openBull(
+  benchFolder: string,
+  place: string,
+  keeping: Keeping,
+  told: string,
+): Promise<Bull | null> {
+  const redis = await startRedis(join(place, `redis-${keeping}`), keeping);
+  if (redis === null) return null;
+  const { Queue, version } = loadPeer<BullMq>(benchFolder, "bullmq");
+  const worker = await startRole("bull-worker", { port: redis.port, told });
+  const queues = {
+    noop: new Queue("noop", connectionTo(redis.port)),
+    true: new Queue("true", connectionTo(redis.port)),
+    idle: new Queue("idle", connectionTo(redis.port)),
+  };
+  const add: Bull["add"] = async (queue, id) => void (await queues[queue].add("run", payload(id)));
+  return {
+    name: `bull-${keeping}`,
+    label: `BullMQ ${version}`,
+    durability: kept[keeping],
+    server: `Redis ${redis.version}`,
+    add,
+    callers: sharedCallers((id) => add("noop", id)),
+    async batch(runs) {
+      await queues.idle.addBulk(Array.from({ length: runs }, (_, no) => ({ name: "run", data: payload(`b${no}`) })));
+    },
+    pause: () => queues.noop.pause(),
+    resume: () => queues.noop.resume(),
+    allEnded: () =>
+      until("the end of all jobs", async () => {
+        const open = await queues.noop.getJobCounts("waiting", "active", "paused", "prioritized", "delayed");
+        return Object.values(open).every((count) => count === 0);
+      }),
+    cpuMs: () => cpuMs([worker.pid, redis.pid]),
+    async close() {
+      await Promise.all(Object.values(queues).map((queue) => queue.close()));
+      await worker.stop();
+      await redis.stop();
+    },
+  };
+}
+
+/** The same without the worker: what is submitted stays. */
+export const bullIntake = (bull: Bull): Bull => ({ ...bull, callers: sharedCallers((id) => bull.add("idle", id)) });
+
+export async function bullWorker(benchFolder: string, { port, told }: { port: number; told: string }): Promise<void> {
+  const { Worker } = loadPeer<BullMq>(benchFolder, "bullmq");
+  const tell = teller(told);
+  const works = { noop: async () => undefined, true: spawnTrue };
+  for (const [name, work] of Object.entries(works)) {
+    const worker = new Worker(
+      name,
+      async ({ data }) => {
+        tell("S", data.id);
+        await work();
+      },
+      { ...connectionTo(port), concurrency: 10 },
+    );
+    worker.on("completed", ({ data }) => tell("F", data.id));
+    await worker.waitUntilReady();
+  }
+  announce("ready");
+}
+
+function spawnTrue(): Promise<undefined> {
+  return new Promise((resolve, reject) => {
+    const child = spawn("/bin/true", [], { stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.resume();
+    child.stderr.resume();
+    child.once("error", reject);
+    child.once("close", () => resolve(undefined));
+  });
+}
+
+function connectionTo(port: number): { connection: object } {
+  return { connection: { host: "127.0.0.1", port, maxRetriesPerRequest: null } };
+}

@@ -1,0 +1,110 @@
+import pg from "pg";
+import { announce, startRole } from "../dispatch/children.ts";
+import { until } from "../dispatch/drover.ts";
+import { cpuMs } from "../dispatch/processes.ts";
+import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
+import { teller } from "../dispatch/tell.ts";
+import { loadPeer } from "./load.ts";
+
+interface Job {
+  id: string;
+  message: string;
+}
+
+/** As much of graphile-worker as is used here. */
+interface WorkerUtils {
+  addJob(task: string, payload: Job): Promise<unknown>;
+  addJobs(jobs: { identifier: string; payload: Job }[]): Promise<unknown>;
+  migrate(): Promise<void>;
+  release(): Promise<void>;
+}
+interface GraphileWorker {
+  Logger: new (factory: () => () => void) => object;
+  makeWorkerUtils(options: object): Promise<WorkerUtils>;
+  run(options: object): Promise<{ stop(): Promise<void> }>;
+}
+
+/** What their page on performance sets for its best figures, with our number of slots. */
+const working = {
+  concurrentJobs: 10,
+  maxPoolSize: 12,
+  localQueue: { size: 500 },
+  completeJobBatchDelay: 0,
+  failJobBatchDelay: 0,
+};
+
+interface Producer extends Intake {
+  utils: WorkerUtils;
+}
+
+export async function openGraphileIntake(benchFolder: string, url: string): Promise<Producer> {
+  const { version, makeWorkerUtils, Logger } = loadPeer<GraphileWorker>(benchFolder, "graphile-worker");
+  const utils = await makeWorkerUtils({ connectionString: url, maxPoolSize: 20, logger: quiet(Logger) });
+  await utils.migrate();
+  return {
+    utils,
+    name: "graphile",
+    label: `graphile-worker ${version}`,
+    durability: "yes: the same PostgreSQL",
+    callers: sharedCallers(async (id) => void (await utils.addJob("noop", payload(id)))),
+    async batch(runs) {
+      await utils.addJobs(
+        Array.from({ length: runs }, (_, no) => ({ identifier: "noop", payload: payload(`b${no}`) })),
+      );
+    },
+    close: async () => utils.release(),
+  };
+}
+
+/** Producer here, worker in a process of its own. */
+export async function openGraphileSide(
+  benchFolder: string,
+  url: string,
+  told: string,
+  serverCpuMs: () => number,
+): Promise<Side> {
+  const intake = await openGraphileIntake(benchFolder, url);
+  const worker = await startRole("graphile-worker", { url, told });
+  const look = new pg.Client({ connectionString: url });
+  await look.connect();
+  return {
+    ...intake,
+    pause: async () => void (await worker.ask("pause")),
+    resume: async () => void (await worker.ask("resume")),
+    allEnded: () =>
+      until("the end of all jobs", async () => {
+        // what has ended is removed
+        const { rowCount } = await look.query("select 1 from graphile_worker._private_jobs limit 1");
+        return rowCount === 0;
+      }),
+    cpuMs: () => cpuMs([worker.pid]) + serverCpuMs(),
+    async close() {
+      await worker.stop();
+      await look.end();
+      await intake.close();
+    },
+  };
+}
+
+export async function graphileWorker(benchFolder: string, { url, told }: { url: string; told: string }): Promise<void> {
+  const { run, Logger } = loadPeer<GraphileWorker>(benchFolder, "graphile-worker");
+  const tell = teller(told);
+  const start = (): Promise<{ stop(): Promise<void> }> =>
+    run({
+      preset: { worker: { connectionString: url, logger: quiet(Logger), ...working } },
+      taskList: { noop: async ({ id }: Job) => tell("S", id) },
+      noHandleSignals: true,
+    });
+  let runner = await start();
+  announce("ready", {
+    pause: () => runner.stop(),
+    resume: async () => {
+      runner = await start();
+    },
+  });
+}
+
+/** It says something about each job otherwise. */
+function quiet(Logger: GraphileWorker["Logger"]): object {
+  return new Logger(() => () => undefined);
+}

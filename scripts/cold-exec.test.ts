@@ -1,0 +1,35 @@
+import { build } from "esbuild";
+import { dirname } from "node:path";
+import { expect, test } from "vitest";
+
+/** Everything an entry loads before it does anything: what it imports otherwise than when needed. */
+async function loadedAtOnce(entry: string): Promise<string[]> {
+  const { metafile } = await build({
+    absWorkingDir: dirname(import.meta.dirname),
+    entryPoints: [entry],
+    outdir: "unused",
+    bundle: true,
+    splitting: true,
+    write: false,
+    metafile: true,
+    platform: "node",
+    format: "esm",
+    packages: "external",
+    logLevel: "error",
+  });
+  const loaded = new Set<string>();
+  const waiting = [entry];
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    if (loaded.has(file)) continue;
+    loaded.add(file);
+    for (const { path, kind } of metafile.inputs[file]?.imports ?? [])
+      if (kind === "import-statement") waiting.push(path);
+  }
+  return [...loaded].sort();
+}
+
+test("a cold exec loads nothing but our own code and Node's: a library costs it more than the command", async () => {
+  const loaded = await loadedAtOnce("src/cli/exec.ts");
+  expect(loaded).toContain("src/record/ops/finish-run.ts");
+  expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
+});

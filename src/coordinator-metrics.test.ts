@@ -1,0 +1,307 @@
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { afterEach, expect, it } from "vitest";
+import { parse } from "yaml";
+import { registration, startTestCoordinator, type TestCoordinator } from "../test/coordinator.ts";
+import { rawCall } from "../test/http-call.ts";
+import { freshDatabase } from "../test/postgres/fresh-database.ts";
+import type { CoordinatorOptions } from "./coordinator.ts";
+import type { Outcome } from "./model/executor.ts";
+import type { Registered } from "./model/runner-port.ts";
+
+const disposals: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const dispose of disposals.splice(0).toReversed()) await dispose();
+});
+
+const engines = { SQLite: async () => ({}), PostgreSQL: async () => ({ database: await ownDatabase() }) };
+
+async function ownDatabase() {
+  const { url, drop } = await freshDatabase();
+  disposals.push(drop);
+  return { url, secret: Buffer.alloc(32, 7), drop };
+}
+
+async function start(options: Partial<CoordinatorOptions>): Promise<TestCoordinator> {
+  const coordinator = await startTestCoordinator(options);
+  disposals.push(async () => {
+    await coordinator.dispose();
+    expect(coordinator.defects).toEqual([]);
+  });
+  await coordinator.client.agents.put("work", { type: "procedural", command: "true" });
+  await coordinator.client.agents.put("retried", { type: "procedural", command: "true", max_attempts: 2 });
+  return coordinator;
+}
+
+/** Name and labels, as they stand there, to value. */
+async function scrape({ url, adminToken }: TestCoordinator): Promise<Map<string, number>> {
+  const headers: Record<string, string> = adminToken === "" ? {} : { authorization: `Bearer ${adminToken}` };
+  const { status, text } = await rawCall(url, { path: "/metrics", headers });
+  expect(status).toBe(200);
+  const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(samples.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
+}
+
+const done: Outcome = { status: "completed", exit_code: 0, text: "done" };
+const failed: Outcome = { status: "failed", reason: "exit_nonzero", message: "no", exit_code: 1 };
+
+function runnerOn({ port }: TestCoordinator, { runner_id, epoch }: Registered) {
+  const speaker = { runner_id, epoch };
+  return {
+    runner_id,
+    claim: async (claim_id: string, want = 10) =>
+      (await port.poll({ ...speaker, claim_id, want, ack_order: 0 }, AbortSignal.timeout(20_000))).claims,
+    finish: (claim: { run_id: string; attempt: number }, outcome: Outcome) => {
+      const { run_id, attempt } = claim;
+      const at = new Date().toISOString();
+      const event = { type: "output", stream: "stdout", text: "x" } as const;
+      return port.report({
+        ...speaker,
+        held: [],
+        as_of_claim: null,
+        partials: [],
+        events: [{ run_id, attempt, events: [{ n: 1, at, event }] }],
+        finishes: [{ run_id, attempt, last_n: 1, outcome }],
+      });
+    },
+  };
+}
+
+it.each(Object.entries(engines))("counts on %s what happens to runs, each thing once", async (_, engine) => {
+  const coordinator = await start({ ...(await engine()), leaseMs: 600_000 });
+  const { client, port } = coordinator;
+  const runner = runnerOn(coordinator, await port.register(registration("counted")));
+  const submitted = [];
+  for (const agent_name of ["work", "work", "work"]) submitted.push(await client.submit({ agent_name }));
+  const claims = await runner.claim("c1");
+  // the answer was lost: the same claim again
+  expect(await runner.claim("c1")).toEqual(claims);
+  expect(claims.map(({ run_id }) => run_id)).toEqual(submitted.map(({ run_id }) => run_id));
+  await runner.finish(claims[0]!, done);
+  await runner.finish(claims[0]!, done);
+  await runner.finish(claims[1]!, failed);
+  await client.runs.stop((await client.submit({ agent_name: "work", demands: { tags: ["none"] } })).run_id);
+
+  const values = await scrape(coordinator);
+  expect(Object.fromEntries(values)).toMatchObject({
+    drover_runs_submitted_total: 4,
+    drover_runs_claimed_total: 3,
+    'drover_runs_finished_total{status="completed",reason=""}': 1,
+    'drover_runs_finished_total{status="failed",reason="exit_nonzero"}': 1,
+    'drover_runs_finished_total{status="failed",reason="runner_lost"}': 0,
+    'drover_runs_finished_total{status="cancelled",reason=""}': 1,
+    drover_run_queue_seconds_count: 3,
+    'drover_run_queue_seconds_bucket{le="+Inf"}': 3,
+    drover_run_start_seconds_count: 2,
+    'drover_run_duration_seconds_count{status="completed"}': 1,
+    'drover_run_duration_seconds_count{status="failed"}': 1,
+    drover_events_received_total: 3,
+    'drover_runs{status="pending"}': 0,
+    'drover_runs{status="claimed"}': 1,
+    'drover_runners{status="online"}': 1,
+    'drover_runner_slots{status="online"}': 10,
+    'drover_fenced_writes_total{op="finish_run"}': 0,
+    drover_audit_rows_total: 0,
+    drover_store_up: 1,
+    drover_store_down_seconds_total: 0,
+  });
+});
+
+it.each(Object.entries(engines))("counts on %s what is lost, requeued and fenced out", async (_, engine) => {
+  const coordinator = await start({ ...(await engine()), leaseMs: 1500, rescueEveryMs: 50 });
+  const { client, port } = coordinator;
+  const once = await client.submit({ agent_name: "work" });
+  const twice = await client.submit({ agent_name: "retried" });
+  const lost = runnerOn(coordinator, await port.register(registration("lost")));
+  const claims = await lost.claim("c1");
+  await expect.poll(async () => (await client.runs.get(once.run_id)).status, { timeout: 20_000 }).toBe("failed");
+  expect((await client.runs.get(twice.run_id)).status).toBe("pending");
+  await expect(lost.finish(claims[0]!, done)).rejects.toMatchObject({ conflict: "unknown_runner" });
+
+  const values = await scrape(coordinator);
+  expect(Object.fromEntries(values)).toMatchObject({
+    drover_runners_lost_total: 1,
+    'drover_runs_requeued_total{cause="lost"}': 1,
+    'drover_runs_requeued_total{cause="returned"}': 0,
+    'drover_runs_finished_total{status="failed",reason="runner_lost"}': 1,
+    'drover_run_duration_seconds_count{status="failed"}': 1,
+    'drover_fenced_writes_total{op="finish_run"}': 1,
+    drover_audit_rows_total: 1,
+    'drover_runners{status="lost"}': 1,
+    'drover_runs{status="pending"}': 1,
+  });
+  expect(values.get("drover_oldest_pending_seconds")).toBeGreaterThan(0);
+});
+
+it.each(Object.entries(engines))("knows on %s how many operations shared a commit", async (_, engine) => {
+  const coordinator = await start({ ...(await engine()), rescueEveryMs: 3_600_000 });
+  const before = await scrape(coordinator);
+  await Promise.all(Array.from({ length: 40 }, () => coordinator.client.submit({ agent_name: "work" })));
+  for (let n = 0; n < 5; n += 1) await coordinator.client.submit({ agent_name: "work" });
+  const after = await scrape(coordinator);
+  const rise = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+  expect(rise('drover_store_operations_total{op="create_run"}')).toBe(45);
+  expect(rise("drover_store_apply_seconds_count")).toBe(45);
+  // those that came one after the other cannot have shared one
+  expect(rise("drover_store_commits_total")).toBeGreaterThanOrEqual(6);
+  expect(rise("drover_store_commits_total")).toBeLessThanOrEqual(45);
+  expect(rise('drover_http_requests_total{method="post",path="/runs",status="201"}')).toBe(45);
+  expect(rise('drover_http_request_duration_seconds_count{method="post",path="/runs"}')).toBe(45);
+});
+
+it("counts one commit for all operations that were given to it together", async () => {
+  const coordinator = await start({ rescueEveryMs: 3_600_000 });
+  const { store } = coordinator;
+  const before = (await scrape(coordinator)).get("drover_store_commits_total") ?? 0;
+  const drain = { op: "drain_runner", runner_id: "nobody", draining: true } as const;
+  await Promise.all([store.apply([drain, drain]), store.apply([drain])]);
+  await store.apply([drain]);
+  const values = await scrape(coordinator);
+  expect(values.get('drover_store_operations_total{op="drain_runner"}')).toBe(4);
+  expect(values.get("drover_store_commits_total")).toBe(before + 2);
+});
+
+it("shows who waits: readers of events and polls that are held", async () => {
+  const coordinator = await start({ pollHoldMs: 600_000, leaseMs: 600_000 });
+  const { url, adminToken, port } = coordinator;
+  const { runner_id, epoch } = await port.register(registration("waits"));
+  const gone = new AbortController();
+  const poll = port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, gone.signal);
+  const headers = { accept: "text/event-stream", authorization: `Bearer ${adminToken}` };
+  const reader = request(`${url}/events`, { headers, agent: false });
+  reader.on("error", () => undefined); // it is cut off below
+  reader.end();
+  const waiting = async () => {
+    const values = await scrape(coordinator);
+    return [values.get("drover_event_streams"), values.get("drover_held_polls")];
+  };
+  await expect.poll(waiting, { timeout: 20_000 }).toEqual([1, 1]);
+  gone.abort();
+  reader.destroy();
+  await poll;
+  await expect.poll(waiting, { timeout: 20_000 }).toEqual([0, 0]);
+});
+
+it("gives requests that meet no route, or the wrong host, no labels of their own", async () => {
+  const coordinator = await start({});
+  await rawCall(coordinator.url, { path: "/made-up" });
+  await rawCall(coordinator.url, { path: "/runs", headers: { host: "elsewhere.example" } });
+  const values = await scrape(coordinator);
+  expect(values.get('drover_http_requests_total{method="any",path="none",status="404"}')).toBe(1);
+  expect(values.get('drover_http_requests_total{method="any",path="none",status="403"}')).toBe(1);
+});
+
+it("tells of itself: its build, its memory, its time, its disk", async () => {
+  const coordinator = await start({ version: "1.2.3" });
+  const values = await scrape(coordinator);
+  const build = `drover_build_info{version="1.2.3",engine="sqlite",node="${process.versions.node}"}`;
+  expect(values.get(build)).toBe(1);
+  expect(values.get("process_cpu_seconds_total")).toBeGreaterThan(0);
+  expect(values.get("process_resident_memory_bytes")).toBeGreaterThan(1e6);
+  expect(values.get("nodejs_heap_size_used_bytes")).toBeGreaterThan(1e6);
+  expect(values.get("process_start_time_seconds")).toBeLessThanOrEqual(Date.now() / 1000);
+  expect(values.get("drover_disk_free_bytes")).toBeGreaterThan(0);
+  for (const quantile of ["0.5", "0.99", "1"])
+    expect(values.get(`drover_event_loop_delay_seconds{quantile="${quantile}"}`)).toBeGreaterThanOrEqual(0);
+});
+
+it("goes on answering when the database is gone, and says so", async () => {
+  const database = await ownDatabase();
+  // with auth, a token could not be looked up either
+  const coordinator = await startTestCoordinator({ database, authEnabled: false, rescueEveryMs: 50 });
+  disposals.push(coordinator.dispose);
+  expect(Object.fromEntries(await open())).toMatchObject({ drover_store_up: 1, 'drover_runs{status="pending"}': 0 });
+  await database.drop();
+  await expect.poll(async () => (await open()).get("drover_store_up"), { timeout: 60_000 }).toBe(0);
+  const values = await open();
+  expect(values.get("drover_store_down_seconds_total")).toBeGreaterThan(0);
+  expect([...values.keys()].filter((name) => name.startsWith("drover_store_faults_total"))).not.toEqual([]);
+  // nothing is told that is not known
+  expect(values.has('drover_runs{status="pending"}')).toBe(false);
+
+  async function open(): Promise<Map<string, number>> {
+    return scrape({ ...coordinator, adminToken: "" });
+  }
+}, 120_000);
+
+const docs = new URL("../docs/", import.meta.url);
+const readDoc = (name: string) => readFileSync(new URL(name, docs), "utf8");
+
+/** Without what a histogram adds to its name. */
+function metricsIn(expression: string): string[] {
+  const bare = expression.replaceAll(/"[^"]*"|\{\{.*?\}\}|\$\w+/g, "");
+  const names = bare.match(/\b(?:drover|process|nodejs)_\w+/g) ?? [];
+  return names.map((name) => name.replace(/_(?:bucket|sum|count)$/, ""));
+}
+
+async function familiesOf(coordinator: TestCoordinator): Promise<string[]> {
+  const headers = { authorization: `Bearer ${coordinator.adminToken}` };
+  const { text } = await rawCall(coordinator.url, { path: "/metrics", headers });
+  return [...text.matchAll(/^# TYPE (\w+) (?:counter|gauge|histogram)$/gm)].map(([, name]) => name ?? "");
+}
+
+it("gives what docs/monitoring.md lists, each metric with its type and labels, and nothing else", async () => {
+  const listed = [...readDoc("monitoring.md").matchAll(/^\| `(\w+)` \| (\w+)[^|]* \| ([^|]*)\|/gm)];
+  const sqlite = await start({});
+  expect((await familiesOf(sqlite)).toSorted()).toEqual(listed.map(([, name]) => name).toSorted());
+  const headers = { authorization: `Bearer ${sqlite.adminToken}` };
+  const { text } = await rawCall(sqlite.url, { path: "/metrics", headers });
+  for (const [, name = "", type = "", labels = ""] of listed) {
+    expect(text).toContain(`# TYPE ${name} ${type}\n`);
+    const sample = new RegExp(`^${name}(?:_bucket)?(?:\\{(.*)\\})? `, "m").exec(text);
+    if (sample === null) continue;
+    const given = [...(sample[1] ?? "").matchAll(/(\w+)="/g)].map(([, label]) => label).filter((one) => one !== "le");
+    expect([name, given]).toEqual([name, [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label)]);
+  }
+});
+
+it("gives on PostgreSQL the same, but for the disk of this machine", async () => {
+  const [sqlite, postgres] = [await start({}), await start({ database: await ownDatabase() })];
+  const expected = (await familiesOf(sqlite)).filter((name) => name !== "drover_disk_free_bytes");
+  expect(await familiesOf(postgres)).toEqual(expected);
+});
+
+const dashboard = JSON.parse(readDoc("monitoring/grafana-dashboard.json"));
+const rules: { alert: string; expr: string }[] = parse(readDoc("monitoring/alerts.yaml")).groups[0].rules;
+
+it("has a dashboard and alerts that ask for nothing else than it gives", async () => {
+  const given = new Set(await familiesOf(await start({})));
+  const expressions: string[] = dashboard.panels.flatMap((panel: { targets?: { expr: string }[] }) =>
+    (panel.targets ?? []).map(({ expr }) => expr),
+  );
+  expressions.push(
+    ...dashboard.templating.list.flatMap(({ query }: { query: { query?: string } }) => query.query ?? []),
+  );
+  expressions.push(...rules.map(({ expr }) => expr));
+  expect(expressions.length).toBeGreaterThan(50);
+  for (const expression of expressions) {
+    const named = metricsIn(expression);
+    expect([expression, named.filter((name) => !given.has(name))]).toEqual([expression, []]);
+    // Prometheus itself makes this one
+    if (!/^up\b/.test(expression)) expect([expression, named.length]).not.toEqual([expression, 0]);
+  }
+});
+
+it("has a dashboard that any Grafana with a Prometheus can show", () => {
+  const { panels, templating } = dashboard;
+  expect(templating.list[0]).toMatchObject({ name: "datasource", type: "datasource", query: "prometheus" });
+  expect(new Set(panels.map(({ id }: { id: number }) => id)).size).toBe(panels.length);
+  for (const { type, title, datasource, targets, gridPos } of panels) {
+    expect([title, gridPos.x + gridPos.w <= 24]).toEqual([title, true]);
+    if (type === "row") continue;
+    for (const source of [datasource, ...targets.map((target: { datasource: object }) => target.datasource)])
+      expect(source).toEqual({ type: "prometheus", uid: "${datasource}" });
+    const refs = targets.map(({ refId }: { refId: string }) => refId);
+    expect([title, new Set(refs).size]).toEqual([title, targets.length]);
+  }
+});
+
+it("has alerts that each say what is wrong, and that docs/operating.md knows", () => {
+  const page = readDoc("operating.md");
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+  for (const rule of rules) {
+    expect(rule).toMatchObject({ labels: { severity: expect.stringMatching(/^(critical|warning|info)$/) } });
+    expect(rule).toMatchObject({ annotations: { summary: expect.any(String) } });
+    expect(page).toContain(`\`${rule.alert}\``);
+  }
+});

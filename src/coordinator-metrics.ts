@@ -1,0 +1,95 @@
+import { statfs } from "node:fs/promises";
+import type { RunnerRow } from "./model/dispatch-ops.ts";
+import { takeCensus } from "./record/reads/census.ts";
+import type { RecordStore } from "./record/record-store.ts";
+import { watchProcess } from "./show/metrics/process.ts";
+import { createRegistry, type Registry, type Sample } from "./show/metrics/registry.ts";
+import { type SeeRequest, watchRequests } from "./show/metrics/requests.ts";
+import { timeOfRun, watchRuns } from "./show/metrics/runs.ts";
+import { watchStore } from "./show/metrics/store.ts";
+
+export interface CoordinatorMetrics {
+  /** To be used in place of the one that was given: what is written over it is counted. */
+  store: RecordStore;
+  seeRequest: SeeRequest;
+  /** What waits at this coordinator, once there is something that knows. */
+  watchWaiting(waiting: () => { followers: number; polls: number }): void;
+  write(): Promise<string>;
+  stop(): void;
+}
+
+interface Options {
+  version: string;
+  /** Where the record lies on this machine's disk; null: elsewhere. */
+  directory: string | null;
+  onFault(fault: unknown): void;
+}
+
+/** Everything that docs/monitoring.md lists, put together. */
+export function openMetrics(opened: RecordStore, { version, directory, onFault }: Options): CoordinatorMetrics {
+  const registry = createRegistry(onFault);
+  const info = { version, engine: opened.engine.kind, node: process.versions.node };
+  const stop = watchProcess(registry, info);
+  const store = watchStore(opened, registry, watchRuns(registry, Date.now), onFault);
+  showRecord(registry, opened);
+  if (directory !== null) showDisk(registry, directory);
+  return {
+    store,
+    seeRequest: watchRequests(registry),
+    watchWaiting(waiting) {
+      registry.asked(
+        {
+          drover_event_streams: { type: "gauge", help: "Readers that follow events now." },
+          drover_held_polls: { type: "gauge", help: "Polls of runners that are held open now." },
+        },
+        () => {
+          const { followers, polls } = waiting();
+          return { drover_event_streams: followers, drover_held_polls: polls };
+        },
+      );
+    },
+    write: registry.write,
+    stop,
+  };
+}
+
+const runnerStatuses: readonly RunnerRow["status"][] = ["online", "draining", "lost"];
+
+/** Of the whole record: every coordinator over it tells the same. */
+function showRecord(registry: Registry, { engine }: RecordStore): void {
+  registry.asked(
+    {
+      drover_runs: { type: "gauge", help: "Runs that have not ended, by state." },
+      drover_oldest_pending_seconds: { type: "gauge", help: "How long the oldest pending run waits; 0 without one." },
+      drover_runners: { type: "gauge", help: "Runners, by state." },
+      drover_runner_slots: { type: "gauge", help: "Runs that the runners of a state can carry out at once." },
+      drover_audit_rows_total: { type: "counter", help: "Rows ever appended to the audit chain." },
+    },
+    async () => {
+      const { runs, oldest_pending, runners, audit_rows } = await takeCensus(engine);
+      const perState = (count: (row: (typeof runners)[number]) => number): Sample[] =>
+        runnerStatuses.map((status) => {
+          const row = runners.find((one) => one.status === status);
+          return { labels: { status }, value: row === undefined ? 0 : count(row) };
+        });
+      return {
+        drover_runs: runs.map(({ status, runs: value }) => ({ labels: { status }, value })),
+        drover_oldest_pending_seconds:
+          oldest_pending === null ? 0 : Math.max(0, Date.now() - timeOfRun(oldest_pending)) / 1000,
+        drover_runners: perState((row) => row.runners),
+        drover_runner_slots: perState((row) => row.slots),
+        drover_audit_rows_total: audit_rows,
+      };
+    },
+  );
+}
+
+function showDisk(registry: Registry, directory: string): void {
+  registry.asked(
+    { drover_disk_free_bytes: { type: "gauge", help: "Free where the state directory lies." } },
+    async () => {
+      const { bavail, bsize } = await statfs(directory);
+      return { drover_disk_free_bytes: bavail * bsize };
+    },
+  );
+}

@@ -1,0 +1,38 @@
+import type { RunEvent } from "../../model/event.ts";
+import { suggest } from "../../model/suggest.ts";
+
+/** What an executor of somebody else sent: an event, or in words what is wrong with it. */
+export type ParseEvent = (value: unknown) => RunEvent | string;
+
+/** Loaded when it is needed, as a runner without such executors never needs the schemas. */
+export async function loadEventParser(): Promise<ParseEvent> {
+  const { runEventSchema } = await import("../../model/event.ts");
+  const types = runEventSchema.options.map(({ shape }) => shape.type.value);
+  return (value) => {
+    const parsed = runEventSchema.safeParse(value);
+    return parsed.success ? parsed.data : describe(value, parsed.error.issues, types);
+  };
+}
+
+interface Issue {
+  path: readonly PropertyKey[];
+  message: string;
+}
+
+/** As `tool_use: tool_use_id: expected string, received undefined`. */
+function describe(value: unknown, issues: readonly Issue[], types: readonly string[]): string {
+  if (typeof value !== "object" || value === null) return "an event is an object";
+  const type: unknown = Reflect.get(value, "type");
+  if (typeof type !== "string") return "an event has a type";
+  if (!types.includes(type)) {
+    const near = suggest(type, types);
+    return `there is no event type ${JSON.stringify(type.slice(0, 100))}${near === undefined ? "" : `; did you mean ${near}?`}`;
+  }
+  return `${type}: ${issues.map(({ path, message }) => `${path.map(String).join(".")}: ${inWords(message)}`).join("; ")}`;
+}
+
+function inWords(message: string): string {
+  // of a field that may be anything
+  if (message.includes("expected nonoptional")) return "is missing";
+  return message.replace(/^Invalid input: /, "");
+}

@@ -1,0 +1,104 @@
+import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+import { RequestError } from "../model/errors.ts";
+import { chainEnd } from "./audit/chain.ts";
+import { formatHead } from "./audit/head.ts";
+import type { Verified } from "./audit/verify.ts";
+import { carryOut } from "./sqlite/carry-out.ts";
+import { connect, type Connection } from "./sqlite/connection.ts";
+import { hostFault } from "./sqlite/faults.ts";
+import { schemaVersion } from "./sqlite/migrations/version.ts";
+import { sync } from "./sync.ts";
+
+/**
+ * A backup is a SQLite database, of whichever engine it was made: the tables of the record, the contents of its files
+ * (see ./blobs/backup-blobs.ts), and what else the record needs to go on.
+ */
+export interface BackupExtras {
+  /** The schema it was made with. */
+  version: number;
+  /** null where nothing was ever sealed. */
+  audit_key: Uint8Array | null;
+  /** Which the chain had then. */
+  audit_head: string;
+  made_at: string;
+}
+
+/** What became of one. */
+export interface Restored {
+  made_at: string;
+  audit: Verified;
+}
+
+const extrasTable = `
+  create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
+
+/** Whole and durable under its name, or not there; never over another. `fill` writes a file that only its owner can read. */
+export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
+  if (existsSync(file)) throw exists(file);
+  const part = `${file}.part`;
+  try {
+    for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(part + end, { force: true });
+    // Made here and not by SQLite, which would give it the mode that the umask allows.
+    closeSync(openSync(part, "wx", 0o600));
+    const done = await fill(part);
+    sync(part);
+    renameSync(part, file);
+    sync(dirname(file));
+    return done;
+  } catch (fault) {
+    for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(part + end, { force: true });
+    throw hostFault(fault, file);
+  }
+}
+
+/** Returns the head that the copy's chain has. */
+export function addExtras(copy: Connection, audit_key: Uint8Array | null, now: Date): string {
+  const { last_no, mac } = carryOut(copy, chainEnd());
+  const head = formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") });
+  copy.exec(extrasTable);
+  copy.sql("insert into backup_extras values (?, ?, ?)").run(audit_key, head, now.toISOString());
+  return head;
+}
+
+export function dropExtras(copy: Connection): void {
+  copy.exec("drop table backup_extras");
+}
+
+export function readExtras(file: string): BackupExtras {
+  if (!existsSync(file)) throw notABackup(file, "it does not exist");
+  let copy;
+  try {
+    copy = connect(file, "immutable");
+    const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
+    if (version > schemaVersion)
+      throw notABackup(file, `it was made by a newer Drover (version ${version}, this one knows ${schemaVersion})`);
+    const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
+    if (row === undefined) throw notABackup(file, "it has no head");
+    // The statement selects exactly these columns, written by addExtras.
+    return { ...(row as unknown as Omit<BackupExtras, "version">), version };
+  } catch (fault) {
+    if (fault instanceof RequestError) throw fault;
+    throw notABackup(file, fault instanceof Error ? fault.message : String(fault));
+  } finally {
+    copy?.close();
+  }
+}
+
+export function notABackup(file: string, why: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `${file} is not a backup that can be restored: ${why}.`,
+    field: file,
+    next: "Give a file that drover backup has made.",
+  });
+}
+
+function exists(file: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `${file} exists already.`,
+    field: file,
+    next: "Choose another name, or move it away: a backup never overwrites anything.",
+  });
+}

@@ -1,0 +1,76 @@
+import { HostError } from "../../model/errors.ts";
+import { hmacWith } from "../audit/hmac.ts";
+import { isSealedWith } from "../audit/sealed-with.ts";
+import { addExtras, writeBackup } from "../backup-file.ts";
+import { createBackupFiles, insertPiece } from "../blobs/backup-blobs.ts";
+import { publicName } from "../postgres/faults.ts";
+import type { Row } from "../query.ts";
+import { connect, type Connection } from "../sqlite/connection.ts";
+import { migrate } from "../sqlite/migrations/migrate.ts";
+import { copyRecord } from "./copy-record.ts";
+import { snapshotOf } from "./postgres-record.ts";
+import { type NewRecord, type StillRecord, valuesOf } from "./sides.ts";
+import { contentOfRows, sqliteRecord } from "./sqlite-record.ts";
+import { insertOf, type Table } from "./tables.ts";
+
+/** As of one moment, while coordinators go on writing. */
+export function backupPostgres(
+  { url, secret }: { url: string; secret: Uint8Array },
+  file: string,
+  now: Date,
+): Promise<{ head: string }> {
+  return writeBackup(file, (part) =>
+    snapshotOf(url, async (from) => {
+      // With another key in it, nobody could ever restore it.
+      if (!(await from.carryOut(isSealedWith(hmacWith(secret))))) throw anotherSecret(url);
+      return intoBackup(part, secret, now, from);
+    }),
+  );
+}
+
+async function intoBackup(part: string, secret: Uint8Array, now: Date, from: StillRecord): Promise<{ head: string }> {
+  const copy = connect(part, "write");
+  try {
+    await migrate(copy, 0);
+    // synced as a whole in the end
+    copy.exec("pragma journal_mode = delete; pragma synchronous = off");
+    copy.exec("begin");
+    // the one row that every record begins with
+    copy.exec("delete from demands");
+    createBackupFiles(copy);
+    await copyRecord(from, newBackup(copy, part));
+    const head = addExtras(copy, secret, now);
+    copy.exec("commit");
+    return { head };
+  } finally {
+    copy.close();
+  }
+}
+
+function newBackup(copy: Connection, part: string): NewRecord {
+  return {
+    ...sqliteRecord(copy, part, (sha256) => contentOfRows(copy, sha256)),
+    insert: async (table, rows) => insertRows(copy, table, rows),
+    async addContent(sha256, pieces) {
+      let piece = 0;
+      for await (const bytes of pieces) copy.sql(insertPiece).run(sha256, piece++, bytes);
+      // an empty content is one empty piece
+      if (piece === 0) copy.sql(insertPiece).run(sha256, 0, new Uint8Array());
+    },
+    settled: async () => undefined,
+  };
+}
+
+function insertRows(copy: Connection, table: Table, rows: readonly Row[]): void {
+  const statement = copy.sql(insertOf(table, 1));
+  for (const row of rows) statement.run(...valuesOf(table, row));
+}
+
+function anotherSecret(url: string): HostError {
+  return new HostError({
+    code: "DROVER-AUD-001",
+    message: `The secret is not the one that the record in ${publicName(url)} is sealed with.`,
+    field: "DROVER_SECRET",
+    next: "Give the secret that its coordinators have, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE.",
+  });
+}

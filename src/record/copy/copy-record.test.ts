@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { drive, output } from "../../../test/fixtures/dispatch/drive.ts";
+import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
+import { dump } from "../../../test/fixtures/record/dump.ts";
+import { contents, fillEveryTable } from "../../../test/fixtures/record/every-table.ts";
+import { fillRecord } from "../../../test/fixtures/record/fill.ts";
+import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
+import { recordRuns } from "../../../test/fixtures/record/sample.ts";
+import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
+import { readKey } from "../audit/key.ts";
+import { verifyAudit } from "../audit/verify.ts";
+import { backupRecord } from "../backup.ts";
+import { openStore } from "../open.ts";
+import { verifyPostgres } from "../postgres/audit.ts";
+import { openPostgresStore } from "../postgres/open.ts";
+import type { RecordStore } from "../record-store.ts";
+import { restoreRecord } from "../restore.ts";
+import { migrateRecord } from "./migrate-record.ts";
+import { tables } from "./tables.ts";
+
+let folder: string;
+let directory: string;
+let database: FreshDatabase;
+const { now, advance } = standingClock();
+const open = (where = directory) => openStore({ directory: where, now, createIfMissing: true });
+const keyOf = (where: string): Uint8Array => readKey(where) ?? new Uint8Array();
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "drover-copy-"));
+  directory = join(folder, "state");
+  database = await freshDatabase();
+});
+afterEach(async () => {
+  await database.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it("brings a record to PostgreSQL and back as it was, and it goes on wherever it is", async () => {
+  const store = await open();
+  await fillEveryTable(store, advance);
+  await fillRecord(store, { runs: 500 });
+  const read = await readAll(store);
+  await store.close();
+  const before = dump(directory);
+  const empty = tables.filter(({ name }) => before[name]?.length === 0).map(({ name }) => name);
+  expect(empty).toEqual([]);
+  expect(new Set(before["runs"]?.map(({ status }) => status))).toHaveLength(9);
+
+  const { copied, audit } = await migrateRecord({ directory, url: database.url, now: now() });
+  expect(dump(directory)).toEqual(before);
+  expect(copied.rows).toEqual(Object.fromEntries(tables.map(({ name }) => [name, before[name]?.length])));
+  expect(audit).toEqual(await verifyAudit({ directory }));
+  expect(audit).toMatchObject({ ok: true, pruned: { rows: 60 } });
+
+  const place = { url: database.url, secret: keyOf(directory) };
+  const moved = await openPostgresStore({ ...place, now });
+  expect(await readAll(moved)).toEqual(read);
+  await moved.close();
+
+  const file = join(folder, "copy");
+  expect(await backupRecord(place, file, now())).toEqual({ head: audit.head });
+  const restored = await restoreRecord({ directory: join(folder, "back") }, file);
+  expect(restored).toEqual({ made_at: now().toISOString(), audit });
+  expect(dump(join(folder, "back"))).toEqual(before);
+  expect(keyOf(join(folder, "back"))).toEqual(keyOf(directory));
+
+  const again = await openPostgresStore({ ...place, now });
+  const back = await open(join(folder, "back"));
+  for (const record of [again, back]) await goesOn(record);
+  await Promise.all([again.close(), back.close()]);
+  expect(await verifyPostgres(place, audit.head)).toMatchObject({ ok: true });
+  expect(await verifyAudit({ directory: join(folder, "back"), head: audit.head })).toMatchObject({ ok: true });
+});
+
+/** What a reader sees of it, the bytes of files included. */
+async function readAll({ read, blobs, storeId }: RecordStore) {
+  const runs = await read.runs({}, { limit: 10_000 });
+  const files = [];
+  for (const { run_id } of runs)
+    for (const file of await read.files(run_id)) {
+      const stream = (await blobs.open(file.sha256))?.stream;
+      files.push({ ...file, whole: stream !== undefined && sha256Of(await buffer(stream)) === file.sha256 });
+    }
+  expect(files.every(({ whole }) => whole)).toBe(true);
+  expect(files.map(({ size }) => size)).toEqual(expect.arrayContaining(contents.map(({ length }) => length)));
+  return {
+    id: await storeId(),
+    runs: await Promise.all(runs.map(({ run_id }) => read.run(run_id))),
+    feed: await read.feed(0, 100_000),
+    executions: await read.executions({}, { limit: 10_000 }),
+    runners: await read.runners(),
+    agents: await read.agents(),
+    sessions: await read.sessions({}, { limit: 10_000 }),
+    versions: await read.versions("f1"),
+    tokens: await read.tokens({ limit: 100 }),
+    files,
+  };
+}
+
+/** New runs, sessions and files; what was under way ends. */
+async function goesOn(store: RecordStore): Promise<void> {
+  const d = drive(store, now);
+  await recordRuns(store, 3);
+  await runWithFiles(store, [Buffer.from("new"), contents[0]!]);
+  const runner = { runner_id: "holder", epoch: (await store.read.runner("holder"))?.epoch ?? 0 };
+  const running = await store.read.runs({ status: ["running"] }, { limit: 1000 });
+  const held = running.find(({ runner_id }) => runner_id === "holder")?.run_id ?? "";
+  expect(await d.append(runner, held, 1, 2, output("further"))).toMatchObject({ ok: true, last_n: 2 });
+  expect(await d.finish(runner, held, 1, { last_n: 2 })).toMatchObject({ ok: true });
+  expect(await d.submit({ demands: { hostname: "held" } })).toEqual((await d.claim(runner, 1))[0]);
+  await store.apply([{ op: "put_agent", agent: (await store.read.agents())[0]!.agent, by: "me" }]);
+}

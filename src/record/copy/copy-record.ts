@@ -1,0 +1,94 @@
+import { BugError } from "../../model/errors.ts";
+import { type Work, write } from "../query.ts";
+import { readStoreId } from "../store-parts.ts";
+import { compareTable } from "./compare.ts";
+import { checkContents, copyContents, type CopiedContents } from "./contents.ts";
+import { notCopied, notTheSame } from "./faults.ts";
+import type { NewRecord, StillRecord } from "./sides.ts";
+import { type Table, tables } from "./tables.ts";
+
+export interface Copied extends CopiedContents {
+  /** How many, by table. */
+  rows: Record<string, number>;
+}
+
+export interface CopyProgress {
+  doing: "copying" | "comparing";
+  /** A table, or `contents`. */
+  what: string;
+  done: number;
+}
+
+/**
+ * One record into an empty one, of the other engine or the same, and compared afterwards: every row and column, and
+ * the hash of every content. It throws where anything is not the same. The memory it takes does not depend on the
+ * size of the record. What it is called is the same after it: it is the same record.
+ */
+export async function copyRecord(
+  from: StillRecord,
+  to: NewRecord,
+  progress: (progress: CopyProgress) => void = () => undefined,
+): Promise<Copied> {
+  const store_id = await from.carryOut(readStoreId());
+  const rows: Record<string, number> = {};
+  for (const table of tables)
+    rows[table.name] = await copyTable(table, from, to, (done) =>
+      progress({ doing: "copying", what: table.name, done }),
+    );
+  const copied = await copyContents(from, to, (done) => progress({ doing: "copying", what: "contents", done }));
+  await to.carryOut(setStoreId(store_id));
+  await to.settled();
+  await compare(from, to, rows, copied, progress);
+  return { rows, ...copied };
+}
+
+async function copyTable(
+  table: Table,
+  from: StillRecord,
+  to: NewRecord,
+  progress: (done: number) => void,
+): Promise<number> {
+  let rows = 0;
+  try {
+    for (let page = await from.page(table, null); page.length > 0; page = await from.page(table, page.at(-1) ?? null)) {
+      await to.insert(table, page);
+      rows += page.length;
+      progress(rows);
+    }
+    // so that a fault is told of the table that it is in
+    await to.settled();
+  } catch (fault) {
+    throw notCopied(`The table ${table.name}`, fault);
+  }
+  return rows;
+}
+
+async function compare(
+  from: StillRecord,
+  to: NewRecord,
+  rows: Record<string, number>,
+  contents: CopiedContents,
+  progress: (progress: CopyProgress) => void,
+): Promise<void> {
+  let differences = 0;
+  let firstOne: string | null = null;
+  for (const table of tables) {
+    const found = await compareTable(table, from, to, (done) =>
+      progress({ doing: "comparing", what: table.name, done }),
+    );
+    differences += found.differences;
+    firstOne ??= found.first;
+    if (found.differences === 0 && found.rows !== rows[table.name])
+      throw new BugError(`${table.name} changed meanwhile`);
+  }
+  if ((await to.carryOut(readStoreId())) !== (await from.carryOut(readStoreId()))) {
+    differences += 1;
+    firstOne ??= "store, its store_id is another";
+  }
+  if (firstOne !== null) throw notTheSame(to.name, differences, firstOne);
+  await checkContents(to, contents, (done) => progress({ doing: "comparing", what: "contents", done }));
+}
+
+function* setStoreId(store_id: string): Work<void> {
+  yield write("update store set store_id = ?", store_id);
+}

@@ -1,0 +1,170 @@
+import { randomBytes } from "node:crypto";
+import { BugError } from "../../model/errors.ts";
+import { partSize } from "../postgres/blobs.ts";
+import { carryOut } from "../postgres/carry-out.ts";
+import { type Client, connect } from "../postgres/client.ts";
+import { rolledBack } from "../postgres/engine.ts";
+import { hostFault, publicName } from "../postgres/faults.ts";
+import { migrate } from "../postgres/migrations/migrate.ts";
+import { requireRecord } from "../postgres/existing.ts";
+import { commit, lockForWriting } from "../postgres/write-lock.ts";
+import { all, first, type Row, type Work, write } from "../query.ts";
+import { occupied } from "./faults.ts";
+import { inPieces, keyOf, mostBytes, mostRows, type NewRecord, type StillRecord, valuesOf } from "./sides.ts";
+import { insertOf, pageOf, type Table, tables } from "./tables.ts";
+
+/** Longer than anything takes between two statements of a copy; a machine that is gone must not keep the lock for ever. */
+const longestPauseMs = 60_000;
+/** Sent and not yet answered. */
+const mostUnderWay = 4 * 1024 * 1024;
+/** In one statement: these or a half, a quarter, ... of them, so that there are few texts. */
+const rowsAtOnce = 128;
+
+const selectBlob = `select size, upload_id from blobs where sha256 = ?`;
+const selectPart = `select bytes from blob_parts where upload_id = ? and part = ?`;
+const insertPart = `insert into blob_parts (upload_id, part, stored_at, bytes) values (?, ?, ?, ?)`;
+const insertBlob = `insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ?)`;
+
+/** As of one moment; others go on writing. */
+export async function snapshotOf<T>(url: string, work: (record: StillRecord) => Promise<T>): Promise<T> {
+  await requireRecord(url);
+  return onItsOwn(url, async (client) => {
+    await client.exec("begin isolation level repeatable read read only");
+    return work(postgresRecord(client, url));
+  });
+}
+
+/** In one transaction, while nobody else can write. What the database had in it before is refused. */
+export async function intoPostgres<T>(url: string, now: Date, work: (record: NewRecord) => Promise<T>): Promise<T> {
+  await migrate(url);
+  return onItsOwn(url, async (client) => {
+    try {
+      await lockForWriting(client);
+      await refuseIfUsed(client, url);
+      // the one row that every record begins with
+      await client.exec("delete from demands");
+      const done = await work(newPostgresRecord(client, url, now));
+      await client.settled();
+      for (const { name, counted } of tables) if (counted !== undefined) await client.exec(setCounter(name, counted));
+      // PostgreSQL would find out by itself, but only after a while of bad guesses
+      await client.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
+      await commit(client);
+      return done;
+    } catch (fault) {
+      throw await rolledBack(client, fault);
+    }
+  });
+}
+
+async function onItsOwn<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  let client: Client | null = null;
+  try {
+    client = await connect(url, { idleInTransactionMs: longestPauseMs });
+    return await work(client);
+  } catch (fault) {
+    throw hostFault(fault, url);
+  } finally {
+    client?.end();
+  }
+}
+
+async function refuseIfUsed(client: Client, url: string): Promise<void> {
+  const used = tables.map(({ name }) => (name === "demands" ? "demands where demand_id <> 1" : name));
+  for (const table of [...used, "blobs", "blob_parts"]) {
+    const [row] = await client.exec(`select 1 as there from ${table} limit 1`);
+    if (row !== undefined) throw occupied(publicName(url), table.split(" ", 1)[0]!);
+  }
+}
+
+/** Where there is no row, the next one is the first. */
+function setCounter(table: string, column: string): string {
+  return `select setval(pg_get_serial_sequence('${table}', '${column}'), coalesce(max(${column}), 1), max(${column}) is not null)
+    from ${table}`;
+}
+
+function postgresRecord(client: Client, url: string): StillRecord {
+  return {
+    name: publicName(url),
+    carryOut: (work) => carryOut(client, work),
+    page: (table, after) =>
+      client.query(all(sizedPageOf(table, after !== null), ...(after === null ? [] : keyOf(table, after)), mostRows)),
+    async content(sha256) {
+      const [blob] = await client.query(first(selectBlob, sha256));
+      return blob === undefined ? null : partsOf(client, String(blob["upload_id"]), Number(blob["size"]));
+    },
+  };
+}
+
+/** A length is known without reading what is so long. The first row is always there. */
+function sizedPageOf(table: Table, follows: boolean): string {
+  const page = pageOf(table, follows);
+  if (table.long.length === 0) return page;
+  const columns = table.columns.join(", ");
+  const size = table.long.map((column) => `coalesce(octet_length(${column}), 0)`).join(" + ");
+  const key = table.key.join(", ");
+  return `select ${columns} from (
+    select ${columns}, coalesce(sum(${size}) over (order by ${key} rows between unbounded preceding and 1 preceding), 0) as before
+    from (${page}) page) sized
+    where before < ${mostBytes} order by ${key}`;
+}
+
+async function* partsOf(client: Client, upload_id: string, size: number): AsyncGenerator<Uint8Array> {
+  for (let [part, read] = [0, 0]; read < size; part += 1) {
+    const [row] = await client.query(first(selectPart, upload_id, part));
+    if (row === undefined) return;
+    if (!(row["bytes"] instanceof Uint8Array)) throw new BugError("a part of a file is not bytes");
+    read += row["bytes"].length;
+    yield row["bytes"];
+  }
+}
+
+function newPostgresRecord(client: Client, url: string, now: Date): NewRecord {
+  let underWay = 0;
+  return {
+    ...postgresRecord(client, url),
+    settled,
+    async insert(table, rows) {
+      await carryOut(client, insertRows(table, rows));
+      for (const row of rows) underWay += sizeOf(row);
+      if (underWay > mostUnderWay) await settled();
+    },
+    async addContent(sha256, pieces) {
+      const upload_id = randomBytes(16).toString("hex");
+      let [part, size] = [0, 0];
+      for await (const bytes of inPieces(pieces, partSize)) {
+        await client.query(write(insertPart, upload_id, part, now.getTime(), bytes));
+        part += 1;
+        size += bytes.length;
+        underWay += bytes.length;
+        if (underWay > mostUnderWay) await settled();
+      }
+      await client.query(write(insertBlob, sha256, size, upload_id, now.getTime()));
+    },
+  };
+
+  async function settled(): Promise<void> {
+    underWay = 0;
+    try {
+      await client.settled();
+    } catch (fault) {
+      throw hostFault(fault, url);
+    }
+  }
+}
+
+function* insertRows(table: Table, rows: readonly Row[]): Work<void> {
+  for (let from = 0, count = rowsAtOnce; from < rows.length;) {
+    while (count > rows.length - from) count /= 2;
+    const values = rows.slice(from, from + count).flatMap((row) => valuesOf(table, row));
+    yield write(insertOf(table, count), ...values);
+    from += count;
+  }
+}
+
+/** Roughly what it takes in memory until it was sent. */
+function sizeOf(row: Row): number {
+  let size = 0;
+  for (const value of Object.values(row))
+    size += typeof value === "string" || value instanceof Uint8Array ? value.length + 8 : 8;
+  return size;
+}

@@ -1,0 +1,63 @@
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RequestError } from "../../model/errors.ts";
+import { givenHeadCheck } from "../audit/expected-head.ts";
+import { notABackup, readExtras, type Restored } from "../backup-file.ts";
+import { connect } from "../sqlite/connection.ts";
+import { migrate } from "../sqlite/migrations/migrate.ts";
+import { schemaVersion } from "../sqlite/migrations/version.ts";
+import { copyRecord } from "./copy-record.ts";
+import { intoPostgres } from "./postgres-record.ts";
+import { holdBackup } from "./sqlite-record.ts";
+import { verifyCopy } from "./verify-copy.ts";
+
+/** Into an empty database. */
+export async function restoreIntoPostgres(
+  { url, secret }: { url: string; secret: Uint8Array },
+  file: string,
+  now: Date,
+): Promise<Restored> {
+  const { version, audit_key, audit_head, made_at } = readExtras(file);
+  if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw anotherSecret(file);
+  return inThisSchema(file, version, (source) =>
+    holdBackup(source, (from) =>
+      intoPostgres(url, now, async (to) => {
+        await copyRecord(from, to);
+        const audit = await verifyCopy(to, secret, [givenHeadCheck(audit_head)]);
+        if (!audit.ok && !audit.first_bad?.told)
+          throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
+        return { made_at, audit };
+      }),
+    ),
+  );
+}
+
+/** An older backup is brought up to date aside: the file itself stays as it is. */
+async function inThisSchema<T>(file: string, version: number, work: (file: string) => Promise<T>): Promise<T> {
+  if (version === schemaVersion) return work(file);
+  const folder = mkdtempSync(join(tmpdir(), "drover-restore-"));
+  try {
+    const copy = join(folder, "copy");
+    copyFileSync(file, copy);
+    const connection = connect(copy, "write");
+    try {
+      await migrate(connection, 0);
+      connection.exec("pragma journal_mode = delete");
+    } finally {
+      connection.close();
+    }
+    return await work(copy);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function anotherSecret(file: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `The secret is not the one that the record in ${file} is sealed with.`,
+    field: "DROVER_SECRET",
+    next: "Give the one its coordinators had. If nobody has it any more: restore the file into a state directory (without DATABASE_URL); the secret is its audit.key.",
+  });
+}

@@ -1,0 +1,106 @@
+import { open } from "node:fs/promises";
+import { BugError } from "../../model/errors.ts";
+import { blobFile } from "../blobs/blobs.ts";
+import { isErrno } from "../errno.ts";
+import type { Row } from "../query.ts";
+import { carryOut } from "../sqlite/carry-out.ts";
+import { connect, type Connection } from "../sqlite/connection.ts";
+import { hostFault } from "../sqlite/faults.ts";
+import { openConnection } from "../sqlite/open-connection.ts";
+import { patiently } from "../sqlite/patience.ts";
+import { rollBack } from "../sqlite/write-lock.ts";
+import { databaseFile } from "../state-directory.ts";
+import { keyOf, mostBytes, mostRows, type StillRecord } from "./sides.ts";
+import { pageOf, type Table } from "./tables.ts";
+
+const pieceBytes = 256 * 1024;
+
+/** The record of a state directory. Nobody writes to it meanwhile: they wait, and after five seconds are told that it is locked. */
+export async function holdDirectory<T>(
+  directory: string,
+  waitMs: number,
+  work: (record: StillRecord) => Promise<T>,
+): Promise<T> {
+  const file = databaseFile(directory);
+  const connection = await openConnection(file, "write", waitMs);
+  try {
+    await patiently(() => connection.sql("begin immediate").run(), file, waitMs);
+    try {
+      return await work(sqliteRecord(connection, directory, (sha256) => contentOfFile(directory, sha256)));
+    } finally {
+      rollBack(connection);
+    }
+  } catch (fault) {
+    throw hostFault(fault, file);
+  } finally {
+    connection.close();
+  }
+}
+
+/** What a backup holds; nobody writes to such a file. */
+export async function holdBackup<T>(file: string, work: (record: StillRecord) => Promise<T>): Promise<T> {
+  const connection = connect(file, "immutable");
+  try {
+    return await work(sqliteRecord(connection, file, (sha256) => contentOfRows(connection, sha256)));
+  } catch (fault) {
+    throw hostFault(fault, file);
+  } finally {
+    connection.close();
+  }
+}
+
+export function sqliteRecord(connection: Connection, name: string, content: StillRecord["content"]): StillRecord {
+  return {
+    name,
+    content,
+    carryOut: async (work) => carryOut(connection, work),
+    page: async (table, after) => readPage(connection, table, after),
+  };
+}
+
+function readPage(connection: Connection, table: Table, after: Row | null): Row[] {
+  const statement = connection.sql(pageOf(table, after !== null));
+  const rows: Row[] = [];
+  let bytes = 0;
+  for (const row of statement.iterate(...(after === null ? [] : keyOf(table, after)), mostRows)) {
+    rows.push(row);
+    for (const column of table.long) bytes += lengthOf(row[column]);
+    if (bytes >= mostBytes) break;
+  }
+  return rows;
+}
+
+function lengthOf(value: Row[string] | undefined): number {
+  return typeof value === "string" ? value.length : 0;
+}
+
+async function contentOfFile(directory: string, sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
+  const file = blobFile(directory, sha256);
+  try {
+    const handle = await open(file, "r");
+    // closed with its stream, however that ends
+    return handle.createReadStream({ highWaterMark: pieceBytes });
+  } catch (fault) {
+    if (isErrno(fault, "ENOENT")) return null;
+    throw hostFault(fault, file);
+  }
+}
+
+const selectPiece = `select bytes from backup_files where sha256 = ? and piece = ?`;
+
+/** Also of a backup that is being made. */
+export async function contentOfRows(connection: Connection, sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
+  const first = connection.sql(selectPiece).get(sha256, 0);
+  return first === undefined ? null : pieces(first);
+
+  async function* pieces(row: Row | undefined): AsyncGenerator<Uint8Array> {
+    for (
+      let [piece, next] = [0, row];
+      next !== undefined;
+      next = connection.sql(selectPiece).get(sha256, (piece += 1))
+    ) {
+      if (!(next["bytes"] instanceof Uint8Array)) throw new BugError("a piece of a file is not bytes");
+      yield next["bytes"];
+    }
+  }
+}

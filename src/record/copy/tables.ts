@@ -1,0 +1,143 @@
+/** A table that both engines have, with the same columns. */
+export interface Table {
+  name: string;
+  /** What its rows are ordered by and told apart by, the same on both engines. */
+  key: readonly string[];
+  columns: readonly string[];
+  /** Columns of any length: where these are long, a page has fewer rows. */
+  long: readonly string[];
+  /** The column that PostgreSQL numbers with a counter of its own. */
+  counted?: string;
+}
+
+/** All of them but `store`, of which only the id is part of the record, and where contents lie. Tested to be complete. */
+export const tables: readonly Table[] = [
+  {
+    name: "demands",
+    key: ["demand_id"],
+    columns: ["demand_id", "key", "body", "cap", "cap_agent", "cap_runner", "unmatched_since"],
+    long: ["body"],
+    counted: "demand_id",
+  },
+  { name: "demand_matches", key: ["runner_id", "demand_id"], columns: ["runner_id", "demand_id"], long: [] },
+  {
+    name: "agent_revs",
+    key: ["agent_rev_id"],
+    columns: ["agent_rev_id", "hash", "max_attempts", "body", "type"],
+    long: ["body"],
+    counted: "agent_rev_id",
+  },
+  {
+    name: "runs",
+    key: ["run_no"],
+    columns: [
+      ["run_no", "run_id", "agent_name", "created_by", "mode", "status", "reason", "waiting_for", "blocked_by"],
+      ["attended", "trigger_type", "demand_id", "priority", "attempt", "failures", "last_n", "last_seq", "runner_id"],
+      ["progress", "exit_code", "isolation", "created_at", "claimed_at", "started_at", "finished_at", "session_id"],
+      ["parent_run_id", "task_id", "step_id", "tool_call_id", "worktree_id", "repo_sha", "forked_from", "retry_of"],
+      ["schedule", "project_dir", "usage", "error", "summary", "agent_rev_id", "claim_no", "given_back"],
+      ["timeout_seconds", "executor_session_id", "in_place", "directory"],
+    ].flat(),
+    long: ["error", "usage"],
+    counted: "run_no",
+  },
+  {
+    name: "run_bodies",
+    key: ["run_no"],
+    columns: ["run_no", "parameters", "prompt", "result_text", "result_data"],
+    long: ["parameters", "prompt", "result_text", "result_data"],
+  },
+  {
+    name: "events",
+    key: ["cursor"],
+    columns: ["cursor", "run_no", "seq", "attempt", "n", "at", "body"],
+    long: ["body"],
+    counted: "cursor",
+  },
+  {
+    name: "audit_rows",
+    key: ["no"],
+    columns: ["no", "batch_no", "kind", "execution_id", "run_id", "attempt", "at", "body", "mac"],
+    long: ["body"],
+  },
+  { name: "audit_batches", key: ["batch_no"], columns: ["batch_no", "first_no", "count", "at", "mac"], long: [] },
+  {
+    name: "audit_anchors",
+    key: ["batch_no"],
+    columns: ["batch_no", "last_no", "pruned_before", "at", "mac", "seal"],
+    long: [],
+  },
+  { name: "open_executions", key: ["start_no"], columns: ["start_no", "execution_id"], long: [] },
+  {
+    name: "runners",
+    key: ["runner_id"],
+    columns: [
+      ["runner_id", "key_hash", "registration_id", "owner", "name", "hostname", "project_dir", "executor_profile"],
+      ["executor", "tags", "require_matching_tags", "slots", "status", "epoch", "lease_until", "claim_no"],
+      ["registered_claim_no", "order_no", "registered_at", "last_seen_at", "only_agent"],
+    ].flat(),
+    long: ["executor"],
+  },
+  {
+    name: "runner_agents",
+    key: ["runner_id", "name"],
+    columns: ["runner_id", "name", "body"],
+    long: ["body"],
+  },
+  { name: "claims", key: ["runner_id", "claim_no"], columns: ["runner_id", "claim_no", "claim_id"], long: [] },
+  {
+    name: "orders",
+    key: ["runner_id", "no"],
+    columns: ["runner_id", "no", "run_no", "attempt", "body"],
+    long: ["body"],
+  },
+  {
+    name: "idempotency",
+    key: ["subject", "key"],
+    columns: ["subject", "key", "fingerprint", "run_id", "at"],
+    long: [],
+  },
+  { name: "agents", key: ["name"], columns: ["name", "owner", "updated_at", "body"], long: ["body"] },
+  {
+    name: "sessions",
+    key: ["session_id"],
+    columns: [
+      ["session_id", "executor_session_id", "agent_name", "created_by", "hostname", "executor_profile"],
+      ["project_dir", "run_count", "created_at", "last_used_at", "forked_from", "runner_id"],
+    ].flat(),
+    long: [],
+  },
+  {
+    name: "tokens",
+    key: ["token_id"],
+    columns: [
+      ["token_id", "hash", "kind", "role", "subject", "label", "created_by", "created_at"],
+      ["expires_at", "revoked_at", "used_at"],
+    ].flat(),
+    long: [],
+  },
+  {
+    name: "uploads",
+    key: ["run_no", "attempt", "sha256"],
+    columns: ["run_no", "attempt", "sha256", "size"],
+    long: [],
+  },
+  {
+    name: "files",
+    key: ["run_no", "attempt", "path"],
+    columns: ["run_no", "attempt", "path", "size", "sha256", "media_type"],
+    long: [],
+  },
+];
+
+/** The rows after those with the key that is asked for (or the first ones), at most `?` of them, in the order of their keys. */
+export function pageOf({ name, key, columns }: Table, follows: boolean): string {
+  const marks = key.map(() => "?").join(", ");
+  const after = follows ? ` where (${key.join(", ")}) > (${marks})` : "";
+  return `select ${columns.join(", ")} from ${name}${after} order by ${key.join(", ")} limit ?`;
+}
+
+export function insertOf({ name, columns }: Table, rows: number): string {
+  const row = `(${columns.map(() => "?").join(", ")})`;
+  return `insert into ${name} (${columns.join(", ")}) values ${Array.from({ length: rows }, () => row).join(", ")}`;
+}

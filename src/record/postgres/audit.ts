@@ -1,0 +1,35 @@
+import { givenHeadCheck } from "../audit/expected-head.ts";
+import { exportFrom, type ExportRange } from "../audit/export.ts";
+import { verifyChain, verifyingMac, type Verified } from "../audit/verify.ts";
+import { openPostgresEngine, type PostgresEngine } from "./engine.ts";
+import { requireRecord } from "./existing.ts";
+import { walkStatements } from "./walk-statements.ts";
+
+const waitMs = 5000;
+
+/** `head`: what an earlier verify printed. Nothing is kept beside the database, so only that shows that its end was cut off. */
+export function verifyPostgres(
+  { url, secret }: { url: string; secret: Uint8Array },
+  head: string | undefined,
+): Promise<Verified> {
+  const checks = head === undefined ? [] : [givenHeadCheck(head)];
+  return withEngine(url, (engine) => verifyChain(engine, walkStatements, verifyingMac(secret), checks));
+}
+
+export function exportPostgres(
+  url: string,
+  range: ExportRange,
+  write: (line: string) => void | Promise<void>,
+): Promise<{ executions: number }> {
+  return withEngine(url, (engine) => exportFrom(engine, range, write));
+}
+
+async function withEngine<T>(url: string, work: (engine: PostgresEngine) => Promise<T>): Promise<T> {
+  await requireRecord(url);
+  const engine = openPostgresEngine(url, waitMs);
+  try {
+    return await work(engine);
+  } finally {
+    engine.close();
+  }
+}

@@ -1,0 +1,89 @@
+import type { Op, StoreResult } from "../../model/store.ts";
+import type { Work } from "../query.ts";
+import type { Transaction } from "../transaction.ts";
+import { carryOut } from "./carry-out.ts";
+import type { Client } from "./client.ts";
+import { createRuns, isNewRun, type NewRun } from "./create-runs.ts";
+
+interface Asked<O extends Op = Op> {
+  op: O;
+  answer(result: StoreResult): void;
+}
+
+type ApplyOp = (tx: Transaction, op: Op) => Work<StoreResult>;
+
+/**
+ * The operations of one transaction, as if one after the other, but waiting for as few answers as possible: new runs
+ * are made all at once, and what is written to different runs' logs goes side by side over the connection.
+ */
+export async function carryOutOps(
+  client: Client,
+  callers: readonly { ops: readonly Op[] }[],
+  tx: Transaction,
+  applyOp: ApplyOp,
+): Promise<StoreResult[][]> {
+  const results = callers.map(({ ops }) => Array<StoreResult>(ops.length));
+  const asked = callers.flatMap(({ ops }, caller) =>
+    ops.map((op, index): Asked => ({ op, answer: (result) => (results[caller]![index] = result) })),
+  );
+  for (const group of grouped(asked)) {
+    const [first] = group;
+    if (first === undefined) continue;
+    if (isNewRun(first.op)) await createAll(group as Asked<NewRun>[]); // a group is of one kind
+    else if (runOf(first.op) !== null) await Promise.all([...byRun(group)].map(inOrder));
+    else await inOrder(group);
+  }
+  return results;
+
+  async function createAll(group: readonly Asked<NewRun>[]): Promise<void> {
+    const made = await carryOut(
+      client,
+      createRuns(
+        tx,
+        group.map(({ op }) => op),
+      ),
+    );
+    const left = group.filter(({ answer }, index) => {
+      const result = made[index] ?? null;
+      if (result !== null) answer(result);
+      return result === null;
+    });
+    await inOrder(left);
+  }
+
+  async function inOrder(group: readonly Asked[]): Promise<void> {
+    for (const { op, answer } of group) answer(await carryOut(client, applyOp(tx, op)));
+  }
+}
+
+/** Neighbours of one kind: new runs, writes to logs, and everything else. */
+function grouped(asked: readonly Asked[]): Asked[][] {
+  const groups: Asked[][] = [];
+  let before: string | null = null;
+  for (const one of asked) {
+    const kind = isNewRun(one.op) ? "new" : runOf(one.op) === null ? "other" : "log";
+    if (kind === before) groups.at(-1)?.push(one);
+    else groups.push([one]);
+    before = kind;
+  }
+  return groups;
+}
+
+/**
+ * Whose log it writes to. Two of different runs never meet: a session, a directory and an attempt each have one run
+ * that is at work, and only such a one writes.
+ */
+function runOf(op: Op): string | null {
+  return op.op === "append_events" || op.op === "finish_run" || op.op === "add_upload" ? op.run_id : null;
+}
+
+function byRun(group: readonly Asked[]): Iterable<Asked[]> {
+  const runs = new Map<string, Asked[]>();
+  for (const one of group) {
+    const run_id = runOf(one.op) ?? "";
+    const known = runs.get(run_id);
+    if (known === undefined) runs.set(run_id, [one]);
+    else known.push(one);
+  }
+  return runs.values();
+}

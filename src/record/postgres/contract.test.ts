@@ -1,0 +1,46 @@
+import { dispatchModelContract } from "../../../test/contract/store-dispatch-model.ts";
+import { storeDispatchContract, type OpenedForDispatch } from "../../../test/contract/store-dispatch.ts";
+import { storeDirectoryContract } from "../../../test/contract/store-directories.ts";
+import { storeFileContract } from "../../../test/contract/store-files.ts";
+import { storeSessionContract } from "../../../test/contract/store-sessions.ts";
+import { storeContract } from "../../../test/contract/store.ts";
+import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
+import { freshDatabase } from "../../../test/postgres/fresh-database.ts";
+import { openPostgresStore } from "./open.ts";
+
+const secret = Buffer.alloc(32, 7);
+
+storeContract("PostgreSQL", async () => {
+  const database = await freshDatabase();
+  const open = () => openPostgresStore({ url: database.url, secret });
+  const store = await open();
+  return {
+    store,
+    again: open,
+    async dispose() {
+      await store.close();
+      await database.drop();
+    },
+  };
+});
+
+async function open(): Promise<OpenedForDispatch> {
+  const database = await freshDatabase();
+  const { now, advance } = standingClock();
+  const store = await openPostgresStore({ url: database.url, secret, now });
+  return {
+    store,
+    now,
+    advance,
+    async dispose() {
+      await store.close();
+      await database.drop();
+    },
+  };
+}
+
+storeDispatchContract("PostgreSQL", open);
+storeSessionContract("PostgreSQL", open);
+storeDirectoryContract("PostgreSQL", open);
+storeFileContract("PostgreSQL", open);
+dispatchModelContract("PostgreSQL", open);

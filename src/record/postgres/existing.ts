@@ -1,0 +1,36 @@
+import { HostError } from "../../model/errors.ts";
+import { connect, schema } from "./client.ts";
+import { hostFault, publicName } from "./faults.ts";
+import { migrate, schemaVersion } from "./migrations/migrate.ts";
+
+/** For those who only look: a record that is there, brought up to date. They make none. */
+export async function requireRecord(url: string): Promise<void> {
+  const version = await versionOf(url);
+  if (version === null) throw missingRecord(url);
+  if (version !== schemaVersion) await migrate(url);
+}
+
+async function versionOf(url: string): Promise<number | null> {
+  try {
+    const client = await connect(url);
+    try {
+      const [found] = await client.exec(`select to_regclass('${schema}.schema_version') is not null as there`);
+      if (found?.["there"] !== 1) return null;
+      const [row] = await client.exec("select version from schema_version");
+      return row === undefined ? null : Number(row["version"]);
+    } finally {
+      client.end();
+    }
+  } catch (fault) {
+    throw hostFault(fault, url);
+  }
+}
+
+function missingRecord(url: string): HostError {
+  return new HostError({
+    code: "DROVER-STA-006",
+    message: `There is no record in ${publicName(url)}.`,
+    field: "DATABASE_URL",
+    next: "Nothing was recorded there yet: start a coordinator on it, or give another address in DATABASE_URL.",
+  });
+}

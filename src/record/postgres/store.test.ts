@@ -1,0 +1,204 @@
+import { connect as connectTcp, createServer, type Server, type Socket } from "node:net";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
+import type { Change, CreateRun } from "../../model/store.ts";
+import type { RecordStore } from "../record-store.ts";
+import { connect } from "./client.ts";
+import { openPostgresStore } from "./open.ts";
+
+const secret = Buffer.alloc(32, 7);
+let database: FreshDatabase;
+let cleanups: (() => unknown)[];
+beforeEach(async () => {
+  cleanups = [];
+  database = await freshDatabase();
+});
+afterEach(async () => {
+  for (const clean of cleanups.toReversed()) await clean();
+  await database.drop();
+});
+
+async function open(url = database.url): Promise<RecordStore> {
+  const store = await openPostgresStore({ url, secret });
+  cleanups.push(() => store.close());
+  return store;
+}
+
+const create = (run = sampleRun({ run_id: sampleId() })): CreateRun => ({
+  op: "create_run",
+  run,
+  events: [{ n: 1, at: run.created_at, event: { type: "output", stream: "stdout", text: "x" } }],
+});
+
+test("several that open a new database at once make its schema once", async () => {
+  const stores = await Promise.all(Array.from({ length: 6 }, () => open()));
+  const ids = await Promise.all(stores.map((store) => store.storeId()));
+  expect(new Set(ids).size).toBe(1);
+});
+
+test("a database that a newer Drover made is refused, and not changed", async () => {
+  await (await open()).close();
+  const client = await connect(database.url);
+  cleanups.push(() => client.end());
+  await client.exec("update schema_version set version = 99");
+  await expect(openPostgresStore({ url: database.url, secret })).rejects.toMatchObject({ code: "DROVER-STA-005" });
+  expect(await client.exec("select version from schema_version")).toEqual([{ version: 99 }]);
+});
+
+test.each([
+  ["a server that is not there", "postgres://u:secret-word@127.0.0.1:1/none", "DROVER-STA-008"],
+  ["a database that is not there", null, "DROVER-STA-006"],
+])("%s is told by name, and the password is not", async (_what, url, code) => {
+  const asked = url ?? database.url.replace(/[^/]+$/, "no_such_database");
+  const fault: unknown = await openPostgresStore({ url: asked, secret }).catch((thrown: unknown) => thrown);
+  expect(fault).toMatchObject({ code, field: "DATABASE_URL" });
+  expect(String(fault)).not.toContain(new URL(asked).password);
+});
+
+/** What it is told from here on; the first thing any store says is that it knows of nothing yet. */
+async function listen(store: RecordStore): Promise<Change[]> {
+  const heard: Change[] = [];
+  store.changes((change) => heard.push(change));
+  await expect.poll(() => heard.length).toBe(1);
+  expect(heard.splice(0)).toMatchObject([{ runs: null, foreign: true }]);
+  return heard;
+}
+
+test("what one store commits, another hears of by name", async () => {
+  const other = await open();
+  const heard = await listen(other);
+  const one = await open();
+  const run = sampleRun({ run_id: sampleId() });
+  await one.apply([create(run)]);
+  await expect
+    .poll(() => heard)
+    .toEqual([{ runs: new Set([run.run_id]), claimable: [], ordered: new Set(), foreign: false }]);
+});
+
+test("more changes than a notice can name are told as any", async () => {
+  const other = await open();
+  const heard = await listen(other);
+  const one = await open();
+  await one.apply(Array.from({ length: 400 }, () => create()));
+  await expect.poll(() => heard).toEqual([{ runs: null, claimable: [], ordered: new Set(), foreign: false }]);
+});
+
+test("cursors are in the order of commits, whoever writes: a reader that follows misses nothing", async () => {
+  const stores = [await open(), await open(), await open()];
+  const reader = await open();
+  const seen: number[] = [];
+  let writing = true;
+  const following = (async () => {
+    for (let after = 0; ;) {
+      const last = !writing;
+      const page = await reader.read.feed(after, 1000);
+      seen.push(...page.map(({ cursor }) => cursor));
+      after = page.at(-1)?.cursor ?? after;
+      if (last && page.length === 0) return;
+    }
+  })();
+  await Promise.all(
+    stores.map(async (store) => {
+      for (let at = 0; at < 60; at += 1) {
+        await store.apply([create()]);
+      }
+    }),
+  );
+  writing = false;
+  await following;
+  const all = (await reader.read.feed(0, 10_000)).map(({ cursor }) => cursor);
+  expect(seen).toEqual(all);
+  expect(all).toHaveLength(180);
+});
+
+interface Wire {
+  url: string;
+  /** From the next commit on nothing comes back; resolves when there was one. */
+  swallowAnswers(): Promise<void>;
+  cut(): void;
+}
+
+/** Between a store and its database. */
+async function wire(): Promise<Wire> {
+  const to = new URL(database.url);
+  const sockets = new Set<Socket>();
+  let awaited: (() => void) | null = null;
+  let swallows = false;
+  const server: Server = createServer((near) => {
+    const far = connectTcp(Number(to.port), to.hostname);
+    for (const socket of [near, far]) sockets.add(socket.on("error", () => undefined));
+    near.on("data", (bytes) => {
+      if (awaited !== null && bytes.includes(" commit\0")) {
+        swallows = true;
+        awaited();
+        awaited = null;
+      }
+      far.write(bytes);
+    });
+    far.on("data", (bytes) => swallows || near.write(bytes));
+    near.on("close", () => far.destroy());
+    far.on("close", () => near.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const cut = (): void => {
+    swallows = false;
+    for (const socket of sockets) socket.destroy();
+    sockets.clear();
+  };
+  cleanups.push(() => {
+    cut();
+    server.close();
+  });
+  const url = new URL(database.url);
+  // a TCP server's address is never a string
+  url.port = String((server.address() as AddressInfo).port);
+  const swallowAnswers = (): Promise<void> => new Promise((resolve) => (awaited = resolve));
+  return { url: url.href, swallowAnswers, cut };
+}
+
+test("a connection that breaks is made again, and what was asked for meanwhile is done once", async () => {
+  const { url, cut } = await wire();
+  const store = await open(url);
+  const runs = Array.from({ length: 40 }, () => sampleRun({ run_id: sampleId() }));
+  const asked = runs.map((run) => store.apply([create(run)]));
+  cut();
+  const answers = await Promise.all(asked);
+  expect(answers).toEqual(runs.map(() => [{ ok: true, last_n: 1 }]));
+  expect((await store.read.runs({}, { limit: 100 })).length).toBe(40);
+});
+
+test("a commit whose answer never came is looked up: it happened, and is not done again", async () => {
+  const { url, swallowAnswers, cut } = await wire();
+  const store = await open(url);
+  await store.apply([create()]);
+  const watcher = await connect(database.url);
+  cleanups.push(() => watcher.end());
+  const swallowed = swallowAnswers();
+  const run = sampleRun({ run_id: sampleId() });
+  const asked = store.apply([create(run)]);
+  await swallowed;
+  const stored = `select count(*) as n from runs where run_id = '${run.run_id}'`;
+  await expect.poll(() => watcher.exec(stored)).toEqual([{ n: 1 }]);
+  const [before] = await watcher.exec("select commits from store");
+  cut();
+  expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
+  expect(await watcher.exec("select commits from store")).toEqual([before]);
+});
+
+test("one that hangs in the middle of a transaction holds up the others for seconds, not for ever", async () => {
+  const store = await open();
+  const hanging = await connect(database.url, { idleInTransactionMs: 500 });
+  cleanups.push(() => hanging.end());
+  await hanging.exec("begin; update store set commits = commits + 1");
+  expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
+  expect(hanging.broken).toBe(true);
+});
+
+test("a bad operation is its own caller's fault; the others of the same moment are stored", async () => {
+  const store = await open();
+  const bad = create(sampleRun({ run_id: sampleId(), status: "completed" }));
+  const answers = await Promise.allSettled([store.apply([create()]), store.apply([bad]), store.apply([create()])]);
+  expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+});

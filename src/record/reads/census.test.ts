@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { finishOf, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
+import { takeCensus } from "./census.ts";
+
+const scratch = scratchStores();
+
+it("counts every run that has not ended, also where there are more than are counted at once", async () => {
+  const store = await scratch.open(scratch.newDirectory());
+  const runs = Array.from({ length: 10_007 }, () => sampleRun({ status: "running" }));
+  const waiting = sampleRun({ status: "waiting" });
+  const ended = sampleRun();
+  await store.apply([...runs, waiting, ended].map((run) => ({ op: "create_run" as const, run, events: [] })));
+  await store.apply([finishOf(ended.run_id)]);
+  const { runs: counted, ...rest } = await takeCensus(store.engine);
+  expect(Object.fromEntries(counted.map(({ status, runs: count }) => [status, count]))).toEqual({
+    pending: 0,
+    claimed: 0,
+    running: 10_007,
+    waiting: 1,
+    parked: 0,
+    stopping: 0,
+  });
+  expect(rest).toEqual({ oldest_pending: null, runners: [], audit_rows: 0 });
+});
+
+it("knows the exact number where the last portion is full", async () => {
+  const store = await scratch.open(scratch.newDirectory());
+  const runs = Array.from({ length: 5000 }, () => sampleRun({ status: "running" }));
+  await store.apply(runs.map((run) => ({ op: "create_run" as const, run, events: [] })));
+  const { runs: counted } = await takeCensus(store.engine);
+  expect(counted.find(({ status }) => status === "running")?.runs).toBe(5000);
+});

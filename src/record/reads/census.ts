@@ -1,0 +1,68 @@
+import type { RunnerRow } from "../../model/dispatch-ops.ts";
+import { isTerminal, runStatuses, type RunStatus } from "../../model/states.ts";
+import { chainEnd } from "../audit/chain.ts";
+import type { Engine } from "../engine.ts";
+import { all, first, type Work } from "../query.ts";
+import { fromColumn } from "../text.ts";
+
+/** The record in a few numbers. */
+export interface Census {
+  /** How many runs are in each state that is not final. */
+  runs: { status: RunStatus; runs: number }[];
+  oldest_pending: string | null;
+  runners: { status: RunnerRow["status"]; runners: number; slots: number }[];
+  /** Ever appended to the chain, those that retention removed included. */
+  audit_rows: number;
+}
+
+/** A million waiting runs take a fifth of a second to count: whoever else wants to read or write gets a turn meanwhile. */
+const countedAtOnce = 5000;
+
+// As in the partial index, which is how SQLite knows that it may use it.
+const countSome = `
+  select count(*) as runs, max(run_id) as last from (
+    select run_id from runs where status = ? and status <> 'completed' and run_id > ? order by run_id limit ?) as portion`;
+const selectOldest = `
+  select min(run_id) as run_id from runs where status = 'pending' and status <> 'completed'`;
+const countRunners = `
+  select status, count(*) as runners, sum(slots) as slots from runners group by status`;
+
+export async function takeCensus(engine: Engine): Promise<Census> {
+  const runs: Census["runs"] = [];
+  for (const status of runStatuses)
+    if (!isTerminal(status)) runs.push({ status, runs: await countRuns(engine, status) });
+  return { runs, ...(await engine.read(readFew)) };
+}
+
+async function countRuns(engine: Engine, status: RunStatus): Promise<number> {
+  for (let counted = 0, after = ""; ;) {
+    const { runs, last } = await engine.read(() => countAfter(status, after));
+    counted += runs;
+    if (runs < countedAtOnce) return counted;
+    after = last;
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+function* countAfter(status: RunStatus, after: string): Work<{ runs: number; last: string }> {
+  const [row] = yield first(countSome, status, after, countedAtOnce);
+  return { runs: Number(row?.["runs"]), last: String(row?.["last"]) };
+}
+
+function* readFew(): Work<Omit<Census, "runs">> {
+  const [oldest] = yield first(selectOldest);
+  const run_id = oldest?.["run_id"];
+  const runners = (yield all(countRunners)).map((row) => ({
+    // Only these words are ever written.
+    status: row["status"] as RunnerRow["status"],
+    runners: Number(row["runners"]),
+    slots: Number(row["slots"]),
+  }));
+  return {
+    oldest_pending: typeof run_id === "string" ? fromColumn(run_id) : null,
+    runners,
+    audit_rows: (yield* chainEnd()).last_no,
+  };
+}

@@ -1,0 +1,46 @@
+import { createHmac } from "node:crypto";
+import type { Store } from "../model/store.ts";
+import { endOf } from "../model/token.ts";
+import { adminToken } from "./token-file.ts";
+import { hashToken } from "./token-text.ts";
+
+/**
+ * The admin token that every coordinator of a fleet has without keeping it anywhere: it follows from the secret they
+ * share. Once it is revoked, the next one that follows.
+ */
+export async function fleetAdminToken(
+  secret: Uint8Array,
+  store: Pick<Store, "apply" | "read">,
+  now: () => Date,
+  newId: () => string,
+): Promise<string> {
+  for (let no = 1; ; no += 1) {
+    const text = followingToken(secret, no);
+    const hash = hashToken(text);
+    const known = await store.read.token(hash);
+    if (known !== null && endOf(known, now().toISOString()) !== null) continue;
+    // Another coordinator that starts at the same moment may have put it: then it is there.
+    if (known === null)
+      await store.apply([
+        {
+          op: "put_token",
+          hash,
+          token: adminToken(newId(), now(), "admin token of the coordinators, from their secret"),
+        },
+      ]);
+    return text;
+  }
+}
+
+const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** Of the same shape as any other; 32 letters have 190 bits. The first words keep it apart from what else is signed. */
+function followingToken(secret: Uint8Array, no: number): string {
+  const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}`).digest();
+  // as in token-text.ts, those that would favour some letters are left out; of 64 bytes some 62 stay
+  const fair = [...digest].filter((byte) => byte < 248);
+  return `drv_${fair
+    .slice(0, 32)
+    .map((byte) => letters[byte % 62])
+    .join("")}`;
+}

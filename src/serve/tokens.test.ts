@@ -1,0 +1,180 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { startCoordinator } from "../coordinator.ts";
+import { type Client, createClient, type NewToken } from "../wire/client.ts";
+
+let coordinator: TestCoordinator;
+let admin: Client;
+beforeAll(async () => {
+  coordinator = await startTestCoordinator();
+  admin = coordinator.client;
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+const day = 86_400_000;
+const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString();
+const as = (token: string): Client => createClient({ url: coordinator.url, token });
+const make = (token: Partial<NewToken> = {}) => admin.tokens.create({ role: "user", subject: "ann", ...token });
+/** null while it is let in, else the code it is refused with. */
+const refusal = (token: string): Promise<string | null> =>
+  as(token)
+    .runs.list()
+    .then(
+      () => null,
+      (error) => error.code,
+    );
+const stored = async (token_id: string) =>
+  (await admin.tokens.list({ limit: 1000 })).items.find((one) => one.token_id === token_id);
+
+test("a rotated token has the role, subject, label and lifetime of the old one, and both are good for a while", async () => {
+  const old = await make({ role: "viewer", label: "laptop", expires_at: inDays(30) });
+  const made = await admin.tokens.rotate(old.token_id);
+  expect(made).toMatchObject({
+    kind: "access",
+    role: "viewer",
+    subject: "ann",
+    label: "laptop",
+    created_by: "admin",
+    revoked_at: null,
+    replaces: { token_id: old.token_id, asked_with: false },
+  });
+  expect(made.token).not.toBe(old.token);
+  const lifetime = (token: { created_at: string; expires_at: string | null }) =>
+    Date.parse(token.expires_at!) - Date.parse(token.created_at);
+  expect(lifetime(made)).toBe(lifetime(old));
+  expect(Date.parse(made.replaces.ends_at) - Date.parse(made.created_at)).toBe(300_000);
+  expect(await stored(old.token_id)).toMatchObject({
+    expires_at: old.expires_at,
+    revoked_at: made.replaces.ends_at,
+  });
+  expect([await refusal(old.token), await refusal(made.token)]).toEqual([null, null]);
+});
+
+test("the old one is refused once the overlap is over, or at once", async () => {
+  const old = await make();
+  const made = await admin.tokens.rotate(old.token_id, { overlap_seconds: 1 });
+  expect(made.expires_at).toBeNull();
+  await expect.poll(() => refusal(old.token), { timeout: 20_000 }).toBe("DROVER-API-010");
+  expect(await refusal(made.token)).toBeNull();
+  const next = await admin.tokens.rotate(made.token_id, { overlap_seconds: 0 });
+  expect([await refusal(made.token), await refusal(next.token)]).toEqual(["DROVER-API-010", null]);
+});
+
+test("during the overlap the old one can be rotated again, never for longer, and revoked at once", async () => {
+  const old = await make({ expires_at: inDays(30) });
+  const first = await admin.tokens.rotate(old.token_id, { overlap_seconds: 60 });
+  const second = await admin.tokens.rotate(old.token_id, { overlap_seconds: 3600 });
+  expect(second.replaces.ends_at).toBe(first.replaces.ends_at);
+  const left = Date.parse(second.expires_at!) - Date.parse(second.created_at);
+  expect(left).toBe(Date.parse(old.expires_at!) - Date.parse(old.created_at));
+  await admin.tokens.revoke(old.token_id);
+  expect(await refusal(old.token)).toBe("DROVER-API-010");
+  expect([await refusal(first.token), await refusal(second.token)]).toEqual([null, null]);
+});
+
+test("who rotates their own token gets no more time by it", async () => {
+  const old = await make({ expires_at: inDays(3) });
+  const made = await as(old.token).tokens.rotate("self");
+  expect(made).toMatchObject({
+    subject: "ann",
+    created_by: "ann",
+    expires_at: old.expires_at,
+    replaces: { token_id: old.token_id, asked_with: true },
+  });
+  expect(await refusal(made.token)).toBeNull();
+});
+
+test("what has ended, and what is used once, is not rotated", async () => {
+  const revoked = await make();
+  await admin.tokens.revoke(revoked.token_id);
+  const enrolment = await make({ role: "runner", enrolment: true });
+  for (const { token_id } of [revoked, enrolment])
+    await expect(admin.tokens.rotate(token_id)).rejects.toMatchObject({
+      code: "DROVER-API-030",
+      next: expect.stringContaining("drover tokens"),
+    });
+  for (const token_id of ["0190aaaa-0000-7000-8000-000000000001", "drv_x", "'", "%"])
+    await expect(admin.tokens.rotate(token_id)).rejects.toMatchObject({ code: "DROVER-API-014" });
+});
+
+test("of two who rotate a token at the same moment, and end it, one is refused", async () => {
+  const old = await make();
+  const both = await Promise.allSettled([
+    admin.tokens.rotate(old.token_id, { overlap_seconds: 0 }),
+    admin.tokens.rotate(old.token_id, { overlap_seconds: 0 }),
+  ]);
+  expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+});
+
+test("every token of a subject is revoked by one request, the one it is asked with too", async () => {
+  const tokens = [await make({ subject: "eve" }), await make({ subject: "eve", role: "viewer" })];
+  const runner = await make({ subject: "eve", role: "runner" });
+  const other = await make({ subject: "eve2" });
+  expect(await as(other.token).tokens.revokeOf("eve")).toEqual({ revoked: [] });
+  const { revoked } = await as(tokens[0]!.token).tokens.revokeOf("eve");
+  expect(revoked.sort()).toEqual(tokens.map(({ token_id }) => token_id).sort());
+  for (const { token } of tokens) expect(await refusal(token)).toBe("DROVER-API-010");
+  // what a user cannot see, an admin can
+  expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [runner.token_id] });
+  expect(await admin.tokens.revokeOf("eve")).toEqual({ revoked: [] });
+  expect(await refusal(other.token)).toBeNull();
+});
+
+test.each([
+  ["an end that has passed", { expires_at: "2001-01-01T00:00:00Z" }, "body.expires_at"],
+  ["an end that is far away", { expires_at: "9999-01-01T00:00:00Z" }, "body.expires_at"],
+  ["no time", { expires_at: "soon" }, "body.expires_at"],
+  ["an empty subject", { subject: "" }, "body.subject"],
+  ["a subject with a line break", { subject: "a\nb" }, "body.subject"],
+  ["a subject that ends with a space", { subject: "ann " }, "body.subject"],
+  ["a user that is everyone", { subject: "*" }, "body.subject"],
+  ["a label with an escape", { label: "\u001b[2J" }, "body.label"],
+  ["an enrolment of a user", { enrolment: true }, "body.role"],
+])("%s is refused by its path", async (_what, token, path) => {
+  await expect(make(token)).rejects.toMatchObject({ code: "DROVER-API-006", field: path });
+});
+
+test("an enrolled runner's token has the label that its enrolment was given", async () => {
+  const { token } = await make({ role: "runner", subject: "rack", label: "rack-7", enrolment: true });
+  const own = await as(token).runners.enroll();
+  expect(own.token).not.toBe(token);
+  expect(await stored(own.token_id)).toMatchObject({ role: "runner", subject: "rack", label: "rack-7" });
+});
+
+test("a revoked enrolment, and one that has expired, is not exchanged", async () => {
+  const revoked = await make({ role: "runner", enrolment: true });
+  await admin.tokens.revoke(revoked.token_id);
+  const expired = await make({
+    role: "runner",
+    enrolment: true,
+    expires_at: new Date(Date.now() + 200).toISOString(),
+  });
+  await expect(as(revoked.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
+  await expect.poll(() => refusal(expired.token), { timeout: 20_000 }).toBe("DROVER-API-010");
+  await expect(as(expired.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
+});
+
+test("a coordinator does not start with an admin token that has ended, and no token is stored in the clear", async () => {
+  const own = await startTestCoordinator();
+  try {
+    const made = await own.client.tokens.rotate("self", { overlap_seconds: 0 });
+    expect(made).toMatchObject({ role: "admin", subject: "admin" });
+    await own.stop();
+    for (const name of ["drover.db", "drover.db-wal"]) {
+      const file = join(own.directory, name);
+      if (!statSync(file, { throwIfNoEntry: false })) continue;
+      expect(readFileSync(file, "latin1")).not.toContain(made.token);
+    }
+    await expect(startCoordinator({ stateDirectory: own.directory, port: 0 })).rejects.toMatchObject({
+      code: "DROVER-API-027",
+      next: expect.stringContaining("rm "),
+    });
+  } finally {
+    await own.dispose();
+  }
+});

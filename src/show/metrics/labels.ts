@@ -1,0 +1,19 @@
+/** Values to the text that stands behind a name: made once for each set of values, as there are few and they come often. */
+export function keysOf(names: readonly string[]): (values: readonly string[]) => string {
+  const known = new Map<string, string>();
+  return (values) => {
+    if (values.length !== names.length) throw new Error(`[${names.join(", ")}] got ${values.length} values`);
+    if (values.length === 0) return "";
+    const joined = values.join("\u0000");
+    let key = known.get(joined);
+    if (key === undefined) known.set(joined, (key = labelText(values.map((value, index) => [names[index]!, value]))));
+    return key;
+  };
+}
+
+export function labelText(labels: readonly (readonly [name: string, value: string])[]): string {
+  const parts = labels.map(
+    ([name, value]) => `${name}="${value.replaceAll(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
+  );
+  return parts.length === 0 ? "" : `{${parts.join(",")}}`;
+}

@@ -1,0 +1,83 @@
+import { expect, it } from "vitest";
+import { createRegistry } from "./registry.ts";
+
+const registry = () => {
+  const faults: unknown[] = [];
+  return { faults, ...createRegistry((fault) => faults.push(fault)) };
+};
+
+it("writes counters, with what their labels say as it came", async () => {
+  const { counter, write } = registry();
+  counter("plain_total", "Without labels.");
+  const labelled = counter("labelled_total", "With two.", ["a", "b"]);
+  labelled.add(1, 'say "hi"', "back\\slash");
+  labelled.add(2, 'say "hi"', "back\\slash");
+  labelled.add(0, "two\nlines", "");
+  expect(await write()).toBe(`# HELP plain_total Without labels.
+# TYPE plain_total counter
+plain_total 0
+# HELP labelled_total With two.
+# TYPE labelled_total counter
+labelled_total{a="say \\"hi\\"",b="back\\\\slash"} 3
+labelled_total{a="two\\nlines",b=""} 0
+`);
+});
+
+it("counts in each bucket what is at most its bound, those below included", async () => {
+  const { histogram, write } = registry();
+  const plain = histogram("plain_seconds", "Without labels.", [1, 5]);
+  for (const value of [0.5, 1, 2, 7]) plain.observe(value);
+  histogram("labelled_seconds", "With one.", [1], ["op"]).observe(3, "a");
+  expect(await write()).toBe(`# HELP plain_seconds Without labels.
+# TYPE plain_seconds histogram
+plain_seconds_bucket{le="1"} 2
+plain_seconds_bucket{le="5"} 3
+plain_seconds_bucket{le="+Inf"} 4
+plain_seconds_sum 10.5
+plain_seconds_count 4
+# HELP labelled_seconds With one.
+# TYPE labelled_seconds histogram
+labelled_seconds_bucket{op="a",le="1"} 0
+labelled_seconds_bucket{op="a",le="+Inf"} 1
+labelled_seconds_sum{op="a"} 3
+labelled_seconds_count{op="a"} 1
+`);
+});
+
+it("asks once for everything that is read together, each time anew", async () => {
+  const { asked, write } = registry();
+  let reads = 0;
+  const families = {
+    reads_total: { type: "counter", help: "How often." },
+    by_state: { type: "gauge", help: "By state." },
+  } as const;
+  asked(families, async () => {
+    reads += 1;
+    return { reads_total: reads, by_state: [{ labels: { state: "on" }, value: 2 }] };
+  });
+  await write();
+  expect(await write()).toBe(`# HELP reads_total How often.
+# TYPE reads_total counter
+reads_total 2
+# HELP by_state By state.
+# TYPE by_state gauge
+by_state{state="on"} 2
+`);
+});
+
+it("leaves out what cannot be read, tells of it, and writes the rest", async () => {
+  const { asked, counter, write, faults } = registry();
+  const away = new Error("away");
+  asked({ gone: { type: "gauge", help: "Cannot be known." } }, () => Promise.reject(away));
+  counter("there_total", "Can.").add(1);
+  expect(await write()).toMatch(/# TYPE gone gauge\n# HELP there_total Can\.\n.*\nthere_total 1\n$/);
+  expect(faults).toEqual([away]);
+});
+
+it("takes no name twice, and no more or fewer values than labels", () => {
+  const { counter } = registry();
+  const once = counter("once_total", "Once.", ["a"]);
+  expect(() => counter("once_total", "Twice.")).toThrow("once_total");
+  expect(() => once.add(1)).toThrow("[a] got 0 values");
+  expect(() => once.add(1, "x", "y")).toThrow("[a] got 2 values");
+});

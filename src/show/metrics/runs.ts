@@ -1,0 +1,128 @@
+import type { NumberedEvent } from "../../model/event.ts";
+import { failureReasons } from "../../model/states.ts";
+import type { Change, Op, StoreResult } from "../../model/store.ts";
+import type { Registry } from "./registry.ts";
+
+export interface RunMetrics {
+  applied(op: Op, result: StoreResult): void;
+  committed(change: Change): void;
+}
+
+interface Claimed {
+  attempt: number;
+  at: number;
+  started: boolean;
+}
+
+const waitBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600];
+const durationBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
+/** Runs that were claimed here may end elsewhere: of so many the claim is remembered. */
+const mostClaimed = 10_000;
+
+/** What happens to runs, as the operations of this process tell it. Nothing is asked of the store for it. */
+export function watchRuns(registry: Registry, now: () => number): RunMetrics {
+  const submitted = registry.counter("drover_runs_submitted_total", "Runs submitted.");
+  const claims = registry.counter("drover_runs_claimed_total", "Runs handed to runners, each attempt counted.");
+  const ended = registry.counter("drover_runs_finished_total", "Runs that ended, by status and reason.", [
+    "status",
+    "reason",
+  ]);
+  const requeued = registry.counter(
+    "drover_runs_requeued_total",
+    "Runs that went back to pending: lost with their runner, or given back at no cost.",
+    ["cause"],
+  );
+  const queued = registry.histogram(
+    "drover_run_queue_seconds",
+    "From the submit of a run to its first claim.",
+    waitBounds,
+  );
+  const started = registry.histogram(
+    "drover_run_start_seconds",
+    "From the submit of a run to its start, by its runner's clock.",
+    waitBounds,
+  );
+  const took = registry.histogram(
+    "drover_run_duration_seconds",
+    "From the last claim of a run to its end, by status.",
+    durationBounds,
+    ["status"],
+  );
+  const events = registry.counter(
+    "drover_events_received_total",
+    "Events that runners brought, those brought again included.",
+  );
+  const fenced = registry.counter(
+    "drover_fenced_writes_total",
+    "Writes of attempts that are no longer current, refused and audited.",
+    ["op"],
+  );
+  const lostRunners = registry.counter("drover_runners_lost_total", "Runners whose lease ran out.");
+  const held = new Map<string, Claimed>();
+
+  for (const status of ["completed", "cancelled"]) ended.add(0, status, "");
+  for (const reason of failureReasons) ended.add(0, "failed", reason);
+  for (const cause of ["lost", "returned"]) requeued.add(0, cause);
+  for (const op of ["append_events", "finish_run", "add_upload"]) fenced.add(0, op);
+
+  return {
+    applied(op, result) {
+      if (!result.ok) {
+        // `finished`: it ended otherwise meanwhile
+        const late = result.conflict === "fenced" || result.conflict === "finished";
+        if (late && "runner" in op) fenced.add(1, op.op);
+        return;
+      }
+      if (op.op === "create_run") {
+        if (op.agent !== undefined && !("repeated" in result)) submitted.add(1);
+      } else if (op.op === "append_events" || op.op === "finish_run") {
+        events.add(op.events.length);
+        if (!("repeated" in result)) noteStart(op.run_id, op.attempt, op.events[0]);
+      } else if ("op" in result && result.op === "claim_runs") {
+        for (const { run_id, attempt } of result.claims) noteClaim(run_id, attempt);
+      } else if ("op" in result && result.op === "rescue") lostRunners.add(result.lost_runners.length);
+    },
+    committed(change) {
+      for (const { run_id, status, reason } of change.ended ?? []) {
+        ended.add(1, status, reason ?? "");
+        const claim = held.get(run_id);
+        if (claim === undefined) continue;
+        took.observe(Math.max(0, now() - claim.at) / 1000, status);
+        held.delete(run_id);
+      }
+      for (const { run_id, lost } of change.requeued ?? []) {
+        requeued.add(1, lost ? "lost" : "returned");
+        held.delete(run_id);
+      }
+    },
+  };
+
+  /** A claim that is answered a second time is the same claim. */
+  function noteClaim(run_id: string, attempt: number): void {
+    if (held.get(run_id)?.attempt === attempt) return;
+    claims.add(1);
+    if (attempt === 1) observeWait(queued, run_id, now());
+    held.set(run_id, { attempt, at: now(), started: false });
+    if (held.size <= mostClaimed) return;
+    const [oldest] = held.keys();
+    if (oldest !== undefined) held.delete(oldest);
+  }
+
+  function noteStart(run_id: string, attempt: number, first: NumberedEvent | undefined): void {
+    if (attempt !== 1 || first?.n !== 1) return;
+    const claim = held.get(run_id);
+    if (claim?.started) return;
+    if (claim !== undefined) claim.started = true;
+    observeWait(started, run_id, Date.parse(first.at));
+  }
+
+  function observeWait(histogram: typeof queued, run_id: string, until: number): void {
+    const waited = (until - timeOfRun(run_id)) / 1000;
+    if (Number.isFinite(waited)) histogram.observe(Math.max(0, waited));
+  }
+}
+
+/** When it was submitted: the first 48 bits of a UUID of version 7 are its time. */
+export function timeOfRun(run_id: string): number {
+  return Number.parseInt(run_id.slice(0, 8) + run_id.slice(9, 13), 16);
+}

@@ -1,0 +1,112 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { drover, folder } from "./drover.ts";
+import { startDrover } from "./agents/place.ts";
+
+/** Does what its parameter says; the lines of this file are looked for in traces. */
+const executor = `import { defineExecutor, RunFailure } from "drover";
+
+type What = "greet" | "bad event" | "bad reason" | "throw" | "hang";
+
+export const executor = defineExecutor({
+  name: "parrot",
+  async execute({ parameters, context, runCli }) {
+    const what = parameters["what"] as What;
+    if (what === "bad event") await context.emit({ type: "tool_use", name: "shell", input: {} } as never);
+    if (what === "bad reason") throw new RunFailure("tired" as never, "no more crackers");
+    if (what === "throw") throw new TypeError("a defect on line 11");
+    if (what === "hang") await runCli({ command: ["sh", "-c", "echo begun; exec sleep 1000"] });
+    return JSON.stringify(parameters);
+  },
+});
+`;
+
+/** A folder of somebody who wrote an executor, and the command line in it. */
+function place() {
+  const cwd = folder();
+  for (const path of ["profiles", "executors/agents"]) mkdirSync(join(cwd, path), { recursive: true });
+  writeFileSync(join(cwd, "executors", "parrot.ts"), executor);
+  const profile = { type: "parrot", module: "./executors/parrot.ts", agents_dir: "./executors/agents" };
+  writeFileSync(join(cwd, "profiles", "parrot.json"), JSON.stringify(profile));
+  const agent = { name: "parrot", type: "autonomous", executor: "parrot" };
+  writeFileSync(join(cwd, "executors", "agents", "parrot.json"), JSON.stringify(agent));
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  return { cwd, env, run: (...args: string[]) => drover(["run", ...args], { cwd, env }) };
+}
+
+test("`drover run` alone runs an executor of one's own, as the file is now", async () => {
+  const { cwd, run } = place();
+  expect(await run("parrot", "--what", "greet")).toMatchObject({ code: 0, stdout: '{"what":"greet"}\n' });
+  writeFileSync(join(cwd, "executors", "parrot.ts"), executor.replace("JSON.stringify(parameters)", '"changed"'));
+  expect(await run("parrot", "--what", "greet")).toMatchObject({ code: 0, stdout: "changed\n" });
+});
+
+test("what an executor did wrong is a warning, also where nobody watches, but not with --quiet", async () => {
+  const { run } = place();
+  const event = await run("parrot", "--what", "bad event");
+  expect(event).toMatchObject({ code: 0, stdout: '{"what":"bad event"}\n' });
+  const wrong = "parrot sent it wrong: tool_use: tool_use_id: expected string, received undefined";
+  expect(event.stderr).toContain(`drover: warning: Left out, as ${wrong}\n`);
+  expect((await run("parrot", "--what", "bad event", "--quiet")).stderr).toBe("");
+  const reason = await run("parrot", "--what", "bad reason");
+  expect(reason.code).toBe(1);
+  expect(reason.stderr).toContain('drover: warning: There is no reason "tired"');
+  expect(reason.stderr).toContain("drover: failed (internal): no more crackers\n");
+});
+
+test("the trace of a defect names the line that was written", async () => {
+  const { cwd, run } = place();
+  const { code, stderr } = await run("parrot", "--what", "throw");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/a defect on line 11\n\s+at /);
+  expect(stderr).toContain(`${join(cwd, "executors", "parrot.ts")}:11:`);
+  expect(stderr).not.toContain("cache/modules");
+});
+
+test("--timeout is the run's; an option of exec is a parameter, with a warning", async () => {
+  const { run } = place();
+  const late = await run("parrot", "--what", "hang", "--timeout", "1");
+  expect(late.code).toBe(124);
+  expect(late.stderr).toContain("drover: failed (timeout): ");
+  const cwd = await run("parrot", "--what", "greet", "--cwd", "/tmp");
+  expect(cwd).toMatchObject({ code: 0, stdout: '{"what":"greet","cwd":"/tmp"}\n' });
+  expect(cwd.stderr).toMatch(
+    /^drover: warning: --cwd is an option of drover exec, not of drover run: the agent gets it as its parameter cwd\.\n1 file: .*\n$/,
+  );
+});
+
+test.each([
+  ["an agent that is not there", ["parrott"], "DROVER-SUB-001", "Did you mean parrot?"],
+  ["a time that is none", ["parrot", "--timeout", "soon"], "DROVER-USE-005", "--timeout soon"],
+  ["a time that is too long", ["parrot", "--timeout", "1e9"], "DROVER-API-006", "timeout_seconds"],
+  ["parameters that do not fit", ["disk-usage", "--top", "-1"], "DROVER-PAR-001", "disk-usage"],
+])("%s is wrong usage: 2", async (_what, words, code, says) => {
+  const ran = await place().run(...words);
+  expect(ran).toMatchObject({ code: 2, stdout: "" });
+  expect(ran.stderr).toContain(code);
+  expect(ran.stderr).toContain(says);
+});
+
+test("a run that is stopped says by whom", async () => {
+  const { cwd, env, run } = place();
+  const watched = run("parrot", "--what", "hang");
+  const ids = async () => (await drover(["runs", "list", "--status", "running", "--json"], { cwd, env })).stdout;
+  await expect.poll(ids, { timeout: 60_000 }).toContain("run_id");
+  const { run_id } = JSON.parse(await ids()) as { run_id: string };
+  expect((await drover(["runs", "stop", run_id], { cwd, env })).code).toBe(0);
+  const { code, stderr } = await watched;
+  expect(code).toBe(130);
+  expect(stderr).toMatch(/^drover: cancelled: Stopped by \S+\.\n {2}drover runs show /m);
+});
+
+test("`up` proposes a run of an agent that is offered", async () => {
+  const { cwd, env } = place();
+  const ready = /Ctrl-C lets/;
+  const own = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready });
+  expect(own.said).toContain('  drover run parrot --prompt "..."\n  drover agents list\n');
+  expect(own.said).not.toContain("drover run echo");
+  await own.end("SIGTERM");
+  const all = await startDrover(["up", "--port", "0"], { cwd, env, ready });
+  expect(all.said).toContain('  drover run echo --message "Hello World"\n');
+});

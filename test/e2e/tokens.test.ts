@@ -1,0 +1,182 @@
+import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Token } from "../../src/model/token.ts";
+import { drover, folder } from "./drover.ts";
+import { keepRunning, serve } from "./serving.ts";
+
+/** A coordinator, and the command line as its admin and as whoever has a token. */
+async function place() {
+  const cwd = folder();
+  const serving = await serve(cwd);
+  const env = { DROVER_STATE_DIR: serving.state };
+  const run = (...args: string[]) => drover(args, { cwd, env });
+  const as = (token: string, ...args: string[]) =>
+    drover(args, {
+      cwd,
+      env: { DROVER_STATE_DIR: join(cwd, "none"), DROVER_API_URL: serving.url, DROVER_API_KEY: token },
+    });
+  const made = async (...args: string[]): Promise<Token & { token: string }> => {
+    const ran = await run("tokens", ...args, "--json");
+    expect(ran, ran.stderr).toMatchObject({ code: 0 });
+    return JSON.parse(ran.stdout);
+  };
+  /** Rows of the list, without when they were made. */
+  const list = async () =>
+    (await run("tokens", "list")).stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split("\t"));
+  return { cwd, serving, run, as, made, list };
+}
+
+describe("drover tokens", () => {
+  it("makes, lists, rotates and revokes them, and shows each once", async () => {
+    const { run, as, made, list, serving } = await place();
+    const plain = await run("tokens", "create", "ada", "--expires-in", "30d", "--label", "laptop");
+    expect(plain, plain.stderr).toMatchObject({ code: 0, stdout: expect.stringMatching(/^drv_[0-9A-Za-z]{32}\n$/) });
+    expect(plain.stderr).toMatch(/only time it is shown.*drover tokens revoke [0-9a-f-]{36}/);
+    const ada = plain.stdout.trim();
+    const [row = []] = await list();
+    expect(row.slice(1, 4)).toEqual(["user", "ada", "valid"]);
+    expect(row[6]).toBe("laptop");
+    expect(Date.parse(row[4]!) - Date.now()).toBeGreaterThan(29 * 86_400_000);
+    expect((await as(ada, "runs", "list")).code).toBe(0);
+
+    const viewer = await made("create", "--subject", "ada", "--role", "viewer");
+    expect(viewer).toMatchObject({ role: "viewer", subject: "ada", expires_at: null });
+    const rotated = await made("rotate", viewer.token_id.slice(0, 30));
+    expect(rotated).toMatchObject({ role: "viewer", subject: "ada", replaces: { token_id: viewer.token_id } });
+    expect((await as(viewer.token, "runs", "list")).code).toBe(0);
+    const again = await run("tokens", "rotate", viewer.token_id, "--at-once");
+    expect(again.stderr).toContain(viewer.token_id);
+    const refused = await as(viewer.token, "runs", "list");
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain("DROVER-API-010");
+    expect((await as(again.stdout.trim(), "runs", "list")).code).toBe(0);
+
+    // a user sees and ends their own, and finds nobody else's
+    const other = await made("create", "bob");
+    const mine = (await as(ada, "tokens", "list")).stdout;
+    expect(mine).toContain(rotated.token_id);
+    expect(mine).not.toContain(other.token_id);
+    const foreign = await as(ada, "tokens", "revoke", other.token_id);
+    expect(foreign).toMatchObject({ code: 2 });
+    expect(foreign.stderr).toContain("DROVER-USE-008");
+    expect((await as(ada, "tokens", "create", "eve", "--role", "admin")).stderr).toContain("DROVER-API-011");
+    expect((await as(ada, "tokens", "revoke", rotated.token_id)).stdout).toBe(`${rotated.token_id}\n`);
+
+    const gone = await run("tokens", "revoke", "--subject", "ada", "--json");
+    const ids = gone.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(ids).toHaveLength(2);
+    expect(ids).toContainEqual({ token_id: row[0], revoked: true });
+    expect((await as(ada, "runs", "list")).stderr).toContain("DROVER-API-010");
+    const states = (await list()).filter(([, , subject]) => subject === "ada").map(([, , , state]) => state);
+    expect(states).toEqual(["revoked", "revoked", "revoked", "revoked"]);
+    expect((await run("tokens", "list", "--limit", "1")).stderr).toContain("More: drover tokens list --limit 1");
+
+    // shown once, kept nowhere
+    for (const name of readdirSync(serving.state)) {
+      const file = join(serving.state, name);
+      if (!statSync(file).isFile()) continue;
+      const bytes = readFileSync(file, "latin1");
+      for (const token of [ada, viewer.token, rotated.token, other.token]) expect(bytes).not.toContain(token);
+    }
+  });
+
+  it("rotates the state directory's own token, and keeps it where commands find it", async () => {
+    const { run, as, serving } = await place();
+    const rotated = await run("tokens", "rotate", "self", "--at-once");
+    expect(rotated, rotated.stderr).toMatchObject({ code: 0 });
+    const file = join(serving.state, "token");
+    expect(readFileSync(file, "utf8")).toBe(rotated.stdout);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(rotated.stderr).toContain(file);
+    expect((await run("tokens", "list")).code).toBe(0);
+    expect((await as(serving.token, "tokens", "list")).stderr).toContain("DROVER-API-010");
+    // a token that came by a variable is for whoever set it to keep
+    const key = rotated.stdout.trim();
+    expect((await as(key, "tokens", "rotate", "self")).code).toBe(0);
+    expect(readFileSync(file, "utf8").trim()).toBe(key);
+  });
+
+  it("enrols a runner, once", async () => {
+    const { cwd, made, list, serving } = await place();
+    const enrolment = await made("enrol", "build-host", "--label", "rack-7");
+    expect(enrolment).toMatchObject({ kind: "enrolment", role: "runner", token: expect.stringMatching(/^drve_/) });
+    expect(Date.parse(enrolment.expires_at!) - Date.now()).toBeLessThan(86_400_001);
+    const runner = (name: string, more: Record<string, string> = { DROVER_ENROLMENT: enrolment.token }) =>
+      keepRunning(["runner", "--examples", "-x", "echo", "--name", name], {
+        cwd,
+        env: { DROVER_STATE_DIR: join(cwd, name), DROVER_API_URL: serving.url, ...more },
+        ready: /^Offers /m,
+      });
+    await runner("one");
+    const own = readFileSync(join(cwd, "one", "runner-token"), "utf8").trim();
+    expect(own).toMatch(/^drv_/);
+    expect((await serving.call<{ items: { owner: string }[] }>("GET", "/runners")).json.items).toMatchObject([
+      { owner: "build-host" },
+    ]);
+    expect((await list()).slice(0, 2).map((row) => [row[1], row[2], row[3], row[6]])).toEqual([
+      ["runner", "build-host", "valid", "rack-7"],
+      ["enrolment", "build-host", "used", "rack-7"],
+    ]);
+    await expect(runner("two")).rejects.toThrow("DROVER-API-019");
+    // what it has kept is enough from then on
+    mkdirSync(join(cwd, "three"));
+    writeFileSync(join(cwd, "three", "runner-token"), `${own}\n`, { mode: 0o600 });
+    await runner("three", {});
+  });
+
+  const bad: [what: string, args: string[], says: string][] = [
+    ["no subject", ["create"], "SUBJECT"],
+    ["a subject twice", ["create", "ada", "--subject", "bob"], "twice"],
+    ["a role that does not exist", ["create", "ada", "--role", "vewer"], "Did you mean viewer?"],
+    ["a time without a unit", ["create", "ada", "--expires-in", "30"], "--expires-in 30 is not a time"],
+    ["no time at all", ["create", "ada", "--expires-in", "0d"], "no time at all"],
+    ["more than a lifetime", ["enrol", "ada", "--expires-in", "99999w"], "more than 100 years"],
+    ["nothing to revoke", ["revoke"], "--subject"],
+    ["nothing to rotate", ["rotate"], "TOKEN"],
+    ["two ends", ["rotate", "x", "--at-once", "--overlap", "1m"], "--overlap and --at-once"],
+    ["too long an overlap", ["rotate", "x", "--overlap", "8d"], "more than 7d"],
+    ["an option of another command", ["revoke", "x", "--at-once"], "--at-once"],
+    ["a page that is too large", ["list", "--limit", "5000"], "--limit 5000"],
+    ["a word too few", [], "drover tokens rotate"],
+  ];
+  it.each(bad)("refuses %s before anybody is asked", async (_what, args, says) => {
+    const ran = await drover(["tokens", ...args], { cwd: folder() });
+    expect(ran).toMatchObject({ code: 2, stdout: "" });
+    expect(ran.stderr).toContain(says);
+    expect(ran.stderr).toMatch(/DROVER-USE-00[17]/);
+  });
+
+  it("says what is wrong with an id, and with what the coordinator refuses", async () => {
+    const { run, made } = await place();
+    const { token } = await made("create", "ada");
+    const text = await run("tokens", "revoke", token);
+    expect(text).toMatchObject({ code: 2 });
+    expect(text.stderr).toContain("a token itself");
+    expect(text.stderr).not.toContain(token);
+    expect((await run("tokens", "rotate", "ffffffff")).stderr).toContain("drover tokens list");
+    const subject = JSON.parse((await run("tokens", "create", "*", "--json")).stdout);
+    expect(subject).toMatchObject({ error: { code: "DROVER-API-006", field: "body.subject" } });
+  });
+});
+
+it("a stream at one coordinator ends when another one over the same record revokes its token", async () => {
+  const { cwd, serving, made } = await place();
+  const second = await serve(cwd);
+  expect(second.url).not.toBe(serving.url);
+  const ada = await made("create", "ada");
+  const stream = await fetch(`${serving.url}/events`, {
+    headers: { authorization: `Bearer ${ada.token}`, accept: "text/event-stream" },
+  });
+  expect(stream.status).toBe(200);
+  expect((await second.call("DELETE", `/tokens/${ada.token_id}`)).status).toBe(204);
+  // cut off or ended: either way nothing more comes
+  await stream.text().catch((error: unknown) => expect(error).toBeInstanceOf(TypeError));
+  expect((await serving.call("GET", "/runs", undefined, ada.token)).status).toBe(401);
+});

@@ -1,0 +1,17 @@
+import { inject } from "vitest";
+import { createDatabase, dropDatabase } from "./databases.ts";
+
+/** A database of the test's own on the server that all tests of a run share. */
+export interface FreshDatabase {
+  url: string;
+  /** Also ends whoever is connected to it. */
+  drop(): Promise<void>;
+}
+
+export async function freshDatabase(): Promise<FreshDatabase> {
+  const answer = await fetch(inject("postgres"));
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(text);
+  const url = await createDatabase(text);
+  return { url, drop: () => dropDatabase(url) };
+}

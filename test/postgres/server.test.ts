@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildSync } from "esbuild";
+import pg from "pg";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { type PostgresOptions, type PostgresServer, startPostgres } from "./server.ts";
+
+let cleanUps: (() => unknown)[];
+beforeEach(() => void (cleanUps = []));
+afterEach(async () => {
+  for (const cleanUp of cleanUps.toReversed()) await cleanUp();
+});
+
+async function start(options?: PostgresOptions): Promise<PostgresServer> {
+  const server = await startPostgres(options);
+  cleanUps.push(server.stop);
+  return server;
+}
+
+async function connect(options: pg.ClientConfig): Promise<pg.Client> {
+  const client = new pg.Client(options);
+  // a server that is killed is not an error of ours
+  client.on("error", () => undefined);
+  await client.connect();
+  cleanUps.push(() => client.end());
+  return client;
+}
+
+/** What the server has in the system besides its folder. */
+function tracesOf(dataDirectory: string): { pid: number; sharedMemory: string } {
+  const lines = readFileSync(join(dataDirectory, "postmaster.pid"), "utf8").split("\n");
+  return { pid: Number(lines[0]), sharedMemory: lines[6]?.trim().split(/\s+/)[1] ?? "" };
+}
+
+function expectNothingOf({ pid, sharedMemory }: { pid: number; sharedMemory: string }): void {
+  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+  const segments = existsSync("/proc/sysvipc/shm") ? readFileSync("/proc/sysvipc/shm", "utf8").split("\n") : [];
+  expect(segments.map((line) => line.trim().split(/\s+/)[1])).not.toContain(sharedMemory);
+}
+
+it("takes connections by TCP and by its socket, and makes databases that share nothing", async () => {
+  const server = await start();
+  const urls = await Promise.all([1, 2, 3].map(() => server.createDatabase()));
+  expect(new Set(urls).size).toBe(3);
+  const [one, other] = await Promise.all(urls.map((connectionString) => connect({ connectionString })));
+  await one?.query("create table rows (text text)");
+  await expect(other?.query("select * from rows")).rejects.toThrow("does not exist");
+  const { username, password, pathname } = new URL(urls[0] ?? "");
+  const near = await connect({
+    host: server.socketDirectory,
+    port: server.port,
+    user: username,
+    password,
+    database: pathname.slice(1),
+  });
+  await near.query("insert into rows values ('🐑')");
+  expect((await one?.query("select text from rows"))?.rows).toEqual([{ text: "🐑" }]);
+  await expect(connect({ connectionString: server.url().replace(password, "guessed") })).rejects.toThrow("password");
+});
+
+it("has what was committed when it is killed and started again, at the same address", async () => {
+  const server = await start();
+  const connectionString = await server.createDatabase();
+  const client = await connect({ connectionString });
+  await client.query("create table rows (n int)");
+  await client.query("insert into rows values (1)");
+  await client.query("begin");
+  await client.query("insert into rows values (2)");
+  const { pid } = tracesOf(server.dataDirectory);
+  server.kill("SIGKILL");
+  await server.restart();
+  expect(tracesOf(server.dataDirectory).pid).not.toBe(pid);
+  const again = await connect({ connectionString });
+  expect((await again.query("select n from rows")).rows).toEqual([{ n: 1 }]);
+  await server.restart();
+  const third = await connect({ connectionString });
+  expect((await third.query("select n from rows")).rows).toEqual([{ n: 1 }]);
+});
+
+it("takes settings", async () => {
+  const server = await start({ settings: { max_connections: 7, application_name: "it's ours" } });
+  const client = await connect({ connectionString: server.url() });
+  expect((await client.query("show max_connections")).rows).toEqual([{ max_connections: "7" }]);
+  expect((await client.query("show application_name")).rows).toEqual([{ application_name: "it's ours" }]);
+});
+
+it("says why it cannot start, and leaves nothing", async () => {
+  const failure = startPostgres({ settings: { shared_buffers: "plenty" } });
+  await expect(failure).rejects.toThrow(/invalid value for parameter "shared_buffers": "plenty"/);
+  const message = await failure.catch(String);
+  const folder = /did not start in (\S+)/.exec(String(message))?.[1] ?? "";
+  expect(folder).toContain("drover-postgres-");
+  expect(existsSync(folder)).toBe(false);
+});
+
+it("leaves nothing when it is stopped, not even where it was killed before in the middle of its work", async () => {
+  const server = await start();
+  const client = await connect({ connectionString: server.url() });
+  const { rows } = await client.query("select pg_backend_pid() as pid");
+  const busy = expect(client.query("do $$ begin loop null; end loop; end $$")).rejects.toThrow(/terminated|ECONNRESET/);
+  const traces = tracesOf(server.dataDirectory);
+  const watch = await connect({ connectionString: server.url() });
+  const active = `select count(*)::int as n from pg_stat_activity where pid = ${rows[0].pid} and state = 'active'`;
+  await vi.waitFor(async () => expect((await watch.query(active)).rows).toEqual([{ n: 1 }]), 30_000);
+  server.kill("SIGKILL");
+  await Promise.all([server.stop(), server.stop()]);
+  await busy;
+  expect(existsSync(server.socketDirectory)).toBe(false);
+  expectNothingOf(traces);
+});
+
+/** Starts a server in a process of its own, whose temporary folder is `temporary`. */
+function startElsewhere(temporary: string): ChildProcess {
+  const script = join(mkdtempSync(join(tmpdir(), "drover-postgres-test-")), "start.cjs");
+  cleanUps.push(() => rmSync(join(script, ".."), { recursive: true }));
+  buildSync({
+    stdin: {
+      contents: `
+        import { startPostgres } from "./server.ts";
+        startPostgres({ home: ${JSON.stringify(import.meta.dirname)} }).then(({ dataDirectory }) => {
+          process.stdout.write(dataDirectory);
+          setInterval(() => {}, 1000);
+        });`,
+      resolveDir: import.meta.dirname,
+    },
+    outfile: script,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    logOverride: { "empty-import-meta": "silent" },
+  });
+  const child = spawn(process.execPath, [script], {
+    env: { ...process.env, TMPDIR: temporary },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  cleanUps.push(() => child.kill("SIGKILL"));
+  return child;
+}
+
+function newTemporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "drover-postgres-test-"));
+  chmodSync(folder, 0o755); // the user who runs PostgreSQL may be another
+  cleanUps.push(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+it("ends with the process that started it, though that is killed", async () => {
+  const temporary = newTemporaryFolder();
+  const child = startElsewhere(temporary);
+  const dataDirectory = await new Promise<string>((resolve) =>
+    child.stdout?.once("data", (said) => resolve(`${said}`)),
+  );
+  const traces = tracesOf(dataDirectory);
+  process.kill(traces.pid, 0);
+  child.kill("SIGKILL");
+  await vi.waitFor(() => expect(readdirSync(temporary)).toEqual([]), 60_000);
+  expectNothingOf(traces);
+});
+
+it("leaves nothing where the process that started it is killed while it comes up", async () => {
+  const temporary = newTemporaryFolder();
+  const child = startElsewhere(temporary);
+  const made = (): string[] => readdirSync(temporary).flatMap((name) => readdirSync(join(temporary, name)));
+  await vi.waitFor(() => expect(made()).toContain("data"), { timeout: 60_000, interval: 5 });
+  child.kill("SIGKILL");
+  await vi.waitFor(() => expect(readdirSync(temporary)).toEqual([]), 60_000);
+});

@@ -1,0 +1,15 @@
+import { readFileSync } from "node:fs";
+
+/**
+ * Who is to run PostgreSQL, which refuses root: somebody else where this process is root's, null for the user it has.
+ * @returns {{ uid: number, gid: number } | null}
+ */
+export function ordinaryUser() {
+  if (process.getuid?.() !== 0) return null;
+  const users = readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .map((line) => line.split(":"));
+  const [, , uid = "65534", gid = "65534"] =
+    users.find(([name]) => name === "postgres") ?? users.find(([name]) => name === "nobody") ?? [];
+  return { uid: Number(uid), gid: Number(gid) };
+}

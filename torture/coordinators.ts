@@ -1,0 +1,104 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { CoordinatorOptions } from "../src/coordinator.ts";
+import { freePort } from "../test/postgres/launch.ts";
+import { createClient } from "../src/wire/client.ts";
+import { startBalancer } from "./balancer.ts";
+import type { Database, Tools } from "./finding.ts";
+import type { Child, Processes } from "./processes.ts";
+import { patiently } from "./wait.ts";
+
+export type CoordinatorTimes = Pick<CoordinatorOptions, "leaseMs" | "pollHoldMs" | "rescueEveryMs" | "unmatchedMs">;
+
+/** A coordinator's place: to kill the one that has it, and to start another there, is the caller's. */
+export interface Seat {
+  /** Past any balancer. */
+  url: string;
+  state: string;
+  /** Whoever was started last. */
+  readonly child: Child;
+  start(): Promise<Child>;
+  /** The same, but without waiting until it answers. */
+  spawn(): Child;
+}
+
+/** Where a fleet's record lies, and what its coordinators share. */
+export interface Fleet {
+  url: string;
+  secret: Buffer;
+}
+
+export interface Coordinators {
+  /** Where clients and runners go. */
+  url: string;
+  seats: readonly Seat[];
+  /** null: the record is a SQLite file in the only seat's state directory. */
+  fleet: Fleet | null;
+  close(): Promise<void>;
+}
+
+interface Options {
+  tools: Tools;
+  /** null: the command line's own. */
+  times: CoordinatorTimes | null;
+  directory: string;
+  processes: Processes;
+  database: Database | null;
+  count: number;
+}
+
+export async function openCoordinators({ database, count, ...options }: Options): Promise<Coordinators> {
+  if (database === null) {
+    const { seat } = await makeSeat({ ...options, name: "state", fleet: null });
+    await seat.start();
+    return { url: seat.url, seats: [seat], fleet: null, close: async () => undefined };
+  }
+  const fleet = { url: database.url, secret: randomBytes(32) };
+  const made: Awaited<ReturnType<typeof makeSeat>>[] = [];
+  while (made.length < count) made.push(await makeSeat({ ...options, name: `state-${made.length}`, fleet }));
+  // at once: they also find the database empty together
+  await Promise.all(made.map(({ seat }) => seat.start()));
+  const balancer = await startBalancer(made.map(({ port }) => port));
+  return { url: balancer.url, seats: made.map(({ seat }) => seat), fleet, close: () => balancer.close() };
+}
+
+type SeatOptions = Omit<Options, "database" | "count"> & { name: string; fleet: Fleet | null };
+
+async function makeSeat({ tools, times, directory, processes, name, fleet }: SeatOptions) {
+  const state = join(directory, name);
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const env = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: directory,
+    DROVER_STATE_DIR: state,
+    ...(fleet ? { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") } : {}),
+  };
+  const words = times
+    ? [tools.host, "coordinator", JSON.stringify({ stateDirectory: state, port, ...times })]
+    : [join(tools.root, "bin", "drover.js"), "coordinator", "--port", String(port)];
+  let child: Child | null = null;
+  const spawn = (): Child => (child = processes.start([process.execPath, ...words], { cwd: directory, env }));
+  const seat: Seat = {
+    url,
+    state,
+    get child() {
+      return (child ??= spawn());
+    },
+    spawn,
+    async start() {
+      const started = spawn();
+      await answering(url, started);
+      return started;
+    },
+  };
+  return { seat, port };
+}
+
+export async function answering(url: string, child: Child): Promise<void> {
+  const open = createClient({ url, token: null });
+  await patiently(async () => {
+    if (!child.alive) throw new Error(`The coordinator ended: ${child.said}`);
+    return open.health();
+  });
+}

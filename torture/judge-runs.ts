@@ -1,0 +1,79 @@
+import type { RunRow } from "../src/model/store.ts";
+import type { Finding } from "./finding.ts";
+import type { Place } from "./place.ts";
+import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
+
+interface Circumstances {
+  /** Acknowledged, each by its own request. */
+  asked: readonly string[];
+  /** Open when none had ended for long. */
+  stuck: number;
+  /** Then an attempt may be lost in the middle, and another is right; without, each is carried out once. */
+  runnersDied?: boolean;
+}
+
+/** Is every run that was asked for there, ended well, carried out as often as it should, and on the record? */
+export async function judgeRuns(place: Place, { asked, stuck, runnersDied = false }: Circumstances): Promise<Finding> {
+  const broken: string[] = [];
+  const runs = new Map((await allRuns(place.client)).map((run) => [run.run_id, run]));
+  const lost = asked.filter((run_id) => !runs.has(run_id));
+  if (lost.length > 0) broken.push(`lost: ${lost.join(", ")}`);
+  if (new Set(asked).size !== asked.length) broken.push("two requests were answered with one run");
+  if (runs.size !== asked.length) broken.push(`${runs.size} runs for ${asked.length} requests`);
+  if (stuck > 0) broken.push(`${stuck} were open when none had ended for 60 s`);
+  const failed = [...runs.values()].filter(({ status }) => status !== "completed");
+  for (const run of failed.slice(0, 20)) broken.push(`${run.run_id} is ${run.status}: ${run.reason} ${run.error}`);
+
+  const marks = place.marks().map((name) => name.split("."));
+  const { twice, again } = countTwice(marks, runs, runnersDied);
+  broken.push(...twice);
+  const logs = await allEvents(place.client);
+  for (const [run_id, log] of logs) broken.push(...faultsOfLog(run_id, log));
+
+  const audit = await readAudit(place);
+  if (!audit.verified) broken.push("the audit chain does not verify");
+  const unrecorded = marks.filter(([, , execution_id = ""]) => !audit.executions.has(execution_id));
+  // whose runner died has no end that anybody saw
+  const unended = runnersDied ? [] : [...audit.executions.values()].filter(({ state }) => state !== "ended");
+  if (unrecorded.length > 0) broken.push(`${unrecorded.length} executions without a start on the record`);
+  if (unended.length > 0) broken.push(`${unended.length} executions without an end on the record`);
+  // one whose runner died between the record and the spawn never began
+  if (runnersDied ? audit.executions.size < marks.length : audit.executions.size !== marks.length)
+    broken.push(`${audit.executions.size} executions on the record, ${marks.length} marks`);
+  return {
+    seen: {
+      runs: asked.length,
+      lost: lost.length,
+      stuck,
+      "not completed": failed.length,
+      "carried out twice": twice.length,
+      ...(runnersDied ? { "begun again after a loss": again } : {}),
+      executions: marks.length,
+      "missing on the record": unrecorded.length + unended.length,
+    },
+    broken,
+    late: [],
+  };
+}
+
+/** Twice: the same attempt again, or another one although none was lost. */
+function countTwice(
+  marks: readonly string[][],
+  runs: ReadonlyMap<string, RunRow>,
+  runnersDied: boolean,
+): { twice: string[]; again: number } {
+  const attempts = new Map<string, string[]>();
+  for (const [run_id = "", attempt = ""] of marks) attempts.set(run_id, [...(attempts.get(run_id) ?? []), attempt]);
+  const twice: string[] = [];
+  let again = 0;
+  for (const [run_id, begun] of attempts) {
+    const run = runs.get(run_id);
+    again += begun.length - 1;
+    const allowed = runnersDied ? 1 + (run?.failures ?? 0) : 1;
+    if (begun.length <= allowed && new Set(begun).size === begun.length) continue;
+    twice.push(
+      `${run_id} was carried out ${begun.length} times, at attempts ${begun.join()}; its attempt is ${run?.attempt}, its failures ${run?.failures}`,
+    );
+  }
+  return { twice, again };
+}

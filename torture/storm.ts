@@ -1,0 +1,58 @@
+import { isTerminal } from "../src/model/states.ts";
+import type { Place } from "./place.ts";
+import { allRuns } from "./record.ts";
+import { each, patiently, pause, upTo } from "./wait.ts";
+
+/** So many blows, one after the other, while something else goes on. */
+export interface Storm {
+  readonly done: number;
+  readonly total: number;
+  over: Promise<void>;
+}
+
+export function startStorm(total: number, blow: () => Promise<void>, progress: (text: string) => void): Storm {
+  let done = 0;
+  const run = async (): Promise<void> => {
+    while (done < total) {
+      await blow();
+      done += 1;
+      if (done % 10 === 0) progress(`${done} of ${total} kills`);
+    }
+  };
+  const over = run();
+  // told to whoever waits for its end, which may be later
+  over.catch(() => undefined);
+  return {
+    get done() {
+      return done;
+    },
+    total,
+    over,
+  };
+}
+
+/** Asks for as many runs with each blow: the ids that were acknowledged. Each request is repeated until it is answered. */
+export async function submitDuring({ client }: Place, runs: number, storm: Storm): Promise<string[]> {
+  const asked: string[] = [];
+  await each(upTo(runs), 8, async (at) => {
+    while (at / runs > (storm.done + 1) / storm.total) await pause(20);
+    const run = await patiently(() => client.submit({ agent_name: "work", idempotency_key: `run ${at}` }));
+    asked.push(run.run_id);
+  });
+  return asked;
+}
+
+const stuckMs = 60_000;
+
+/** How many runs are open when none has ended for a minute: how long a backlog takes is the machine's business. */
+export async function untilNothingMoves({ client }: Place): Promise<number> {
+  let ended = -1;
+  for (let since = performance.now(); performance.now() - since < stuckMs; await pause(500)) {
+    const runs = await patiently(() => allRuns(client));
+    const count = runs.filter(({ status }) => isTerminal(status)).length;
+    if (count === runs.length) return 0;
+    if (count > ended) since = performance.now();
+    ended = count;
+  }
+  return (await allRuns(client)).filter(({ status }) => !isTerminal(status)).length;
+}

@@ -1,0 +1,24 @@
+/** A command that leaves a mark that no other execution leaves, then does as told. */
+export function workScript(marks: string): string {
+  return `#!/bin/sh
+: > "${marks}/$DROVER_RUN_ID.$DROVER_ATTEMPT.$DROVER_EXECUTION_ID"
+lines=1 pause=0 stay=0
+while [ $# -gt 0 ]; do
+  case $1 in
+    --deaf) trap '' TERM; shift ;;
+    --lines) lines=$2; shift 2 ;;
+    --pause) pause=$2; shift 2 ;;
+    --stay) stay=$2; shift 2 ;;
+    *) echo "unknown $1" >&2; exit 2 ;;
+  esac
+done
+i=1
+while [ $i -le $lines ]; do
+  echo "line $i"
+  i=$((i + 1))
+  [ $pause = 0 ] || sleep $pause
+done
+# again and again: a deaf one outlives the death of its sleep
+while [ $stay != 0 ]; do sleep $stay; done
+`;
+}
