@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { findDatabase } from "../define/database.ts";
-import { findLocal } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { keyFile, readKey } from "../record/audit/key.ts";
 import type { CopyProgress } from "../record/copy/copy-record.ts";

@@ -1,7 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Store } from "../../src/model/store.ts";
-import { agentNamed, drive } from "../fixtures/dispatch/drive.ts";
-import type { OpenedForDispatch } from "./store-dispatch.ts";
+import { describe, expect, it } from "vitest";
+import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
 const here = agentNamed("here", { type: "autonomous", command: null, workspace: "in_place" });
@@ -10,15 +9,7 @@ const scratch = agentNamed("scratch", { type: "autonomous", command: null, works
 /** What every store must do about runs that work in place: one at a time in a directory of a host. */
 export function storeDirectoryContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the directory contract`, () => {
-    let opened: OpenedForDispatch;
-    let store: Store;
-    let d: ReturnType<typeof drive>;
-    beforeEach(async () => {
-      opened = await open();
-      store = opened.store;
-      d = drive(store, opened.now);
-    });
-    afterEach(() => opened.dispose());
+    const { store, d, advance } = eachWithStore(open);
 
     it("lets one run at a time into a directory, and nothing else wait behind", async () => {
       const [one, two, three] = [
@@ -87,7 +78,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
           await d.beat(a, [], "c1");
         }
         if (how === "loss") {
-          opened.advance(11_000);
+          advance(11_000);
           await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
         }
         if (how === "stop") {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { isTerminal } from "../../src/model/states.ts";
 import { agentNamed, drive, type Driven, output } from "../fixtures/dispatch/drive.ts";
-import type { OpenedForDispatch } from "./store-dispatch.ts";
+import type { OpenedForDispatch } from "./each-with-store.ts";
 
 type Step =
   | { do: "submit"; attempts: number; capped: boolean; directory: string | null }

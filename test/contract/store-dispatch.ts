@@ -1,29 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { drive, agentNamed, output } from "../fixtures/dispatch/drive.ts";
-import type { Change, Op, Store } from "../../src/model/store.ts";
-
-export interface OpenedForDispatch {
-  store: Store;
-  /** Of the store's own clock, which stands still otherwise. */
-  advance(ms: number): void;
-  now(): Date;
-  dispose(): Promise<void>;
-}
+import { describe, expect, it } from "vitest";
+import { agentNamed, output } from "../fixtures/dispatch/drive.ts";
+import type { Change, Op } from "../../src/model/store.ts";
+import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
 
 /** What every store must do about runners, claims and leases. */
 export function storeDispatchContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the dispatch contract`, () => {
-    let opened: OpenedForDispatch;
-    let store: Store;
-    let d: ReturnType<typeof drive>;
-    beforeEach(async () => {
-      opened = await open();
-      store = opened.store;
-      d = drive(store, opened.now);
-    });
-    afterEach(() => opened.dispose());
+    const { store, d, now, advance } = eachWithStore(open);
 
     describe("claims", () => {
       it("hands out by priority, then age, and writes it into the run and its log", async () => {
@@ -48,7 +33,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
           status: "claimed",
           attempt: 1,
           runner_id: "r",
-          claimed_at: opened.now().toISOString(),
+          claimed_at: now().toISOString(),
         });
         expect(await d.event(high, 0)).toEqual({ type: "status", status: "pending" });
         expect(await d.event(high, -1)).toMatchObject({ type: "status", status: "claimed" });
@@ -211,7 +196,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
           { conflict: "fenced" },
         ]);
         expect(await d.append(a, run, 1, 1, output("x"))).toEqual({ ok: true, last_n: 1 });
-        expect(await store.read.run(run)).toMatchObject({ status: "running", started_at: opened.now().toISOString() });
+        expect(await store.read.run(run)).toMatchObject({ status: "running", started_at: now().toISOString() });
       });
 
       it("never lets a runner move its run anywhere but between working and waiting", async () => {
@@ -355,7 +340,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const twice = await d.submit({}, agentNamed("twice", { max_attempts: 2 }));
         const runner = await d.register("r");
         await d.claim(runner, 5);
-        opened.advance(9_999);
+        advance(9_999);
         expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [], requeued: [], failed: [] }]);
         await d.beat(
           runner,
@@ -365,7 +350,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
           ],
           null,
         );
-        opened.advance(10_001);
+        advance(10_001);
         expect(await store.apply([rescue])).toMatchObject([
           { lost_runners: ["r"], requeued: [twice], failed: [once], more: false },
         ]);
@@ -383,10 +368,10 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const run = await d.submit();
         const runner = await d.register("r");
         await d.claim(runner);
-        opened.advance(60_000);
+        advance(60_000);
         await store.apply([{ op: "forgive_outage", lease_ms: 10_000 }, rescue]);
         expect(await d.append(runner, run, 1, 1, output("1"))).toEqual({ ok: true, last_n: 1 });
-        opened.advance(10_001);
+        advance(10_001);
         expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
       });
 
@@ -399,14 +384,14 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
           return rescued;
         };
         const before = await judge();
-        opened.advance(60_000);
+        advance(60_000);
         const after = await judge({ at: before.at, lease_ms: 10_000 });
         expect(after).toMatchObject({ lost_runners: [], failed: [] });
-        opened.advance(5000);
+        advance(5000);
         const soon = await judge({ at: after.at, lease_ms: 10_000 });
-        opened.advance(5000);
+        advance(5000);
         expect(await judge({ at: soon.at, lease_ms: 10_000 })).toMatchObject({ lost_runners: [] });
-        opened.advance(1);
+        advance(1);
         expect(await judge({ at: soon.at + 5000, lease_ms: 10_000 })).toMatchObject({
           lost_runners: ["r"],
           failed: [run],
@@ -421,14 +406,14 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
             { op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, again: true },
           ]);
         await d.claim(runner, 0, "idle");
-        opened.advance(8_000);
+        advance(8_000);
         await again("idle");
-        opened.advance(8_000);
+        advance(8_000);
         expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
         await d.claim(runner, 1, "busy");
-        opened.advance(8_000);
+        advance(8_000);
         await again("busy");
-        opened.advance(8_000);
+        advance(8_000);
         expect(await store.apply([rescue])).toMatchObject([{ lost_runners: ["r"] }]);
       });
 
@@ -437,7 +422,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const runner = await d.register("r");
         await d.claim(runner);
         await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
-        opened.advance(10_001);
+        advance(10_001);
         const registration = {
           hostname: "h",
           project_dir: "/",
@@ -464,15 +449,15 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         const runner = await d.register("r");
         const fits = await d.submit();
         const never = await d.submit({ demands: { tags: ["gpu"] } });
-        opened.advance(299_000);
+        advance(299_000);
         await d.beat(runner, [], null);
         const young = await d.submit({ demands: { tags: ["gpu"] } });
         expect(await store.apply([rescue])).toMatchObject([{ failed: [] }]);
-        opened.advance(2_000);
+        advance(2_000);
         await d.beat(runner, [], null);
         expect(await store.apply([rescue])).toMatchObject([{ failed: [never] }]);
         expect(await store.read.run(never)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
-        opened.advance(299_000);
+        advance(299_000);
         await d.beat(runner, [], null);
         expect(await store.apply([rescue])).toMatchObject([{ failed: [young] }]);
         expect(await d.statuses(fits)).toEqual(["pending"]);
@@ -481,19 +466,19 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
       it("counts from when the last runner that could take it went", async () => {
         const runner = await d.register("r");
         const run = await d.submit();
-        opened.advance(1_000_000);
+        advance(1_000_000);
         await d.beat(runner, [], null);
         await store.apply([{ op: "leave_runner", ...runner }]);
-        opened.advance(299_000);
+        advance(299_000);
         expect(await store.apply([rescue])).toMatchObject([{ failed: [] }]);
-        opened.advance(2_000);
+        advance(2_000);
         expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
       });
 
       it("does a little at a time where there is much to rescue", async () => {
         for (let i = 0; i < 7; i += 1) await d.submit();
         await d.claim(await d.register("r"), 7);
-        opened.advance(10_001);
+        advance(10_001);
         const some = { ...rescue, limit: 3 };
         const failed = [];
         for (let more = true; more;) {
@@ -558,7 +543,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await store.apply([{ op: "stop_runs", run_ids: runs, reason: "user", by: "ann" }]);
         await d.finish(a, runs[0]!, 1, { give_back: "at_no_cost" });
         await store.apply([{ op: "leave_runner", ...b }]);
-        opened.advance(10_001);
+        advance(10_001);
         await store.apply([rescue]);
         expect(await d.statuses(...runs)).toEqual(["cancelled", "cancelled", "cancelled"]);
       });

@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Store } from "../../src/model/store.ts";
-import { drive, type Driven } from "../fixtures/dispatch/drive.ts";
-import type { OpenedForDispatch } from "./store-dispatch.ts";
+import { describe, expect, it } from "vitest";
+import type { Driven } from "../fixtures/dispatch/drive.ts";
+import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const never = new AbortController().signal;
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -12,15 +11,7 @@ const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
 /** What every store must do about the files of runs. */
 export function storeFileContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the file contract`, () => {
-    let opened: OpenedForDispatch;
-    let store: Store;
-    let d: ReturnType<typeof drive>;
-    beforeEach(async () => {
-      opened = await open();
-      store = opened.store;
-      d = drive(store, opened.now);
-    });
-    afterEach(() => opened.dispose());
+    const { store, d, now } = eachWithStore(open);
 
     const put = (text: string, announced: { sha256?: string; size?: number } = {}) =>
       store.blobs.put(
@@ -89,7 +80,7 @@ export function storeFileContract(engine: string, open: () => Promise<OpenedForD
         { path: "a/b.txt", size: 4, sha256: hashOf("mine"), media_type: "text/plain" },
       ]);
       await d.finish(runner, run, 1, {
-        events: [{ n: 6, at: opened.now().toISOString(), event: file("z", "mine") }],
+        events: [{ n: 6, at: now().toISOString(), event: file("z", "mine") }],
         last_n: 6,
       });
       expect(await paths(run)).toEqual(["a/b.txt", "z"]);

@@ -1,7 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Store } from "../../src/model/store.ts";
-import { agentNamed, drive } from "../fixtures/dispatch/drive.ts";
-import type { OpenedForDispatch } from "./store-dispatch.ts";
+import { describe, expect, it } from "vitest";
+import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
 const init = (executor_session_id: string) => ({ type: "system", subtype: "init", executor_session_id }) as const;
@@ -9,15 +8,7 @@ const init = (executor_session_id: string) => ({ type: "system", subtype: "init"
 /** What every store must do about sessions: resume, fork, delete. */
 export function storeSessionContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the session contract`, () => {
-    let opened: OpenedForDispatch;
-    let store: Store;
-    let d: ReturnType<typeof drive>;
-    beforeEach(async () => {
-      opened = await open();
-      store = opened.store;
-      d = drive(store, opened.now);
-    });
-    afterEach(() => opened.dispose());
+    const { store, d } = eachWithStore(open);
 
     it("hands a fork the executor's id of the session it was forked from, as it is once that one works no more", async () => {
       const first = await d.submit({ session_id: "s" }, chat);

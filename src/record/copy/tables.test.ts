@@ -45,7 +45,7 @@ it("knows every table and column of PostgreSQL, and what it numbers", async () =
     ]);
     expect(rest).toEqual(known);
     const counted = rows.filter((row) => row["is_identity"] === "YES");
-    expect(counted.map((row) => `${row["table_name"]}.${row["column_name"]}`).sort()).toEqual(
+    expect(counted.map((row) => `${String(row["table_name"])}.${String(row["column_name"])}`).sort()).toEqual(
       tables.flatMap(({ name, counted: column }) => (column === undefined ? [] : [`${name}.${column}`])).sort(),
     );
   } finally {

@@ -1,5 +1,6 @@
 import { dispatchModelContract } from "../../../test/contract/store-dispatch-model.ts";
-import { storeDispatchContract, type OpenedForDispatch } from "../../../test/contract/store-dispatch.ts";
+import type { OpenedForDispatch } from "../../../test/contract/each-with-store.ts";
+import { storeDispatchContract } from "../../../test/contract/store-dispatch.ts";
 import { storeDirectoryContract } from "../../../test/contract/store-directories.ts";
 import { storeFileContract } from "../../../test/contract/store-files.ts";
 import { storeSessionContract } from "../../../test/contract/store-sessions.ts";

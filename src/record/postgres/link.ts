@@ -3,7 +3,11 @@ import { away, hostFault, isAway } from "./faults.ts";
 
 /** A connection that is made when it is needed, and made anew when it has broken. */
 export interface Link {
-  /** Tries again over a new connection while the database is away, for as long as it may; so only for what may begin again. */
+  /**
+   * Tries again over a new connection while the database is away; so only for what may begin again. Who comes later into
+   * an outage waits the less, and after it has lasted `waitMs` not at all: an answer that says so is worth more than one
+   * that nobody waits for any more.
+   */
   use<T>(work: (client: Client) => Promise<T>): Promise<T>;
   close(): void;
 }
@@ -18,17 +22,19 @@ interface LinkOptions {
 export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
   let connecting: Promise<Client> | null = null;
   let closed = false;
+  let outage: { since: number; last: number } | null = null;
   return {
     async use(work) {
-      const deadline = performance.now() + waitMs;
       for (;;) {
         const mine = (connecting ??= connect(url, options));
         try {
-          return await work(await mine);
+          const done = await work(await mine);
+          outage = null;
+          return done;
         } catch (fault) {
           if (!isAway(fault)) throw hostFault(fault, url);
           if (connecting === mine) drop();
-          if (closed || performance.now() >= deadline) throw away(url, fault);
+          if (closed || awayMs() >= waitMs) throw away(url, fault);
         }
         await delay();
       }
@@ -38,6 +44,13 @@ export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
       drop();
     },
   };
+
+  /** A fault of long ago, with nothing asked since, is another matter. */
+  function awayMs(): number {
+    const now = performance.now();
+    outage = outage === null || now - outage.last > 2 * waitMs ? { since: now, last: now } : { ...outage, last: now };
+    return now - outage.since;
+  }
 
   function drop(): void {
     connecting?.then(

@@ -1,0 +1,26 @@
+import { it } from "vitest";
+import { startTestCoordinator, registration } from "../test/coordinator.ts";
+import { startPostgres } from "../test/postgres/server.ts";
+it("outage", async () => {
+  const server = await startPostgres();
+  const url = await server.createDatabase();
+  const c = await startTestCoordinator({ database: { url, secret: Buffer.alloc(32, 7) }, leaseMs: 10_000, pollHoldMs: 200 });
+  await c.client.agents.put("work", { type: "procedural", command: "true" });
+  const run = await c.client.submit({ agent_name: "work" });
+  const { runner_id, epoch } = await c.port.register(registration("r"));
+  const { claims } = await c.port.poll({ runner_id, epoch, claim_id: "a", want: 1, ack_order: 0 }, AbortSignal.timeout(9000));
+  const held = claims.map((x) => [x.run_id, x.attempt] as [string, number]);
+  const report = () => c.port.report({ runner_id, epoch, held, as_of_claim: null, events: [], partials: [], finishes: [] });
+  await report();
+  console.log("LOG down", new Date().toISOString());
+  server.kill("SIGINT");
+  await new Promise((r) => setTimeout(r, 15_000));
+  await server.restart();
+  console.log("LOG up", new Date().toISOString());
+  await new Promise((r) => setTimeout(r, 3000));
+  await report().then((a) => console.log("LOG report", JSON.stringify(a)), (e) => console.log("LOG report", e.message));
+  console.log("LOG outage", (await c.client.runs.get(run.run_id)).status, (await c.client.runs.get(run.run_id)).reason);
+  for (const e of await c.store.read.events(run.run_id, 0, 100)) console.log("LOG", e.at, JSON.stringify(e.event).slice(0, 150));
+  console.log("LOG", JSON.stringify(await c.store.read.runners()).slice(0, 600));
+  await c.dispose(); await server.stop();
+}, 120_000);
