@@ -23,7 +23,7 @@ import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.t
 import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
 import { listen, refuseOpenDoor } from "./serve/listen.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
-import { createFeedHub } from "./show/feed-hub.ts";
+import { createFeedHub, type FeedHub } from "./show/feed-hub.ts";
 import { createOwners } from "./show/owners.ts";
 import { partialMessage } from "./show/tail.ts";
 import { submitRun } from "./submit/submit.ts";
@@ -103,13 +103,20 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
     const dispatcher = createDispatcher({
       ...dispatchOptions(options, store, attemptTokens),
-      onPartials: (partials) => partials.forEach((one) => hub.live(one.run_id, partialMessage(one))),
+      onPartials(partials) {
+        for (const one of partials) {
+          showPartial(hub, one);
+          store.tellOthers(JSON.stringify(one));
+        }
+      },
       onFault: (fault) => onDefect(fault, "dispatch"),
     });
     stops.push(() => dispatcher.stop());
     if (options.agentsDirectory)
       stops.push(await followFolder(options.agentsDirectory, agents, schemas, options.onAgentFaults));
     stops.push(store.changes((change) => hub.changed(change.runs)));
+    // Written by another coordinator, right above.
+    stops.push(store.othersTell((text) => showPartial(hub, JSON.parse(text) as Partial)));
     metrics.watchWaiting(() => ({ followers: hub.followers, polls: dispatcher.polls }));
     await dispatcher.start();
     const app = createApp({
@@ -150,6 +157,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     await stopAll(stops);
     throw error;
   }
+}
+
+type Partial = Parameters<typeof partialMessage>[0];
+
+function showPartial(hub: FeedHub, partial: Partial): void {
+  hub.live(partial.run_id, partialMessage(partial));
 }
 
 async function openRecord(

@@ -39,8 +39,10 @@ async function holdOut(
 ): Promise<Finding> {
   const { client } = place;
   await place.putAgent("work");
-  await place.startRunner({ name: "steady", slots: Math.ceil(runs / 2) });
-  await place.startRunner({ name: "other", slots: Math.floor(runs / 2) });
+  const runners = [
+    await place.startRunner({ name: "steady", slots: Math.ceil(runs / 2) }),
+    await place.startRunner({ name: "other", slots: Math.max(1, Math.floor(runs / 2)) }),
+  ];
   // half of them end while nobody is there, half go on after that
   const lines = (at: number): number => (at % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
   const asked = new Map<string, number>();
@@ -65,7 +67,9 @@ async function holdOut(
     60_000,
     500,
   );
-  return judge(place, asked, { underWay, seconds });
+  const finding = await judge(place, asked, { underWay, seconds });
+  if (finding.broken.length > 0) finding.broken.unshift(...runners.map(({ child }) => `a runner said: ${child.said}`));
+  return finding;
 }
 
 async function judge(

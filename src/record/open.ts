@@ -61,6 +61,9 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       blobs: lazyBlobs(directory),
       changes: listen,
       lookForForeign,
+      // Whoever else has it open is a command that came to write or to look something up.
+      tellOthers: () => undefined,
+      othersTell: () => () => undefined,
       removeOutput: async (run_ids) => (await import("./retention-output.ts")).removeOutput(directory, run_ids),
       pruneBlobs: async (at) => (await import("./blobs/prune-blobs.ts")).pruneBlobs({ engine, directory }, at),
       async close() {

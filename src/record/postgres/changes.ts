@@ -8,6 +8,9 @@ export interface Changes {
   publish(changed: Changed): void;
   /** What others are told of a commit of ours. */
   notice(no: number, changed: Changed): string;
+  /** null: longer than can be told. */
+  passing(text: string): string | null;
+  othersTell(listener: (text: string) => void): () => void;
   /** Given how many commits there are: were we told of all of them? */
   compare(commits: number): void;
   stop(): void;
@@ -23,6 +26,14 @@ interface Notice {
   ordered: string[];
 }
 
+/** What is kept nowhere. */
+interface Passing {
+  from: string;
+  text: string;
+}
+
+export const liveChannel = "drover_live";
+
 /** PostgreSQL takes no longer ones. */
 const longestNotice = 7900;
 
@@ -34,6 +45,7 @@ const anything: Change = { runs: null, claimable: [], ordered: new Set(), foreig
  */
 export function openChanges(url: string, me: string, onFault: (fault: unknown) => void): Changes {
   const listeners = new Set<(change: Change) => void>();
+  const hearers = new Set<(text: string) => void>();
   let last: number | null = null;
   let missing: number | null = null;
   let stopped = false;
@@ -52,6 +64,14 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
         if (Buffer.byteLength(text) <= longestNotice) return text;
       }
       return JSON.stringify({ from: me, no, runs: null, claimable: null, ordered: [] } satisfies Notice);
+    },
+    passing(text) {
+      const notice = JSON.stringify({ from: me, text } satisfies Passing);
+      return Buffer.byteLength(notice) <= longestNotice ? notice : null;
+    },
+    othersTell(listener) {
+      hearers.add(listener);
+      return () => hearers.delete(listener);
     },
     compare(commits) {
       if (last === null || commits <= last) missing = null;
@@ -74,7 +94,13 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     tell(anything);
   }
 
-  function heard(text: string): void {
+  function heard(channel: string, text: string): void {
+    if (channel === liveChannel) {
+      // Written by `passing`.
+      const { from, text: passed } = JSON.parse(text) as Passing;
+      if (from !== me) for (const hearer of hearers) hearer(passed);
+      return;
+    }
     // Written by `notice`, here or in another coordinator.
     const { from, no, runs, claimable, ordered } = JSON.parse(text) as Notice;
     const gap = last !== null && no !== last + 1;
@@ -109,7 +135,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
             return resolve();
           }
           made.onNotice(heard);
-          await made.exec("listen drover");
+          await made.exec(`listen drover; listen ${liveChannel}`);
           unknown();
         })
         .catch(reject);

@@ -14,7 +14,7 @@ export interface Client {
   /** Resolves once everything that was sent is done; throws the first fault of it. */
   settled(): Promise<void>;
   quoted(text: string): string;
-  onNotice(listener: (payload: string) => void): void;
+  onNotice(listener: (channel: string, payload: string) => void): void;
   readonly broken: boolean;
   end(): void;
 }
@@ -91,7 +91,7 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
       if (first !== null) throw first;
     },
     quoted: (text) => client.escapeLiteral(text),
-    onNotice: (listener) => void client.on("notification", ({ payload }) => listener(payload ?? "")),
+    onNotice: (listener) => void client.on("notification", ({ channel, payload }) => listener(channel, payload ?? "")),
     end() {
       ending = true;
       client.end().catch(() => undefined); // it is being left either way

@@ -6,7 +6,7 @@ import type { RecordStore } from "../record-store.ts";
 import { applyWith, readsOf, storeIdOf } from "../store-parts.ts";
 import { openWriter } from "../writer.ts";
 import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
-import { openChanges } from "./changes.ts";
+import { liveChannel, openChanges } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
 import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
@@ -55,6 +55,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
       lookedAt = performance.now();
       engine.read(commits).then(changes.compare, onFault);
     },
+    tellOthers(text) {
+      const notice = changes.passing(text);
+      if (notice === null) return;
+      engine
+        .ask((client) => client.exec(`select pg_notify('${liveChannel}', ${client.quoted(notice)})`))
+        .catch(onFault);
+    },
+    othersTell: changes.othersTell,
     removeOutput: async () => undefined,
     pruneBlobs: (at) => prunePostgresBlobs(engine, at),
     async close() {

@@ -77,6 +77,15 @@ test("what one store commits, another hears of by name", async () => {
     .toEqual([{ runs: new Set([run.run_id]), claimable: [], ordered: new Set(), foreign: false }]);
 });
 
+test("what is passed on reaches the others once, and is kept nowhere", async () => {
+  const [one, other] = [await open(), await open()];
+  const heard: string[] = [];
+  other.othersTell((text) => heard.push(text));
+  one.othersTell((text) => heard.push(`again ${text}`));
+  await expect.poll(() => (one.tellOthers("hello \0 \ud800 ü"), heard.length)).toBeGreaterThan(0);
+  expect(new Set(heard)).toEqual(new Set(["hello \0 \ud800 ü"]));
+});
+
 test("more changes than a notice can name are told as any", async () => {
   const other = await open();
   const heard = await listen(other);
