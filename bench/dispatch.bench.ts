@@ -60,6 +60,7 @@ async function workedOff(place: string, told: Told, toldPath: string, bulls: rea
     await submitToStart([droverStart(drover, told, durability), ...starts], {
       title: "Submit to start",
       rounds,
+      seconds: 120,
       samples: 120,
       goal: "<= 0.8x where durable",
     });
@@ -70,7 +71,12 @@ async function workedOff(place: string, told: Told, toldPath: string, bulls: rea
       submit: (id: string) => bull.add("true", id),
       reached: told.finished,
     }));
-    await submitToStart([result, ...results], { title: "Submit to the result of /bin/true", rounds, samples: 30 });
+    await submitToStart([result, ...results], {
+      title: "Submit to the result of /bin/true",
+      rounds,
+      seconds: 120,
+      samples: 30,
+    });
     result.stop();
     await untilAllEnded(drover);
   }
@@ -86,8 +92,8 @@ async function takenIn(place: string, bulls: readonly Bull[]): Promise<void> {
   const directory = join(place, "intake-store");
   const store = storeIntake(await openStore({ directory, now: () => new Date(), createIfMissing: true }), durability);
   const peers = bulls.map(bullIntake);
-  if (wants("singles")) await singleSubmits([http, store], peers, rounds, 4000, "");
-  if (wants("batch")) await batchSubmits([store], peers, rounds, 5, "");
+  if (wants("singles")) await singleSubmits({ ours: [http, store], peers, rounds });
+  if (wants("batch")) await batchSubmits({ ours: [store], peers, rounds });
   await http.close();
   await store.close();
 }

@@ -62,6 +62,7 @@ async function workedOff(server: Server, place: string, told: Told, toldPath: st
     await submitToStart([droverStart(drover, told, durability), ...peers], {
       title: "Submit to start",
       rounds,
+      seconds: 90,
       samples: 100,
     });
   }
@@ -88,8 +89,8 @@ async function takenIn(server: Server, place: string, toldPath: string): Promise
     await openBossIntake(benchFolder, await server.createDatabase()),
     await openGraphileIntake(benchFolder, await server.createDatabase()),
   ];
-  if (wants("singles")) await singleSubmits([http, store], peers, rounds, 3000, ">= 5x");
-  if (wants("batch")) await batchSubmits([store], peers, rounds, 5, ">= 1x");
+  if (wants("singles")) await singleSubmits({ ours: [http, store], peers, rounds, goal: ">= 5x" });
+  if (wants("batch")) await batchSubmits({ ours: [store], peers, rounds, goal: ">= 1x" });
   for (const intake of [http, store, ...peers]) await intake.close();
 }
 

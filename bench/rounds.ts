@@ -25,6 +25,28 @@ export async function interleave(ways: readonly Way[], rounds: number, times: nu
   return result;
 }
 
+/**
+ * A round to warm up, whose number is -1, and as many as are asked for; fewer where the time is up before, though never
+ * none. Gives how many counted.
+ */
+export async function inRounds(
+  rounds: number,
+  seconds: number,
+  one: (round: number) => Promise<void>,
+): Promise<number> {
+  const end = performance.now() + seconds * 1000;
+  for (let round = -1; ; round++) {
+    if (round === rounds || (round > 0 && performance.now() > end)) return round;
+    await one(round);
+  }
+}
+
+/** All of them, another one first in each round. */
+export function inTurn<T>(all: readonly T[], round: number): T[] {
+  const first = Math.max(0, round) % all.length;
+  return [...all.slice(first), ...all.slice(0, first)];
+}
+
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;

@@ -1,7 +1,5 @@
-import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { afterEach, expect, it } from "vitest";
-import { parse } from "yaml";
 import { registration, startTestCoordinator, type TestCoordinator } from "../test/coordinator.ts";
 import { rawCall } from "../test/http-call.ts";
 import { freshDatabase } from "../test/postgres/fresh-database.ts";
@@ -223,85 +221,3 @@ it("goes on answering when the database is gone, and says so", async () => {
     return scrape({ ...coordinator, adminToken: "" });
   }
 }, 120_000);
-
-const docs = new URL("../docs/", import.meta.url);
-const readDoc = (name: string) => readFileSync(new URL(name, docs), "utf8");
-
-/** Without what a histogram adds to its name. */
-function metricsIn(expression: string): string[] {
-  const bare = expression.replaceAll(/"[^"]*"|\{\{.*?\}\}|\$\w+/g, "");
-  const names = bare.match(/\b(?:drover|process|nodejs)_\w+/g) ?? [];
-  return names.map((name) => name.replace(/_(?:bucket|sum|count)$/, ""));
-}
-
-async function familiesOf(coordinator: TestCoordinator): Promise<string[]> {
-  const headers = { authorization: `Bearer ${coordinator.adminToken}` };
-  const { text } = await rawCall(coordinator.url, { path: "/metrics", headers });
-  return [...text.matchAll(/^# TYPE (\w+) (?:counter|gauge|histogram)$/gm)].map(([, name]) => name ?? "");
-}
-
-it("gives what docs/monitoring.md lists, each metric with its type and labels, and nothing else", async () => {
-  const listed = [...readDoc("monitoring.md").matchAll(/^\| `(\w+)` \| (\w+)[^|]* \| ([^|]*)\|/gm)];
-  const sqlite = await start({});
-  expect((await familiesOf(sqlite)).toSorted()).toEqual(listed.map(([, name]) => name).toSorted());
-  const headers = { authorization: `Bearer ${sqlite.adminToken}` };
-  const { text } = await rawCall(sqlite.url, { path: "/metrics", headers });
-  for (const [, name = "", type = "", labels = ""] of listed) {
-    expect(text).toContain(`# TYPE ${name} ${type}\n`);
-    const sample = new RegExp(`^${name}(?:_bucket)?(?:\\{(.*)\\})? `, "m").exec(text);
-    if (sample === null) continue;
-    const given = [...(sample[1] ?? "").matchAll(/(\w+)="/g)].map(([, label]) => label).filter((one) => one !== "le");
-    expect([name, given]).toEqual([name, [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label)]);
-  }
-});
-
-it("gives on PostgreSQL the same, but for the disk of this machine", async () => {
-  const [sqlite, postgres] = [await start({}), await start({ database: await ownDatabase() })];
-  const expected = (await familiesOf(sqlite)).filter((name) => name !== "drover_disk_free_bytes");
-  expect(await familiesOf(postgres)).toEqual(expected);
-});
-
-const dashboard = JSON.parse(readDoc("monitoring/grafana-dashboard.json"));
-const rules: { alert: string; expr: string }[] = parse(readDoc("monitoring/alerts.yaml")).groups[0].rules;
-
-it("has a dashboard and alerts that ask for nothing else than it gives", async () => {
-  const given = new Set(await familiesOf(await start({})));
-  const expressions: string[] = dashboard.panels.flatMap((panel: { targets?: { expr: string }[] }) =>
-    (panel.targets ?? []).map(({ expr }) => expr),
-  );
-  expressions.push(
-    ...dashboard.templating.list.flatMap(({ query }: { query: { query?: string } }) => query.query ?? []),
-  );
-  expressions.push(...rules.map(({ expr }) => expr));
-  expect(expressions.length).toBeGreaterThan(50);
-  for (const expression of expressions) {
-    const named = metricsIn(expression);
-    expect([expression, named.filter((name) => !given.has(name))]).toEqual([expression, []]);
-    // Prometheus itself makes this one
-    if (!/^up\b/.test(expression)) expect([expression, named.length]).not.toEqual([expression, 0]);
-  }
-});
-
-it("has a dashboard that any Grafana with a Prometheus can show", () => {
-  const { panels, templating } = dashboard;
-  expect(templating.list[0]).toMatchObject({ name: "datasource", type: "datasource", query: "prometheus" });
-  expect(new Set(panels.map(({ id }: { id: number }) => id)).size).toBe(panels.length);
-  for (const { type, title, datasource, targets, gridPos } of panels) {
-    expect([title, gridPos.x + gridPos.w <= 24]).toEqual([title, true]);
-    if (type === "row") continue;
-    for (const source of [datasource, ...targets.map((target: { datasource: object }) => target.datasource)])
-      expect(source).toEqual({ type: "prometheus", uid: "${datasource}" });
-    const refs = targets.map(({ refId }: { refId: string }) => refId);
-    expect([title, new Set(refs).size]).toEqual([title, targets.length]);
-  }
-});
-
-it("has alerts that each say what is wrong, and that docs/operating.md knows", () => {
-  const page = readDoc("operating.md");
-  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
-  for (const rule of rules) {
-    expect(rule).toMatchObject({ labels: { severity: expect.stringMatching(/^(critical|warning|info)$/) } });
-    expect(rule).toMatchObject({ annotations: { summary: expect.any(String) } });
-    expect(page).toContain(`\`${rule.alert}\``);
-  }
-});

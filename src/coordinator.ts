@@ -184,7 +184,7 @@ function dispatchOptions(options: CoordinatorOptions, store: RecordStore, attemp
     store,
     now: () => new Date(),
     leaseMs: options.leaseMs ?? 10_000,
-    pollHoldMs: options.pollHoldMs ?? 30_000,
+    pollHoldMs: options.pollHoldMs ?? 50_000,
     rescueEveryMs: options.rescueEveryMs ?? 1000,
     unmatchedMs: options.unmatchedMs ?? 300_000,
     signAttempt: attemptTokens.sign,

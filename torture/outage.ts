@@ -68,7 +68,8 @@ async function holdOut(
     500,
   );
   const finding = await judge(place, asked, { underWay, seconds });
-  if (finding.broken.length > 0) finding.broken.unshift(...runners.map(({ child }) => `a runner said: ${child.said}`));
+  const all = [...runners, ...place.coordinators].map(({ child }) => `one of them said: ${child.said.slice(-1500)}`);
+  if (finding.broken.length > 0) finding.broken.unshift(...all);
   return finding;
 }
 

@@ -1,14 +1,18 @@
 import { agents } from "./agents.ts";
+import { backups } from "./backups.ts";
 import { coordinatorKilled } from "./coordinator-killed.ts";
+import { databaseKilled } from "./database-killed.ts";
 import { deaf } from "./deaf.ts";
 import { drain } from "./drain.ts";
 import { escapes } from "./escapes.ts";
 import type { EngineName, Finding, Tools } from "./finding.ts";
+import { fleetKilled } from "./fleet-killed.ts";
 import { freshStarts } from "./fresh-starts.ts";
 import { fuzz } from "./fuzz.ts";
 import { impostors } from "./impostors.ts";
 import { manyReaders } from "./many-readers.ts";
 import { manyWriters } from "./many-writers.ts";
+import { migration } from "./migration.ts";
 import { databaseOutage, outage } from "./outage.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
@@ -39,6 +43,18 @@ export const tortures: readonly Torture[] = [
         { kills: of(100, scale), runs: of(5000, scale), runners: tools.engine === "sqlite" ? 2 : 4 },
         tools,
       ),
+  },
+  {
+    name: "R1-runners",
+    promise: "coordinators and runners killed: no run lost or stuck, no attempt carried out twice (R1 to R4)",
+    engines: both,
+    run: (scale, tools) => fleetKilled({ kills: of(150, scale), runs: of(5000, scale) }, tools),
+  },
+  {
+    name: "R1-database",
+    promise: "database killed: nothing acknowledged lost, nothing twice",
+    engines: postgres,
+    run: (scale, tools) => databaseKilled({ kills: of(20, scale), runs: of(3000, scale) }, tools),
   },
   {
     name: "R2",
@@ -135,6 +151,18 @@ export const tortures: readonly Torture[] = [
     promise: "runs of agents, a third of them stopped: no process, no file and, without their sessions, no folder left",
     engines: sqlite,
     run: (scale, tools) => agents({ runs: of(200, scale), atOnce: 14 }, tools),
+  },
+  {
+    name: "migration",
+    promise: "a record moved to PostgreSQL: every run, event, session and file as it was, the chain whole",
+    engines: postgres,
+    run: (scale, tools) => migration({ runs: of(100_000, scale) }, tools),
+  },
+  {
+    name: "backups",
+    promise: "backups while 10 runs/s go on, restored elsewhere: whole, and nothing missing",
+    engines: both,
+    run: (scale, tools) => backups({ seconds: Math.max(4, of(120, scale)), perSecond: 10, backups: 6 }, tools),
   },
 ];
 

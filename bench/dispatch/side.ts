@@ -36,14 +36,33 @@ export function sharedCallers(submit: (id: string) => Promise<void>): Intake["ca
 /** What every side is given for each run or job. */
 export const payload = (id: string): { id: string; message: string } => ({ id, message: "Hello World" });
 
-/** Seconds that all of them together need for so many. */
-export async function submitAll(callers: readonly Caller[], runs: number): Promise<number> {
+/** By so many callers. */
+export async function submitAll(intake: Intake, count: number, runs: number): Promise<void> {
   let left = runs;
+  await withCallers(intake, count, async ({ submit }) => {
+    while (left-- > 0) await submit(`t${left}`);
+  });
+}
+
+/** How many were taken each second. */
+export async function submitFor(intake: Intake, count: number, seconds: number): Promise<number> {
+  let taken = 0;
+  const took = await withCallers(intake, count, async ({ submit }, began) => {
+    while (performance.now() - began < seconds * 1000) await submit(`t${taken++}`);
+  });
+  return taken / took;
+}
+
+/** Seconds from the first submit to the last answer. */
+async function withCallers(
+  intake: Intake,
+  count: number,
+  call: (caller: Caller, began: number) => Promise<void>,
+): Promise<number> {
+  const callers = await intake.callers(count);
   const began = performance.now();
-  await Promise.all(
-    callers.map(async ({ submit }) => {
-      while (left-- > 0) await submit(`t${left}`);
-    }),
-  );
-  return (performance.now() - began) / 1000;
+  await Promise.all(callers.map((caller) => call(caller, began)));
+  const took = (performance.now() - began) / 1000;
+  for (const { end } of callers) end();
+  return took;
 }

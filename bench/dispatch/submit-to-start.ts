@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { median } from "../rounds.ts";
+import { inRounds, inTurn, median } from "../rounds.ts";
 import { addTo, percentile, printAgainst, type Rounds } from "./figures.ts";
 
 /** One way from a submit to the moment that is waited for. */
@@ -15,36 +15,32 @@ export interface StartWay {
 interface Options {
   title: string;
   rounds: number;
+  /** After so long no further round begins. */
+  seconds: number;
   samples: number;
   goal?: string;
 }
 
 /** One at a time on an idle system, from before the request. The first way is ours. */
 export async function submitToStart(ways: readonly StartWay[], options: Options): Promise<void> {
-  const { title, rounds, samples, goal } = options;
+  const { title, rounds, seconds, samples, goal } = options;
   const medians: Rounds = new Map();
   const tails: Rounds = new Map();
   const once = sampler();
-  for (const way of ways) for (let warm = 0; warm < 50; warm++) await once(way);
-  for (let round = 0; round < rounds; round++) {
-    for (let at = 0; at < ways.length; at++) {
-      const way = ways[(at + round) % ways.length]!;
+  const made = await inRounds(rounds, seconds, async (round) => {
+    for (const way of inTurn(ways, round)) {
       const took: number[] = [];
-      for (let sample = 0; sample < samples; sample++) took.push(await once(way));
+      for (let sample = 0; sample < (round < 0 ? 50 : samples); sample++) took.push(await once(way));
+      if (round < 0) continue;
       addTo(medians, way.name, median(took));
       addTo(tails, way.name, percentile(took, 0.99));
     }
-  }
+  });
   const [ours, ...peers] = ways;
-  printAgainst(
-    `${title}, one at a time, ${samples} a round`,
-    [ours!],
-    peers,
-    [
-      { title: "p50", values: medians, ...(goal ? { goal } : {}) },
-      { title: "p99", values: tails },
-    ],
-  );
+  printAgainst(`${title}, one at a time, ${samples} in each of ${made} rounds`, [ours!], peers, [
+    { title: "p50", values: medians, ...(goal ? { goal } : {}) },
+    { title: "p99", values: tails },
+  ]);
 }
 
 function sampler(): (way: StartWay) => Promise<number> {

@@ -1,18 +1,18 @@
-import { ms } from "../rounds.ts";
+import { inRounds, inTurn, ms } from "../rounds.ts";
 import { addTo, printAgainst, rate, type Rounds } from "./figures.ts";
 import { type Side, submitAll } from "./side.ts";
 import type { Told } from "./tell.ts";
 
 const submitters = 32;
+const longestSeconds = 200;
 
 /** Runs that do nothing, 10 at a time, until the end of the last one is stored. The first side is ours. */
 export async function throughput(sides: readonly Side[], told: Told, rounds: number, runs: number): Promise<void> {
   const both: Rounds = new Map();
   const backlog: Rounds = new Map();
   const cpu: Rounds = new Map();
-  for (let round = -1; round < rounds; round++) {
-    for (let at = 0; at < sides.length; at++) {
-      const side = sides[(at + Math.max(0, round)) % sides.length]!;
+  const made = await inRounds(rounds, longestSeconds, async (round) => {
+    for (const side of inTurn(sides, round)) {
       const many = round < 0 ? runs / 4 : runs;
       const before = side.cpuMs();
       const whole = await submitAndWorkOff(side, told, many);
@@ -23,37 +23,35 @@ export async function throughput(sides: readonly Side[], told: Told, rounds: num
       addTo(both, side.name, many / whole);
       addTo(backlog, side.name, many / worked);
     }
-  }
+  });
   const [ours, ...peers] = sides;
-  const goal = ">= 1x, then 2x";
-  printAgainst(`${runs} runs that do nothing, 10 slots, submitted by ${submitters} and worked off`, [ours!], peers, [
-    { title: "each second", values: both, show: rate, goal },
+  const title = `${runs.toLocaleString("en")} runs that do nothing, 10 slots, ${made} rounds`;
+  printAgainst(`${title}: submitted by ${submitters} at once and worked off`, [ours!], peers, [
+    { title: "each second", values: both, show: rate, goal: ">= 1x, then 2x" },
   ]);
-  printAgainst("The same from a backlog", [ours!], peers, [{ title: "each second", values: backlog, show: rate }]);
-  printAgainst("The first of the two in CPU time of servers and workers, for each run", [ours!], peers, [
+  printAgainst(`${title}: worked off from a backlog`, [ours!], peers, [
+    { title: "each second", values: backlog, show: rate },
+  ]);
+  printAgainst(`CPU time of servers and workers for each run, in the first of these two`, [ours!], peers, [
     { title: "CPU", values: cpu, show: ms },
   ]);
 }
 
 /** Seconds from the first submit to the last end. */
 async function submitAndWorkOff(side: Side, told: Told, runs: number): Promise<number> {
-  const callers = await side.callers(submitters);
   const began = performance.now();
   const started = told.more("S", runs);
-  await submitAll(callers, runs);
+  await submitAll(side, submitters, runs);
   await started;
   await side.allEnded();
-  const took = (performance.now() - began) / 1000;
-  for (const { end } of callers) end();
-  return took;
+  return (performance.now() - began) / 1000;
 }
 
 /** Seconds from the first start to the last end, all of them waiting before. */
 async function workOff(side: Side, told: Told, runs: number): Promise<number> {
   await side.pause();
-  const callers = await side.callers(submitters);
-  await submitAll(callers, runs);
-  for (const { end } of callers) end();
+  if (side.batch) await side.batch(runs);
+  else await submitAll(side, submitters, runs);
   const [first, all] = [told.more("S", 1), told.more("S", runs)];
   await side.resume();
   await first;

@@ -26,27 +26,25 @@ interface PgBossModule {
   PgBoss: new (options: object) => Boss;
 }
 
-const durability = "yes: the same PostgreSQL";
-
 /**
  * Ten workers, each of which takes up to ten jobs at a time and goes on at once while there are as many: one by one they
  * would wait for their next poll after every job. LISTEN/NOTIFY wakes them; without it half a second is the least.
  */
 const working = { localConcurrency: 10, batchSize: 10, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
 
-/** A queue that nobody works off, and that wakes nobody: it takes a third more than one that does. */
-export async function openBossIntake(benchFolder: string, url: string): Promise<Intake> {
+/** `notify`: whether it wakes a worker. One that does not takes a third more each second. */
+export async function openBossIntake(benchFolder: string, url: string, notify = false): Promise<Intake> {
   const { version, PgBoss } = loadPeer<PgBossModule>(benchFolder, "pg-boss");
   const boss = await startBoss(new PgBoss({ connectionString: url, max: 20 }));
-  await boss.createQueue("idle");
+  await boss.createQueue("noop", { notify });
   return {
     name: "boss",
     label: `pg-boss ${version}`,
-    durability,
-    callers: sharedCallers(async (id) => void (await boss.send("idle", payload(id)))),
+    durability: "yes: the same PostgreSQL",
+    callers: sharedCallers(async (id) => void (await boss.send("noop", payload(id)))),
     async batch(runs) {
       await boss.insert(
-        "idle",
+        "noop",
         Array.from({ length: runs }, (_, no) => ({ data: payload(`b${no}`) })),
       );
     },
@@ -61,18 +59,12 @@ export async function openBossSide(
   told: string,
   serverCpuMs: () => number,
 ): Promise<Side> {
-  const { version, PgBoss } = loadPeer<PgBossModule>(benchFolder, "pg-boss");
-  const boss = await startBoss(new PgBoss({ connectionString: url, max: 20 }));
-  await boss.createQueue("noop", { notify: true });
+  const intake = await openBossIntake(benchFolder, url, true);
   const worker = await startRole("boss-worker", { url, told });
   const look = new pg.Client({ connectionString: url });
   await look.connect();
   return {
-    name: "boss",
-    label: `pg-boss ${version}`,
-    durability,
-    callers: sharedCallers(async (id) => void (await boss.send("noop", payload(id)))),
-    batch: null,
+    ...intake,
     pause: async () => void (await worker.ask("pause")),
     resume: async () => void (await worker.ask("resume")),
     allEnded: () =>
@@ -86,7 +78,7 @@ export async function openBossSide(
     async close() {
       await worker.stop();
       await look.end();
-      await boss.stop({ graceful: false });
+      await intake.close();
     },
   };
 }

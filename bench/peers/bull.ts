@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { announce, startRole } from "../dispatch/children.ts";
 import { until } from "../dispatch/drover.ts";
 import { cpuMs } from "../dispatch/processes.ts";
-import { payload, sharedCallers, type Side } from "../dispatch/side.ts";
+import { type Intake, payload, sharedCallers, type Side } from "../dispatch/side.ts";
 import { teller } from "../dispatch/tell.ts";
 import { loadPeer } from "./load.ts";
 import { type Keeping, startRedis } from "./redis.ts";
@@ -34,11 +34,14 @@ interface BullMq {
   };
 }
 
+/** Nobody works off the last one. */
+type QueueName = "noop" | "true" | "idle";
+
 export interface Bull extends Side {
   /** What it runs on, for people. */
   server: string;
-  /** To the worker, or to nobody. */
-  add(queue: "noop" | "true" | "idle", id: string): Promise<void>;
+  add(queue: QueueName, id: string): Promise<void>;
+  addMany(queue: QueueName, jobs: number): Promise<void>;
 }
 
 const kept: Record<Keeping, string> = {
@@ -66,16 +69,18 @@ export async function openBull(
     idle: new Queue("idle", connectionTo(redis.port)),
   };
   const add: Bull["add"] = async (queue, id) => void (await queues[queue].add("run", payload(id)));
+  const addMany: Bull["addMany"] = async (queue, runs) => {
+    await queues[queue].addBulk(Array.from({ length: runs }, (_, no) => ({ name: "run", data: payload(`b${no}`) })));
+  };
   return {
     name: `bull-${keeping}`,
     label: `BullMQ ${version}`,
     durability: kept[keeping],
     server: `Redis ${redis.version}`,
     add,
+    addMany,
     callers: sharedCallers((id) => add("noop", id)),
-    async batch(runs) {
-      await queues.idle.addBulk(Array.from({ length: runs }, (_, no) => ({ name: "run", data: payload(`b${no}`) })));
-    },
+    batch: (runs) => addMany("noop", runs),
     pause: () => queues.noop.pause(),
     resume: () => queues.noop.resume(),
     allEnded: () =>
@@ -92,8 +97,14 @@ export async function openBull(
   };
 }
 
-/** The same without the worker: what is submitted stays. */
-export const bullIntake = (bull: Bull): Bull => ({ ...bull, callers: sharedCallers((id) => bull.add("idle", id)) });
+/** The same without a worker: what is submitted stays. */
+export function bullIntake(bull: Bull): Intake {
+  return {
+    ...bull,
+    callers: sharedCallers((id) => bull.add("idle", id)),
+    batch: (runs) => bull.addMany("idle", runs),
+  };
+}
 
 export async function bullWorker(benchFolder: string, { port, told }: { port: number; told: string }): Promise<void> {
   const { Worker } = loadPeer<BullMq>(benchFolder, "bullmq");

@@ -33,16 +33,11 @@ const working = {
   failJobBatchDelay: 0,
 };
 
-interface Producer extends Intake {
-  utils: WorkerUtils;
-}
-
-export async function openGraphileIntake(benchFolder: string, url: string): Promise<Producer> {
+export async function openGraphileIntake(benchFolder: string, url: string): Promise<Intake> {
   const { version, makeWorkerUtils, Logger } = loadPeer<GraphileWorker>(benchFolder, "graphile-worker");
   const utils = await makeWorkerUtils({ connectionString: url, maxPoolSize: 20, logger: quiet(Logger) });
   await utils.migrate();
   return {
-    utils,
     name: "graphile",
     label: `graphile-worker ${version}`,
     durability: "yes: the same PostgreSQL",

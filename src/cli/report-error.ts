@@ -12,7 +12,8 @@ export function reportError(error: unknown, json: boolean): number {
   // the reader went away, as in `drover runs list | head -1`: nobody is left to tell
   if (isClosedPipe(error)) return 141;
   const shown = toShown(error);
-  const forPeople = `drover: ${shown.message} [${shown.code}]\n${shown.next ? `  ${shown.next}\n` : ""}`;
+  const more = [...parameterFaults(error, shown.code), ...(shown.next ? [shown.next] : [])];
+  const forPeople = `drover: ${shown.message} [${shown.code}]\n${more.map((line) => `  ${line}\n`).join("")}`;
   const told = json && shown.code !== "DROVER-OUT-001" && tryWrite(1, `${JSON.stringify({ error: shown })}\n`);
   if (!told) tryWrite(2, forPeople);
   return exitCodeOf(shown.code);
@@ -39,6 +40,17 @@ function exitCodeOf(code: string): number {
  * coordinator finds some of them, in a request that was made of the same words.
  */
 const wrongUsage = /^DROVER-(?:USE-|SUB-|PAR-|PRF-001|API-006|API-014|API-021)/;
+
+/** Which parameters do not fit, and why: the refusal has it beside its message. */
+function parameterFaults(error: unknown, code: string): string[] {
+  const cause: unknown = error instanceof Error && code.startsWith("DROVER-PAR-") ? error.cause : null;
+  const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : null;
+  if (!Array.isArray(faults)) return [];
+  // of a problem that was read from an answer, hence of this shape
+  return (faults as { path: string; message: string }[]).map(
+    ({ path, message }) => `${path.replace(/^body\./, "")}: ${message}`,
+  );
+}
 
 function toShown(error: unknown): Shown {
   // by its fields, not by class: each bundle has its own copy of the classes

@@ -112,6 +112,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       tickings.push(
         every(options.rescueEveryMs, rescue, onFault),
         every(options.foreignEveryMs ?? 250, lookAround, onFault),
+        every(leaseMs / 3, renewIdle, onFault),
       );
       if (options.retention) tickings.push(every(options.retention.everyMs, options.retention.prune, onFault));
     },
@@ -179,6 +180,12 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     for (const runner_id of waiters.runnerIds) {
       if (await store.read.has_work(runner_id)) waiters.wakeRunner(runner_id);
     }
+  }
+
+  /** Who waits in a held poll need not say so every few seconds: there may be thousands. */
+  async function renewIdle(): Promise<void> {
+    const { runnerIds: runner_ids } = waiters;
+    if (runner_ids.length > 0) await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
   }
 
   async function lookAround(): Promise<void> {

@@ -18,6 +18,8 @@ export interface PollDeps {
 /** Orders that a runner was given a moment ago and has not acknowledged are no reason to answer at once again. */
 const orderAgainMs = 200;
 
+const lookAtDiskMs = 3000;
+
 /**
  * Asks the store for work and orders, and again whenever there may be some. Everything handed out is in
  * the store before it is answered: where the answer is lost, the same claim_id gets it again.
@@ -46,14 +48,19 @@ export function createPoll(
         if (!answer.draining) unserved = [];
         const leftMs = until - performance.now();
         if (leftMs <= 0) return answered(request.runner_id, answer);
-        const pauseMs = answer.orders.length > 0 ? orderAgainMs : deps.leaseMs / 3;
-        await seat.wait(Math.min(leftMs, pauseMs), signal);
+        await seat.wait(Math.min(leftMs, pauseMs(answer)), signal);
       }
       return { claims: [], orders: [] };
     } finally {
       seat.leave(unserved);
     }
   };
+
+  /** Whatever else there may be, it is woken for; its lease is renewed meanwhile with those of all who wait. */
+  function pauseMs({ orders }: Pick<PollAnswer, "orders">): number {
+    if (orders.length > 0) return orderAgainMs;
+    return deps.lowDisk() === null ? Number.POSITIVE_INFINITY : lookAtDiskMs;
+  }
 
   async function claim(request: PollRequest, again: boolean, owner: string | undefined) {
     const hold = deps.lowDisk();

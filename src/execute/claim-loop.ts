@@ -21,6 +21,8 @@ export interface ClaimLoopOptions {
   freeSlots: () => number;
   /** Synchronous: a claim is held before the next poll is sent. */
   take: (claim: Claim) => void;
+  /** Something was handed to it that it does not take: the next report says so. */
+  untaken: () => void;
   obey: (order: Order) => void;
   newId: NewId;
   /** Before a failed poll is tried again; grows to ten times that. */
@@ -63,7 +65,9 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       // an answer to who we were before registering again may have been taken back since
       const stale = (await identity.current()).epoch !== epoch;
       // what arrives once the runner drains is not listed as held, and so goes back at no cost
-      if (!stale && !draining && !stopping.signal.aborted) for (const claim of answer.claims) options.take(claim);
+      const takes = !stale && !draining && !stopping.signal.aborted;
+      if (takes) for (const claim of answer.claims) options.take(claim);
+      else if (answer.claims.length > 0) options.untaken();
       asOfClaim = claimId;
       claimId = options.newId();
       for (const order of answer.orders) {

@@ -67,9 +67,12 @@ export async function startRegistration(
   const told = tellOnce(onNotice);
   let registration = options.registration;
   let latest!: Registered;
-  const identity = createIdentity(
-    async () => (latest = await register(registration, options, AbortSignal.any([ending.signal, signal]))),
-  );
+  let assure = (): void => undefined;
+  const identity = createIdentity(async () => {
+    latest = await register(registration, options, AbortSignal.any([ending.signal, signal]));
+    assure();
+    return latest;
+  });
   const first = await identity.current();
 
   const found = findRunLogs(logs);
@@ -94,6 +97,7 @@ export async function startRegistration(
     found.map(({ journal }) => ({ journal, onLost: () => drop(journal), onFinished: () => drop(journal) })),
   );
 
+  assure = shipper.assure;
   const held = createHeldRuns({
     slots: () => registration.slots,
     supervise: { ...options.supervise, places: { ...options.supervise.places, owner: () => latest } },
@@ -108,6 +112,7 @@ export async function startRegistration(
     identity,
     freeSlots: held.freeSlots,
     take: (claim) => held.take(boundFiles(claim, latest.max_file_bytes)),
+    untaken: shipper.assure,
     obey: held.obey,
     newId,
     pollPauseMs: times.pollPauseMs,

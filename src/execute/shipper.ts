@@ -21,6 +21,8 @@ export interface Shipper {
   poke(): void;
   /** The same, and somebody waits for it: at once. */
   hurry(): void;
+  /** The coordinator may take it for more than it holds: says at once, and some more times, what that is. */
+  assure(): void;
   partial(run_id: string, attempt: number, delta: Delta): void;
   /** Waits while the coordinator is there but too slow for this journal. While it is away, the disk takes it. */
   room(journal: Journal): Promise<void>;
@@ -51,6 +53,12 @@ export interface ShipperOptions {
 /** Best effort means little: what does not go with the next report or the one after is old news. */
 const maxPartials = 256;
 
+/** As good as never: a bell rings when there is something to say. */
+const longestIdleMs = 2 ** 30;
+
+/** What was handed out with the newest claim is taken back only once there was another: so it is said more than once. */
+const assured = 3;
+
 /** A run that begins, spawns and ends in a moment is one report, and none is written while it begins. */
 const gatherMs = 2;
 
@@ -68,6 +76,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   let sentAt: number | null = null;
   let lastFault: PortFault | null = null;
   let gathering: NodeJS.Timeout | null = null;
+  let assurances = 0;
 
   const gathered = (): void => {
     if (gathering !== null) clearTimeout(gathering);
@@ -150,10 +159,18 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     return progress && [...shipments.values()].some(({ journal }) => isReady(journal, request));
   }
 
+  /** One that has nothing is kept alive by its held poll, see ./claim-loop.ts. */
+  function pauseMs(): number {
+    if (shipments.size > 0) return options.heartbeatMs;
+    if (assurances === 0) return longestIdleMs;
+    assurances -= 1;
+    return options.heartbeatMs;
+  }
+
   async function run(): Promise<void> {
     let again = true; // the first says what a runner that was restarted holds
     while (!stopping.signal.aborted) {
-      if (!again) await bell.wait(options.heartbeatMs, stopping.signal);
+      if (!again) await bell.wait(pauseMs(), stopping.signal);
       if (stopping.signal.aborted) return;
       again = await reportOnce();
     }
@@ -165,10 +182,17 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
 
   return {
     add(shipment) {
+      // the claim it comes from has just been answered, and its lease with it
+      if (shipments.size === 0) answeredAt = monotonic();
       shipments.set(keyOf(shipment.journal), shipment);
+      poke();
     },
     poke,
     hurry,
+    assure() {
+      assurances = assured;
+      hurry();
+    },
     partial(run_id, attempt, delta) {
       if (partials.length < maxPartials) partials.push({ run_id, attempt, delta });
       poke();

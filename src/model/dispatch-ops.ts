@@ -13,6 +13,7 @@ export type DispatchOp =
   | RegisterRunner
   | ClaimRuns
   | Heartbeat
+  | RenewIdle
   | LeaveRunner
   | DrainRunner
   | StopRuns
@@ -52,7 +53,7 @@ export interface ClaimRuns extends Speaker {
   lease_ms: number;
   /** Set while the disk is low: nothing is handed out, and `why` says so. */
   hold?: string;
-  /** Asked again for a poll that is held open: proves nothing about a busy runner, so renews the lease of an idle one only. */
+  /** Asked again for a poll that is held open: proves nothing about the runner, so renews no lease. */
   again?: true;
 }
 
@@ -65,6 +66,16 @@ export interface Heartbeat extends Speaker {
   op: "heartbeat";
   held: [run_id: string, attempt: number][];
   as_of_claim: string | null;
+  lease_ms: number;
+}
+
+/**
+ * Renews the leases of runners that wait in a held poll and have nothing: their open connection is the sign of life.
+ * One that has something to lose must speak for itself.
+ */
+export interface RenewIdle {
+  op: "renew_idle";
+  runner_ids: readonly string[];
   lease_ms: number;
 }
 
@@ -116,6 +127,7 @@ export type DispatchResult =
   | { ok: true; op: "register_runner"; epoch: number }
   | { ok: true; op: "claim_runs"; claims: ClaimedRun[]; orders: Order[]; draining: boolean }
   | { ok: true; op: "heartbeat"; fenced: [string, number][]; abandon: [string, number][]; requeued: string[] }
+  | { ok: true; op: "renew_idle" }
   | { ok: true; op: "leave_runner"; requeued: string[] }
   | { ok: true; op: "drain_runner" }
   | { ok: true; op: "stop_runs"; cancelled: string[]; stopping: string[]; untouched: string[]; runners: string[] }

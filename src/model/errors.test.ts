@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { errorCodes } from "./errors.ts";
+import { errorCodes, HostError, RequestError } from "./errors.ts";
 
 it("docs/errors.md lists every code with its meaning, and no other", () => {
   const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
@@ -9,4 +9,17 @@ it("docs/errors.md lists every code with its meaning, and no other", () => {
     meaning,
   ]);
   expect(Object.fromEntries(listed)).toEqual(errorCodes);
+});
+
+it("is told apart by its kind although another copy of the classes made it", async () => {
+  // as bundles have them; a text that is not constant is not resolved by the compiler
+  const path: string = "./errors.ts?another";
+  const another = (await import(path)) as { HostError: typeof HostError; RequestError: typeof RequestError };
+  expect(another.HostError).not.toBe(HostError);
+  const fault = { code: "DROVER-STA-008", message: "away" } as const;
+  const [host, request] = [new another.HostError(fault), new another.RequestError(fault)];
+  expect([host instanceof HostError, host instanceof RequestError]).toEqual([true, false]);
+  expect([request instanceof HostError, request instanceof RequestError]).toEqual([false, true]);
+  const stranger = Object.assign(new Error("away"), { name: "HostError", code: "ECONNREFUSED" });
+  expect([stranger instanceof HostError, { ...fault, name: "HostError" } instanceof HostError]).toEqual([false, false]);
 });

@@ -23,14 +23,25 @@ abstract class DroverError extends Error {
   }
 }
 
+/** By its words, not by its class: each bundle has a copy of the classes, and one catches what another throws. */
+function isOurs(value: unknown, name: string): boolean {
+  return value instanceof Error && value.name === name && String(Reflect.get(value, "code")).startsWith("DROVER-");
+}
+
 /** What was asked for cannot be: the caller can mend it. */
 export class RequestError extends DroverError {
   override readonly name = "RequestError";
+  static override [Symbol.hasInstance](value: unknown): value is RequestError {
+    return isOurs(value, "RequestError");
+  }
 }
 
 /** This machine, disk or database cannot do it now: the operator can mend it. */
 export class HostError extends DroverError {
   override readonly name = "HostError";
+  static override [Symbol.hasInstance](value: unknown): value is HostError {
+    return isOurs(value, "HostError");
+  }
 }
 
 /** Something we hold to be always true was not: we can mend it. */

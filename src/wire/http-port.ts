@@ -22,7 +22,7 @@ export interface HttpPort extends RunnerPort {
 
 /** The runner port over HTTP: kept-alive connections, and one word for everything that can go wrong. */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
-  const { pollHoldMs = 30_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
+  const { pollHoldMs = 50_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
   const base = new URL(options.url);
   const secure = base.protocol === "https:";
   const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });

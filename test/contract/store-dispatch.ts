@@ -398,23 +398,37 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         });
       });
 
-      it("does not take a held poll for a sign of life of a busy runner", async () => {
+      it("takes a held poll for a sign of life of an idle runner alone", async () => {
         await d.submit();
-        const runner = await d.register("r");
+        const [runner, other] = [await d.register("r"), await d.register("other")];
         const again = (claim_id: string) =>
           store.apply([
             { op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, again: true },
           ]);
+        const renew = () => store.apply([{ op: "renew_idle", runner_ids: ["r", "other", "nobody"], lease_ms: 10_000 }]);
         await d.claim(runner, 0, "idle");
         advance(8_000);
-        await again("idle");
+        await renew();
         advance(8_000);
         expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
         await d.claim(runner, 1, "busy");
         advance(8_000);
         await again("busy");
+        await renew();
         advance(8_000);
         expect(await store.apply([rescue])).toMatchObject([{ lost_runners: ["r"] }]);
+        await renew();
+        expect((await store.read.runner("r"))?.status).toBe("lost");
+        expect((await store.read.runner(other.runner_id))?.status).toBe("online");
+      });
+
+      it("renews however many wait", async () => {
+        const names = Array.from({ length: 250 }, (_, index) => `r${index}`);
+        await Promise.all(names.map((name) => d.register(name)));
+        advance(8_000);
+        await store.apply([{ op: "renew_idle", runner_ids: names, lease_ms: 10_000 }]);
+        advance(8_000);
+        expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
       });
 
       it("refuses a second live runner, another's id, and lets a successor take over", async () => {

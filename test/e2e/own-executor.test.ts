@@ -80,7 +80,7 @@ test.each([
   ["an agent that is not there", ["parrott"], "DROVER-SUB-001", "Did you mean parrot?"],
   ["a time that is none", ["parrot", "--timeout", "soon"], "DROVER-USE-005", "--timeout soon"],
   ["a time that is too long", ["parrot", "--timeout", "1e9"], "DROVER-API-006", "timeout_seconds"],
-  ["parameters that do not fit", ["disk-usage", "--top", "-1"], "DROVER-PAR-001", "disk-usage"],
+  ["parameters that do not fit", ["disk-usage", "--top", "-1"], "DROVER-PAR-001", "parameters.top: "],
 ])("%s is wrong usage: 2", async (_what, words, code, says) => {
   const ran = await place().run(...words);
   expect(ran).toMatchObject({ code: 2, stdout: "" });

@@ -72,18 +72,24 @@ async function end() {
   process.exit(0);
 }
 
-/** A server that was killed leaves its sessions behind, and a busy one does not notice. All of it works in the folder. */
+/**
+ * A server that was killed leaves its sessions behind, and initdb its server. They end by themselves, and clean up, but
+ * for a busy session, which does not notice. All of them work in the folder.
+ */
 async function endLeftProcesses() {
-  if (!existsSync("/proc/self/cwd")) return; // not Linux: they end with their statement
+  if (!existsSync("/proc/self/cwd")) return; // not Linux: that session ends with its statement
+  const patience = performance.now() + 1000;
   for (let left = leftProcesses(); left.length > 0; left = leftProcesses()) {
-    for (const pid of left) {
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch (error) {
-        if (error.code !== "ESRCH") throw error; // ended meanwhile
-      }
-    }
+    if (performance.now() > patience) left.forEach(kill);
     await pause(10);
+  }
+}
+
+function kill(pid) {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error; // ended meanwhile
   }
 }
 

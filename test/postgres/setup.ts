@@ -21,7 +21,8 @@ export default async function offerPostgres(project: TestProject): Promise<(() =
   const path = `/${randomBytes(16).toString("hex")}`;
   const desk = createServer((request, response) => {
     if (request.url !== path) return void response.writeHead(404).end();
-    server ??= startPostgres();
+    // none of these tests is about a machine that loses power, and databases are dropped much faster so
+    server ??= startPostgres({ settings: { fsync: "off" } });
     server.then(
       ({ url }) => response.end(url()),
       (error: unknown) => response.writeHead(500).end(String(error)),

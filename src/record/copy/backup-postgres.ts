@@ -13,6 +13,8 @@ import { type NewRecord, type StillRecord, valuesOf } from "./sides.ts";
 import { contentOfRows, sqliteRecord } from "./sqlite-record.ts";
 import { insertOf, type Table } from "./tables.ts";
 
+const rowsInOneGo = 100;
+
 /** As of one moment, while coordinators go on writing. */
 export function backupPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
@@ -50,7 +52,7 @@ async function intoBackup(part: string, secret: Uint8Array, now: Date, from: Sti
 function newBackup(copy: Connection, part: string): NewRecord {
   return {
     ...sqliteRecord(copy, part, (sha256) => contentOfRows(copy, sha256)),
-    insert: async (table, rows) => insertRows(copy, table, rows),
+    insert: (table, rows) => insertRows(copy, table, rows),
     async addContent(sha256, pieces) {
       let piece = 0;
       for await (const bytes of pieces) copy.sql(insertPiece).run(sha256, piece++, bytes);
@@ -61,9 +63,15 @@ function newBackup(copy: Connection, part: string): NewRecord {
   };
 }
 
-function insertRows(copy: Connection, table: Table, rows: readonly Row[]): void {
+/** In portions: a coordinator serves others meanwhile. */
+async function insertRows(copy: Connection, table: Table, rows: readonly Row[]): Promise<void> {
   const statement = copy.sql(insertOf(table, 1));
-  for (const row of rows) statement.run(...valuesOf(table, row));
+  for (let from = 0; from < rows.length; from += rowsInOneGo) {
+    for (const row of rows.slice(from, from + rowsInOneGo)) statement.run(...valuesOf(table, row));
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
 }
 
 function anotherSecret(url: string): HostError {

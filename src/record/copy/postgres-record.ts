@@ -10,13 +10,24 @@ import { requireRecord } from "../postgres/existing.ts";
 import { commit, lockForWriting } from "../postgres/write-lock.ts";
 import { all, first, type Row, type Work, write } from "../query.ts";
 import { occupied } from "./faults.ts";
-import { inPieces, keyOf, mostBytes, mostRows, type NewRecord, type StillRecord, valuesOf } from "./sides.ts";
+import {
+  inPieces,
+  keyOf,
+  longBytes,
+  mostBytes,
+  mostRows,
+  type NewRecord,
+  type StillRecord,
+  valuesOf,
+} from "./sides.ts";
 import { insertOf, pageOf, type Table, tables } from "./tables.ts";
 
 /** Longer than anything takes between two statements of a copy; a machine that is gone must not keep the lock for ever. */
 const longestPauseMs = 60_000;
 /** Sent and not yet answered. */
 const mostUnderWay = 4 * 1024 * 1024;
+/** Of a row, about, without what is long in it. */
+const shortBytes = 500;
 /** In one statement: these or a half, a quarter, ... of them, so that there are few texts. */
 const rowsAtOnce = 128;
 
@@ -125,7 +136,7 @@ function newPostgresRecord(client: Client, url: string, now: Date): NewRecord {
     settled,
     async insert(table, rows) {
       await carryOut(client, insertRows(table, rows));
-      for (const row of rows) underWay += sizeOf(row);
+      for (const row of rows) underWay += shortBytes + longBytes(table, row);
       if (underWay > mostUnderWay) await settled();
     },
     async addContent(sha256, pieces) {
@@ -159,12 +170,4 @@ function* insertRows(table: Table, rows: readonly Row[]): Work<void> {
     yield write(insertOf(table, count), ...values);
     from += count;
   }
-}
-
-/** Roughly what it takes in memory until it was sent. */
-function sizeOf(row: Row): number {
-  let size = 0;
-  for (const value of Object.values(row))
-    size += typeof value === "string" || value instanceof Uint8Array ? value.length + 8 : 8;
-  return size;
 }

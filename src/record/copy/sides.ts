@@ -21,8 +21,8 @@ export interface NewRecord extends StillRecord {
   settled(): Promise<void>;
 }
 
-/** A page has no more rows than this, and once it has so many bytes it has no further ones. */
-export const mostRows = 1000;
+/** A page has no more rows than this, and once its long columns have so many bytes it has no further ones. */
+export const mostRows = 500;
 export const mostBytes = 1024 * 1024;
 
 export function keyOf({ key }: Table, row: Row): SqlValue[] {
@@ -31,6 +31,16 @@ export function keyOf({ key }: Table, row: Row): SqlValue[] {
 
 export function valuesOf({ columns }: Table, row: Row): SqlValue[] {
   return columns.map((column) => row[column] ?? null);
+}
+
+/** Of what may be long in it; roughly, as not every character is one byte. */
+export function longBytes({ long }: Table, row: Row): number {
+  let bytes = 0;
+  for (const column of long) {
+    const value = row[column];
+    if (typeof value === "string") bytes += value.length;
+  }
+  return bytes;
 }
 
 /** Cut where they are longer: what is given in one piece is held in memory as one. */

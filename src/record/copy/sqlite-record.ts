@@ -10,7 +10,7 @@ import { openConnection } from "../sqlite/open-connection.ts";
 import { patiently } from "../sqlite/patience.ts";
 import { rollBack } from "../sqlite/write-lock.ts";
 import { databaseFile } from "../state-directory.ts";
-import { keyOf, mostBytes, mostRows, type StillRecord } from "./sides.ts";
+import { keyOf, longBytes, mostBytes, mostRows, type StillRecord } from "./sides.ts";
 import { pageOf, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
@@ -64,14 +64,10 @@ function readPage(connection: Connection, table: Table, after: Row | null): Row[
   let bytes = 0;
   for (const row of statement.iterate(...(after === null ? [] : keyOf(table, after)), mostRows)) {
     rows.push(row);
-    for (const column of table.long) bytes += lengthOf(row[column]);
+    bytes += longBytes(table, row);
     if (bytes >= mostBytes) break;
   }
   return rows;
-}
-
-function lengthOf(value: Row[string] | undefined): number {
-  return typeof value === "string" ? value.length : 0;
 }
 
 async function contentOfFile(directory: string, sha256: string): Promise<AsyncIterable<Uint8Array> | null> {

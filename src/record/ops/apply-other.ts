@@ -7,6 +7,7 @@ import { claimRuns } from "./claim-runs.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { leaveRunner } from "./lose-runner.ts";
 import { registerRunner } from "./register-runner.ts";
+import { renewIdle } from "./renew-idle.ts";
 import { drainRunner, forgiveOutage, rescue } from "./rescue.ts";
 import { bindSessionId, deleteSession } from "./sessions.ts";
 import { stopRuns } from "./stop-runs.ts";
@@ -23,6 +24,8 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreR
       return claimRuns(tx, op);
     case "heartbeat":
       return heartbeat(tx, op);
+    case "renew_idle":
+      return renewIdle(tx, op);
     case "leave_runner":
       return leaveRunner(tx, op);
     case "drain_runner":

@@ -4,7 +4,7 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { enterDirectory } from "./directory.ts";
 import { claimedRun, handOut } from "./hand-out.ts";
-import { holdsAny, runsOfClaim } from "./held-runs.ts";
+import { runsOfClaim } from "./held-runs.ts";
 import { ackOrders, openOrders } from "./orders.ts";
 import { pickRuns } from "./pick-runs.ts";
 import { speakingOf, type StoredRunner } from "./runner-row.ts";
@@ -30,7 +30,7 @@ export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult>
   if (hasOrders) yield* ackOrders(runner.column, op.ack_order);
   const claim_no = yield* claimNo(runner, op.claim_id);
   const newest = Math.max(claim_no, runner.claim_no);
-  if (op.again === undefined || newest > runner.claim_no || !(yield* holdsAny(runner.column))) {
+  if (op.again === undefined || newest > runner.claim_no) {
     const now = tx.now.getTime();
     yield write(renew, now + op.lease_ms, now, newest, runner.column);
   }

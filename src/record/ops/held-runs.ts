@@ -1,4 +1,4 @@
-import { all, first, type Work } from "../query.ts";
+import { all, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import { selectStored, type StoredRun } from "./run-state.ts";
 
@@ -7,7 +7,6 @@ const assigned = `agent_rev_id is not null and status in ('claimed', 'running', 
 const selectHeld = `${selectStored} where runner_id = ? and ${assigned} order by claim_no, run_no limit ?`;
 const selectOfClaim = `${selectStored} where runner_id = ? and claim_no = ? and ${assigned} order by run_no`;
 const selectUpTo = `${selectStored} where runner_id = ? and claim_no <= ? and ${assigned} order by claim_no, run_no`;
-const anyHeld = `select 1 from runs where runner_id = ? and ${assigned} limit 1`;
 
 /** What a runner was handed and has not brought to an end. `runner` as stored. */
 export function* heldRuns(runner: string, limit = 1_000_000_000): Work<StoredRun[]> {
@@ -20,11 +19,6 @@ export function* runsOfClaim(runner: string, claim_no: number): Work<StoredRun[]
 
 export function* runsUpToClaim(runner: string, claim_no: number): Work<StoredRun[]> {
   return (yield all(selectUpTo, runner, claim_no)).map(storedRun);
-}
-
-export function* holdsAny(runner: string): Work<boolean> {
-  const [row] = yield first(anyHeld, runner);
-  return row !== undefined;
 }
 
 /** Of a row that selectStored selects. */

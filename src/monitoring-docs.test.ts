@@ -1,0 +1,119 @@
+import { readFileSync } from "node:fs";
+import { afterEach, expect, it } from "vitest";
+import { parse } from "yaml";
+import { startTestCoordinator } from "../test/coordinator.ts";
+import { rawCall } from "../test/http-call.ts";
+import { freshDatabase } from "../test/postgres/fresh-database.ts";
+import type { CoordinatorOptions } from "./coordinator.ts";
+
+const disposals: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const dispose of disposals.splice(0).toReversed()) await dispose();
+});
+
+/** What its /metrics says after it has answered something. */
+async function metricsText(options: Partial<CoordinatorOptions> = {}): Promise<string> {
+  const coordinator = await startTestCoordinator(options);
+  disposals.push(coordinator.dispose);
+  await coordinator.client.runs.list();
+  const headers = { authorization: `Bearer ${coordinator.adminToken}` };
+  return (await rawCall(coordinator.url, { path: "/metrics", headers })).text;
+}
+
+function familiesIn(text: string): string[] {
+  return [...text.matchAll(/^# TYPE (\w+) (?:counter|gauge|histogram)$/gm)].map(([, name]) => name ?? "");
+}
+
+const docs = new URL("../docs/", import.meta.url);
+const readDoc = (name: string) => readFileSync(new URL(name, docs), "utf8");
+
+it("gives what docs/monitoring.md lists, each metric with its type and labels, and nothing else", async () => {
+  const listed = [...readDoc("monitoring.md").matchAll(/^\| `(\w+)` \| (\w+)[^|]* \| ([^|]*)\|/gm)];
+  const text = await metricsText();
+  expect(familiesIn(text).toSorted()).toEqual(listed.map(([, name]) => name).toSorted());
+  for (const [, name = "", type = "", labels = ""] of listed) {
+    expect(text).toContain(`# TYPE ${name} ${type}\n`);
+    const sample = new RegExp(`^${name}(?:_bucket)?(?:\\{(.*)\\})? `, "m").exec(text);
+    if (sample === null) continue;
+    const given = [...(sample[1] ?? "").matchAll(/(\w+)="/g)].map(([, label]) => label).filter((one) => one !== "le");
+    expect([name, given]).toEqual([name, [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label)]);
+  }
+});
+
+it("gives on PostgreSQL the same, but for the disk of this machine", async () => {
+  const { url, drop } = await freshDatabase();
+  disposals.push(drop);
+  const postgres = familiesIn(await metricsText({ database: { url, secret: Buffer.alloc(32, 7) } }));
+  const sqlite = familiesIn(await metricsText());
+  expect(postgres).toEqual(sqlite.filter((name) => name !== "drover_disk_free_bytes"));
+});
+
+interface Panel {
+  id: number;
+  type: string;
+  title: string;
+  gridPos: { x: number; y: number; w: number; h: number };
+  datasource?: object;
+  targets?: { refId: string; expr: string; datasource: object }[];
+}
+type Variable = { name: string; type: string; query: string | { query: string } };
+type Rule = { alert: string; expr: string };
+
+const dashboard: { panels: Panel[]; templating: { list: Variable[] } } = JSON.parse(
+  readDoc("monitoring/grafana-dashboard.json"),
+);
+const rules: Rule[] = parse(readDoc("monitoring/alerts.yaml")).groups[0].rules;
+
+it("has a dashboard and alerts that ask for nothing else than it gives", async () => {
+  const given = new Set(familiesIn(await metricsText()));
+  const expressions = [
+    ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+    ...dashboard.templating.list.flatMap(({ query }) => (typeof query === "string" ? [] : [query.query])),
+    ...rules.map(({ expr }) => expr),
+  ];
+  expect(expressions.length).toBeGreaterThan(50);
+  for (const expression of expressions) {
+    const named = metricsIn(expression);
+    expect([expression, named.filter((name) => !given.has(name))]).toEqual([expression, []]);
+    // Prometheus itself makes this one
+    if (!/^up\b/.test(expression)) expect([expression, named.length]).not.toEqual([expression, 0]);
+  }
+});
+
+/** Without what a histogram adds to its name. */
+function metricsIn(expression: string): string[] {
+  const names = expression.replaceAll(/"[^"]*"/g, "").match(/\b(?:drover|process|nodejs)_\w+/g) ?? [];
+  return names.map((name) => name.replace(/_(?:bucket|sum|count)$/, ""));
+}
+
+it("has a dashboard that shows every metric, on any Prometheus, with no panel over another", async () => {
+  const { panels, templating } = dashboard;
+  const shown = new Set(panels.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => metricsIn(expr))));
+  expect(familiesIn(await metricsText()).filter((name) => !shown.has(name))).toEqual([]);
+  expect(templating.list[0]).toMatchObject({ name: "datasource", type: "datasource", query: "prometheus" });
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const taken = new Set<string>();
+  for (const { type, title, datasource, targets = [], gridPos } of panels) {
+    const { x, y, w, h } = gridPos;
+    expect([title, x + w <= 24]).toEqual([title, true]);
+    for (let at = 0; at < w * h; at += 1) {
+      const cell = `${x + (at % w)},${y + Math.floor(at / w)}`;
+      expect([title, cell, taken.has(cell)]).toEqual([title, cell, false]);
+      taken.add(cell);
+    }
+    if (type === "row") continue;
+    for (const source of [datasource, ...targets.map((target) => target.datasource)])
+      expect(source).toEqual({ type: "prometheus", uid: "${datasource}" });
+    expect([title, new Set(targets.map(({ refId }) => refId)).size]).toEqual([title, targets.length]);
+  }
+});
+
+it("has alerts that each say what is wrong, and that docs/operating.md knows what to do about", () => {
+  const known = new Set(readDoc("operating.md").match(/(?<=`)Drover[A-Z]\w+(?=`)/g));
+  expect([...known].toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
+  for (const rule of rules)
+    expect(rule).toMatchObject({
+      labels: { severity: expect.stringMatching(/^(?:critical|warning|info)$/) },
+      annotations: { summary: expect.any(String) },
+    });
+});

@@ -1,0 +1,23 @@
+import type { DispatchResult, RenewIdle } from "../../model/dispatch-ops.ts";
+import { type Work, write } from "../query.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+
+/** In one statement; a last one with fewer names repeats one of them. */
+const atOnce = 100;
+
+const renew = `
+  update runners set lease_until = ?, last_seen_at = ?
+  where runner_id in (${Array.from({ length: atOnce }, () => "?").join(", ")}) and status <> 'lost' and not exists (
+    select 1 from runs where runs.runner_id = runners.runner_id and runs.agent_rev_id is not null
+      and runs.status in ('claimed', 'running', 'waiting', 'stopping'))`;
+
+export function* renewIdle(tx: Transaction, { runner_ids, lease_ms }: RenewIdle): Work<DispatchResult> {
+  const now = tx.now.getTime();
+  for (let from = 0; from < runner_ids.length; from += atOnce) {
+    const some = runner_ids.slice(from, from + atOnce).map((runner_id) => toColumn(runner_id));
+    const padded = Array.from({ length: atOnce }, (_, index) => some[index] ?? some[0]!);
+    yield write(renew, now + lease_ms, now, ...padded);
+  }
+  return { ok: true, op: "renew_idle" };
+}

@@ -1,0 +1,176 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { StoredEvent } from "../src/model/event.ts";
+import { readKey } from "../src/record/audit/key.ts";
+import { openStore } from "../src/record/open.ts";
+import { openPostgresStore } from "../src/record/postgres/open.ts";
+import type { RecordStore } from "../src/record/record-store.ts";
+import { drover, type Ran } from "./drover-command.ts";
+import { type Finding, largest, type Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { faultsOfLog, printed } from "./record.ts";
+import { pause } from "./wait.ts";
+
+interface Size {
+  seconds: number;
+  perSecond: number;
+  backups: number;
+}
+
+interface Backup {
+  file: string;
+  ms: number;
+  /** Of runs that had ended before it was begun. */
+  before: string[];
+}
+
+const lines = 3;
+
+/**
+ * Backups are made while runs are asked for and carried out at a steady rate, by the coordinator and past it. Each is
+ * restored elsewhere, on both engines in turn: its chain verifies, all that had ended before it is in it, and so is
+ * every event of every run.
+ */
+export async function backups({ seconds, perSecond, backups: wanted }: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    await place.putAgent("work");
+    await place.startRunner({ name: "steady", slots: 8 });
+    const asked: Promise<number>[] = [];
+    const until = performance.now() + seconds * 1000;
+    const asking = (async () => {
+      for (let due = performance.now(); due < until; due += 1000 / perSecond) {
+        await pause(Math.max(0, due - performance.now()));
+        asked.push(submitOne(place));
+      }
+    })();
+    const made: Backup[] = [];
+    const broken: string[] = [];
+    for (let at = 0; at < wanted; at += 1) {
+      // spread over the time, none of them at once with the first run
+      await pause(Math.max(0, until - (seconds * 1000 * (wanted - at)) / (wanted + 1) - performance.now()));
+      const backup = await makeOne(place, tools, at);
+      if ("fault" in backup) broken.push(backup.fault);
+      else made.push(backup);
+      tools.progress(`backup ${at + 1} of ${wanted}`);
+    }
+    await asking;
+    const submitMs = await Promise.all(asked);
+    const found = await Promise.all(made.map((backup, at) => judge(place, tools, backup, at)));
+    const sum = (of: (one: Judged) => number): number => found.reduce((total, one) => total + of(one), 0);
+    return {
+      seen: {
+        "runs asked for": submitMs.length,
+        backups: made.length,
+        "runs in them": sum(({ runs }) => runs),
+        "ended before and missing": sum(({ missing }) => missing),
+        "events in them": sum(({ events }) => events),
+        "with events missing": sum(({ incomplete }) => incomplete),
+        "chains that do not verify": sum(({ verified }) => (verified ? 0 : 1)),
+        "ms for a backup, at most": Math.round(largest(made.map(({ ms }) => ms))),
+        "ms for a submit, at most": Math.round(largest(submitMs)),
+      },
+      broken: [...broken, ...found.flatMap(({ faults }) => faults)],
+      late: [],
+    };
+  });
+}
+
+async function submitOne({ client }: Place): Promise<number> {
+  const since = performance.now();
+  await client.submit({ agent_name: "work", parameters: { lines } });
+  return performance.now() - since;
+}
+
+/** Every second one is asked of a coordinator, the others are made of the record itself. */
+async function makeOne(place: Place, tools: Tools, at: number): Promise<Backup | { fault: string }> {
+  const { items } = await place.client.runs.list({ status: ["completed"], limit: 1000 });
+  const file = join(place.directory, `backup ${at}`);
+  const byCoordinator = { DROVER_API_URL: place.url, DROVER_API_KEY: place.token };
+  const ran = await command(place, tools, at % 2 === 0 ? byCoordinator : whereOf(place), "backup", file);
+  if (ran.code !== 0 || !existsSync(file)) return { fault: `backup ${at}: ${ran.said}` };
+  return { file, ms: ran.ms, before: items.map(({ run_id }) => run_id) };
+}
+
+function whereOf({ fleet, state }: Place): Record<string, string> {
+  return fleet === null
+    ? { DROVER_STATE_DIR: state }
+    : { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") };
+}
+
+function command(place: Place, tools: Tools, env: Record<string, string>, ...words: string[]): Promise<Ran> {
+  return drover({ processes: place.processes, tools, cwd: place.directory }, env, ...words);
+}
+
+interface Judged {
+  runs: number;
+  events: number;
+  missing: number;
+  incomplete: number;
+  verified: boolean;
+  faults: string[];
+}
+
+/** Restored into a state directory, and every second one into PostgreSQL. */
+async function judge(place: Place, tools: Tools, { file, before }: Backup, at: number): Promise<Judged> {
+  const directory = join(place.directory, `restored ${at}`);
+  const here = { DROVER_STATE_DIR: directory };
+  // always: it is where the key is found
+  const restored = [await command(place, tools, here, "restore", file)];
+  const database = at % 2 === 0 ? null : await tools.openDatabase();
+  const secret = readKey(directory) ?? new Uint8Array();
+  const there = { DATABASE_URL: database?.url ?? "", DROVER_SECRET: Buffer.from(secret).toString("hex") };
+  try {
+    if (database !== null) restored.push(await command(place, tools, there, "restore", file));
+    const head = /^head (.+)$/m.exec(restored[0]?.said ?? "")?.[1] ?? "";
+    const verified = await command(place, tools, database === null ? here : there, "audit", "verify", "--head", head);
+    const store =
+      database === null
+        ? await openStore({ directory, now: () => new Date(), mode: "read" })
+        : await openPostgresStore({ url: database.url, secret });
+    const found = await look(store, before);
+    await store.close();
+    const unrestored = restored.filter(({ code }) => code !== 0).map(({ said }) => `restore of ${file}: ${said}`);
+    const unverified = verified.code === 0 ? [] : [`audit verify of ${file}: ${verified.said}`];
+    return { ...found, verified: verified.code === 0, faults: [...unrestored, ...unverified, ...found.faults] };
+  } finally {
+    await database?.drop();
+  }
+}
+
+async function look({ read }: RecordStore, before: readonly string[]): Promise<Omit<Judged, "verified">> {
+  const found = { runs: 0, events: 0, missing: 0, incomplete: 0, faults: [] as string[] };
+  const ended = new Set<string>();
+  for (let page: { limit: number; before?: string } = { limit: 1000 }; ;) {
+    const runs = await read.runs({}, page);
+    for (const { run_id, status } of runs) {
+      const log = await read.events(run_id, 0, 1000);
+      const faults = [...faultsOfLog(run_id, log), ...(status === "completed" ? faultsOfWhole(run_id, log) : [])];
+      if (status === "completed") ended.add(run_id);
+      if (log.length === 0) faults.push(`${run_id} has no events`);
+      found.runs += 1;
+      found.events += log.length;
+      if (faults.length > 0) found.incomplete += 1;
+      found.faults.push(...faults);
+    }
+    const last = runs.at(-1);
+    if (last === undefined) break;
+    page = { limit: 1000, before: last.run_id };
+  }
+  const missing = before.filter((run_id) => !ended.has(run_id));
+  return {
+    ...found,
+    missing: missing.length,
+    faults: [...found.faults, ...missing.map((run_id) => `${run_id} is missing`)],
+  };
+}
+
+/** A run that has ended well has its start, all it printed, and its end. */
+function faultsOfWhole(run_id: string, log: readonly StoredEvent[]): string[] {
+  const expected = Array.from({ length: lines }, (_, at) => `line ${at + 1}\n`).join("");
+  const types = new Set(log.map(({ event }) => event.type));
+  const absent = (["execution_started", "execution_ended", "result"] as const).filter((type) => !types.has(type));
+  return [
+    ...absent.map((type) => `${run_id} has no ${type}`),
+    ...(printed(log) === expected ? [] : [`${run_id} printed ${JSON.stringify(printed(log))}`]),
+  ];
+}

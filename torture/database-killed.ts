@@ -1,0 +1,39 @@
+import type { PostgresServer } from "../test/postgres/server.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { judgeRuns } from "./judge-runs.ts";
+import { withServer } from "./own-server.ts";
+import { inPlace } from "./place.ts";
+import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
+import { pause, upTo } from "./wait.ts";
+
+/**
+ * R1: the database server is killed, or told to restart, while runs are asked for, claimed and carried out. What was
+ * acknowledged is there when it is back; what was not is asked for again, and is not there twice.
+ */
+export async function databaseKilled(
+  { kills, runs }: { kills: number; runs: number },
+  tools: Tools,
+): Promise<Finding> {
+  return withServer(tools, (own, server) =>
+    inPlace(own, null, async (place) => {
+      await place.putAgent("work");
+      for (const at of upTo(4)) await place.startRunner({ name: `runner-${at}`, slots: 3 });
+      const storm = startStorm(kills, () => killOnce(server), tools.progress);
+      const asked = await submitDuring(place, runs, storm);
+      await storm.over;
+      const stuck = await untilNothingMoves(place);
+      const finding = await judgeRuns(place, { asked, stuck });
+      for (const { child } of place.coordinators)
+        if (!child.alive) finding.broken.push(`a coordinator ended by itself: ${child.said}`);
+      return { ...finding, seen: { kills, ...finding.seen } };
+    }),
+  );
+}
+
+/** Most are crashes; now and then an operator is in a hurry, or only the sessions end. */
+async function killOnce(server: PostgresServer): Promise<void> {
+  await pause(500 + Math.random() * 3000);
+  server.kill((["SIGKILL", "SIGKILL", "SIGQUIT", "SIGINT"] as const)[Math.floor(Math.random() * 4)]!);
+  await pause(Math.random() * 2000);
+  await server.restart();
+}

@@ -1,0 +1,43 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Tools } from "./finding.ts";
+import type { Child, Processes } from "./processes.ts";
+import { waitFor } from "./wait.ts";
+
+export interface Ran {
+  code: number | null;
+  said: string;
+  ms: number;
+  /** The most it ever had in memory. */
+  megabytes: number;
+}
+
+/** `drover WORDS`, to its end. */
+export async function drover(
+  { processes, tools, cwd }: { processes: Processes; tools: Tools; cwd: string },
+  env: Record<string, string>,
+  ...words: string[]
+): Promise<Ran> {
+  const since = performance.now();
+  const child = processes.start([process.execPath, join(tools.root, "bin", "drover.js"), ...words, "--quiet"], {
+    cwd,
+    env: { PATH: process.env["PATH"] ?? "", HOME: cwd, ...env },
+  });
+  let megabytes = 0;
+  const hour = 3_600_000;
+  await waitFor(async () => {
+    megabytes = Math.max(megabytes, memoryOf(child));
+    return child.alive ? null : true;
+  }, hour);
+  const { code } = await child.closed;
+  return { code, said: child.said, ms: performance.now() - since, megabytes };
+}
+
+/** As the kernel has kept it; 0 once it has ended. */
+function memoryOf({ pid }: Child): number {
+  try {
+    return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024);
+  } catch {
+    return 0; // it has just ended
+  }
+}

@@ -1,0 +1,51 @@
+import { killOne } from "./coordinator-killed.ts";
+import { answering } from "./coordinators.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { judgeRuns } from "./judge-runs.ts";
+import { inPlace, type Place, type RunnerSpec } from "./place.ts";
+import type { Child } from "./processes.ts";
+import { startStorm, submitDuring, untilNothingMoves } from "./storm.ts";
+import { pause, upTo } from "./wait.ts";
+
+/**
+ * R1 to R4 together: coordinators and runners are killed at random, each replaced at once. A run whose runner died
+ * begins again, as its agent allows; no attempt is carried out twice, and every run ends.
+ */
+export async function fleetKilled({ kills, runs }: { kills: number; runs: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    await place.putAgent("work", { max_attempts: 50 });
+    const runners: Slot[] = [];
+    for (const at of upTo(4)) {
+      const spec: RunnerSpec = { name: `runner-${at}`, slots: 3, times: { pollPauseMs: 50 } };
+      runners.push({ spec, child: (await place.startRunner(spec)).child });
+    }
+    let died = 0;
+    const blow = async (): Promise<void> => {
+      if (Math.random() < 0.7) return killOne(place);
+      await killRunner(place, runners[Math.floor(Math.random() * runners.length)]!);
+      died += 1;
+    };
+    const storm = startStorm(kills, blow, tools.progress);
+    const asked = await submitDuring(place, runs, storm);
+    await storm.over;
+    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    const stuck = await untilNothingMoves(place);
+    const finding = await judgeRuns(place, { asked, stuck, runnersDied: true });
+    for (const { child } of [...place.coordinators, ...runners])
+      if (!child.alive) finding.broken.push(`one ended by itself: ${child.said}`);
+    return { ...finding, seen: { kills, "of runners": died, ...finding.seen } };
+  });
+}
+
+interface Slot {
+  spec: RunnerSpec;
+  child: Child;
+}
+
+/** The same runner comes back on the same state, as whoever looks after services would have it. */
+async function killRunner(place: Place, slot: Slot): Promise<void> {
+  await pause(Math.random() * 1500);
+  slot.child.signal("SIGKILL");
+  await slot.child.closed;
+  slot.child = place.spawnRunner(slot.spec);
+}

@@ -1,0 +1,83 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readKey } from "../src/record/audit/key.ts";
+import { openStore } from "../src/record/open.ts";
+import { openPostgresStore } from "../src/record/postgres/open.ts";
+import type { RecordStore } from "../src/record/record-store.ts";
+import { fillRecord } from "../test/fixtures/record/fill.ts";
+import { type Differences, differencesOf } from "./compare-stores.ts";
+import { drover, type Ran } from "./drover-command.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { createProcesses } from "./processes.ts";
+
+/** What it may take, however long the record is. */
+const mostMegabytes = 400;
+
+/**
+ * A state directory's record is moved to PostgreSQL by `drover migrate`. What a reader sees of it is the same before
+ * and after: runs, events, sessions, files; the chain verifies with the same head; and it goes on there.
+ */
+export async function migration({ runs }: { runs: number }, tools: Tools): Promise<Finding> {
+  const folder = mkdtempSync(join(tmpdir(), "drover-torture-"));
+  const processes = createProcesses();
+  const database = await tools.openDatabase();
+  try {
+    const directory = join(folder, "state");
+    const since = performance.now();
+    await fill(directory, runs, tools);
+    const [fleet, here] = [{ DATABASE_URL: database.url, DROVER_SECRET_FILE: join(directory, "audit.key") }, {}];
+    const command = (env: Record<string, string>, ...words: string[]): Promise<Ran> =>
+      drover({ processes, tools, cwd: folder }, { DROVER_STATE_DIR: directory, ...env }, ...words);
+    tools.progress(`${runs} runs recorded in ${Math.round((performance.now() - since) / 1000)} s`);
+    const migrated = await command(here, "migrate", "--to", database.url);
+    const seconds = Math.round(migrated.ms / 1000);
+    const head = /^head (.+)$/m.exec(migrated.said)?.[1] ?? "";
+    if (migrated.code !== 0) return { seen: { runs }, broken: [`migrate: ${migrated.said}`], late: [] };
+    tools.progress(`moved in ${seconds} s; ${migrated.said.split("\n")[0]}`);
+    const verified = [await command(here, "audit", "verify"), await command(fleet, "audit", "verify", "--head", head)];
+    const found = await compareAndGoOn(directory, database.url, tools);
+    verified.push(await command(fleet, "audit", "verify", "--head", head));
+    const { differences, examples, ...seen } = found;
+    return {
+      seen: {
+        ...seen,
+        "seen otherwise after it": differences,
+        "seconds to move": seconds,
+        "MB, at most": migrated.megabytes,
+      },
+      broken: [
+        ...examples,
+        ...verified.filter(({ code, said }) => code !== 0 || !said.includes("whole")).map(({ said }) => said),
+        ...(verified[0]?.said.includes(head) ? [] : ["the head is another one after it"]),
+      ],
+      late: migrated.megabytes > mostMegabytes ? [`it took ${migrated.megabytes} MB of memory`] : [],
+    };
+  } finally {
+    await processes.endAll();
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function fill(directory: string, runs: number, tools: Tools): Promise<void> {
+  const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
+  const onProgress = (done: number): void => {
+    if (done % 20_000 === 0) tools.progress(`${done} of ${runs} runs recorded`);
+  };
+  await fillRecord(store, { runs, onProgress });
+  await store.close();
+}
+
+async function compareAndGoOn(directory: string, url: string, tools: Tools): Promise<Differences> {
+  const before = await openStore({ directory, now: () => new Date(), mode: "read" });
+  const after: RecordStore = await openPostgresStore({ url, secret: readKey(directory) ?? new Uint8Array() });
+  try {
+    const found = await differencesOf(before, after, tools.progress);
+    await fillRecord(after, { runs: 200 });
+    return found;
+  } finally {
+    await before.close();
+    await after.close();
+  }
+}
