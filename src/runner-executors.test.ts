@@ -71,7 +71,9 @@ test("the manual lists every event that an executor may emit, with its fields", 
   const events = runEventSchema.options.filter(({ shape }) => !notTheExecutors.has(shape.type.value));
   expect(listed.map(([, type, fields]) => `${type}: ${fields}`)).toEqual(
     events.map(({ shape: { type, ...fields } }) => {
-      const names = Object.entries(fields).map(([name, field]) => `${name}${field instanceof z.ZodOptional ? "?" : ""}`);
+      const names = Object.entries(fields).map(
+        ([name, field]) => `${name}${field instanceof z.ZodOptional ? "?" : ""}`,
+      );
       return `${type.value}: ${names.map((name) => `\`${name}\``).join(", ")}`;
     }),
   );

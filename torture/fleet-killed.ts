@@ -26,7 +26,8 @@ export async function fleetKilled({ kills, runs }: { kills: number; runs: number
       died += 1;
     };
     const storm = startStorm(kills, blow, tools.progress);
-    const asked = await submitDuring(place, runs, storm);
+    // long enough to be hit
+    const asked = await submitDuring(place, runs, storm, { lines: 3, pause: "0.1" });
     await storm.over;
     await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
     const stuck = await untilNothingMoves(place);

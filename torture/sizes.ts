@@ -6,9 +6,11 @@ import { deaf } from "./deaf.ts";
 import { drain } from "./drain.ts";
 import { escapes } from "./escapes.ts";
 import type { EngineName, Finding, Tools } from "./finding.ts";
+import { fleetReaders } from "./fleet-readers.ts";
 import { fleetKilled } from "./fleet-killed.ts";
 import { freshStarts } from "./fresh-starts.ts";
 import { fuzz } from "./fuzz.ts";
+import { hang } from "./hang.ts";
 import { impostors } from "./impostors.ts";
 import { manyReaders } from "./many-readers.ts";
 import { manyWriters } from "./many-writers.ts";
@@ -19,6 +21,7 @@ import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
 import { staleWriter } from "./stale-writer.ts";
 import { strangeCallers } from "./strange-callers.ts";
+import { wake } from "./wake.ts";
 
 export interface Torture {
   name: string;
@@ -109,6 +112,25 @@ export const tortures: readonly Torture[] = [
     promise: "20 readers, each cut off ten times: every line once, in order",
     engines: both,
     run: (scale, tools) => manyReaders({ lines: of(1_000_000, scale), readers: 20, cutsEach: 10 }, tools),
+  },
+  {
+    name: "fleet-readers",
+    promise: "events written through one coordinator, read at another while they are killed: every event once, in order",
+    engines: postgres,
+    run: (scale, tools) =>
+      fleetReaders({ bursts: of(1200, scale), readers: 10, kills: Math.max(2, of(40, scale)) }, tools),
+  },
+  {
+    name: "wake",
+    promise: "a poll that waits at one coordinator is woken by a submit at another",
+    engines: postgres,
+    run: (scale, tools) => wake({ times: of(1000, scale) }, tools),
+  },
+  {
+    name: "hang",
+    promise: "a coordinator stands still in a transaction: the others wait 5 s at most, nothing is stored twice",
+    engines: postgres,
+    run: (scale, tools) => hang({ stops: of(20, scale) }, tools),
   },
   {
     name: "K1",

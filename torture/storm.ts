@@ -32,11 +32,16 @@ export function startStorm(total: number, blow: () => Promise<void>, progress: (
 }
 
 /** Asks for as many runs with each blow: the ids that were acknowledged. Each request is repeated until it is answered. */
-export async function submitDuring({ client }: Place, runs: number, storm: Storm): Promise<string[]> {
+export async function submitDuring(
+  { client }: Place,
+  runs: number,
+  storm: Storm,
+  parameters: Record<string, unknown> = {},
+): Promise<string[]> {
   const asked: string[] = [];
   await each(upTo(runs), 8, async (at) => {
     while (at / runs > (storm.done + 1) / storm.total) await pause(20);
-    const run = await patiently(() => client.submit({ agent_name: "work", idempotency_key: `run ${at}` }));
+    const run = await patiently(() => client.submit({ agent_name: "work", parameters, idempotency_key: `run ${at}` }));
     asked.push(run.run_id);
   });
   return asked;

@@ -109,6 +109,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
         },
       ]);
       store.lookForForeign();
+      // from here on a time in which nobody could judge is noticed
+      await rescue();
       tickings.push(
         every(options.rescueEveryMs, rescue, onFault),
         every(options.foreignEveryMs ?? 250, lookAround, onFault),

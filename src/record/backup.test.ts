@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { drive } from "../../test/fixtures/dispatch/drive.ts";
 import { runWithFiles, sha256Of } from "../../test/fixtures/record/files.ts";
 import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
 import { verifyAudit } from "./audit/verify.ts";
@@ -88,6 +89,27 @@ it("carries the files of runs, of several pieces and of none, and refuses those 
     one.isFile(),
   );
   expect(left).toEqual([]);
+});
+
+it("carries what a run under way has brought and not named yet", async () => {
+  const d = drive(store, () => now);
+  const runner = await d.register("r");
+  const run_id = await d.submit();
+  await d.claim(runner);
+  const facts = { sha256: sha256Of(Buffer.from("brought")), size: 7 };
+  await store.blobs.put(Readable.from([Buffer.from("brought")]), facts, never);
+  await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, ...facts }]);
+  await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
+  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  const restored = await open(join(folder, "new"));
+  try {
+    expect((await restored.blobs.open(facts.sha256))?.size).toBe(7);
+    const file = { type: "file" as const, path: "named", ...facts, media_type: "text/plain" };
+    await drive(restored, () => now).append(runner, run_id, 1, 1, file);
+    expect(await restored.read.files(run_id)).toMatchObject([{ path: "named" }]);
+  } finally {
+    await restored.close();
+  }
 });
 
 it("leaves out files whose contents went while it was made", async () => {

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { Readable } from "node:stream";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { freshDatabase } from "../../test/postgres/fresh-database.ts";
 import { type Coordinator, startCoordinator } from "../coordinator.ts";
 import { HostError } from "../model/errors.ts";
 import { createClient } from "../wire/client.ts";
@@ -10,203 +11,211 @@ import { createHttpPort } from "../wire/http-port.ts";
 import { createStanding } from "./standing.ts";
 
 let coordinator: TestCoordinator;
-/** Over the same database, as another process would be: all they share is the file. */
+/** Over the same record, as another process would be: that is all they share. */
 let other: Coordinator;
-beforeAll(async () => {
-  // a poll that is held, or a stream, has no reason of its own to end before a test does
-  const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
-  coordinator = await startTestCoordinator(options);
-  other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0, ...options });
-  await coordinator.client.agents.put("guarded", { command: "true" });
-});
-afterAll(async () => {
-  expect(coordinator.defects).toEqual([]);
-  await other.stop();
-  await coordinator.dispose();
-});
+let drop: (() => Promise<void>) | null = null;
 
 const open: { what: string; path: string }[] = [
   { what: "the stream of a run", path: "/runs/RUN/events" },
   { what: "the stream of all runs", path: "/events" },
 ];
 
-test.each(open)("$what ends when its token is revoked, here or by another coordinator", async ({ path }) => {
-  for (const url of [coordinator.url, other.url]) {
-    const { ann, made } = await newAnn();
+describe.each(["sqlite", "postgres"])("over %s", (engine) => {
+  beforeAll(async () => {
+    // a poll that is held, or a stream, has no reason of its own to end before a test does
+    const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
+    const database = engine === "sqlite" ? null : await freshDatabase();
+    const place = { database: database && { url: database.url, secret: randomBytes(32) } };
+    coordinator = await startTestCoordinator({ ...options, ...place });
+    other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0, ...options, ...place });
+    drop = database?.drop ?? null;
+    await coordinator.client.agents.put("guarded", { command: "true" });
+  });
+  afterAll(async () => {
+    expect(coordinator.defects).toEqual([]);
+    await other.stop();
+    await coordinator.dispose();
+    await drop?.();
+  });
+
+  test.each(open)("$what ends when its token is revoked, here or by another coordinator", async ({ path }) => {
+    for (const url of [coordinator.url, other.url]) {
+      const { ann, made } = await newAnn();
+      const { run_id } = await ann.submit({ agent_name: "guarded" });
+      const stream = await openStream(url, path.replace("RUN", run_id), made.token);
+      expect(stream.status).toBe(200);
+      const bystander = await openStream(url, "/events", coordinator.adminToken);
+      await coordinator.client.tokens.revoke(made.token_id);
+      await stream.ended;
+      expect(bystander.isOpen()).toBe(true);
+      bystander.close();
+    }
+  });
+
+  test.each(open)("$what ends when its token expires, and when it was rotated at once", async ({ path }) => {
+    const { ann, made } = await newAnn({ expires_at: new Date(Date.now() + 4000).toISOString() });
     const { run_id } = await ann.submit({ agent_name: "guarded" });
-    const stream = await openStream(url, path.replace("RUN", run_id), made.token);
+    const stream = await openStream(coordinator.url, path.replace("RUN", run_id), made.token);
     expect(stream.status).toBe(200);
-    const bystander = await openStream(url, "/events", coordinator.adminToken);
+    await stream.ended;
+
+    const second = await newAnn();
+    const rotated = await openStream(other.url, path.replace("RUN", run_id), second.made.token);
+    const next = await coordinator.client.tokens.rotate(second.made.token_id, { overlap_seconds: 0 });
+    await rotated.ended;
+    const again = await openStream(other.url, path.replace("RUN", run_id), next.token);
+    expect(again.status).toBe(200);
+    again.close();
+  });
+
+  test("a stream that a reader does not read is cut off as well", async () => {
+    const { made } = await newAnn();
+    const stream = await openStream(coordinator.url, "/events", made.token, "paused");
     await coordinator.client.tokens.revoke(made.token_id);
     await stream.ended;
-    expect(bystander.isOpen()).toBe(true);
-    bystander.close();
-  }
-});
-
-test.each(open)("$what ends when its token expires, and when it was rotated at once", async ({ path }) => {
-  const { ann, made } = await newAnn({ expires_at: new Date(Date.now() + 1500).toISOString() });
-  const { run_id } = await ann.submit({ agent_name: "guarded" });
-  const stream = await openStream(coordinator.url, path.replace("RUN", run_id), made.token);
-  expect(stream.status).toBe(200);
-  await stream.ended;
-
-  const second = await newAnn();
-  const rotated = await openStream(other.url, path.replace("RUN", run_id), second.made.token);
-  const next = await coordinator.client.tokens.rotate(second.made.token_id, { overlap_seconds: 0 });
-  await rotated.ended;
-  const again = await openStream(other.url, path.replace("RUN", run_id), next.token);
-  expect(again.status).toBe(200);
-  again.close();
-});
-
-test("a stream that a reader does not read is cut off as well", async () => {
-  const { made } = await newAnn();
-  const stream = await openStream(coordinator.url, "/events", made.token, "paused");
-  await coordinator.client.tokens.revoke(made.token_id);
-  await stream.ended;
-});
-
-test("a held poll is answered with the refusal when its token is revoked, here or by another coordinator", async () => {
-  for (const { url } of [coordinator, other]) {
-    const made = await coordinator.client.tokens.create({ role: "runner", subject: "farm" });
-    const port = createHttpPort({ url, token: made.token, pollHoldMs: 200_000 });
-    const { runner_id, epoch } = await port.register(registration(`key ${made.token_id}`, `/srv/${made.token_id}`));
-    const { registered_at } = (await runnerRow(runner_id))!;
-    // so that a later time can be told from it
-    await expect.poll(() => new Date().toISOString() > registered_at, { timeout: 20_000 }).toBe(true);
-    const outcome = port.poll({ runner_id, epoch, claim_id: "c1", want: 0, ack_order: 0 }, never).then(
-      () => "answered",
-      (error) => error.conflict,
-    );
-    await expect.poll(() => isSeenAfter(runner_id, registered_at), { timeout: 20_000 }).toBe(true);
-    await coordinator.client.tokens.revoke(made.token_id);
-    expect(await outcome).toBe("unauthorized");
-    port.close();
-  }
-});
-
-test("an upload that its token does not outlive is refused", async () => {
-  const { client, url } = coordinator;
-  const runner = await client.tokens.create({ role: "runner", subject: "ann" });
-  const port = createHttpPort({ url, token: runner.token });
-  const { runner_id, epoch } = await port.register(registration("uploads", "/srv/uploads"));
-  await client.submit({ agent_name: "guarded", demands: { project_dir: "/srv/uploads" } });
-  const { claims } = await port.poll(
-    { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 },
-    AbortSignal.timeout(10_000),
-  );
-  const { run_id, attempt } = claims[0]!;
-  let sent = (): void => undefined;
-  const first = new Promise<void>((resolve) => (sent = resolve));
-  // the rest never comes
-  const content = Readable.from(
-    (async function* () {
-      yield randomBytes(1000);
-      sent();
-      await new Promise(() => undefined);
-    })(),
-  );
-  const upload = port
-    .upload({ runner_id, epoch, run_id, attempt, sha256: "0".repeat(64), size: 100_000 }, content, never)
-    .then(
-      () => "stored",
-      (error) => error.conflict,
-    );
-  await first;
-  await client.tokens.revoke(runner.token_id);
-  expect(["unauthorized", "away"]).toContain(await upload);
-  port.close();
-});
-
-test("a request whose body comes after its token was revoked is refused", async () => {
-  const { made } = await newAnn();
-  const body = JSON.stringify({ agent_name: "guarded" });
-  const answered = new Promise<number>((resolve, reject) => {
-    const sent = request(`${coordinator.url}/runs`, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${made.token}`,
-        "content-type": "application/json",
-        "content-length": body.length,
-        expect: "100-continue",
-      },
-      agent: false,
-    });
-    sent.on("error", reject);
-    sent.on("response", (response) => resolve(response.resume().statusCode ?? 0));
-    sent.on("continue", () => {
-      sent.write(body.slice(0, 5));
-      coordinator.client.tokens.revoke(made.token_id).then(() => sent.end(body.slice(5)), reject);
-    });
-    sent.flushHeaders();
   });
-  expect(await answered).toBe(401);
-});
 
-test("the token of an attempt takes its stream along when the attempt is over", async () => {
-  const { client, url, adminToken } = coordinator;
-  const port = createHttpPort({ url, token: adminToken });
-  const { runner_id, epoch } = await port.register(registration("attempts", "/srv/attempts"));
-  const demands = { project_dir: "/srv/attempts" };
-  for (let made = 0; made < 2; made += 1) await client.submit({ agent_name: "guarded", demands });
-  const claim = async (claim_id: string) =>
-    (await port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(10_000))).claims[0]!;
-  const lost = await claim("c1");
-  const newest = await claim("c2");
-  const stream = await openStream(other.url, `/runs/${lost.run_id}/events`, lost.attempt_token);
-  expect(stream.status).toBe(200);
-  // not among those it holds: the run goes back, and is nobody's
-  const held: [string, number][] = [[newest.run_id, newest.attempt]];
-  await port.report({ runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] });
-  await stream.ended;
-  port.close();
-});
+  test("a held poll is answered with the refusal when its token is revoked, here or by another coordinator", async () => {
+    for (const { url } of [coordinator, other]) {
+      const made = await coordinator.client.tokens.create({ role: "runner", subject: "farm" });
+      const port = createHttpPort({ url, token: made.token, pollHoldMs: 200_000 });
+      const { runner_id, epoch } = await port.register(registration(`key ${made.token_id}`, `/srv/${made.token_id}`));
+      const { registered_at } = (await runnerRow(runner_id))!;
+      // so that a later time can be told from it
+      await expect.poll(() => new Date().toISOString() > registered_at, { timeout: 20_000 }).toBe(true);
+      const outcome = port.poll({ runner_id, epoch, claim_id: "c1", want: 0, ack_order: 0 }, never).then(
+        () => "answered",
+        (error) => error.conflict,
+      );
+      await expect.poll(() => isSeenAfter(runner_id, registered_at), { timeout: 20_000 }).toBe(true);
+      await coordinator.client.tokens.revoke(made.token_id);
+      expect(await outcome).toBe("unauthorized");
+      port.close();
+    }
+  });
 
-test("whoever follows events is told that the token has ended, and does not come back for ever", async () => {
-  const { ann, made } = await newAnn();
-  const { run_id } = await ann.submit({ agent_name: "guarded" });
-  const following = createClient({ url: other.url, token: made.token }).runs.follow(run_id);
-  expect((await following.next()).value?.event.type).toBe("status");
-  const outcome = following.next().then(
-    () => "an event",
-    (error) => error.code,
-  );
-  await coordinator.client.tokens.revoke(made.token_id);
-  expect(await outcome).toBe("DROVER-API-010");
-});
+  test("an upload that its token does not outlive is refused", async () => {
+    const { client, url } = coordinator;
+    const runner = await client.tokens.create({ role: "runner", subject: "ann" });
+    const port = createHttpPort({ url, token: runner.token });
+    const { runner_id, epoch } = await port.register(registration("uploads", "/srv/uploads"));
+    await client.submit({ agent_name: "guarded", demands: { project_dir: "/srv/uploads" } });
+    const { claims } = await port.poll(
+      { runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 },
+      AbortSignal.timeout(10_000),
+    );
+    const { run_id, attempt } = claims[0]!;
+    let sent = (): void => undefined;
+    const first = new Promise<void>((resolve) => (sent = resolve));
+    // the rest never comes
+    const content = Readable.from(
+      (async function* () {
+        yield randomBytes(1000);
+        sent();
+        await new Promise(() => undefined);
+      })(),
+    );
+    const upload = port
+      .upload({ runner_id, epoch, run_id, attempt, sha256: "0".repeat(64), size: 100_000 }, content, never)
+      .then(
+        () => "stored",
+        (error) => error.conflict,
+      );
+    await first;
+    await client.tokens.revoke(runner.token_id);
+    expect(["unauthorized", "away"]).toContain(await upload);
+    port.close();
+  });
 
-test("where the store does not answer nobody is cut off, and it is told", async () => {
-  const defects: unknown[] = [];
-  let answers: "fault" | "unknown" = "fault";
-  const standing = createStanding({
-    authEnabled: true,
-    now: () => new Date(),
-    onDefect: (error) => defects.push(error),
-    attemptTokens: { sign: () => "", read: () => null },
-    store: {
-      ...coordinator.store,
-      read: {
-        ...coordinator.store.read,
-        async token() {
-          if (answers === "unknown") return null;
-          throw new HostError({ code: "DROVER-STA-003", message: "locked" });
+  test("a request whose body comes after its token was revoked is refused", async () => {
+    const { made } = await newAnn();
+    const body = JSON.stringify({ agent_name: "guarded" });
+    const answered = new Promise<number>((resolve, reject) => {
+      const sent = request(`${coordinator.url}/runs`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${made.token}`,
+          "content-type": "application/json",
+          "content-length": body.length,
+          expect: "100-continue",
+        },
+        agent: false,
+      });
+      sent.on("error", reject);
+      sent.on("response", (response) => resolve(response.resume().statusCode ?? 0));
+      sent.on("continue", () => {
+        sent.write(body.slice(0, 5));
+        coordinator.client.tokens.revoke(made.token_id).then(() => sent.end(body.slice(5)), reject);
+      });
+      sent.flushHeaders();
+    });
+    expect(await answered).toBe(401);
+  });
+
+  test("the token of an attempt takes its stream along when the attempt is over", async () => {
+    const { client, url, adminToken } = coordinator;
+    const port = createHttpPort({ url, token: adminToken });
+    const { runner_id, epoch } = await port.register(registration("attempts", "/srv/attempts"));
+    const demands = { project_dir: "/srv/attempts" };
+    for (let made = 0; made < 2; made += 1) await client.submit({ agent_name: "guarded", demands });
+    const claim = async (claim_id: string) =>
+      (await port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(10_000))).claims[0]!;
+    const lost = await claim("c1");
+    const newest = await claim("c2");
+    const stream = await openStream(other.url, `/runs/${lost.run_id}/events`, lost.attempt_token);
+    expect(stream.status).toBe(200);
+    // not among those it holds: the run goes back, and is nobody's
+    const held: [string, number][] = [[newest.run_id, newest.attempt]];
+    await port.report({ runner_id, epoch, held, as_of_claim: "c1", events: [], partials: [], finishes: [] });
+    await stream.ended;
+    port.close();
+  });
+
+  test("whoever follows events is told that the token has ended, and does not come back for ever", async () => {
+    const { ann, made } = await newAnn();
+    const { run_id } = await ann.submit({ agent_name: "guarded" });
+    const following = createClient({ url: other.url, token: made.token }).runs.follow(run_id);
+    expect((await following.next()).value?.event.type).toBe("status");
+    const outcome = following.next().then(
+      () => "an event",
+      (error) => error.code,
+    );
+    await coordinator.client.tokens.revoke(made.token_id);
+    expect(await outcome).toBe("DROVER-API-010");
+  });
+
+  test("where the store does not answer nobody is cut off, and it is told", async () => {
+    const defects: unknown[] = [];
+    let answers: "fault" | "unknown" = "fault";
+    const standing = createStanding({
+      authEnabled: true,
+      now: () => new Date(),
+      onDefect: (error) => defects.push(error),
+      attemptTokens: { sign: () => "", read: () => null },
+      store: {
+        ...coordinator.store,
+        read: {
+          ...coordinator.store.read,
+          async token() {
+            if (answers === "unknown") return null;
+            throw new HostError({ code: "DROVER-STA-003", message: "locked" });
+          },
         },
       },
-    },
+    });
+    const stay = standing.enter("Bearer drv_x");
+    let told = 0;
+    stay.whenRefused(() => (told += 1));
+    await standing.look();
+    expect([stay.refused, defects.length]).toEqual([null, 1]);
+    answers = "unknown";
+    await standing.look();
+    expect([stay.refused?.problem.status, told, defects.length]).toEqual([401, 1, 1]);
+    stay.leave();
+    stay.leave();
+    await standing.look();
+    expect(told).toBe(1);
   });
-  const stay = standing.enter("Bearer drv_x");
-  let told = 0;
-  stay.whenRefused(() => (told += 1));
-  await standing.look();
-  expect([stay.refused, defects.length]).toEqual([null, 1]);
-  answers = "unknown";
-  await standing.look();
-  expect([stay.refused?.problem.status, told, defects.length]).toEqual([401, 1, 1]);
-  stay.leave();
-  stay.leave();
-  await standing.look();
-  expect(told).toBe(1);
 });
 
 const never = new AbortController().signal;

@@ -710,6 +710,54 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         ]);
       });
 
+      it("ends one that was to end later at once", async () => {
+        await store.apply([{ op: "put_token", token, hash: "h1" }]);
+        for (const at of ["2026-03-01", "2026-02-01"]) await store.apply([{ op: "revoke_token", token_id: "t1", at }]);
+        expect((await store.read.token("h1"))?.revoked_at).toBe("2026-02-01");
+      });
+
+      it("puts one in the place of another, which ends a while later, and never later than it was to", async () => {
+        const old = { ...token, label: "laptop", expires_at: "2026-09-01" };
+        await store.apply([{ op: "put_token", token: old, hash: "h1" }]);
+        const rotate = async (token_id: string, at: string, ends_at: string, made = token_id) => {
+          const wanted = { ...token, token_id: `${made} next`, role: "admin", subject: "eve", label: null } as const;
+          const next = { token: wanted, token_hash: `hash of ${made} next` };
+          return (await store.apply([{ op: "rotate_token", token_id, at, ends_at, ...next }]))[0];
+        };
+        expect(await rotate("t1", "2026-02-01", "2026-02-03")).toEqual({
+          ok: true,
+          op: "rotate_token",
+          ends_at: "2026-02-03",
+        });
+        expect(await store.read.token("hash of t1 next")).toEqual({ ...token, token_id: "t1 next", label: "laptop" });
+        expect(await store.read.token("h1")).toEqual({ ...old, revoked_at: "2026-02-03" });
+        // known by its id: neither is the new one stored, nor the old one's end another
+        expect(await rotate("t1", "2026-02-01", "2026-02-02")).toEqual({ ok: false, conflict: "exists" });
+        expect((await store.read.token("h1"))?.revoked_at).toBe("2026-02-03");
+        expect(await rotate("t1", "2026-02-01", "2026-02-09", "again")).toMatchObject({ ends_at: "2026-02-03" });
+        expect(await rotate("t1", "2026-02-03", "2026-02-09", "late")).toEqual({ ok: false, conflict: "revoked" });
+        expect(await store.read.token("hash of late next")).toBeNull();
+      });
+
+      it("puts nothing in the place of what has ended, is not there, or is used once", async () => {
+        const expiring = { ...token, expires_at: "2026-06-01" };
+        const enrolment = { ...token, token_id: "e", kind: "enrolment", role: "runner" } as const;
+        await store.apply([
+          { op: "put_token", token: expiring, hash: "h1" },
+          { op: "put_token", token: enrolment, hash: "e" },
+        ]);
+        const rotate = async (token_id: string) => {
+          const next = { token: { ...token, token_id: "n" }, token_hash: "hash of n" };
+          const times = { at: "2026-06-01", ends_at: "2026-07-01" };
+          return (await store.apply([{ op: "rotate_token", token_id, ...times, ...next }]))[0];
+        };
+        expect(await rotate("t1")).toEqual({ ok: false, conflict: "expired" });
+        expect(await rotate("e")).toEqual({ ok: false, conflict: "not_found" });
+        expect(await rotate("t9")).toEqual({ ok: false, conflict: "not_found" });
+        expect(await store.read.token("hash of n")).toBeNull();
+        expect(await store.read.token("h1")).toEqual(expiring);
+      });
+
       it("exchanges an enrolment once, for a token of its own role and subject", async () => {
         const enrolment = {
           ...token,

@@ -1,9 +1,8 @@
-import { HostError } from "../../model/errors.ts";
 import { hmacWith } from "../audit/hmac.ts";
 import { isSealedWith } from "../audit/sealed-with.ts";
 import { addExtras, writeBackup } from "../backup-file.ts";
 import { createBackupFiles, insertPiece } from "../blobs/backup-blobs.ts";
-import { publicName } from "../postgres/faults.ts";
+import { anotherSecret } from "../postgres/faults.ts";
 import type { Row } from "../query.ts";
 import { connect, type Connection } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
@@ -72,13 +71,4 @@ async function insertRows(copy: Connection, table: Table, rows: readonly Row[]):
       setImmediate(resolve);
     });
   }
-}
-
-function anotherSecret(url: string): HostError {
-  return new HostError({
-    code: "DROVER-AUD-001",
-    message: `The secret is not the one that the record in ${publicName(url)} is sealed with.`,
-    field: "DROVER_SECRET",
-    next: "Give the secret that its coordinators have, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE.",
-  });
 }

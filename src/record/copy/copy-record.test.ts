@@ -44,6 +44,7 @@ it("brings a record to PostgreSQL and back as it was, and it goes on wherever it
   await fillEveryTable(store, advance);
   await fillRecord(store, { runs: 500 });
   const read = await readAll(store);
+  expect(read.unnamed).toBe(13);
   await store.close();
   const before = dump(directory);
   const empty = tables.filter(({ name }) => before[name]?.length === 0).map(({ name }) => name);
@@ -70,6 +71,7 @@ it("brings a record to PostgreSQL and back as it was, and it goes on wherever it
 
   const again = await openPostgresStore({ ...place, now });
   const back = await open(join(folder, "back"));
+  expect(await readAll(back)).toEqual(read);
   for (const record of [again, back]) await goesOn(record);
   await Promise.all([again.close(), back.close()]);
   expect(await verifyPostgres(place, audit.head)).toMatchObject({ ok: true });
@@ -97,6 +99,8 @@ async function readAll({ read, blobs, storeId }: RecordStore) {
     sessions: await read.sessions({}, { limit: 10_000 }),
     versions: await read.versions("f1"),
     tokens: await read.tokens({ limit: 100 }),
+    // which a run under way has brought
+    unnamed: (await blobs.open(sha256Of(Buffer.from("not named yet"))))?.size,
     files,
   };
 }

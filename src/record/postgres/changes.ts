@@ -50,6 +50,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
   let missing: number | null = null;
   let stopped = false;
   let client: Client | null = null;
+  let giveUp: (fault: Error) => void = () => undefined;
   void follow();
   return {
     listen(listener) {
@@ -76,7 +77,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
     compare(commits) {
       if (last === null || commits <= last) missing = null;
       else if (missing === null) missing = commits;
-      else if (last < missing) unknown();
+      else if (last < missing) giveUp(new Error("notices went missing"));
     },
     stop() {
       stopped = true;
@@ -119,6 +120,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       } catch (fault) {
         if (!stopped) onFault(fault);
       }
+      client?.end();
       client = null;
       if (!stopped) await delay();
     }
@@ -127,6 +129,7 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
   /** Until the connection breaks. */
   function listening(): Promise<void> {
     return new Promise((resolve, reject) => {
+      giveUp = reject;
       connect(url, { onBroken: reject })
         .then(async (made) => {
           client = made;

@@ -27,6 +27,8 @@ interface ClientOptions {
    * knows of them yet: what it would guess otherwise depends on when it last looked.
    */
   byIndexOnly?: true;
+  /** After which a server that says nothing is taken to be gone, and the connection with it. */
+  answerMs?: number;
   /** Called once, where the connection breaks before it was ended by us. */
   onBroken?(fault: unknown): void;
 }
@@ -48,6 +50,7 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
     connectionString: url,
     pipeline: true,
     connectionTimeoutMillis: connectMs,
+    ...(options.answerMs === undefined ? {} : { query_timeout: options.answerMs }),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: "drover",

@@ -79,6 +79,15 @@ export function away(url: string, cause: unknown): HostError {
   });
 }
 
+export function anotherSecret(url: string): HostError {
+  return new HostError({
+    code: "DROVER-AUD-001",
+    message: `The secret is not the one that the record in ${publicName(url)} is sealed with.`,
+    field: "DROVER_SECRET",
+    next: "Give the secret that its coordinators have, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE.",
+  });
+}
+
 function codeOf(fault: unknown): string | null {
   const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
   return typeof code === "string" ? code : null;

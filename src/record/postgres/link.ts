@@ -19,6 +19,9 @@ interface LinkOptions {
   byIndexOnly?: true;
 }
 
+/** Longer than any statement of ours waits for its turn to write. */
+const answerMs = 15_000;
+
 export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
   let connecting: Promise<Client> | null = null;
   let closed = false;
@@ -26,7 +29,7 @@ export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
   return {
     async use(work) {
       for (;;) {
-        const mine = (connecting ??= connect(url, options));
+        const mine = (connecting ??= connect(url, { ...options, answerMs }));
         try {
           const done = await work(await mine);
           outage = null;

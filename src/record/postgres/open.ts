@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Redactor } from "../../model/process.ts";
 import { hmacWith } from "../audit/hmac.ts";
+import { isSealedWith } from "../audit/sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import { applyWith, readsOf, storeIdOf } from "../store-parts.ts";
@@ -8,6 +9,7 @@ import { openWriter } from "../writer.ts";
 import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
 import { liveChannel, openChanges } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
+import { anotherSecret } from "./faults.ts";
 import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
@@ -34,9 +36,13 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
   await migrate(url);
   const now = options.now ?? (() => new Date());
   const engine = openPostgresEngine(url, waitMs);
+  const seal = { mac: hmacWith(secret), openHead: () => null };
+  if (!(await engine.read(() => isSealedWith(seal.mac)))) {
+    engine.close();
+    throw anotherSecret(url);
+  }
   const link = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, byIndexOnly: true });
   const changes = openChanges(url, randomBytes(8).toString("hex"), onFault);
-  const seal = { mac: hmacWith(secret), openHead: () => null };
   const writer = openWriter(seal, changes.publish, (work) =>
     groupCommit({ ...work, link, notice: changes.notice, ...(options.now ? { now: options.now } : {}) }),
   );

@@ -1,7 +1,7 @@
 import { connect as connectTcp, createServer, type Server, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import { executionStarted, sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import type { Change, CreateRun } from "../../model/store.ts";
 import type { RecordStore } from "../record-store.ts";
@@ -65,6 +65,18 @@ async function listen(store: RecordStore): Promise<Change[]> {
   expect(heard.splice(0)).toMatchObject([{ runs: null, foreign: true }]);
   return heard;
 }
+
+test("a secret that is not the one of its chain is refused, before anything is sealed with it", async () => {
+  const store = await open();
+  const run = sampleRun({ run_id: sampleId() });
+  const events = [{ n: 1, at: run.created_at, event: executionStarted(sampleId()) }];
+  await store.apply([{ op: "create_run", run, events }]);
+  await expect(openPostgresStore({ url: database.url, secret: Buffer.alloc(32, 8) })).rejects.toMatchObject({
+    code: expect.stringMatching(/^DROVER-/),
+    message: expect.stringContaining("secret"),
+  });
+  await (await open()).storeId();
+});
 
 test("what one store commits, another hears of by name", async () => {
   const other = await open();
@@ -194,6 +206,17 @@ test("a commit whose answer never came is looked up: it happened, and is not don
   cut();
   expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
   expect(await watcher.exec("select commits from store")).toEqual([before]);
+});
+
+test("a server that says nothing any more is taken to be gone", async () => {
+  const { url, swallowAnswers } = await wire();
+  await (await open()).close();
+  const client = await connect(url, { answerMs: 300 });
+  cleanups.push(() => client.end());
+  void swallowAnswers();
+  await client.exec("begin; commit").catch(() => undefined);
+  await expect(client.exec("select 1")).rejects.toThrow();
+  await expect.poll(() => client.broken).toBe(true);
 });
 
 test("one that hangs in the middle of a transaction holds up the others for seconds, not for ever", async () => {

@@ -46,7 +46,12 @@ test("a client that lies, babbles, fails or does not go is judged by what it sai
   const text = "Hello there, world of clients.";
   expect(ends).toMatchObject([
     { status: "failed", reason: "provider_invalid_response", exit_code: 0 },
-    { status: "failed", reason: "exit_nonzero", exit_code: 3, error: expect.stringMatching(/^(no)+\n\[\.\.\.\]\no?(no)+$/) },
+    {
+      status: "failed",
+      reason: "exit_nonzero",
+      exit_code: 3,
+      error: expect.stringMatching(/^(no)+\n\[\.\.\.\]\no?(no)+$/),
+    },
     { status: "completed", result_text: text },
     { status: "failed", reason: "provider_invalid_response" },
     // its result stands; what it did not end itself was ended

@@ -1,0 +1,125 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { StoredEvent } from "../src/model/event.ts";
+import { createClient } from "../src/wire/client.ts";
+import { killOne } from "./coordinator-killed.ts";
+import { answering } from "./coordinators.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { allEvents, faultsOfLog, printed } from "./record.ts";
+import { startStorm } from "./storm.ts";
+import { patiently, upTo, waitFor } from "./wait.ts";
+
+interface Size {
+  bursts: number;
+  readers: number;
+  kills: number;
+}
+
+const runs = 3;
+const linesInBurst = 50;
+
+/**
+ * Runs print while readers follow them, and the feed of all, over a balancer: most read at one coordinator what was
+ * written through another. Coordinators are killed meanwhile; readers go on where they were. Each has every event once,
+ * in order.
+ */
+export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const { client } = place;
+    const script = join(place.directory, "scripts", "print.sh");
+    writeFileSync(script, printScript(bursts));
+    chmodSync(script, 0o755);
+    for (const at of upTo(runs)) await place.startRunner({ name: `printer-${at}`, slots: 1, times: { pollPauseMs: 50 } });
+    await patiently(() => client.agents.put("print", { type: "procedural", command: script }));
+    const asked: string[] = [];
+    for (const at of upTo(runs))
+      asked.push((await client.submit({ agent_name: "print", idempotency_key: `print ${at}` })).run_id);
+    const leave = new AbortController();
+    const cuts = { count: 0 };
+    const ofRuns = [...upTo(readers)].map((at) => readRun(place, asked[at % runs]!, cuts));
+    const ofAll = [...upTo(readers)].map(() => readAll(place, leave.signal, cuts));
+    const storm = startStorm(kills, () => killOne(place), tools.progress);
+    const logs = await Promise.all(ofRuns);
+    await storm.over;
+    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    const stored = await allEvents(client);
+    const count = [...stored.values()].reduce((sum, log) => sum + log.length, 0);
+    await waitFor(async () => (ofAll.every(({ seen }) => seen.length >= count) ? true : null), 30_000);
+    leave.abort();
+    await Promise.all(ofAll.map(({ ended }) => ended));
+    return judge({ stored, logs, feeds: ofAll.map(({ seen }) => seen), bursts, cuts: cuts.count, kills });
+  });
+}
+
+/** As fast as it may, but for long enough to be hit. */
+function printScript(bursts: number): string {
+  return `#!/bin/sh
+i=0
+while [ $i -lt ${bursts} ]; do
+  seq $((i * ${linesInBurst} + 1)) $((i * ${linesInBurst} + ${linesInBurst}))
+  i=$((i + 1))
+  sleep 0.05
+done
+`;
+}
+
+async function readRun({ url, token }: Place, run_id: string, cuts: { count: number }): Promise<StoredEvent[]> {
+  const client = createClient({ url, token });
+  const log: StoredEvent[] = [];
+  for await (const event of client.runs.follow(run_id, { onReconnect: () => (cuts.count += 1) })) log.push(event);
+  return log;
+}
+
+function readAll({ url, token }: Place, signal: AbortSignal, cuts: { count: number }) {
+  const client = createClient({ url, token });
+  const seen: StoredEvent[] = [];
+  const follow = async (): Promise<void> => {
+    for await (const event of client.follow({ signal, onReconnect: () => (cuts.count += 1) })) seen.push(event);
+  };
+  return { seen, ended: follow() };
+}
+
+interface Read {
+  stored: ReadonlyMap<string, StoredEvent[]>;
+  logs: readonly StoredEvent[][];
+  feeds: readonly StoredEvent[][];
+  bursts: number;
+  cuts: number;
+  kills: number;
+}
+
+function judge({ stored, logs, feeds, bursts, cuts, kills }: Read): Finding {
+  const text = [...upTo(bursts * linesInBurst)].map((at) => `${at + 1}\n`).join("");
+  const all = [...stored.values()].flat().sort((a, b) => a.cursor - b.cursor);
+  const cursors = JSON.stringify(all.map(({ cursor }) => cursor));
+  const badLogs = logs.flatMap((log) => {
+    const run_id = log[0]?.run_id ?? "a run";
+    const faults = faultsOfLog(run_id, log);
+    if (log.length !== stored.get(run_id)?.length) faults.push(`${run_id}: ${log.length} events read`);
+    if (printed(log) !== text) faults.push(`${run_id}: another text than it printed`);
+    if (log.at(-1)?.event.type !== "result") faults.push(`${run_id}: no result at its end`);
+    return faults.slice(0, 3);
+  });
+  const badFeeds = feeds.flatMap((feed) =>
+    JSON.stringify(feed.map(({ cursor }) => cursor)) === cursors
+      ? []
+      : [`a feed of all has ${feed.length} events where ${all.length} are stored, or another order`],
+  );
+  return {
+    seen: {
+      kills,
+      events: all.length,
+      readers: logs.length + feeds.length,
+      "times cut off": cuts,
+      "readers that missed, doubled or misplaced something": badLogs.length + badFeeds.length,
+    },
+    broken: [
+      ...badLogs,
+      ...badFeeds,
+      ...(stored.size === runs ? [] : [`${stored.size} runs are stored`]),
+      ...(cuts > 0 ? [] : ["nobody was cut off"]),
+    ],
+    late: [],
+  };
+}

@@ -1,0 +1,125 @@
+import pg from "pg";
+import { rawCall } from "../test/http-call.ts";
+import { type Finding, largest, type Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { allRuns } from "./record.ts";
+import { longestPauseMs } from "../src/record/postgres/write-lock.ts";
+import { each, pause, upTo, waitFor } from "./wait.ts";
+
+/** What it may take to notice, beside the limit itself. */
+const slackMs = 1000;
+
+interface Asked {
+  /** `task_id` of every request that was answered, and of all. */
+  acknowledged: Set<string>;
+  sent: number;
+  /** How long each answer of the coordinator that went on took. */
+  tookMs: number[];
+  refused: string[];
+}
+
+/**
+ * A coordinator is stopped by SIGSTOP in the middle of a transaction, which holds the lock that all of them write under.
+ * The others go on after the limit that such a transaction has, and when it goes on itself it has written nothing twice.
+ */
+export async function hang({ stops }: { stops: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const watcher = new pg.Client({ connectionString: place.fleet!.url });
+    await watcher.connect();
+    await place.putAgent("work");
+    const asked: Asked = { acknowledged: new Set(), sent: 0, tookMs: [], refused: [] };
+    const ending = new AbortController();
+    // to the one that will stand still: its answers may take as long as it does
+    const load = each(upTo(8), 8, async (lane) => {
+      for (let at = 0; !ending.signal.aborted; at += 1) await submit(place, 0, `0.${lane}.${at}`, asked);
+    });
+    const other = each(upTo(2), 2, async (lane) => {
+      for (let at = 0; !ending.signal.aborted; at += 1) {
+        const since = performance.now();
+        await submit(place, 1, `1.${lane}.${at}`, asked);
+        asked.tookMs.push(performance.now() - since);
+        await pause(10);
+      }
+    });
+    let held = 0;
+    let misses = 0;
+    while (held < stops && misses < stops * 100) {
+      if (await stopInTransaction(place, watcher)) held += 1;
+      else misses += 1;
+      if (held > 0 && held % 5 === 0) tools.progress(`${held} of ${stops} stops`);
+    }
+    ending.abort();
+    await Promise.all([load, other]);
+    await watcher.end();
+    return judge(place, asked, held, stops);
+  });
+}
+
+/** False where the moment was missed: it stood still between two transactions. */
+async function stopInTransaction({ coordinators }: Place, watcher: pg.Client): Promise<boolean> {
+  const { child } = coordinators[0]!;
+  await pause(Math.random() * 50);
+  child.signal("SIGSTOP");
+  try {
+    // long enough that nobody who is alive would take it
+    await pause(150);
+    if ((await standingStill(watcher)) === 0) return false;
+    await waitFor(async () => ((await standingStill(watcher)) === 0 ? true : null), 60_000, 100);
+    // the others have it now
+    await pause(500);
+    return true;
+  } finally {
+    child.signal("SIGCONT");
+    await pause(200);
+  }
+}
+
+async function standingStill(watcher: pg.Client): Promise<number> {
+  const { rows } = await watcher.query<{ count: string }>(
+    `select count(*) from pg_stat_activity
+     where datname = current_database() and application_name = 'drover' and state like 'idle in transaction%'
+       and state_change < clock_timestamp() - interval '100 ms'`,
+  );
+  return Number(rows[0]?.count);
+}
+
+/** Without a key that would let the server know it again: what is stored twice shows. */
+async function submit({ coordinators, token }: Place, at: number, task_id: string, asked: Asked): Promise<void> {
+  asked.sent += 1;
+  const answer = await rawCall(coordinators[at]!.url, {
+    method: "POST",
+    path: "/runs",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ agent_name: "work", task_id }),
+  });
+  if (answer.status === 201) asked.acknowledged.add(task_id);
+  else asked.refused.push(`${task_id}: ${answer.status} ${answer.text.slice(0, 300)}`);
+}
+
+async function judge(place: Place, asked: Asked, held: number, stops: number): Promise<Finding> {
+  const stored = new Map<string, number>();
+  for (const { task_id } of await allRuns(place.client)) stored.set(task_id ?? "", (stored.get(task_id ?? "") ?? 0) + 1);
+  const twice = [...stored].filter(([, count]) => count > 1);
+  const lost = [...asked.acknowledged].filter((task_id) => !stored.has(task_id));
+  const longest = largest(asked.tookMs);
+  return {
+    seen: {
+      "stops in a transaction": held,
+      requests: asked.sent,
+      lost: lost.length,
+      "stored twice": twice.length,
+      refused: asked.refused.length,
+      "longest wait of the others ms": Math.round(longest),
+    },
+    broken: [
+      ...(held === stops ? [] : [`only ${held} of ${stops} stops met a transaction`]),
+      ...lost.map((task_id) => `${task_id} was acknowledged and is not there`),
+      ...twice.map(([task_id, count]) => `${task_id} is there ${count} times`),
+      ...asked.refused.slice(0, 5),
+    ],
+    late:
+      longest > longestPauseMs + slackMs
+        ? [`another coordinator was held up for ${Math.round(longest)} ms, the limit is ${longestPauseMs}`]
+        : [],
+  };
+}

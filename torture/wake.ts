@@ -1,0 +1,58 @@
+import { createClient } from "../src/wire/client.ts";
+import { createHttpPort } from "../src/wire/http-port.ts";
+import { registration } from "../test/coordinator.ts";
+import { type Finding, largest, percentile, type Tools } from "./finding.ts";
+import { inPlace } from "./place.ts";
+import { pause, upTo } from "./wait.ts";
+
+/** Longer, and it was not woken: it found the run when it looked by itself. */
+const unwokenMs = 1000;
+/** On an idle machine. */
+const lateMs = 100;
+
+/** A runner's poll waits at one coordinator, and a run is asked for at another: how long until the poll has it? */
+export async function wake({ times }: { times: number }, tools: Tools): Promise<Finding> {
+  // so that looking by itself, at a third of the lease, is easily told from being woken
+  return inPlace(tools, { leaseMs: 60_000, pollHoldMs: 30_000 }, async ({ coordinators, token, putAgent }) => {
+    const [here, there] = [coordinators[0]!, coordinators[1]!];
+    await putAgent("work");
+    const asking = createClient({ url: there.url, token });
+    const port = createHttpPort({ url: here.url, token });
+    const { runner_id, epoch } = await port.register(registration("waits here"));
+    const wokenMs: number[] = [];
+    const broken: string[] = [];
+    for (const at of upTo(times)) {
+      const claim_id = `claim ${at}`;
+      const waiting = port.poll(
+        { runner_id, epoch, claim_id, want: 1, ack_order: 0 },
+        AbortSignal.timeout(60_000),
+      );
+      // by then it is held: nothing but being woken ends it
+      await pause(5 + Math.random() * 10);
+      const since = performance.now();
+      const { run_id } = await asking.submit({ agent_name: "work" });
+      const { claims } = await waiting;
+      wokenMs.push(performance.now() - since);
+      if (claims.length !== 1 || claims[0]?.run_id !== run_id)
+        broken.push(`${run_id} was asked for, and ${JSON.stringify(claims.map((claim) => claim.run_id))} came`);
+      const outcome = { status: "completed", exit_code: 0, text: null } as const;
+      const finishes = claims.map((claim) => ({ run_id: claim.run_id, attempt: claim.attempt, last_n: 0, outcome }));
+      await port.report({ runner_id, epoch, held: [], as_of_claim: claim_id, events: [], partials: [], finishes });
+      if ((at + 1) % 200 === 0) tools.progress(`${at + 1} of ${times}`);
+    }
+    port.close();
+    const [p50, p99] = [percentile(wokenMs, 0.5), percentile(wokenMs, 0.99)];
+    const slept = wokenMs.filter((ms) => ms > unwokenMs);
+    return {
+      seen: {
+        polls: times,
+        "not woken": slept.length,
+        "p50 ms": Math.round(p50 * 10) / 10,
+        "p99 ms": Math.round(p99 * 10) / 10,
+        "longest ms": Math.round(largest(wokenMs)),
+      },
+      broken: [...broken, ...slept.map((ms) => `one was woken after ${Math.round(ms)} ms`)],
+      late: p99 > lateMs ? [`p99 is ${Math.round(p99)} ms`] : [],
+    };
+  });
+}
