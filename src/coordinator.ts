@@ -1,6 +1,7 @@
-import { randomBytes, randomFillSync } from "node:crypto";
+import { randomFillSync } from "node:crypto";
 import { statfsSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openMetrics } from "./coordinator-metrics.ts";
 import { openSchemaChecker } from "./define/json-schema/checker.ts";
@@ -129,7 +130,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       hub,
       owners: createOwners(store.read),
       metrics,
-      backup: () => backup(directory),
+      backup: () => backup(options),
       now,
       newId,
       authEnabled,
@@ -254,14 +255,26 @@ async function followFolder(
   });
 }
 
-async function backup(directory: string): Promise<{ file: string; dispose(): Promise<void> }> {
-  const file = join(directory, `backup-${randomBytes(8).toString("hex")}.db`);
-  const dispose = (): Promise<void> => rm(file, { force: true });
+/** In a folder of its own: it holds the key. */
+async function backup({ stateDirectory, database }: CoordinatorOptions): Promise<BackupFile> {
+  const folder = await mkdtemp(join(database ? tmpdir() : stateDirectory, "backup-"));
+  const file = join(folder, "drover.db");
+  const dispose = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
-    await backupStore({ directory, file }, new Date());
+    if (database) {
+      const { backupPostgres } = await import("./record/copy/backup-postgres.ts");
+      await backupPostgres(database, file, new Date());
+    } else {
+      await backupStore({ directory: stateDirectory, file }, new Date());
+    }
   } catch (error) {
     await dispose();
     throw error;
   }
   return { file, dispose };
+}
+
+interface BackupFile {
+  file: string;
+  dispose(): Promise<void>;
 }

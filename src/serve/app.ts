@@ -75,7 +75,7 @@ async function respond(
     const open = "open" in row.rule;
     const { authorization } = incoming.headers;
     const principal = open ? nobody : await authenticate(authorization, deps);
-    stay = standing.enter(open ? undefined : authorization);
+    stay = standing.enter(open ? undefined : authorization, principal);
     authorize(row.rule, principal);
     const query = readQuery(row, url);
     if (row.headers) check(row.headers, pick(incoming.headers, Object.keys(row.headers.shape)), "header");

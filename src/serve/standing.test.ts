@@ -9,6 +9,7 @@ import { HostError } from "../model/errors.ts";
 import { createClient } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 import { createStanding } from "./standing.ts";
+import { hashToken, newTokenText } from "./token-text.ts";
 
 let coordinator: TestCoordinator;
 /** Over the same record, as another process would be: that is all they share. */
@@ -184,6 +185,48 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     expect(await outcome).toBe("DROVER-API-010");
   });
 
+  test("of very many only those are cut off whose token has ended, wherever in the list it stands", async () => {
+    const { store } = coordinator;
+    const created_at = new Date().toISOString();
+    const texts = Array.from({ length: 1300 }, () => newTokenText("drv_"));
+    const token = {
+      kind: "access",
+      role: "runner",
+      subject: "farm",
+      label: null,
+      created_by: "ops",
+      created_at,
+      expires_at: null,
+      revoked_at: null,
+      used_at: null,
+    } as const;
+    // sorted before all others, and after them
+    const idOf = (at: number): string => `${at < 650 ? "0" : "f"}-${String(at).padStart(4, "0")}`;
+    await store.apply(
+      texts.map((text, at) => ({ op: "put_token", hash: hashToken(text), token: { ...token, token_id: idOf(at) } })),
+    );
+    const standing = createStanding({
+      store,
+      authEnabled: true,
+      now: () => new Date(),
+      onDefect: (error) => coordinator.defects.push(error),
+      attemptTokens: { sign: () => "", read: () => null },
+    });
+    const askers = texts.flatMap((text, at) => (at % 4 === 0 ? [{ text, at }] : []));
+    const stays = askers.map(({ text, at }) =>
+      standing.enter(`Bearer ${text}`, { kind: "token", role: "runner", subject: "farm", token_id: idOf(at) }),
+    );
+    const stranger = standing.enter("Bearer drv_unknown", { kind: "token", role: "user", subject: "x", token_id: "x" });
+    await standing.look();
+    expect(stays.filter(({ refused }) => refused)).toEqual([]);
+    expect(stranger.refused?.problem.code).toBe("DROVER-API-009");
+    const ended = [0, 4, 648, 652, 1296];
+    await store.apply(ended.map((at) => ({ op: "revoke_token", token_id: idOf(at), at: created_at })));
+    await standing.look();
+    expect(askers.filter((_, index) => stays[index]!.refused).map(({ at }) => at)).toEqual(ended);
+    for (const stay of [...stays, stranger]) stay.leave();
+  });
+
   test("where the store does not answer nobody is cut off, and it is told", async () => {
     const defects: unknown[] = [];
     let answers: "fault" | "unknown" = "fault";
@@ -203,7 +246,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
         },
       },
     });
-    const stay = standing.enter("Bearer drv_x");
+    const stay = standing.enter("Bearer drv_x", { kind: "token", role: "user", subject: "ann", token_id: "t" });
     let told = 0;
     stay.whenRefused(() => (told += 1));
     await standing.look();

@@ -1,12 +1,14 @@
 import { setImmediate } from "node:timers/promises";
+import { endOf } from "../model/token.ts";
 import { authenticate } from "./authenticate.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
+import type { Principal } from "./rule.ts";
 
 /** Whether those whose requests are still open may go on: a token can end while its stream or held poll is under way. */
 export interface Standing {
   /** From now until `leave` this asker is looked at again and again. */
-  enter(header: string | undefined): Stay;
+  enter(header: string | undefined, principal: Principal): Stay;
   /** Looks at once, after something here may have ended a token. Resolves when everyone was looked at. */
   look(): Promise<void>;
 }
@@ -26,29 +28,36 @@ type StandingDeps = Parameters<typeof authenticate>[1] & Pick<ServeDeps, "onDefe
 const everyMs = 750;
 /** Looked at together; between two such groups others get their turn. */
 const group = 100;
+const page = 1000;
+
+/** All who came with one header. */
+interface Asker {
+  token_id: string | null;
+  stays: Set<OneStay>;
+}
 
 /**
  * Only the store is asked, so that it does not matter which process ended the token. Everyone with the same header is
  * looked at once.
  */
 export function createStanding(deps: StandingDeps): Standing {
-  const askers = new Map<string, Set<OneStay>>();
+  const askers = new Map<string, Asker>();
   let timer: NodeJS.Timeout | null = null;
   let looking: Promise<void> | null = null;
   let again = false;
 
   return { enter, look };
 
-  function enter(header: string | undefined): Stay {
+  function enter(header: string | undefined, principal: Principal): Stay {
     // auth is off: nothing can end
     if (header === undefined) return { refused: null, whenRefused: () => undefined, leave: () => undefined };
-    const stays = askers.get(header) ?? new Set();
-    askers.set(header, stays);
+    const asker = askers.get(header) ?? { token_id: tokenIdOf(principal), stays: new Set() };
+    askers.set(header, asker);
     const stay = openStay(() => {
-      stays.delete(stay);
-      if (stays.size === 0 && askers.get(header) === stays) askers.delete(header);
+      asker.stays.delete(stay);
+      if (asker.stays.size === 0 && askers.get(header) === asker) askers.delete(header);
     });
-    stays.add(stay);
+    asker.stays.add(stay);
     // one timer for all, which ends with the first look that finds nobody: most requests are over before it
     timer ??= setTimeout(() => void tick(), everyMs).unref();
     return stay;
@@ -66,17 +75,41 @@ export function createStanding(deps: StandingDeps): Standing {
   }
 
   async function lookAtAll(): Promise<void> {
-    while (again) {
-      again = false;
-      const headers = [...askers.keys()];
-      for (let at = 0; at < headers.length; at += group) {
-        if (at > 0) await setImmediate();
-        const looked = await Promise.allSettled(headers.slice(at, at + group).map(lookAt));
-        const fault = looked.find((one) => one.status === "rejected");
-        // the store did not answer: nobody is cut off for that, and the next look asks again
-        if (fault) return deps.onDefect(fault.reason, "looking at open requests");
+    try {
+      while (again) {
+        again = false;
+        const unsure = await notGoodByList();
+        for (let at = 0; at < unsure.length; at += group) {
+          if (at > 0) await setImmediate();
+          await Promise.all(unsure.slice(at, at + group).map(lookAt));
+        }
       }
+    } catch (fault) {
+      // the store did not answer: nobody is cut off for that, and the next look asks again
+      deps.onDefect(fault, "looking at open requests");
     }
+  }
+
+  /**
+   * Who has to be looked at one by one. Of many, those whose token is good according to the list of tokens do not: it
+   * is read in a fraction of the time. Where it is mostly tokens of others, only its beginning is.
+   */
+  async function notGoodByList(): Promise<string[]> {
+    const unsure = new Set(askers.keys());
+    if (unsure.size <= group) return [...unsure];
+    const headers = new Map<string | null, string>();
+    for (const [header, { token_id }] of askers) headers.set(token_id, header);
+    const at = deps.now().toISOString();
+    const enough = 10 * unsure.size;
+    let before: string | undefined;
+    for (let read = 0; read < enough; read += page) {
+      const tokens = await deps.store.read.tokens({ limit: page, ...(before === undefined ? {} : { before }) });
+      for (const token of tokens) if (endOf(token, at) === null) unsure.delete(headers.get(token.token_id) ?? "");
+      before = tokens.at(-1)?.token_id;
+      if (tokens.length < page) break;
+      await setImmediate();
+    }
+    return [...unsure];
   }
 
   async function lookAt(header: string): Promise<void> {
@@ -84,9 +117,14 @@ export function createStanding(deps: StandingDeps): Standing {
       await authenticate(header, deps);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      for (const stay of askers.get(header) ?? []) stay.refuse(error);
+      for (const stay of askers.get(header)?.stays ?? []) stay.refuse(error);
     }
   }
+}
+
+/** Those of attempts are in no list. */
+function tokenIdOf(principal: Principal): string | null {
+  return principal.kind === "token" ? principal.token_id : null;
 }
 
 type OneStay = Stay & { refuse(refusal: Refusal): void };
