@@ -38,6 +38,7 @@ export type Role =
   | "graphile-worker"
   | "no-database"
   | "one-write-per-event"
+  | "simulated-runners"
   | "sse-readers";
 
 /** This very script again, in another part. */

@@ -11,7 +11,7 @@ import type { StopReason } from "./states.ts";
  */
 export interface RunnerPort {
   register(registration: Registration): Promise<Registered>;
-  /** Held open until there is something, at most 30 s. */
+  /** Held open until there is something, at most 50 s. */
   poll(request: PollRequest, signal: AbortSignal): Promise<PollAnswer>;
   report(request: ReportRequest): Promise<ReportAnswer>;
   /**

@@ -1,0 +1,118 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { ownedFolder, startRole } from "./dispatch/children.ts";
+import { startCoordinator, type Database, until, writeDefinitions } from "./dispatch/drover.ts";
+import { cpuMs, megabytes } from "./dispatch/processes.ts";
+import { type Server, startServer } from "./fleet/postgres.ts";
+import { median, printTable } from "./rounds.ts";
+import { loadNow, machine, runBench, wants } from "./run-bench.ts";
+import { heldMessage, simulatedRunners } from "./runners/simulated-runners.ts";
+
+const [, , benchFolder = ""] = process.argv;
+const root = dirname(benchFolder);
+const counts = [1000, 5000];
+const busy = 200;
+const idleSeconds = 60;
+const busySeconds = 15;
+const samples = 200;
+
+/** Many runners against one coordinator: what those cost that wait, and what those that work. */
+async function main(): Promise<void> {
+  process.stdout.write(`${machine()}\n`);
+  const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-")));
+  writeDefinitions(root, place, join(place, "told.sock"));
+  const rows: string[][] = [];
+  if (wants("sqlite")) for (const count of counts) rows.push(await measure(place, count, null));
+  if (wants("postgres")) {
+    const server = await startServer(root);
+    for (const count of counts) rows.push(await measure(place, count, server));
+    await server.stop();
+  }
+  printTable(
+    "Simulated runners against one coordinator",
+    [
+      "runners",
+      "record in",
+      `idle for ${idleSeconds} s: CPU of the coordinator`,
+      "of the database",
+      "resident",
+      "goal (5,000 idle)",
+      `a run until it is claimed, p50 / p99`,
+      `${busy} of them busy: CPU`,
+      "a run until it is claimed",
+    ],
+    rows,
+  );
+  process.stdout.write(`\nLoad at the end: ${loadNow()}\n`);
+}
+
+async function measure(place: string, runners: number, server: Server | null): Promise<string[]> {
+  const engine = server ? "PostgreSQL" : "SQLite";
+  const database: Database | null = server
+    ? { url: await server.createDatabase(), secret: randomBytes(32).toString("hex") }
+    : null;
+  const coordinator = await startCoordinator(root, place, `state-${engine}-${runners}`, database);
+  const { client, url, token, pid } = coordinator;
+  const all = await startRole("simulated-runners", { url, token, runners });
+  const used = (seconds: number, what: () => number): Promise<string> => partOfCore(seconds, what);
+  await pause(5000);
+  const [idle, databaseIdle] = await Promise.all([
+    used(idleSeconds, () => cpuMs([pid])),
+    server ? used(idleSeconds, server.cpuMs) : Promise.resolve(""),
+  ]);
+  const resident = megabytes(pid, "Rss");
+  const alone = await claimTimes(client);
+  for (let at = 0; at < busy; at += 1)
+    await client.submit({ agent_name: "noop", parameters: { id: `held-${at}`, message: heldMessage } });
+  await until("all of them busy", async () => {
+    const { items } = await client.runs.list({ status: ["running"], limit: busy });
+    return items.length >= busy;
+  });
+  const working = await used(busySeconds, () => cpuMs([pid]));
+  const beside = await claimTimes(client);
+  await all.stop();
+  await coordinator.stop();
+  return [
+    runners.toLocaleString("en"),
+    engine,
+    idle,
+    databaseIdle,
+    resident,
+    runners === 5000 ? "10 %, 500 MB" : "",
+    alone,
+    working,
+    beside,
+  ];
+}
+
+async function partOfCore(seconds: number, what: () => number): Promise<string> {
+  const before = what();
+  await pause(seconds * 1000);
+  return `${((what() - before) / (seconds * 10)).toFixed(1)} %`;
+}
+
+type Client = Awaited<ReturnType<typeof startCoordinator>>["client"];
+
+/** By the record's own times: from the run's making to its claim. */
+async function claimTimes(client: Client): Promise<string> {
+  const times: number[] = [];
+  for (let at = 0; at < samples; at += 1) {
+    const { run_id } = await client.submit({
+      agent_name: "noop",
+      parameters: { id: `quick-${at}-${randomBytes(4).toString("hex")}` },
+    });
+    await until("the claim", async () => {
+      const run = await client.runs.get(run_id);
+      if (run.claimed_at === null) return false;
+      times.push(Date.parse(run.claimed_at) - Date.parse(run.created_at));
+      return true;
+    });
+  }
+  times.sort((a, b) => a - b);
+  return `${median(times).toFixed(0)} / ${times[Math.floor(times.length * 0.99)]} ms`;
+}
+
+runBench(main, { "simulated-runners": simulatedRunners });
