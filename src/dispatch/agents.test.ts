@@ -1,0 +1,35 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type Host, openHost, sampleAgent } from "../../test/fixtures/dispatch/host.ts";
+
+let host: Host;
+beforeEach(async () => {
+  host = await openHost();
+});
+afterEach(async () => {
+  await host.close();
+  await host.dispose();
+});
+
+it("of files go before the API's and runners'; of two runners' neither goes before the other", async () => {
+  const of = (description: string) => sampleAgent({ name: "a", description });
+  const [one, two] = [
+    await host.register({ name: "one", agents: [of("one")] }),
+    await host.register({ name: "two", agents: [of("two")] }),
+  ];
+  expect(await host.agents.find("a")).toMatchObject({
+    candidates: [{ agent: { description: "one" } }, { agent: { description: "two" } }],
+  });
+  expect(await host.agents.find("a@two")).toMatchObject({ runner_id: two.runner_id });
+  expect(await host.agents.find(`a@${one.runner_id}`)).toMatchObject({ runner_id: one.runner_id });
+  expect(await host.agents.find("a@three")).toBeNull();
+  await host.agents.put(of("api"), "ann");
+  expect(await host.agents.find("a")).toMatchObject({ source: "api", owner: "ann" });
+  host.agents.setFiles([of("file")]);
+  expect(await host.agents.find("a")).toMatchObject({ source: "file" });
+  expect((await host.agents.list()).map(({ source }) => source)).toEqual(["file", "api", "runner", "runner"]);
+  host.agents.setFiles([]);
+  expect(await host.agents.remove("a")).toBe(true);
+  expect(await host.agents.remove("a")).toBe(false);
+  await host.port.deregister(two);
+  expect(await host.agents.find("a")).toMatchObject({ runner_id: one.runner_id });
+});

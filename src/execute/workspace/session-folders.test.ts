@@ -1,0 +1,144 @@
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
+import { poll } from "../../../test/fixtures/execute/registered.ts";
+import { foldersIn, shell, shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
+import { markSession } from "./session-marks.ts";
+
+const { closing, setUp } = shellRunnersOfEachTest();
+
+test("folders of sessions that are gone are removed, others and those in use are not", async () => {
+  const { folder, coordinator, submit, ended, subtypes } = await setUp({ times: { sweepMs: 50 } }, true);
+  const names = (of: string) => foldersIn(join(folder, of));
+  const kept = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
+  const deleted = submit("mkdir -p ro/in; chmod 500 ro; touch ~/x; echo ok");
+  await ended(kept);
+  await ended(deleted);
+  const running = submit("sleep 1000");
+  await poll(() => subtypes(running)).toContain("environment");
+  await markSession(join(folder, "work"), "s9", { store_id: "store", runner_id: "runner-test-" });
+  mkdirSync(join(folder, "work", "s9.copy"));
+  coordinator.goneSessions.add(deleted).add(running);
+  await poll(() => names("work")).toEqual([kept, running].sort());
+  await poll(() => names("homes")).toEqual([kept, running].sort());
+  coordinator.order(running, { stop: "user" });
+  await ended(running);
+  await poll(() => names("work")).toEqual([kept]);
+});
+
+test("a coordinator that is away keeps every folder", async () => {
+  const { folder, coordinator, submit, ended } = await setUp({ times: { sweepMs: 10 } });
+  const run_id = submit("echo ok");
+  await ended(run_id);
+  coordinator.faults.away = "silent";
+  const before = coordinator.calls.sessions;
+  await poll(() => coordinator.calls.sessions).toBeGreaterThan(before + 3);
+  expect(foldersIn(join(folder, "work"))).toEqual([run_id]);
+  coordinator.faults.away = null;
+});
+
+test("folders that another coordinator, another runner or a person made are nobody's to remove", async () => {
+  const { fixture, supervise, runner, folder, submit, ended } = await setUp({ times: { sweepMs: 20 } }, true);
+  const elsewhere = submit("echo ok");
+  await ended(elsewhere);
+  await runner.stop();
+
+  const other = createMemoryCoordinator({ storeId: "other" });
+  for (const root of ["work", "homes"]) {
+    for (const name of ["my-notes", "0190a0a0-0000-7000-8000-000000000000"])
+      mkdirSync(join(folder, root, name), { recursive: true });
+    await markSession(join(folder, root), "neighbours", { store_id: "other", runner_id: "runner-neighbour-" });
+    mkdirSync(join(folder, root, "neighbours"));
+    await markSession(join(folder, root), "own", { store_id: "other", runner_id: "runner-test-" });
+    mkdirSync(join(folder, root, "own"));
+  }
+  const left = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes", "neighbours"].sort();
+  const second = await fixture.open({ port: other.port, supervise });
+  closing.push(second.stop);
+  await poll(() => foldersIn(join(folder, "work"))).not.toContain("own");
+  await poll(() => foldersIn(join(folder, "homes"))).not.toContain("own");
+  expect(foldersIn(join(folder, "work"))).toEqual(left);
+  expect(foldersIn(join(folder, "homes"))).toEqual(left);
+});
+
+test("an answer that came from another record than the folders were made for removes nothing", async () => {
+  const { port } = createMemoryCoordinator();
+  const state = { storeId: "store", answered: 0 };
+  const fixture = runnerFixture({ port, executor: shell });
+  const root = join(fixture.folder, "work");
+  await markSession(root, "s1", { store_id: "store", runner_id: "runner-test-" });
+  mkdirSync(join(root, "s1"), { recursive: true });
+  const opening = fixture.open({
+    port: {
+      ...port,
+      register: async (registration) => ({ ...(await port.register(registration)), store_id: state.storeId }),
+      // the record is exchanged between question and answer, and the runner has registered with the new one by then
+      async sessions({ session_ids }) {
+        const runner = await opening;
+        state.storeId = "other";
+        await runner.replaceAgents([]);
+        state.answered++;
+        return { gone: session_ids };
+      },
+    },
+  });
+  const runner = await opening;
+  closing.push(fixture.remove, runner.stop);
+  await poll(() => state.answered).toBe(1);
+  await runner.stop();
+  expect(existsSync(join(root, "s1"))).toBe(true);
+});
+
+test("a resume makes a folder that has no mark its own", async () => {
+  const { folder, coordinator, submit, ended } = await setUp({ times: { sweepMs: 20 } });
+  mkdirSync(join(folder, "work", "s1"), { recursive: true });
+  await ended(submit("echo ok", { mode: "resume", session_id: "s1", executor_session_id: "x" }));
+  expect(foldersIn(join(folder, "work"))).toEqual(["s1"]);
+  coordinator.goneSessions.add("s1");
+  await poll(() => foldersIn(join(folder, "work"))).toEqual([]);
+});
+
+test("a session whose folder has become a link is not continued", async () => {
+  const { folder, submit, ended } = await setUp();
+  mkdirSync(join(folder, "work"));
+  symlinkSync(folder, join(folder, "work", "s1"));
+  const resume = { mode: "resume", session_id: "s1", executor_session_id: "x" } as const;
+  expect(await ended(submit("pwd", resume))).toMatchObject({ status: "failed", reason: "session_not_found" });
+});
+
+test("at its start a runner clears the temporary folders that it left when it died", async () => {
+  const coordinator = createMemoryCoordinator();
+  const fixture = runnerFixture({ port: coordinator.port, executor: shell });
+  closing.push(fixture.remove);
+  mkdirSync(join(fixture.folder, "tmp", "r.1", "deep"), { recursive: true });
+  const runner = await fixture.open();
+  closing.push(runner.stop);
+  expect(readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
+});
+
+test("which variables a run got and which were kept from it is told once, by name", async () => {
+  const parentEnvironment = {
+    PATH: process.env["PATH"],
+    MINE: "1",
+    AWS_SECRET_ACCESS_KEY: "s3cret",
+    OPENAI_BASE: "x",
+    EDITOR: "vi",
+  };
+  const startOptions = {
+    isolation: "group",
+    environment: { mode: "merge", allow: ["MI*"] },
+    parentEnvironment,
+  } as const;
+  const { coordinator, submit, ended } = await setUp({ supervise: { startOptions } });
+  const run_id = submit('echo "$MINE$EDITOR"; true', {});
+  expect((await ended(run_id)).text).toBe("1\n");
+  expect(coordinator.events(run_id).filter(({ type }) => type === "system")).toEqual([
+    {
+      type: "system",
+      subtype: "environment",
+      data: { passed: ["MINE"], withheld: ["AWS_SECRET_ACCESS_KEY", "OPENAI_BASE"] },
+    },
+  ]);
+});
