@@ -2,7 +2,7 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isSha256 } from "../../model/file.ts";
 import { isErrno } from "../errno.ts";
-import type { SqliteStore } from "../open.ts";
+import type { Engine } from "../engine.ts";
 import { first, type Work } from "../query.ts";
 import { hostFault } from "../sqlite/faults.ts";
 import { blobFile, blobsFolder, unfinished } from "./blobs.ts";
@@ -16,7 +16,7 @@ const isUsed = `
 
 /** Removes contents that no run has (or is about to have) as a file, and what a crash left half written. */
 export async function pruneBlobs(
-  { engine, directory }: Pick<SqliteStore, "engine" | "directory">,
+  { engine, directory }: { engine: Engine; directory: string },
   now: Date,
 ): Promise<{ blobs: number }> {
   const folder = blobsFolder(directory);
