@@ -72,7 +72,7 @@ async function workedOff(server: Server, place: string, told: Told, toldPath: st
 
 async function startOf(side: Side, told: Told): Promise<StartWay> {
   const [caller] = await side.callers(1);
-  return { ...side, submit: caller!.submit, reached: told.started };
+  return { ...side, submit: side.submitSoon ?? caller!.submit, reached: told.started };
 }
 
 /** With nobody there who would work it off. */

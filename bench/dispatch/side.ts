@@ -19,6 +19,8 @@ export interface Caller {
 
 /** The same with somebody who works it off, 10 at a time, in a process of its own. */
 export interface Side extends Intake {
+  /** A submit that is to be begun as soon as can be, where that is not the same. */
+  submitSoon?(id: string): Promise<void>;
   /** Nothing that is submitted is begun until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;

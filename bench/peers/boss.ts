@@ -27,21 +27,31 @@ interface PgBossModule {
 }
 
 /**
- * Ten workers, each of which takes up to ten jobs at a time and goes on at once while there are as many: one by one they
- * would wait for their next poll after every job. LISTEN/NOTIFY wakes them; without it half a second is the least.
+ * Ten workers, each of which takes up to 100 jobs at a time and goes on at once while there are as many: one by one they
+ * would wait for their next poll after every job. Half a second between polls is the least there is.
  */
-const working = { localConcurrency: 10, batchSize: 10, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
+const working = { localConcurrency: 10, batchSize: 100, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
 
-/** `notify`: whether it wakes a worker. One that does not takes a third more each second. */
-export async function openBossIntake(benchFolder: string, url: string, notify = false): Promise<Intake> {
+/**
+ * Their docs offer LISTEN/NOTIFY for low latency; it makes each submit dearer and wakes all ten. So there are two
+ * queues: one without, for how many, and one with it, for how soon.
+ */
+const queues = { noop: { notify: false }, soon: { notify: true } };
+
+interface BossIntake extends Intake {
+  submitSoon(id: string): Promise<void>;
+}
+
+export async function openBossIntake(benchFolder: string, url: string): Promise<BossIntake> {
   const { version, PgBoss } = loadPeer<PgBossModule>(benchFolder, "pg-boss");
   const boss = await startBoss(new PgBoss({ connectionString: url, max: 20 }));
-  await boss.createQueue("noop", { notify });
+  for (const [name, options] of Object.entries(queues)) await boss.createQueue(name, options);
   return {
     name: "boss",
     label: `pg-boss ${version}`,
     durability: "yes: the same PostgreSQL",
     callers: sharedCallers(async (id) => void (await boss.send("noop", payload(id)))),
+    submitSoon: async (id) => void (await boss.send("soon", payload(id))),
     async batch(runs) {
       await boss.insert(
         "noop",
@@ -59,7 +69,7 @@ export async function openBossSide(
   told: string,
   serverCpuMs: () => number,
 ): Promise<Side> {
-  const intake = await openBossIntake(benchFolder, url, true);
+  const intake = await openBossIntake(benchFolder, url);
   const worker = await startRole("boss-worker", { url, told });
   const look = new pg.Client({ connectionString: url });
   await look.connect();
@@ -87,12 +97,13 @@ export async function bossWorker(benchFolder: string, { url, told }: { url: stri
   const { PgBoss } = loadPeer<PgBossModule>(benchFolder, "pg-boss");
   const tell = teller(told);
   const boss = await startBoss(new PgBoss({ connectionString: url, max: 12, useListenNotify: true }));
-  const work = (): Promise<string> =>
-    boss.work("noop", working, async (jobs) => {
+  const work = (queue: keyof typeof queues): Promise<string> =>
+    boss.work(queue, working, async (jobs) => {
       for (const { data } of jobs) tell("S", data.id);
     });
-  await work();
-  announce("ready", { pause: () => boss.offWork("noop", { wait: true }), resume: work });
+  await work("noop");
+  await work("soon");
+  announce("ready", { pause: () => boss.offWork("noop", { wait: true }), resume: () => work("noop") });
 }
 
 async function startBoss(boss: Boss): Promise<Boss> {
