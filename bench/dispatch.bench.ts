@@ -80,7 +80,7 @@ async function workedOff(place: string, told: Told, toldPath: string, bulls: rea
     result.stop();
     await untilAllEnded(drover);
   }
-  if (wants("rate")) await throughput([droverSide(drover, durability), ...bulls], told, rounds, 2000);
+  if (wants("rate")) await throughput([droverSide(drover, durability), ...bulls], told, rounds, 2000, ">= 1x, then 2x");
   if (wants("stop")) await stopToDead(drover, place, rounds);
   await drover.stop();
 }

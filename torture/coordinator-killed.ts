@@ -44,6 +44,7 @@ async function startRunners(place: Place, count: number): Promise<void> {
 export async function killOne({ coordinators }: Place): Promise<void> {
   await pause(Math.random() * 1500);
   const victim = coordinators[Math.floor(Math.random() * coordinators.length)]!;
+  if (!victim.child.alive) throw new Error(`A coordinator ended by itself: ${victim.child.said}`);
   victim.child.signal("SIGKILL");
   await victim.child.closed;
   victim.spawn();

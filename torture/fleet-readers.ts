@@ -40,9 +40,9 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
     const ofRuns = [...upTo(readers)].map((at) => readRun(place, asked[at % runs]!, cuts));
     const ofAll = [...upTo(readers)].map(() => readAll(place, leave.signal, cuts));
     const storm = startStorm(kills, () => killOne(place), tools.progress);
-    const logs = await Promise.all(ofRuns);
     await storm.over;
     await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    const logs = await Promise.all(ofRuns);
     const stored = await allEvents(client);
     const count = [...stored.values()].reduce((sum, log) => sum + log.length, 0);
     await waitFor(async () => (ofAll.every(({ seen }) => seen.length >= count) ? true : null), 30_000);

@@ -18,7 +18,8 @@ process.once("exit", () => {
   for (const child of started) child.kill("SIGKILL");
   for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 });
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
+// each time: a Ctrl-C comes twice, from the terminal and from whoever started us
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(1));
 
 export function owned<T extends ChildProcess>(child: T): T {
   started.add(child);

@@ -30,6 +30,7 @@ export async function sessionFolder(
   const path = join(root, session_id);
   if (mode === "resume") {
     if (!(await isFolder(path))) return missing(what, session_id);
+    if (!(await untilCopied(path, signal))) return { ok: false, reason: null };
     // made before there were marks, perhaps: that the session is known here has just been shown
     await markSession(root, session_id, owner);
     return { ok: true, path };
@@ -45,7 +46,25 @@ export async function sessionFolder(
   const parent = join(root, forked_from);
   if (!(await isFolder(parent))) return missing(what, forked_from);
   await markSession(root, session_id, owner);
-  return (await copyFolder(parent, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
+  const copy = copyFolder(parent, path, signal);
+  const others = copies.get(parent) ?? new Set();
+  copies.set(parent, others.add(copy));
+  try {
+    return (await copy) ? { ok: true, path } : { ok: false, reason: null };
+  } finally {
+    others.delete(copy);
+    if (others.size === 0) copies.delete(parent);
+  }
+}
+
+/** Of sessions' folders, under way: a session lies with one runner, so everybody who could ask is in this process. */
+const copies = new Map<string, Set<Promise<boolean>>>();
+
+/** A fork is of the session as it was: the next run of that one begins when nothing is copied of it any more. */
+async function untilCopied(path: string, signal: AbortSignal): Promise<boolean> {
+  const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  while (!signal.aborted && copies.has(path)) await Promise.race([Promise.allSettled(copies.get(path) ?? []), stopped]);
+  return !signal.aborted;
 }
 
 /** The same folder for whatever is run in a session, made by whoever comes first. */

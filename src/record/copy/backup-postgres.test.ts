@@ -1,0 +1,97 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
+import { movable } from "../../../test/fixtures/record/movable.ts";
+import { recordRuns } from "../../../test/fixtures/record/sample.ts";
+import { verifyAudit } from "../audit/verify.ts";
+import { backupRecord } from "../backup.ts";
+import { openStore } from "../open.ts";
+import { verifyPostgres } from "../postgres/audit.ts";
+import { openPostgresStore } from "../postgres/open.ts";
+import { restoreRecord } from "../restore.ts";
+import { openDatabase } from "../sqlite/driver.ts";
+import { databaseFile } from "../state-directory.ts";
+
+const one = movable();
+
+describe("a backup", () => {
+  it("of a state directory can be restored into PostgreSQL, with its own secret only", async () => {
+    const store = await one.open();
+    const run_id = await runWithFiles(store, [Buffer.from("a"), Buffer.alloc(0), Buffer.alloc(3_000_000, "b")]);
+    await store.close();
+    const { head } = await backupRecord({ directory: one.directory }, join(one.folder, "file"), one.now);
+    const other = { url: one.url, secret: Buffer.alloc(32, 1) };
+    await expect(restoreRecord(other, join(one.folder, "file"))).rejects.toThrow("The secret is not the one");
+    expect(await one.rowsThere()).toEqual([]);
+    const restored = await restoreRecord(one.place, join(one.folder, "file"));
+    expect(restored).toEqual({
+      made_at: one.now.toISOString(),
+      audit: await verifyAudit({ directory: one.directory, head }),
+    });
+    const there = await openPostgresStore(one.place);
+    expect(await there.read.files(run_id)).toMatchObject([{ size: 1 }, { size: 0 }, { size: 3_000_000 }]);
+    expect((await there.blobs.open(sha256Of(Buffer.alloc(0))))?.size).toBe(0);
+    await there.close();
+  });
+
+  it("that was changed is not restored into PostgreSQL, and neither is what is none", async () => {
+    await backupRecord({ directory: one.directory }, join(one.folder, "file"), one.now);
+    const copy = openDatabase(join(one.folder, "file"), {});
+    copy.exec("update audit_rows set at = 'x' where no = 3");
+    copy.close();
+    await expect(restoreRecord(one.place, join(one.folder, "file"))).rejects.toThrow("its audit chain is broken");
+    await expect(restoreRecord(one.place, databaseFile(one.directory))).rejects.toThrow("not a backup");
+    await expect(restoreRecord(one.place, join(one.folder, "none"))).rejects.toThrow("does not exist");
+    expect(await one.rowsThere()).toEqual([]);
+  });
+
+  it("of an older Drover is brought up to date aside", async () => {
+    await backupRecord({ directory: one.directory }, join(one.folder, "file"), one.now);
+    const copy = openDatabase(join(one.folder, "file"), {});
+    copy.exec("alter table agent_revs drop column type; pragma user_version = 4");
+    copy.close();
+    const before = readFileSync(join(one.folder, "file"));
+    expect((await restoreRecord(one.place, join(one.folder, "file"))).audit).toMatchObject({ ok: true });
+    expect(readFileSync(join(one.folder, "file")).equals(before)).toBe(true);
+  });
+
+  it("of PostgreSQL is made with the record's own secret only, and never in part", async () => {
+    await one.move();
+    const file = join(one.folder, "file");
+    const other = { url: one.url, secret: Buffer.alloc(32, 1) };
+    await expect(backupRecord(other, file, one.now)).rejects.toMatchObject({ code: "DROVER-AUD-001" });
+    await one.inDatabase("update blob_parts set bytes = set_byte(bytes, 0, get_byte(bytes, 0) # 1)");
+    await expect(backupRecord(one.place, file, one.now)).rejects.toThrow("are not the ones that were stored");
+    expect(readdirSync(one.folder)).toEqual(["state"]);
+    writeFileSync(file, "mine");
+    await expect(backupRecord(one.place, file, one.now)).rejects.toThrow("exists already");
+    expect(readFileSync(file, "utf8")).toBe("mine");
+    await expect(
+      backupRecord({ ...one.place, url: await one.emptyDatabase() }, join(one.folder, "two"), one.now),
+    ).rejects.toThrow("There is no record");
+  });
+
+  it("of PostgreSQL is as of one moment, while others write", async () => {
+    const { audit } = await one.move();
+    const store = await openPostgresStore(one.place);
+    let writing = true;
+    const written: string[] = [];
+    const writes = (async () => {
+      while (writing) written.push(...(await recordRuns(store, 1)));
+    })();
+    await expect.poll(() => written.length).toBeGreaterThan(3);
+    const before = [...written];
+    await backupRecord(one.place, join(one.folder, "file"), one.now);
+    writing = false;
+    await writes;
+    await store.close();
+    const { audit: then } = await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"));
+    expect(then).toMatchObject({ ok: true });
+    expect(then.rows).toBeGreaterThanOrEqual(audit.rows + 2 * before.length);
+    expect(await verifyPostgres(one.place, then.head)).toMatchObject({ ok: true });
+    const back = await openStore({ directory: join(one.folder, "back"), now: () => new Date() });
+    for (const run_id of before) expect(await back.read.events(run_id, 0, 10)).toHaveLength(3);
+    await back.close();
+  });
+});

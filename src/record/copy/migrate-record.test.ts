@@ -1,0 +1,162 @@
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { movable } from "../../../test/fixtures/record/movable.ts";
+import { workers } from "../../../test/fixtures/record/processes.ts";
+import { recordRuns } from "../../../test/fixtures/record/sample.ts";
+import { backupRecord } from "../backup.ts";
+import { blobFile } from "../blobs/blobs.ts";
+import { verifyPostgres } from "../postgres/audit.ts";
+import { restoreRecord } from "../restore.ts";
+import { openDatabase } from "../sqlite/driver.ts";
+import { databaseFile } from "../state-directory.ts";
+import { migrateRecord } from "./migrate-record.ts";
+
+const one = movable();
+const { start } = workers("migrator.ts");
+
+describe("a migration that is killed leaves nothing, and can be done again, when it", () => {
+  for (const words of [["copying", "events"], ["copying", "contents"], ["comparing", "contents"], ["verifying"]]) {
+    it(`was ${words.join(" ")}`, async () => {
+      const migrator = start([one.directory, one.url, ...words]);
+      await migrator.said(1);
+      expect(migrator.lines).toEqual(["there"]);
+      const store = await one.open(50);
+      await expect(recordRuns(store, 1)).rejects.toMatchObject({ code: "DROVER-STA-003" });
+      migrator.kill();
+      await migrator.ended;
+      expect(await one.rowsThere()).toEqual([]);
+      await recordRuns(store, 1);
+      await store.close();
+      expect((await one.move()).copied.rows).toMatchObject({ runs: 31, files: 3 });
+    });
+  }
+});
+
+describe("leaves the target empty and the source as it was when", () => {
+  afterEach(async () => {
+    expect(await one.rowsThere()).toEqual([]);
+    const store = await one.open();
+    await recordRuns(store, 1);
+    await store.close();
+  });
+
+  it("a table refuses a row", async () => {
+    await one.inDatabase("alter table files add check (path not like '%20%')");
+    await expect(one.move()).rejects.toMatchObject({
+      code: "DROVER-STA-009",
+      message: expect.stringMatching(/^The table files could not be copied: .*files_path_check/),
+    });
+  });
+
+  it("something comes out other than it went in", async () => {
+    await one.inDatabase(`
+      create function other() returns trigger language plpgsql as $$ begin new.body := new.body || ' '; return new; end $$;
+      create trigger other before insert on events for each row when (new.cursor in (7, 9)) execute function other()`);
+    await expect(one.move()).rejects.toMatchObject({
+      code: "DROVER-STA-009",
+      message: expect.stringMatching(/is not the same in 2 places, first: events, row 7: its body is another/),
+    });
+  });
+
+  it("rows are lost, or others are there", async () => {
+    await one.inDatabase(`
+      create function lose() returns trigger language plpgsql as $$ begin return null; end $$;
+      create function add() returns trigger language plpgsql as $$ begin
+        insert into sessions select 'zz', null, 'a', 'b', null, null, null, 1, 'c', 'd' on conflict do nothing; return null; end $$;
+      create trigger lose before insert on events for each row when (new.cursor = 1) execute function lose();
+      create trigger add after insert on files for each statement execute function add()`);
+    await expect(one.move()).rejects.toThrow(/in 2 places, first: events, row 1: it is not in postgres:/);
+  });
+
+  it("contents come out other than they went in", async () => {
+    await one.inDatabase(`
+      create function flip() returns trigger language plpgsql as $$ begin new.bytes := set_byte(new.bytes, 5, 0); return new; end $$;
+      create trigger flip before insert on blob_parts for each row execute function flip()`);
+    await expect(one.move()).rejects.toThrow(/first: the contents [0-9a-f]{64}/);
+  });
+
+  it("contents were changed before, by whoever did", async () => {
+    appendFileSync(someContent(), "x");
+    await expect(one.move()).rejects.toThrow("are not the ones that were stored");
+  });
+
+  it("the chain is broken", async () => {
+    tamper("update audit_rows set body = body || ' ' where no = 7");
+    await expect(one.move()).rejects.toMatchObject({
+      code: "DROVER-AUD-002",
+      message: expect.stringContaining("the row was changed, or made with another key"),
+    });
+  });
+
+  it("the end of the chain was cut off", async () => {
+    tamper("delete from audit_rows where batch_no = 1; delete from audit_batches");
+    await expect(one.move()).rejects.toThrow("audit.head says 60 rows were written, and there are 0");
+  });
+
+  it("the key is gone", async () => {
+    const key = readFileSync(join(one.directory, "audit.key"), "utf8");
+    rmSync(join(one.directory, "audit.key"));
+    await expect(one.move()).rejects.toMatchObject({ code: "DROVER-AUD-001" });
+    writeFileSync(join(one.directory, "audit.key"), key, { mode: 0o600 });
+  });
+
+  it("nobody is there", async () => {
+    const url = new URL(one.url);
+    url.pathname = "/nobody";
+    await expect(migrateRecord({ directory: one.directory, url: url.href, now: one.now })).rejects.toMatchObject({
+      code: "DROVER-STA-006",
+    });
+  });
+
+  it("others write to the source for too long", async () => {
+    const writer = openDatabase(databaseFile(one.directory), {});
+    writer.exec("begin immediate");
+    const locked = migrateRecord({ directory: one.directory, url: one.url, now: one.now, lockWaitMs: 100 });
+    await expect(locked).rejects.toMatchObject({ code: "DROVER-STA-003" });
+    writer.close();
+  });
+});
+
+it("writes over no record, not even a second time", async () => {
+  const { audit } = await one.move();
+  await expect(one.move()).rejects.toMatchObject({
+    code: "DROVER-USE-001",
+    message: expect.stringContaining("is not empty"),
+  });
+  await backupRecord(one.place, join(one.folder, "file"), one.now);
+  await expect(restoreRecord(one.place, join(one.folder, "file"))).rejects.toThrow("There is a record");
+  expect(await verifyPostgres(one.place, undefined)).toEqual(audit);
+});
+
+it("takes files along whose contents were lost before, and says how many", async () => {
+  rmSync(someContent());
+  const { copied } = await one.move();
+  expect(copied).toMatchObject({ contents: 2, missing: 1, rows: { files: 3 } });
+});
+
+it("takes along what the chain tells of damage before", async () => {
+  rmSync(join(one.directory, "audit.head"));
+  const store = await one.open();
+  await recordRuns(store, 1);
+  await store.close();
+  const { audit } = await one.move();
+  expect(audit).toMatchObject({ ok: false, first_bad: { told: true, row_no: 61 } });
+  expect(await verifyPostgres(one.place, undefined)).toEqual(audit);
+  await backupRecord(one.place, join(one.folder, "file"), one.now);
+  const { audit: restored } = await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"));
+  expect(restored).toEqual(audit);
+});
+
+function tamper(sql: string): void {
+  const db = openDatabase(databaseFile(one.directory), {});
+  db.exec(sql);
+  db.close();
+}
+
+function someContent(): string {
+  const names = readdirSync(join(one.directory, "files"), { recursive: true }).map(String);
+  const file = blobFile(one.directory, names.find((name) => name.length > 64)?.slice(3) ?? "");
+  expect(existsSync(file)).toBe(true);
+  return file;
+}
