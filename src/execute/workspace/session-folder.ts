@@ -29,8 +29,8 @@ export async function sessionFolder(
   if (!isName(session_id)) return refused(session_id);
   const path = join(root, session_id);
   if (mode === "resume") {
-    if (!(await isFolder(path))) return missing(what, session_id);
     if (!(await untilCopied(path, signal))) return { ok: false, reason: null };
+    if (!(await isFolder(path))) return missing(what, session_id);
     // made before there were marks, perhaps: that the session is known here has just been shown
     await markSession(root, session_id, owner);
     return { ok: true, path };
@@ -44,21 +44,27 @@ export async function sessionFolder(
   }
   if (forked_from === null || !isName(forked_from)) return refused(String(forked_from));
   const parent = join(root, forked_from);
-  if (!(await isFolder(parent))) return missing(what, forked_from);
-  await markSession(root, session_id, owner);
-  const copy = copyFolder(parent, path, signal);
-  const others = copies.get(parent) ?? new Set();
-  copies.set(parent, others.add(copy));
-  try {
-    return (await copy) ? { ok: true, path } : { ok: false, reason: null };
-  } finally {
-    others.delete(copy);
-    if (others.size === 0) copies.delete(parent);
-  }
+  return underWay(parent, async () => {
+    if (!(await isFolder(parent))) return missing(what, forked_from);
+    await markSession(root, session_id, owner);
+    return (await copyFolder(parent, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
+  });
 }
 
 /** Of sessions' folders, under way: a session lies with one runner, so everybody who could ask is in this process. */
-const copies = new Map<string, Set<Promise<boolean>>>();
+const copies = new Map<string, Set<Promise<unknown>>>();
+
+async function underWay<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const copy = work();
+  const others = copies.get(path) ?? new Set();
+  copies.set(path, others.add(copy));
+  try {
+    return await copy;
+  } finally {
+    others.delete(copy);
+    if (others.size === 0) copies.delete(path);
+  }
+}
 
 /** A fork is of the session as it was: the next run of that one begins when nothing is copied of it any more. */
 async function untilCopied(path: string, signal: AbortSignal): Promise<boolean> {
