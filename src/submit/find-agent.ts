@@ -1,5 +1,6 @@
 import type { ListedAgent } from "../model/dispatch-ops.ts";
 import type { RunRequest } from "../model/run-request.ts";
+import type { SessionReads } from "../model/session.ts";
 import { suggest } from "../model/suggest.ts";
 import { faultOf, type SubmitFault } from "./submit-fault.ts";
 
@@ -8,15 +9,18 @@ export interface Agents {
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
 }
 
-/** The one agent that is meant. Of several runners' agents with one name, a demanded runner picks its own. */
+/** The one agent that is meant. Of several runners' agents with one name, that of the runner it has to be is. */
 export async function findAgent(
-  { agent_name, demands }: RunRequest,
+  { agent_name, demands, session_id }: RunRequest,
   agents: Agents,
+  sessions: Pick<SessionReads, "session">,
 ): Promise<ListedAgent | SubmitFault> {
   const found = await agents.find(agent_name);
   if (found === null) return unknown(agent_name, await agents.list());
   if (!("candidates" in found)) return found;
-  const demanded = found.candidates.find(({ runner_id }) => runner_id === demands?.runner_id);
+  const session = session_id === undefined ? null : await sessions.session(session_id);
+  const where = demands?.runner_id ?? session?.runner_id;
+  const demanded = found.candidates.find(({ runner_id }) => runner_id === where);
   if (demanded !== undefined) return demanded;
   const names = found.candidates.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
   return faultOf(

@@ -138,6 +138,30 @@ it("continues a session where it lies, and another's not at all", async () => {
   expect(await refused(host.ask({ agent_name: "chat", session_id }))).toMatchObject({ status: 400 });
 });
 
+it("continues a session with the agent of the runner it lies with, of several that bring one of that name", async () => {
+  const bring = (name: string) =>
+    host.register({
+      name,
+      project_dir: `/${name}`,
+      agents: [sampleAgent({ name: "chat", type: "autonomous", command: null, description: name })],
+    });
+  const [one, two] = [await bring("one"), await bring("two")];
+  const begun = await host.run(await host.submit({ agent_name: `chat@${two.runner_id}` }));
+  await host.port.poll(
+    { runner_id: two.runner_id, epoch: two.epoch, claim_id: "c", want: 1, ack_order: 0 },
+    AbortSignal.timeout(5000),
+  );
+  const session_id = begun.session_id ?? "";
+  expect(await refused(host.ask({ agent_name: "chat" }))).toMatchObject({ status: 409, code: "DROVER-API-021" });
+  for (const mode of ["resume", "fork"] as const) {
+    const run = await host.run(await host.submit({ agent_name: "chat", mode, session_id }));
+    expect(run.demands).toMatchObject({ runner_id: two.runner_id });
+  }
+  expect(await refused(host.ask({ agent_name: `chat@${one.runner_id}`, mode: "resume", session_id }))).toMatchObject({
+    status: 409,
+  });
+});
+
 it("says where the runner of a session was, when only another brings its agent, and blames no demand for it", async () => {
   const agents = [sampleAgent({ name: "chat", type: "autonomous", command: null })];
   const here = { agents, executor: { type: "claude", config: {} }, executor_profile: "claude" };

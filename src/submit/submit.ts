@@ -30,7 +30,7 @@ export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false;
 
 /** Turns a request into a pending run, or says everything that is wrong with it. */
 export async function submitRun(request: RunRequest, who: Submitter, deps: SubmitDeps): Promise<Submitted> {
-  const listed = await findAgent(request, deps.agents);
+  const listed = await findAgent(request, deps.agents, deps.store.read);
   if (isFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
   const from = await continued(request, agent, who, deps);
