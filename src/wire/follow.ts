@@ -69,8 +69,11 @@ async function* oneConnection(
   after: number,
   options: FollowOptions,
 ): AsyncGenerator<StoredEvent | "open" | "end"> {
+  // not AbortSignal.any: nobody would hold on to it while the stream is read
   const cut = new AbortController();
-  const signal = options.signal ? AbortSignal.any([options.signal, cut.signal]) : cut.signal;
+  const leave = (): void => cut.abort(options.signal?.reason);
+  options.signal?.addEventListener("abort", leave);
+  if (options.signal?.aborted) leave();
   const silenceMs = options.silenceMs ?? 60_000;
   const watch = setTimeout(() => cut.abort(new Error("the stream fell silent")), silenceMs);
   try {
@@ -79,7 +82,7 @@ async function* oneConnection(
       path,
       headers: { accept: "text/event-stream", "last-event-id": String(after) },
       timeoutMs: null,
-      signal,
+      signal: cut.signal,
     });
     if (response.status === 204 || response.body === null) return yield "end";
     yield "open";
@@ -99,6 +102,7 @@ async function* oneConnection(
     throw error;
   } finally {
     clearTimeout(watch);
+    options.signal?.removeEventListener("abort", leave);
     cut.abort();
   }
 }

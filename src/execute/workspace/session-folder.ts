@@ -69,7 +69,8 @@ async function underWay<T>(path: string, work: () => Promise<T>): Promise<T> {
 /** A fork is of the session as it was: the next run of that one begins when nothing is copied of it any more. */
 async function untilCopied(path: string, signal: AbortSignal): Promise<boolean> {
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-  while (!signal.aborted && copies.has(path)) await Promise.race([Promise.allSettled(copies.get(path) ?? []), stopped]);
+  for (let others = copies.get(path); others !== undefined && !signal.aborted; others = copies.get(path))
+    await Promise.race([Promise.allSettled([...others]), stopped]);
   return !signal.aborted;
 }
 

@@ -36,7 +36,7 @@ export interface EndingRun extends WrittenRun {
   awaited: number;
 }
 
-const names = [
+const stored = [
   "run_no",
   "run_id",
   "status",
@@ -53,11 +53,11 @@ const names = [
   "directory",
 ];
 export const selectStored = `
-  select ${names.join(", ")}
+  select ${stored.join(", ")}
   from runs`;
 const selectPosition = `${selectStored} where run_id = ?`;
 const written = `
-  ${names.map((name) => `runs.${name}`).join(", ")},
+  ${stored.map((name) => `runs.${name}`).join(", ")},
   runners.epoch as holder_epoch, runners.status as holder_status, runners.owner as holder_owner`;
 const selectWritten = `
   select ${written} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;

@@ -38,7 +38,8 @@ const { types } = pg;
 const { BOOL, INT8, NUMERIC } = types.builtins;
 
 /** As SQLite gives them: truth is 1 or 0, and our integers all fit into a number. */
-const parsers = new Map<number, (text: string) => number>([
+type TypeId = Parameters<typeof types.getTypeParser>[0];
+const parsers = new Map<TypeId, (text: string) => number>([
   [BOOL, (text) => (text === "t" ? 1 : 0)],
   [INT8, Number],
   [NUMERIC, Number],
@@ -54,7 +55,7 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: "drover",
-    types: { getTypeParser: (oid: number, format) => parsers.get(oid) ?? types.getTypeParser(oid, format) },
+    types: { getTypeParser: (oid: TypeId, format) => parsers.get(oid) ?? types.getTypeParser(oid, format) },
   });
   let broken = false;
   let ending = false;
@@ -102,14 +103,14 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
   };
 
   function note(sent: Promise<unknown>): void {
-    const done: Promise<void> = sent.then(
-      () => void pending.delete(done),
+    const noted: Promise<void> = sent.then(
+      () => void pending.delete(noted),
       (cause: unknown) => {
-        pending.delete(done);
+        pending.delete(noted);
         fault ??= cause;
       },
     );
-    pending.add(done);
+    pending.add(noted);
   }
 }
 

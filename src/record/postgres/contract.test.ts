@@ -13,11 +13,11 @@ const secret = Buffer.alloc(32, 7);
 
 storeContract("PostgreSQL", async () => {
   const database = await freshDatabase();
-  const open = () => openPostgresStore({ url: database.url, secret });
-  const store = await open();
+  const again = () => openPostgresStore({ url: database.url, secret });
+  const store = await again();
   return {
     store,
-    again: open,
+    again,
     async dispose() {
       await store.close();
       await database.drop();
@@ -25,7 +25,7 @@ storeContract("PostgreSQL", async () => {
   };
 });
 
-async function open(): Promise<OpenedForDispatch> {
+async function openForDispatch(): Promise<OpenedForDispatch> {
   const database = await freshDatabase();
   const { now, advance } = standingClock();
   const store = await openPostgresStore({ url: database.url, secret, now });
@@ -40,8 +40,8 @@ async function open(): Promise<OpenedForDispatch> {
   };
 }
 
-storeDispatchContract("PostgreSQL", open);
-storeSessionContract("PostgreSQL", open);
-storeDirectoryContract("PostgreSQL", open);
-storeFileContract("PostgreSQL", open);
-dispatchModelContract("PostgreSQL", open);
+storeDispatchContract("PostgreSQL", openForDispatch);
+storeSessionContract("PostgreSQL", openForDispatch);
+storeDirectoryContract("PostgreSQL", openForDispatch);
+storeFileContract("PostgreSQL", openForDispatch);
+dispatchModelContract("PostgreSQL", openForDispatch);

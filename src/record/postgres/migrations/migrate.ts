@@ -18,14 +18,14 @@ export async function migrate(url: string): Promise<void> {
     const client = await connect(url);
     try {
       await client.exec(`begin; select pg_advisory_xact_lock(${lock})`);
-      await client.exec(`create schema if not exists ${schema}; create table if not exists schema_version (version integer not null)`);
+      await client.exec(
+        `create schema if not exists ${schema}; create table if not exists schema_version (version integer not null)`,
+      );
       const [row] = await client.exec("select version from schema_version");
       const version = Number(row?.["version"] ?? 0);
       if (version > migrations.length) throw newerDatabase(url, version);
       for (const text of migrations.slice(version)) await client.exec(text);
-      await client.exec(
-        `delete from schema_version; insert into schema_version values (${migrations.length}); commit`,
-      );
+      await client.exec(`delete from schema_version; insert into schema_version values (${migrations.length}); commit`);
     } finally {
       client.end();
     }
