@@ -69,7 +69,6 @@ async function* oneConnection(
   after: number,
   options: FollowOptions,
 ): AsyncGenerator<StoredEvent | "open" | "end"> {
-  // not AbortSignal.any: nobody would hold on to it while the stream is read
   const cut = new AbortController();
   const leave = (): void => cut.abort(options.signal?.reason);
   options.signal?.addEventListener("abort", leave);
@@ -86,7 +85,7 @@ async function* oneConnection(
     });
     if (response.status === 204 || response.body === null) return yield "end";
     yield "open";
-    for await (const message of readSse(awake(response.body, watch))) {
+    for await (const message of readSse(awake(response.body, watch, cut.signal))) {
       if (message.event === "end") return yield "end";
       if (message.event === "partial") {
         // written from one by the server
@@ -107,11 +106,29 @@ async function* oneConnection(
   }
 }
 
-/** Each chunk, a heartbeat too, proves that the other side lives. */
-async function* awake(body: AsyncIterable<Uint8Array>, watch: NodeJS.Timeout): AsyncGenerator<Uint8Array> {
-  for await (const chunk of body) {
-    watch.refresh();
-    yield chunk;
+/**
+ * Each chunk, a heartbeat too, proves that the other side lives. The signal is listened to here once more: what fetch
+ * itself keeps of it is collected while a long answer is read, and then ends nothing.
+ */
+async function* awake(
+  body: ReadableStream<Uint8Array>,
+  watch: NodeJS.Timeout,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  const stop = (): void => void reader.cancel(signal.reason).catch(() => undefined); // it broke by itself
+  signal.addEventListener("abort", stop);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      signal.throwIfAborted();
+      if (done) return;
+      watch.refresh();
+      yield value;
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    stop();
   }
 }
 

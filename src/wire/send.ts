@@ -29,8 +29,7 @@ export async function send(target: Target, call: Call): Promise<Response> {
   const limits = [call.signal, timeoutMs === null ? undefined : AbortSignal.timeout(timeoutMs)].filter(
     (one) => one !== undefined,
   );
-  // One alone as it is: what is made of several may be collected while the body is still read, and then ends nothing.
-  const response = await reach(target, call, limits.length > 1 ? AbortSignal.any(limits) : (limits[0] ?? null));
+  const response = await reach(target, call, limits.length === 0 ? null : AbortSignal.any(limits));
   if (response.ok) return response;
   throw errorFromProblem(readProblem(response.status, await response.text()));
 }

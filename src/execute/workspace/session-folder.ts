@@ -70,7 +70,7 @@ async function underWay<T>(path: string, work: () => Promise<T>): Promise<T> {
 async function untilCopied(path: string, signal: AbortSignal): Promise<boolean> {
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   for (let others = copies.get(path); others !== undefined && !signal.aborted; others = copies.get(path))
-    await Promise.race([Promise.allSettled([...others]), stopped]);
+    await Promise.race([Promise.allSettled(others), stopped]);
   return !signal.aborted;
 }
 
