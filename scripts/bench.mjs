@@ -23,7 +23,8 @@ const chosen = wanted.length > 0 ? wanted : known;
 if (chosen.includes("agents"))
   ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
 // where there is none and none can be had, the bench says so itself and the others go on
-if (chosen.includes("fleet") || chosen.includes("runners")) await node([join(root, "scripts", "lib", "bring-postgres.mjs")]);
+if (chosen.includes("fleet") || chosen.includes("runners"))
+  await node([join(root, "scripts", "lib", "bring-postgres.mjs")]);
 
 const { build } = await import("esbuild");
 mkdirSync(join(root, "dist-test"), { recursive: true });

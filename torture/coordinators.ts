@@ -14,7 +14,8 @@ export type CoordinatorTimes = Pick<CoordinatorOptions, "leaseMs" | "pollHoldMs"
 export interface Seat {
   /** Past any balancer. */
   url: string;
-  state: string;
+  /** Its state directory, as seen from here. */
+  readonly state: string;
   /** Whoever was started last. */
   readonly child: Child;
   start(): Promise<Child>;
@@ -45,6 +46,7 @@ interface Options {
   processes: Processes;
   database: Database | null;
   count: number;
+  smallDisk?: string | undefined;
 }
 
 export async function openCoordinators({ database, count, ...options }: Options): Promise<Coordinators> {
@@ -64,7 +66,7 @@ export async function openCoordinators({ database, count, ...options }: Options)
 
 type SeatOptions = Omit<Options, "database" | "count"> & { name: string; fleet: Fleet | null };
 
-async function makeSeat({ tools, times, directory, processes, name, fleet }: SeatOptions) {
+async function makeSeat({ tools, times, directory, processes, name, fleet, smallDisk }: SeatOptions) {
   const state = join(directory, name);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -77,11 +79,14 @@ async function makeSeat({ tools, times, directory, processes, name, fleet }: Sea
   const words = times
     ? [tools.host, "coordinator", JSON.stringify({ stateDirectory: state, port, ...times })]
     : [join(tools.root, "bin", "drover.js"), "coordinator", "--port", String(port)];
+  const before = smallDisk === undefined ? [] : onSmallDisk(state, smallDisk);
   let child: Child | null = null;
-  const spawn = (): Child => (child = processes.start([process.execPath, ...words], { cwd: directory, env }));
+  const spawn = (): Child => (child = processes.start([...before, process.execPath, ...words], { cwd: directory, env }));
   const seat: Seat = {
     url,
-    state,
+    get state() {
+      return smallDisk === undefined ? state : `/proc/${seat.child.pid}/root${state}`;
+    },
     get child() {
       return (child ??= spawn());
     },
@@ -93,6 +98,12 @@ async function makeSeat({ tools, times, directory, processes, name, fleet }: Sea
     },
   };
   return { seat, port };
+}
+
+/** Words before a command that give it a disk of its own at a path, of a size as mount takes it. Nobody else sees it. */
+export function onSmallDisk(path: string, size: string, mode = "700"): string[] {
+  const script = `mkdir -p '${path}' && mount -t tmpfs -o size=${size},mode=${mode} none '${path}' && exec "$@"`;
+  return ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "-m", "sh", "-c", script, "sh"];
 }
 
 export async function answering(url: string, child: Child): Promise<void> {

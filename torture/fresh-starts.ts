@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { rawCall } from "../test/http-call.ts";
+import type { Seat } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { upTo, waitFor } from "./wait.ts";
@@ -14,7 +15,7 @@ export async function freshStarts({ starts }: { starts: number }, tools: Tools):
   let refusals = 0;
   for (const at of upTo(starts)) {
     await inPlace(tools, null, async (place) => {
-      broken.push(...(await faultsOf(place)));
+      for (const seat of place.coordinators) broken.push(...(await faultsOf(seat, place)));
       tokens.add(place.token);
       if (at === 0) refusals = await refusesOpenDoors(place, tools, broken);
     });
@@ -23,20 +24,22 @@ export async function freshStarts({ starts }: { starts: number }, tools: Tools):
   return { seen: { starts, "different tokens": tokens.size, "open doors refused": refusals }, broken, late: [] };
 }
 
-async function faultsOf({ url, state, token }: Place): Promise<string[]> {
+async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<string[]> {
   const faults: string[] = [];
   const { hostname, port } = new URL(url);
   if (hostname !== "127.0.0.1") faults.push(`it says it listens on ${hostname}`);
   const heard = listeners(port);
   if (heard.join() !== "0100007F") faults.push(`it listens on ${heard.join()}`);
-  for (const [file, most] of [
+  const files = [
     ["token", 0o600],
-    ["audit.key", 0o600],
+    ...(fleet ? [] : [["audit.key", 0o600] as const]),
     [".", 0o700],
-  ] as const) {
+  ] as const;
+  for (const [file, most] of files) {
     const mode = statSync(join(state, file)).mode & 0o777;
     if ((mode & ~most) !== 0) faults.push(`${file} has mode ${mode.toString(8)}`);
   }
+  if (fleet) faults.push(...keptByOneOfFleet(state, token));
   // 22 characters of 62 are 130 bits
   if (!/^drv_[0-9A-Za-z]{22,}$/.test(token)) faults.push("the token is too short");
   for (const path of ["/runs", "/agents", "/runners", "/events", "/metrics", "/tokens", "/sessions", "/executions"]) {
@@ -46,25 +49,37 @@ async function faultsOf({ url, state, token }: Place): Promise<string[]> {
   return faults;
 }
 
-async function refusesOpenDoors({ directory, processes }: Place, { root }: Tools, broken: string[]): Promise<number> {
+/** Where it is, and how to speak to it, for commands given there: nothing that the others would need. */
+function keptByOneOfFleet(state: string, token: string): string[] {
+  const kept = readdirSync(state).filter((name) => name !== "token" && name !== "coordinator.json");
+  const own = readFileSync(join(state, "token"), "utf8").trim();
+  return [
+    ...(kept.length === 0 ? [] : [`a coordinator of a fleet keeps ${kept.join(", ")}`]),
+    ...(own === token ? [] : ["two coordinators have two admin tokens"]),
+  ];
+}
+
+async function refusesOpenDoors(place: Place, { root }: Tools, broken: string[]): Promise<number> {
+  const { directory, processes, fleet } = place;
   let refusals = 0;
-  for (const host of beyondLoopback) {
+  const refuses = async (what: string, code: string, host: string, more: Record<string, string>): Promise<void> => {
     const child = processes.start(
       [process.execPath, join(root, "bin", "drover.js"), "coordinator", "--host", host, "--port", "0"],
       {
         cwd: directory,
-        env: {
-          PATH: process.env["PATH"] ?? "",
-          HOME: directory,
-          DROVER_STATE_DIR: join(directory, "open"),
-          AUTH_ENABLED: "false",
-        },
+        env: { PATH: process.env["PATH"] ?? "", HOME: directory, DROVER_STATE_DIR: join(directory, "open"), ...more },
       },
     );
     const ended = await waitFor(async () => (child.alive ? null : true), 20_000);
-    if (ended && child.said.includes("DROVER-API-025")) refusals += 1;
-    else broken.push(`without auth on ${host}: ${child.said.slice(0, 300)}`);
-  }
+    if (ended && child.said.includes(code)) refusals += 1;
+    else broken.push(`${what}: ${child.said.slice(0, 300)}`);
+  };
+  const database = fleet ? { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") } : {};
+  for (const host of beyondLoopback)
+    await refuses(`without auth on ${host}`, "DROVER-API-025", host, { ...database, AUTH_ENABLED: "false" });
+  // without a secret of its own, or with one that can be guessed, whoever reads the database could sign for the fleet
+  for (const secret of fleet ? ["", "secret", "0".repeat(63)] : [])
+    await refuses(`with the secret "${secret}"`, "DROVER-CFG-001", "127.0.0.1", { ...database, DROVER_SECRET: secret });
   return refusals;
 }
 

@@ -3,7 +3,7 @@ import { rawCall } from "../test/http-call.ts";
 import { type Finding, largest, type Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allRuns } from "./record.ts";
-import { longestPauseMs } from "../src/record/postgres/write-lock.ts";
+import { longestPauseMs } from "../src/record/postgres/limits.ts";
 import { each, pause, upTo, waitFor } from "./wait.ts";
 
 /** What it may take to notice, beside the limit itself. */

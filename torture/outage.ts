@@ -4,10 +4,13 @@ import { inPlace, type Place } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog, printed } from "./record.ts";
 import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
 
-interface Size {
+export interface Size {
   runs: number;
   seconds: number;
 }
+
+/** Begins what is to be held out; what it resolves to ends it. */
+export type Trouble = (place: Place) => Promise<() => Promise<void>>;
 
 /** R7: the coordinators are away while runs are under way. They go on, and everything they did meanwhile arrives. */
 export async function outage(size: Size, tools: Tools): Promise<Finding> {
@@ -31,11 +34,12 @@ export async function databaseOutage(size: Size, tools: Tools): Promise<Finding>
   );
 }
 
-async function holdOut(
+/** Runs go on while there is trouble, and everything of them is there once it is over. */
+export async function holdOut(
   place: Place,
   { runs, seconds }: Size,
   tools: Tools,
-  takeAway: (place: Place) => Promise<() => Promise<void>>,
+  begin: Trouble,
 ): Promise<Finding> {
   const { client } = place;
   await place.putAgent("work");
@@ -55,10 +59,10 @@ async function holdOut(
     60_000,
   );
   const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
-  tools.progress(`${underWay} under way, nobody is there for ${seconds} s`);
-  const bringBack = await takeAway(place);
+  tools.progress(`${underWay} under way, trouble for ${seconds} s`);
+  const end = await begin(place);
   await pause(seconds * 1000);
-  await bringBack();
+  await end();
   await waitFor(
     async () =>
       (await patiently(() => allRuns(client))).every(({ status }) => status === "completed" || status === "failed")
@@ -79,6 +83,7 @@ async function judge(
   { underWay, seconds }: { underWay: number; seconds: number },
 ): Promise<Finding> {
   const stored = await allRuns(place.client);
+  const ids = new Set(stored.map(({ run_id }) => run_id));
   const logs = await allEvents(place.client);
   const undone = stored.filter(
     ({ status, attempt, failures }) => status !== "completed" || attempt !== 1 || failures !== 0,
@@ -90,9 +95,9 @@ async function judge(
   const again = place.marks().length - new Set(place.marks().map((mark) => mark.split(".")[0])).size;
   return {
     seen: {
-      "seconds away": seconds,
+      seconds,
       "runs under way": underWay,
-      "runs lost": asked.size - stored.length + undone.length,
+      "runs lost": [...asked.keys()].filter((run_id) => !ids.has(run_id)).length + undone.length,
       "runs with lines lost": short.length,
       "gaps in numbers": gaps.length,
       "carried out twice": again,

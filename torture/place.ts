@@ -18,7 +18,7 @@ import { workScript } from "./work-script.ts";
 export interface Place {
   directory: string;
   /** Of the first coordinator. */
-  state: string;
+  readonly state: string;
   /** Where clients and runners go. */
   url: string;
   processes: Processes;
@@ -43,6 +43,17 @@ export interface RunnerSpec {
   /** Where it is told the coordinator is. */
   url?: string;
   times?: RunnerOptions["times"];
+  /** More of its profile. */
+  profile?: Record<string, unknown>;
+  /** More variables of it. */
+  env?: Record<string, string>;
+}
+
+interface PlaceOptions {
+  /** Over PostgreSQL. */
+  coordinators?: number;
+  /** Of a size as mount takes it, for the state directories. */
+  smallDisk?: string;
 }
 
 /** `times`: of the coordinators; null: the command line's own. */
@@ -50,7 +61,7 @@ export async function inPlace<T>(
   tools: Tools,
   times: CoordinatorTimes | null,
   work: (place: Place) => Promise<T>,
-  { coordinators: count = 2 } = {},
+  { coordinators: count = 2, smallDisk }: PlaceOptions = {},
 ): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), "drover-torture-"));
   const processes = createProcesses();
@@ -62,7 +73,7 @@ export async function inPlace<T>(
   process.once("exit", atExit);
   const database = tools.engine === "postgres" ? await tools.openDatabase() : null;
   try {
-    const coordinators = await openCoordinators({ tools, times, directory, processes, database, count });
+    const coordinators = await openCoordinators({ tools, times, directory, processes, database, count, smallDisk });
     try {
       return await work(await openPlace(tools, directory, processes, coordinators));
     } finally {
@@ -88,8 +99,7 @@ async function openPlace(
   const script = join(directory, "scripts", "work.sh");
   writeFileSync(script, workScript(marks));
   chmodSync(script, 0o755);
-  const state = seats[0]!.state;
-  const token = await tokenOf(state);
+  const token = await tokenOf(seats[0]!.state);
   const client = createClient({ url, token });
   const bin = join(root, "bin", "drover.js");
 
@@ -102,6 +112,7 @@ async function openPlace(
         config: {},
         tags: spec.tags ?? [],
         require_matching_tags: spec.tags !== undefined,
+        ...spec.profile,
       }),
     );
     const stateDirectory = join(directory, "runners", spec.name);
@@ -118,13 +129,16 @@ async function openPlace(
         DROVER_STATE_DIR: stateDirectory,
         DROVER_API_URL: at,
         DROVER_API_KEY: token,
+        ...spec.env,
       },
     });
   };
 
   return {
     directory,
-    state,
+    get state() {
+      return seats[0]!.state;
+    },
     url,
     processes,
     client,

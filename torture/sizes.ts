@@ -11,7 +11,10 @@ import { fleetKilled } from "./fleet-killed.ts";
 import { freshStarts } from "./fresh-starts.ts";
 import { fuzz } from "./fuzz.ts";
 import { hang } from "./hang.ts";
+import { hostileRepositories } from "./hostile-repositories.ts";
 import { impostors } from "./impostors.ts";
+import { injection } from "./injection.ts";
+import { ioFaults } from "./io-faults.ts";
 import { manyReaders } from "./many-readers.ts";
 import { manyWriters } from "./many-writers.ts";
 import { migration } from "./migration.ts";
@@ -19,9 +22,12 @@ import { databaseOutage, outage } from "./outage.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
+import { secrets } from "./secrets.ts";
 import { staleWriter } from "./stale-writer.ts";
 import { strangeCallers } from "./strange-callers.ts";
+import { uploads } from "./uploads.ts";
 import { wake } from "./wake.ts";
+import { whoMay } from "./who-may.ts";
 
 export interface Torture {
   name: string;
@@ -102,6 +108,12 @@ export const tortures: readonly Torture[] = [
     run: (scale, tools) => manyWriters({ executions: of(10_000, scale), kills: 6 }, tools),
   },
   {
+    name: "R9",
+    promise: "disk full, read-only, locked: nothing damaged, nothing wrongly told",
+    engines: both,
+    run: (scale, tools) => ioFaults({ runs: Math.max(4, of(20, scale)), seconds: Math.max(8, of(30, scale)) }, tools),
+  },
+  {
     name: "R10",
     promise: "each request three times, shuffled: as if once",
     engines: both,
@@ -145,10 +157,22 @@ export const tortures: readonly Torture[] = [
     run: (scale, tools) => deaf({ runs: of(500, scale), atOnce: 20 }, tools),
   },
   {
+    name: "S2",
+    promise: "hostile values through the database to every executor: none misread",
+    engines: both,
+    run: (scale, tools) => injection({ values: of(300, scale) }, tools),
+  },
+  {
     name: "S3",
     promise: "fuzzed requests: no 5xx, no crash, no stall of 100 ms",
     engines: both,
     run: (scale, tools) => fuzz({ requests: of(100_000, scale) }, tools),
+  },
+  {
+    name: "S4",
+    promise: "who may do what, at every coordinator: as declared, and at once no more when a token ended at another",
+    engines: both,
+    run: (scale, tools) => whoMay({ rounds: of(400, scale) }, tools),
   },
   {
     name: "S5",
@@ -157,10 +181,28 @@ export const tortures: readonly Torture[] = [
     run: (scale, tools) => strangeCallers({ variants: of(100, scale) }, tools),
   },
   {
+    name: "S6",
+    promise: "secrets printed in every encoding: found nowhere",
+    engines: both,
+    run: (scale, tools) => secrets({ canaries: 200, runs: Math.max(2, of(20, scale)) }, tools),
+  },
+  {
+    name: "S9",
+    promise: "hostile repositories: nothing of them runs, leads elsewhere or is read by the model",
+    engines: sqlite,
+    run: (scale, tools) => hostileRepositories({ share: scale }, tools),
+  },
+  {
     name: "S10",
     promise: "impostors: no runner, run or name taken over",
     engines: both,
     run: (scale, tools) => impostors({ tries: of(1000, scale) }, tools),
+  },
+  {
+    name: "S11",
+    promise: "hostile uploads: nothing outside, in part or changed",
+    engines: both,
+    run: (scale, tools) => uploads({ rounds: of(200, scale), kills: Math.max(2, of(20, scale)) }, tools),
   },
   {
     name: "S12",

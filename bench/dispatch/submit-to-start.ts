@@ -26,7 +26,6 @@ export async function submitToStart(ways: readonly StartWay[], options: Options)
   const { title, rounds, seconds, samples, goal } = options;
   const medians: Rounds = new Map();
   const tails: Rounds = new Map();
-  const once = sampler();
   const made = await inRounds(rounds, seconds, async (round) => {
     for (const way of inTurn(ways, round)) {
       const took: number[] = [];
@@ -43,16 +42,13 @@ export async function submitToStart(ways: readonly StartWay[], options: Options)
   ]);
 }
 
-function sampler(): (way: StartWay) => Promise<number> {
-  let count = 0;
-  return async ({ name, submit, reached }) => {
-    const id = `${name}-${count++}`;
-    const began = process.hrtime.bigint();
-    const answered = submit(id);
-    const took = Number((await reached(id)) - began) / 1e6;
-    await answered;
-    // what follows a start is not to be met by the next submit
-    await pause(20);
-    return took;
-  };
+async function once({ name, submit, reached }: StartWay): Promise<number> {
+  const began = process.hrtime.bigint();
+  const id = `${name}-${began}`;
+  const answered = submit(id);
+  const took = Number((await reached(id)) - began) / 1e6;
+  await answered;
+  // what follows a start is not to be met by the next submit
+  await pause(20);
+  return took;
 }

@@ -44,7 +44,7 @@ interface BossIntake extends Intake {
 
 export async function openBossIntake(benchFolder: string, url: string): Promise<BossIntake> {
   const { version, PgBoss } = loadPeer<PgBossModule>(benchFolder, "pg-boss");
-  const boss = await startBoss(new PgBoss({ connectionString: url, max: 20 }));
+  const boss = await startBoss(new PgBoss({ connectionString: url, max: 32 }));
   for (const [name, options] of Object.entries(queues)) await boss.createQueue(name, options);
   return {
     name: "boss",

@@ -35,7 +35,7 @@ const working = {
 
 export async function openGraphileIntake(benchFolder: string, url: string): Promise<Intake> {
   const { version, makeWorkerUtils, Logger } = loadPeer<GraphileWorker>(benchFolder, "graphile-worker");
-  const utils = await makeWorkerUtils({ connectionString: url, maxPoolSize: 20, logger: quiet(Logger) });
+  const utils = await makeWorkerUtils({ connectionString: url, logger: quiet(Logger) });
   await utils.migrate();
   return {
     name: "graphile",

@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type ClaimedRun, claimOverHttp, sha256Of } from "../../test/fixtures/dispatch/claimed.ts";
+import { hostilePaths } from "../../test/fixtures/dispatch/hostile-paths.ts";
 import { rawCall } from "../../test/http-call.ts";
 import { first, type Work } from "../record/query.ts";
 
@@ -74,20 +75,6 @@ test("only harmless types are called what they are", async () => {
     expect([media_type, headers["content-type"], headers["set-cookie"]]).toEqual([media_type, shown, undefined]);
   }
 });
-
-const hostilePaths = [
-  ..."|.|..|/|//|/etc/passwd|../x|a/../b|a/./b|a//b|a/|/a|./a|...|.env|.git/config|a/.ssh/id|a/..b|~/../x/..".split(
-    "|",
-  ),
-  ..."..\\..\\x/..|a\0b|\0|a\nb|a\rb|a\tb|\u001b[31mred|a\u007fb|a\u0085b|a\u009bb|a\u2028b|a\u2029b|\ud800".split("|"),
-  ..."a\udfffb|a\0/../../etc|a\r\nset-cookie: x=y|..%2f/..|.\u0000.".split("|"),
-  "x".repeat(1025),
-  "é".repeat(513),
-  "a/".repeat(600),
-  "../".repeat(50),
-  ...Array.from({ length: 32 }, (_, code) => `c${String.fromCharCode(code)}c`),
-  ...Array.from({ length: 28 }, (_, depth) => `${"d/".repeat(depth)}../${"u/".repeat(depth)}x`),
-];
 
 test(`${hostilePaths.length} hostile names become no file, and are lines of the log`, async () => {
   expect(hostilePaths.length).toBeGreaterThanOrEqual(100);

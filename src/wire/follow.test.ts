@@ -1,4 +1,7 @@
+import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, expect, test } from "vitest";
 import { registration, startTestCoordinator } from "../../test/coordinator.ts";
 import type { StoredEvent } from "../model/event.ts";
@@ -74,6 +77,39 @@ test("the feed of all runs can be left at any moment", async () => {
   expect(seen.every((event) => event.run_id === run_id)).toBe(true);
   const cursors = seen.map((event) => event.cursor);
   expect(cursors).toEqual([...cursors].sort((a, b) => a - b));
+});
+
+test.each(["left", "silent"])("a stream that is %s ends although memory was tidied up since it began", async (how) => {
+  const quiet = createHttpServer((_request, answer) => void answer.writeHead(200).write(": nothing more\n\n"));
+  await new Promise<void>((resolve) => void quiet.listen(0, "127.0.0.1", resolve));
+  cleanups.push(() => {
+    quiet.closeAllConnections();
+    quiet.close();
+  });
+  // a TCP server's address is never a string
+  const url = `http://127.0.0.1:${(quiet.address() as AddressInfo).port}`;
+  const leave = new AbortController();
+  let again = 0;
+  const following = (async () => {
+    const onReconnect = () => {
+      again += 1;
+      leave.abort();
+    };
+    const silenceMs = how === "silent" ? 1000 : 600_000;
+    for await (const event of createClient({ url, token: null }).follow({ signal: leave.signal, silenceMs, onReconnect }))
+      expect(event).toBeUndefined();
+  })();
+  await expect.poll(() => new Promise((resolve) => quiet.getConnections((_, count) => resolve(count)))).toBe(1);
+  setFlagsFromString("--expose-gc");
+  // a context made after the flag has it
+  const tidyUp = runInNewContext("gc") as () => void;
+  for (let times = 0; times < 10; times += 1) {
+    tidyUp();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (how === "left") leave.abort();
+  await following;
+  expect(again).toBe(how === "silent" ? 1 : 0);
 });
 
 /** A claimed run, and a way to write so many lines to it and finish it. */

@@ -14,13 +14,11 @@ import { replay } from "../../torture/replay.ts";
 import { runnerKilled } from "../../torture/runner-killed.ts";
 import { staleWriter } from "../../torture/stale-writer.ts";
 import { hostHas } from "../fixtures/process/host.ts";
-import { bundle } from "./bundle.ts";
-import { root } from "./drover.ts";
+import { tortureTools } from "./torture-tools.ts";
 
 let tools: Tools;
 beforeAll(async () => {
-  const [host, execMany] = await Promise.all([bundle("torture/host.ts"), bundle("e2e/exec-many.ts")]);
-  tools = { root, host, execMany, progress: () => undefined };
+  tools = await tortureTools("sqlite");
 });
 
 const timeout = 180_000;

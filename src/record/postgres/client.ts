@@ -22,6 +22,8 @@ export interface Client {
 interface ClientOptions {
   /** Ends a transaction of ours that stands still, as it would hold up everybody else. */
   idleInTransactionMs?: number;
+  /** How long a lock that somebody else has is waited for; for ever unless given. */
+  lockMs?: number;
   /**
    * Every statement finds its few rows by an index, however large the tables are and however little the server
    * knows of them yet: what it would guess otherwise depends on when it last looked.
@@ -117,7 +119,7 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
 const nothing: Promise<Row[]> = Promise.resolve([]);
 
 /** What was answered must be on disk, whatever the server's default says. */
-function settings({ idleInTransactionMs = 0, byIndexOnly }: ClientOptions): string {
+function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ClientOptions): string {
   // and what seems dear is not compiled first
   const otherWays = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"];
   const planning = byIndexOnly
@@ -125,6 +127,7 @@ function settings({ idleInTransactionMs = 0, byIndexOnly }: ClientOptions): stri
     : "";
   return `${planning}set search_path to ${schema};
     set idle_in_transaction_session_timeout = ${idleInTransactionMs};
+    set lock_timeout = ${lockMs};
     set client_min_messages = warning;
     select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`;
 }

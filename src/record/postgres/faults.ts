@@ -47,6 +47,15 @@ export function hostFault(fault: unknown, url: string): unknown {
       cause: fault,
     });
   }
+  if (code === "55P03") {
+    return new HostError({
+      code: "DROVER-STA-003",
+      message: `${name} is locked by something else: ${messageOf(fault)}.`,
+      field: "DATABASE_URL",
+      next: "See pg_stat_activity for who holds a lock on Drover's tables. What was asked for can be asked for again.",
+      cause: fault,
+    });
+  }
   if (code.startsWith("28") || code === "3D000" || code === "42501") {
     return new HostError({
       code: "DROVER-STA-006",

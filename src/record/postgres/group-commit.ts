@@ -67,6 +67,13 @@ export function groupCommit(options: Options): GroupCommit {
     return taken;
   }
 
+  /** Those that came meanwhile have waited for this very fault: the same again would take twice as long as anybody waits. */
+  function giveUp(): Caller[] {
+    const late = waiting;
+    waiting = [];
+    return late;
+  }
+
   /** Never throws: each caller is told. What the host cannot do fails for all; anything else is the fault of one, found by asking each alone. */
   async function store(callers: Caller[]): Promise<void> {
     try {
@@ -76,7 +83,7 @@ export function groupCommit(options: Options): GroupCommit {
       options.changed(changed);
     } catch (fault) {
       if (callers.length > 1 && !(fault instanceof HostError)) for (const caller of callers) await store([caller]);
-      else for (const caller of callers) caller.reject(fault);
+      else for (const caller of [...callers, ...(fault instanceof HostError ? giveUp() : [])]) caller.reject(fault);
     }
   }
 

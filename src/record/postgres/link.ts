@@ -1,5 +1,6 @@
 import { type Client, connect } from "./client.ts";
 import { away, hostFault, isAway } from "./faults.ts";
+import { longestLockMs } from "./limits.ts";
 
 /** A connection that is made when it is needed, and made anew when it has broken. */
 export interface Link {
@@ -29,7 +30,7 @@ export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
   return {
     async use(work) {
       for (;;) {
-        const mine = (connecting ??= connect(url, { ...options, answerMs }));
+        const mine = (connecting ??= connect(url, { ...options, answerMs, lockMs: longestLockMs }));
         try {
           const done = await work(await mine);
           outage = null;

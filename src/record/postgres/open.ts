@@ -13,7 +13,7 @@ import { anotherSecret } from "./faults.ts";
 import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
-import { longestPauseMs } from "./write-lock.ts";
+import { longestPauseMs } from "./limits.ts";
 
 export interface PostgresOptions {
   url: string;

@@ -20,9 +20,6 @@ const begin = `
   update store set commits = commits + 1
   returning commits as no, pg_current_xact_id()::text as xid, floor(extract(epoch from clock_timestamp()) * 1000) as now`;
 
-/** A transaction that stands still for so long is ended by the server: its coordinator hangs, and everybody waits. */
-export const longestPauseMs = 5000;
-
 export async function lockForWriting(client: Client): Promise<Turn> {
   const [row] = await client.exec(begin);
   if (row === undefined) throw new BugError("the record has lost the row that its schema gave it");

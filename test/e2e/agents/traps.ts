@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** What a trap is made with. */
@@ -89,7 +89,9 @@ export const traps: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
         `[mcp_servers.trap]\ncommand = "/bin/sh"\nargs = ["-c", ${JSON.stringify(bait.mark("codex-servers"))}]\n`,
       ),
     "codex-notify": (bait) => {
-      const before = readFileSync(join(bait.repository, ".codex", "config.toml"), "utf8");
+      const file = join(bait.repository, ".codex", "config.toml");
+      // before any table of it
+      const before = existsSync(file) ? readFileSync(file, "utf8") : "";
       const notify = `notify = ["/bin/sh", "-c", ${JSON.stringify(bait.mark("codex-notify"))}]\n`;
       put(bait, ".codex/config.toml", `${notify}${before}`);
     },
@@ -253,13 +255,13 @@ export const traps: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
   },
 };
 
-/** A repository with every trap of a kind; a commit is in it, so that clients that ask git get an answer. */
-export function plantTraps(kind: Kind, bait: Bait): void {
+/** A repository with traps of a kind, all unless named; a commit is in it, so that clients that ask git get an answer. */
+export function plantTraps(kind: Kind, bait: Bait, names: readonly string[] = Object.keys(traps[kind])): void {
   mkdirSync(bait.repository, { recursive: true });
   execFileSync("git", ["init", "-q", bait.repository]);
   put(bait, "app.txt", "an app\n");
   const as = ["-c", "user.name=x", "-c", "user.email=x@example.org"];
   execFileSync("git", ["-C", bait.repository, "add", "app.txt"]);
   execFileSync("git", ["-C", bait.repository, ...as, "commit", "-q", "-m", "begin"]);
-  for (const plant of Object.values(traps[kind])) plant(bait);
+  for (const name of names) traps[kind][name]?.(bait);
 }

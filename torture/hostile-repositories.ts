@@ -1,0 +1,142 @@
+import { mkdirSync, readdirSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { type ClientName, clientNames, prepareClient } from "../test/clients/clients.ts";
+import { canary, type Kind, plantTraps, traps } from "../test/e2e/agents/traps.ts";
+import { type ModelServer, startModelServer } from "../test/model-server/server.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, waitFor } from "./wait.ts";
+
+const done = { tool: { name: "write_file", input: { path: "done.txt", content: "x" } } } as const;
+
+interface Case {
+  client: ClientName;
+  kind: Kind;
+  /** One trap alone, or all of its kind. */
+  name: string | null;
+}
+
+/**
+ * S9: the real clients work in repositories that bring along hooks, servers, settings, addresses and words of their own.
+ * Nothing of that runs, nobody is asked elsewhere, and the model reads none of it.
+ */
+export async function hostileRepositories({ share }: { share: number }, tools: Tools): Promise<Finding> {
+  const model = await startModelServer([{ when: "write here", turns: [done, { text: "Done." }] }]);
+  const elsewhere = await openTrap();
+  try {
+    return await inPlace(tools, null, async (place) => {
+      const marks = join(place.directory, "trap-marks");
+      mkdirSync(marks);
+      for (const client of clientNames) await startClient(place, client, model, tools);
+      const wrong: string[] = [];
+      const cases = everyCase().filter((_, at) => at % Math.ceil(1 / share) === 0);
+      let ended = 0;
+      await each(cases, 3, async (one) => {
+        const fault = await runIn(place, one, { marks, url: elsewhere.url });
+        if (fault) wrong.push(fault);
+        ended += 1;
+        if (ended % 10 === 0) tools.progress(`${ended} of ${cases.length} repositories`);
+      });
+      const ran = readdirSync(marks);
+      // words in what it is told, planted keys in how it is asked
+      const read = model.requests.filter(
+        ({ body, headers }) => JSON.stringify(body).includes(canary) || JSON.stringify(headers).includes("planted"),
+      ).length;
+      return {
+        seen: {
+          repositories: cases.length,
+          traps: Object.values(traps).flatMap((kind) => Object.keys(kind)).length,
+          "commands run": ran.length,
+          "asked elsewhere": elsewhere.came(),
+          "read by the model": read,
+        },
+        broken: [
+          ...wrong,
+          ...ran.map((name) => `${name} ran`),
+          ...(elsewhere.came() === 0 ? [] : [`${elsewhere.came()} connections went elsewhere`]),
+          ...(read === 0 ? [] : [`the model was told ${read} times what a repository says`]),
+        ],
+        late: [],
+      };
+    });
+  } finally {
+    await elsewhere.close();
+    await model.stop();
+  }
+}
+
+function everyCase(): Case[] {
+  const kinds = Object.keys(traps) as Kind[]; // its own keys
+  return clientNames.flatMap((client) =>
+    kinds.flatMap((kind) => [null, ...Object.keys(traps[kind])].map((name): Case => ({ client, kind, name }))),
+  );
+}
+
+async function startClient(place: Place, client: ClientName, model: ModelServer, { root }: Tools): Promise<void> {
+  const home = join(place.directory, `home-${client}`);
+  mkdirSync(home);
+  const folder = join(root, "test", "clients");
+  const { bin, env } = prepareClient(client, { home, url: model.url, folder });
+  await place.startRunner({
+    name: client,
+    slots: 2,
+    tags: [client],
+    profile: { type: client, timeout_seconds: 100 },
+    env: { ...env, [`${client.toUpperCase()}_BIN`]: bin },
+  });
+  await place.client.agents.put(client, {
+    type: "autonomous",
+    executor: client,
+    demands: { executor_type: client, tags: [client] },
+  });
+}
+
+/** What went otherwise than it should; null: nothing. */
+async function runIn(
+  { client: api, directory }: Place,
+  { client, kind, name }: Case,
+  bait: { marks: string; url: string },
+): Promise<string | null> {
+  const folder = join(directory, `${client}-${kind}-${name ?? "all"}`);
+  const repository = join(folder, "repository");
+  plantTraps(
+    kind,
+    {
+      repository,
+      mark: (mark) => `touch ${join(bait.marks, `${client}.${mark}`)}`,
+      url: bait.url,
+      secret: join(folder, "secret.txt"),
+    },
+    ...(name === null ? [] : [[name]]),
+  );
+  const { run_id } = await api.submit({ agent_name: client, prompt: "write here", project_dir: repository });
+  const run = await waitFor(
+    async () => {
+      const seen = await api.runs.get(run_id);
+      return seen.finished_at === null ? null : seen;
+    },
+    200_000,
+    100,
+  );
+  const files = (await api.runs.files(run_id)).items.map(({ path }) => path);
+  if (run?.status === "completed" && files.join() === "done.txt") return null;
+  return `${client} in a repository with ${name ?? kind}: ${run?.status} ${run?.error}, left ${files.join()}`;
+}
+
+/** Whoever asks here was led here by a repository. */
+async function openTrap(): Promise<{ url: string; came(): number; close(): Promise<unknown> }> {
+  let came = 0;
+  const server = createServer((socket) => {
+    came += 1;
+    socket.destroy();
+  });
+  await new Promise<void>((ready) => void server.listen(0, "127.0.0.1", ready));
+  // a TCP server's address is never a string
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    came: () => came,
+    close: () => new Promise((closed) => server.close(closed)),
+  };
+}

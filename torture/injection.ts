@@ -1,0 +1,195 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type ListStyle, toArguments } from "../src/model/argument-rules.ts";
+import { RequestError } from "../src/model/errors.ts";
+import type { Run } from "../src/model/run.ts";
+import { type ClientName, clientNames } from "../test/clients/clients.ts";
+import { hostileValues } from "../test/e2e/agents/hostile-values.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, waitFor } from "./wait.ts";
+
+const listStyles = ["comma", "repeat", "json"] as const;
+/** What no command line can carry: refused before there is a run. */
+const impossible = ["a\0b", "\0", "\ud800", "x\udfffy", "long".repeat(40_000)];
+
+/**
+ * S2: hostile values as parameters, prompts, models, tools and instructions, through the database to every executor's
+ * child. What the child was called with is what was meant, word for word.
+ */
+export async function injection({ values: most }: { values: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const values = hostileValues.filter((_, at) => at % Math.ceil(hostileValues.length / most) === 0);
+    const misread: string[] = [];
+    const refused = await asParameters(place, values, misread);
+    tools.progress(`${values.length} values as parameters`);
+    const asked = await asPrompts(place, values, tools, misread);
+    return {
+      seen: {
+        values: values.length,
+        executors: 1 + clientNames.length,
+        runs: values.length * listStyles.length + asked,
+        "refused before a run": refused,
+        misread: misread.length,
+      },
+      broken: misread,
+      late: [],
+    };
+  });
+}
+
+/** The procedural executor: real processes, which write down their words, each ended by a NUL. */
+async function asParameters(place: Place, values: readonly string[], misread: string[]): Promise<number> {
+  const seen = join(place.directory, "argv");
+  const script = join(place.directory, "scripts", "words.sh");
+  mkdirSync(seen);
+  writeFileSync(script, `#!/bin/sh\n[ $# = 0 ] || printf '%s\\0' "$@" > "${seen}/$DROVER_RUN_ID"\n`);
+  chmodSync(script, 0o755);
+  await place.startRunner({ name: "words", slots: 8, tags: ["words"] });
+  const demands = { tags: ["words"] };
+  for (const list_style of listStyles)
+    await place.client.agents.put(list_style, { type: "procedural", command: script, list_style, demands });
+  let refused = 0;
+  const cases = [...values, ...impossible].flatMap((value) => listStyles.map((style) => ({ value, style })));
+  await each(cases, 8, async ({ value, style }) => {
+    const parameters = { text: value, list: [value, "x"], object: { [value]: value }, flag: true, off: false };
+    const { words, possible } = meant(parameters, style);
+    const run = await submitted(place, { agent_name: style, parameters });
+    if (run === null) refused += 1;
+    if ((run !== null) !== possible)
+      misread.push(`${JSON.stringify(value.slice(0, 200))} as ${style} was ${run ? "taken" : "refused"}`);
+    if (run === null) return;
+    const file = join(seen, run.run_id);
+    const got = existsSync(file) ? readFileSync(file, "utf8").split("\0").slice(0, -1) : [];
+    if (JSON.stringify(got) !== JSON.stringify(words))
+      misread.push(`${JSON.stringify(words).slice(0, 300)} arrived as ${JSON.stringify(got).slice(0, 300)}`);
+  });
+  return refused;
+}
+
+/** By the rule's own words, and by the one thing that must hold whatever the rule is: a value is no option. */
+function meant(parameters: Record<string, unknown>, style: ListStyle): { words: string[]; possible: boolean } {
+  const { arguments: words, faults } = toArguments(parameters, style);
+  const options = words.filter((word) => word.startsWith("-") && !/^--(text|list|object|flag)(=|$)/s.test(word));
+  return { words, possible: faults.length === 0 && options.length === 0 };
+}
+
+type Submission = Parameters<Place["client"]["submit"]>[0];
+
+/** The run as it ended; null where it was refused. */
+async function submitted({ client }: Place, request: Submission): Promise<Run | null> {
+  const made = await client.submit(request).catch((error: unknown) => {
+    if (error instanceof RequestError) return null;
+    throw error;
+  });
+  if (made === null) return null;
+  const ended = await waitFor(
+    async () => {
+      const run = await client.runs.get(made.run_id);
+      return run.finished_at === null ? null : run;
+    },
+    120_000,
+    20,
+  );
+  if (ended === null) throw new Error(`${made.run_id} did not end`);
+  return ended;
+}
+
+interface Words {
+  model: string;
+  tool: string;
+  prompt: string;
+  system: string;
+}
+
+const harmless: Words = { model: "opus", tool: "Read", prompt: "hello", system: "Be brief." };
+
+/** Scripts in place of the three clients, which write down what they were called with. */
+async function asPrompts(place: Place, values: readonly string[], tools: Tools, misread: string[]): Promise<number> {
+  let asked = 0;
+  for (const client of clientNames) {
+    const program = join(place.directory, "scripts", client);
+    writeFileSync(program, recorder(client, tools.root), { mode: 0o755 });
+    await place.startRunner({
+      name: client,
+      slots: 6,
+      tags: [client],
+      profile: { type: client, home: "session" },
+      env: { [`${client.toUpperCase()}_BIN`]: program },
+    });
+    const asUsual = await recorded(place, client, "harmless", harmless);
+    const expected = (word: string, value: string): string =>
+      withoutIds(word)
+        .replace(/^--model=opus$/, () => `--model=${value}`)
+        .replace(/^--allowedTools=Read$/, () => `--allowedTools=${value}`);
+    await each(values.entries(), 6, async ([at, value]) => {
+      const words = { model: value, tool: value, prompt: value, system: value };
+      const got = await recorded(place, client, `hostile-${at}`, words);
+      asked += 1;
+      // instructions of nothing but space are none
+      const blank = value.trim() === "";
+      const due = asUsual.argv
+        .filter((word) => !blank || !word.startsWith(systemFlag))
+        .map((word) => expected(word, value));
+      if (JSON.stringify(got.argv.map(withoutIds)) !== JSON.stringify(due))
+        misread.push(`${client} got ${JSON.stringify(got.argv).slice(0, 500)} for ${JSON.stringify(value.slice(0, 100))}`);
+      // the spaces around a text are not part of what is asked
+      if (!got.stdin.includes(value.trim()))
+        misread.push(`${client} was not asked ${JSON.stringify(value.slice(0, 200))}`);
+      if (client === "claude" && got.system !== (blank ? null : value))
+        misread.push(`${client} was not instructed ${JSON.stringify(value.slice(0, 200))}`);
+      if (asked % 100 === 0) tools.progress(`${asked} of ${values.length * clientNames.length} values as prompts`);
+    });
+  }
+  return asked;
+}
+
+interface Recorded {
+  argv: string[];
+  stdin: string;
+  system: string | null;
+}
+
+async function recorded(place: Place, client: ClientName, name: string, words: Words): Promise<Recorded> {
+  const agent_name = `${client}-${name}`;
+  await place.client.agents.put(agent_name, {
+    type: "autonomous",
+    executor: client,
+    model: words.model,
+    system_prompt: words.system,
+    permissions: { mode: "acceptEdits", allowed_tools: [words.tool], denied_tools: [] },
+    demands: { executor_type: client, tags: [client] },
+  });
+  const run = await submitted(place, { agent_name, prompt: words.prompt, parameters: { text: words.prompt } });
+  if (run === null) throw new Error(`${JSON.stringify(words).slice(0, 200)} was refused`);
+  const file = await place.client.runs.file(run.run_id, "recorded.json").catch((error: unknown) => {
+    throw new Error(`${client} left nothing: ${run.status} ${run.error}`, { cause: error });
+  });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of file.stream) chunks.push(chunk);
+  // written by the script below
+  return JSON.parse(Buffer.concat(chunks).toString("utf8")) as Recorded;
+}
+
+const spoken: Readonly<Record<ClientName, string>> = {
+  claude: "claude-text.jsonl",
+  codex: "codex-tool.jsonl",
+  gemini: "gemini-text.jsonl",
+};
+
+const systemFlag = "--append-system-prompt-file=";
+
+/** Then says what the real one once said. */
+const recorder = (client: ClientName, root: string): string => `#!${process.execPath}
+const fs = require("node:fs");
+const stdin = fs.readFileSync(0, "utf8");
+const flag = process.argv.find((word) => word.startsWith("${systemFlag}"));
+const system = flag === undefined ? null : fs.readFileSync(flag.slice(flag.indexOf("=") + 1), "utf8");
+fs.writeFileSync("recorded.json", JSON.stringify({ argv: process.argv.slice(2), stdin, system }));
+process.stdout.write(fs.readFileSync(${JSON.stringify(join(root, "test", "fixtures", "clients", spoken[client]))}));
+`;
+
+/** Each run has a folder for what is temporary, and each session one to work in. */
+function withoutIds(word: string): string {
+  return word.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, "ID");
+}

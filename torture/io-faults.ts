@@ -1,0 +1,184 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { HostError } from "../src/model/errors.ts";
+import { openConnection } from "../src/record/sqlite/open-connection.ts";
+import { databaseFile } from "../src/record/state-directory.ts";
+import { onSmallDisk } from "./coordinators.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { holdOut, type Size, type Trouble } from "./outage.ts";
+import { withServer } from "./own-server.ts";
+import { inPlace, type Place } from "./place.ts";
+import { allRuns, readAudit } from "./record.ts";
+import { fillUp, withSmallServer } from "./small-server.ts";
+import { patiently, pause } from "./wait.ts";
+
+/**
+ * R9: the disk is full, the database read-only, or locked by somebody else, while runs are under way and others are
+ * asked for. What is answered with a run is there; what cannot be is refused as such; and afterwards nothing is missing
+ * and nothing is damaged.
+ */
+export async function ioFaults(size: Size, tools: Tools): Promise<Finding> {
+  const all: Finding = { seen: {}, broken: [], late: [] };
+  for (const [name, suffer] of Object.entries(tools.engine === "sqlite" ? onSqlite : onPostgres)) {
+    const found = await suffer(size, tools);
+    if (found === null) tools.progress(`${name}: not on this host`);
+    all.seen[`${name}, runs lost`] = found?.seen["runs lost"] ?? -1;
+    all.seen[`${name}, refused`] = found?.seen["refused"] ?? -1;
+    all.broken.push(...(found?.broken ?? []).map((fault) => `${name}: ${fault}`));
+  }
+  return all;
+}
+
+/** null: this host cannot have that fault. */
+type Suffer = (size: Size, tools: Tools) => Promise<Finding | null>;
+
+const onSqlite: Record<string, Suffer> = {
+  "disk full": async (size, tools) =>
+    hasSmallDisks()
+      ? suffer(size, tools, fillDisk, (work) => inPlace(tools, null, work, { smallDisk: "200m" }))
+      : null,
+  locked: (size, tools) => suffer(size, tools, lockFile, (work) => inPlace(tools, null, work)),
+};
+
+const onPostgres: Record<string, Suffer> = {
+  "disk full": async (size, tools) =>
+    process.getuid?.() === 0
+      ? withSmallServer(tools, (own, server) => suffer(size, tools, server.fill, (work) => inPlace(own, null, work)))
+      : null,
+  "read-only": (size, tools) =>
+    withServer(tools, (own) => suffer(size, tools, readOnly, (work) => inPlace(own, null, work))),
+  locked: (size, tools) => suffer(size, tools, lockTable, (work) => inPlace(tools, null, work)),
+};
+
+function hasSmallDisks(): boolean {
+  const [file = "", ...words] = onSmallDisk("/tmp", "1m");
+  return spawnSync(file, [...words, "true"]).status === 0;
+}
+
+type In = (work: (place: Place) => Promise<Finding>) => Promise<Finding>;
+
+async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): Promise<Finding> {
+  return within(async (place) => {
+    const asking = startAsking(place);
+    const finding = await holdOut(place, size, tools, async () => {
+      const end = await trouble(place);
+      asking.begin();
+      return async () => {
+        asking.end();
+        await end();
+        await asking.again();
+      };
+    });
+    const stored = await allRuns(place.client);
+    const lost = [...asking.acknowledged].filter(([, run_id]) => !stored.some((run) => run.run_id === run_id));
+    const { verified } = await readAudit({ fleet: place.fleet, state: reachable(place) });
+    const all = size.runs + asking.asked;
+    return {
+      ...finding,
+      seen: { ...finding.seen, refused: asking.refused.length },
+      broken: [
+        ...finding.broken,
+        ...lost.map(([key]) => `${key} was acknowledged and is not there`),
+        ...(stored.length === all ? [] : [`${stored.length} runs where ${all} were asked for`]),
+        ...asking.wrong,
+        ...(verified ? [] : ["the audit chain does not verify"]),
+      ],
+    };
+  });
+}
+
+/** A disk of somebody else's own cannot be looked into by SQLite: what is on it is copied out first. Nothing is written to it by now. */
+function reachable({ state, directory }: Place): string {
+  if (!state.startsWith("/proc/")) return state;
+  const copy = join(directory, "copied-state");
+  cpSync(state, copy, { recursive: true });
+  return copy;
+}
+
+/** Asks for a run again and again; afterwards once more for each that was refused, by the same key. */
+function startAsking({ client }: Place) {
+  const acknowledged = new Map<string, string>();
+  const refused: string[] = [];
+  const wrong: string[] = [];
+  let going = false;
+  let asked = 0;
+  let loop: Promise<void> = Promise.resolve();
+  const ask = (key: string) => client.submit({ agent_name: "work", idempotency_key: key });
+  const run = async (): Promise<void> => {
+    for (; going; await pause(100)) {
+      const key = `asked ${(asked += 1)}`;
+      await ask(key).then(
+        ({ run_id }) => acknowledged.set(key, run_id),
+        (error: unknown) => {
+          refused.push(key);
+          // a defect's answer has another code
+          if (!(error instanceof HostError) || !/^DROVER-(STA-00[238]|API-023)$/.test(error.code))
+            wrong.push(`${key} was refused otherwise: ${String(error)}`);
+        },
+      );
+    }
+  };
+  return {
+    acknowledged,
+    refused,
+    wrong,
+    get asked() {
+      return asked;
+    },
+    begin() {
+      going = true;
+      loop = run();
+    },
+    end() {
+      going = false;
+    },
+    async again() {
+      await loop;
+      for (const key of refused) acknowledged.set(key, (await patiently(() => ask(key))).run_id);
+    },
+  };
+}
+
+const fillDisk: Trouble = async (place) => {
+  const filler = join(place.state, "filler");
+  fillUp(filler);
+  return async () => rmSync(filler);
+};
+
+const lockFile: Trouble = async ({ state }) => {
+  const connection = await openConnection(databaseFile(state), "write", 5000);
+  connection.exec("begin immediate");
+  return async () => {
+    connection.exec("rollback");
+    connection.close();
+  };
+};
+
+const lockTable: Trouble = async ({ fleet }) => {
+  const client = await connected(fleet!.url);
+  await client.query("begin; lock table drover.store in access exclusive mode");
+  return async () => {
+    await client.query("rollback");
+    await client.end();
+  };
+};
+
+/** As after a failover to a server that is not yet the first. */
+const readOnly: Trouble = async ({ fleet }) => {
+  const set = async (value: "on" | "off"): Promise<void> => {
+    const client = await connected(fleet!.url);
+    await client.query(`alter system set default_transaction_read_only = ${value}`);
+    await client.query("select pg_reload_conf()");
+    await client.end();
+  };
+  await set("on");
+  return () => set("off");
+};
+
+async function connected(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, options: "-c default_transaction_read_only=off" });
+  await client.connect();
+  return client;
+}

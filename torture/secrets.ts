@@ -1,0 +1,144 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { schema } from "../src/record/postgres/client.ts";
+import { everyFile, findCanaries, makeCanaries } from "../test/fixtures/e2e/canaries.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { upTo, waitFor } from "./wait.ts";
+
+type Found = [place: string, bytes: Buffer];
+
+/**
+ * S6: secrets of a runner that its runs print, in every encoding, whole and in pieces. None of it is in the database, in
+ * a file that Drover writes, in what it answers or streams, or in the words of a process; nor is the fleet's own secret.
+ */
+export async function secrets({ canaries: count, runs }: { canaries: number; runs: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const canaries = makeCanaries(count);
+    const names = canaries.map((_, at) => `SECRET_${at}_TOKEN`);
+    const env = Object.fromEntries(canaries.map((canary, at) => [names[at]!, canary]));
+    const script = join(place.directory, "scripts", "leak.mjs");
+    writeFileSync(script, leakScript);
+    await place.startRunner({ name: "leaky", slots: 2, env, profile: { env_from: names } });
+    await place.client.agents.put("leak", { type: "procedural", command: `${process.execPath} ${script}` });
+    const searched: Found[] = [];
+    let wrong = 0;
+    for (const at of upTo(runs)) {
+      const { run_id } = await place.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
+      const words = watchWords();
+      const streamed: string[] = [];
+      for await (const event of place.client.runs.follow(run_id)) streamed.push(JSON.stringify(event));
+      searched.push([`the stream of ${run_id}`, Buffer.from(streamed.join("\n"))]);
+      searched.push([`the words of processes`, Buffer.from(words.stop())]);
+      const run = await place.client.runs.get(run_id);
+      if (run.status !== "completed") wrong += 1;
+      searched.push([`the run ${run_id}`, Buffer.from(JSON.stringify(run))]);
+    }
+    searched.push(["/executions", Buffer.from(JSON.stringify(await place.client.executions.list({ limit: 1000 })))]);
+    searched.push(["/runners", Buffer.from(JSON.stringify(await place.client.runners.list()))]);
+    searched.push(...filesOf(place), ...(await rowsOf(place)));
+    const own = await ownSecrets(place, searched);
+    const found = findCanaries(canaries, searched);
+    const told = searched.some(([, bytes]) => bytes.includes(`[redacted:${names.at(-1)}]`));
+    return {
+      seen: { canaries: count, runs, "places searched": searched.length, found: found.length + own.length },
+      broken: [
+        ...found.slice(0, 20),
+        ...own,
+        ...(wrong === 0 ? [] : [`${wrong} runs did not complete`]),
+        ...(told ? [] : ["nothing is there in place of what was taken out"]),
+      ],
+      late: [],
+    };
+  });
+}
+
+/** Everything below the place but the script itself, and what Drover's processes said. */
+function filesOf({ directory, coordinators }: Place): Found[] {
+  return [
+    ...everyFile(directory)
+      .filter((file) => !file.endsWith("leak.mjs"))
+      .map((file): Found => [file, readFileSync(file)]),
+    ...coordinators.map(({ child }): Found => ["what a coordinator said", Buffer.from(child.said)]),
+  ];
+}
+
+/** Every row of every table; bytes as hexadecimal, in which every canary is looked for too. */
+async function rowsOf({ fleet }: Place): Promise<Found[]> {
+  if (fleet === null) return [];
+  const client = new pg.Client({ connectionString: fleet.url });
+  await client.connect();
+  try {
+    const tables = await client.query<{ name: string }>(
+      `select quote_ident(table_name) as name from information_schema.tables where table_schema = '${schema}'`,
+    );
+    const found: Found[] = [];
+    for (const { name } of tables.rows) {
+      const { rows } = await client.query<{ row: string }>(`select t::text as row from ${schema}.${name} t`);
+      found.push([`the table ${name}`, Buffer.from(rows.map(({ row }) => row).join("\n"))]);
+    }
+    return found;
+  } finally {
+    await client.end();
+  }
+}
+
+/** What the fleet itself is trusted with: no file, row, answer or word of a process has it. */
+async function ownSecrets({ fleet, client }: Place, searched: readonly Found[]): Promise<string[]> {
+  if (fleet === null) return [];
+  const secret = fleet.secret.toString("hex");
+  const words = watchWords();
+  await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 5000);
+  const places = [...searched, ["the words of processes", Buffer.from(words.stop())] as const];
+  return [secret, fleet.secret.toString("base64"), new URL(fleet.url).password].flatMap((own) =>
+    places.filter(([, bytes]) => bytes.includes(own)).map(([place]) => `a secret of the fleet is in ${place}`),
+  );
+}
+
+/** What `ps` would show, again and again. */
+function watchWords(): { stop(): string } {
+  const seen = new Set<string>();
+  const look = (): void => {
+    for (const pid of readdirSync("/proc")) {
+      if (!/^\d+$/.test(pid)) continue;
+      try {
+        seen.add(readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " "));
+      } catch {
+        // it ended meanwhile
+      }
+    }
+  };
+  const timer = setInterval(look, 50);
+  look();
+  return {
+    stop() {
+      look();
+      clearInterval(timer);
+      return [...seen].join("\n");
+    },
+  };
+}
+
+/** Prints every secret of its environment in every encoding; split: in two writes, with time to be read between some. */
+const leakScript = `
+import { writeSync } from "node:fs";
+const split = process.argv.includes("--split");
+const encoded = (secret) => [
+  secret,
+  ...[0, 1, 2].map((shift) => Buffer.from("x".repeat(shift) + secret).toString("base64")),
+  Buffer.from(secret).toString("hex"),
+  Buffer.from(secret).toString("hex").toUpperCase(),
+  encodeURIComponent(secret),
+  JSON.stringify(secret).slice(1, -1),
+];
+const secrets = Object.entries(process.env).filter(([name]) => /^SECRET_\\d+_TOKEN$/.test(name));
+if (secrets.length === 0) process.exit(3);
+for (const [at, line] of secrets.flatMap(([, secret]) => encoded(secret)).entries()) {
+  const fd = at % 3 === 0 ? 2 : 1;
+  const cut = split ? 1 + ((at * 7) % (line.length - 1)) : 0;
+  writeSync(fd, line.slice(0, cut));
+  if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  writeSync(fd, line.slice(cut) + "\\n");
+}
+`;

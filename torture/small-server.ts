@@ -1,0 +1,69 @@
+import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createDatabase } from "../test/postgres/databases.ts";
+import { onSmallDisk } from "./coordinators.ts";
+import type { Tools } from "./finding.ts";
+import type { Trouble } from "./outage.ts";
+import { createProcesses } from "./processes.ts";
+
+/** A PostgreSQL server on a disk of its own. */
+export interface SmallServer {
+  /** Takes what room there is. Afterwards the server is started again, as whoever made room would do. */
+  fill: Trouble;
+}
+
+/** As root alone: another user cannot have both a disk and a server of somebody else. */
+export async function withSmallServer<T>(
+  tools: Tools,
+  work: (tools: Tools, server: SmallServer) => Promise<T>,
+): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "drover-torture-disk-"));
+  // the server is another user's
+  chmodSync(folder, 0o755);
+  const processes = createProcesses();
+  const atExit = (): void => processes.killAll();
+  process.once("exit", atExit);
+  try {
+    const home = join(tools.root, "test", "postgres");
+    const words = [process.execPath, tools.host, "postgres", JSON.stringify({ home })];
+    const child = processes.start([...onSmallDisk(folder, "400m", "755"), ...words], {
+      cwd: folder,
+      env: { PATH: process.env["PATH"] ?? "", TMPDIR: folder },
+    });
+    const [, admin = ""] = await child.says(/^serving (\S+)$/m, 60_000);
+    const seen = `/proc/${child.pid}/root${folder}`;
+    const fill: Trouble = async () => {
+      fillUp(join(seen, "filler"));
+      return async () => {
+        rmSync(join(seen, "filler"));
+        child.signal("SIGHUP");
+        await child.says(/^started again$/m, 120_000);
+      };
+    };
+    const openDatabase: Tools["openDatabase"] = async () => ({
+      url: await createDatabase(admin),
+      drop: async () => undefined, // goes with the server
+    });
+    return await work({ ...tools, engine: "postgres", openDatabase }, { fill });
+  } finally {
+    process.off("exit", atExit);
+    await processes.endAll();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** To the last block. */
+export function fillUp(filler: string): void {
+  writeFileSync(filler, "");
+  for (let size = 32 * 1024 * 1024; size >= 4096;) {
+    try {
+      writeFileSync(filler, Buffer.alloc(size), { flag: "a" });
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
+      size /= 2;
+    }
+  }
+  const { bavail, bsize } = statfsSync(filler);
+  if (bavail * bsize >= 64 * 1024) throw new Error(`${filler} left ${bavail * bsize} bytes`);
+}

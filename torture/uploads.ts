@@ -1,0 +1,241 @@
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import pg from "pg";
+import { createClient } from "../src/wire/client.ts";
+import { type ClaimedRun, claimOverHttp, sha256Of } from "../test/fixtures/dispatch/claimed.ts";
+import { hostilePaths } from "../test/fixtures/dispatch/hostile-paths.ts";
+import { everyFile } from "../test/fixtures/e2e/canaries.ts";
+import type { Seat } from "./coordinators.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, patiently, upTo, waitFor } from "./wait.ts";
+
+interface Seen {
+  kept: number;
+  hostile: number;
+  lies: number;
+  cuts: number;
+  killed: number;
+  broken: string[];
+}
+
+/**
+ * S11: files with hostile names, other sizes and hashes than announced, uploads that are cut off or whose coordinator is
+ * killed in the middle. Nothing is outside its place, nothing is there in part, and what was kept comes back as it was,
+ * from any coordinator.
+ */
+export async function uploads({ rounds, kills }: { rounds: number; kills: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
+    const seen: Seen = { kept: 0, hostile: 0, lies: 0, cuts: 0, killed: 0, broken: [] };
+    const before = namesIn(place);
+    await each(upTo(rounds), 4, async (round) => {
+      await oneRound(place, round, seen);
+      if ((round + 1) % 25 === 0) tools.progress(`${round + 1} of ${rounds} runs`);
+    });
+    // one after the other: a restart would spoil the rounds
+    for (const at of upTo(kills)) await killedInUpload(place, at, seen);
+    seen.broken.push(...outsiders(place, before), ...(await partsOf(place)));
+    const { broken, ...counts } = seen;
+    return {
+      seen: {
+        "files kept": counts.kept,
+        "hostile names": counts.hostile,
+        "not as announced": counts.lies,
+        "cut off": counts.cuts,
+        "coordinators killed": counts.killed,
+        "outside, partial or changed": broken.length,
+      },
+      broken,
+      late: [],
+    };
+  });
+}
+
+async function oneRound(place: Place, round: number, seen: Seen): Promise<void> {
+  const at = round % place.coordinators.length;
+  const { url } = place.coordinators[at]!;
+  const run = await claimOverHttp(as(place, url), `uploader-${round}`);
+  try {
+    const kept = new Map<string, Buffer>();
+    for (const [no, size] of [0, 1, 70_000, 1_500_000].entries()) {
+      const bytes = randomBytes(size);
+      await run.keep(`out/${no}/fïle ${no}`, bytes);
+      kept.set(`out/${no}/fïle ${no}`, bytes);
+    }
+    await hostileNames(run, round, seen);
+    await lies(run, seen);
+    await cutOff(place, url, run, seen);
+    const other = place.coordinators[(at + 1) % place.coordinators.length]!;
+    await compare(place, other, run.run_id, kept, seen);
+  } finally {
+    await run.finish();
+    run.port.close();
+  }
+}
+
+function as({ token }: Place, url: string) {
+  return { url, adminToken: token, client: createClient({ url, token }) };
+}
+
+async function hostileNames(run: ClaimedRun, round: number, seen: Seen): Promise<void> {
+  const bytes = Buffer.from(`hostile ${round}`);
+  await run.upload(bytes);
+  const file = { type: "file", size: bytes.length, sha256: sha256Of(bytes), media_type: "text/plain" } as const;
+  await run.append(...hostilePaths.map((path) => ({ ...file, path })));
+  seen.hostile += hostilePaths.length;
+}
+
+/** Another hash, another size, more than is taken, and bytes that were never brought. */
+async function lies(run: ClaimedRun, seen: Seen): Promise<void> {
+  const bytes = randomBytes(5000);
+  const tries: Record<string, () => Promise<unknown>> = {
+    "another hash": () => run.upload(bytes, { sha256: sha256Of(randomBytes(8)) }),
+    "too short": () => run.upload(bytes.subarray(0, 4000), { sha256: sha256Of(bytes), size: 5000 }),
+    "too long": () => run.upload(Buffer.concat([bytes, bytes]), { sha256: sha256Of(bytes), size: 5000 }),
+    "too large": () => run.upload(bytes, { size: 1e12 }),
+    "no hash": () => run.upload(bytes, { sha256: "../../../etc/passwd" }),
+    "a stale attempt": () => run.upload(bytes, { attempt: 7 }),
+  };
+  for (const [what, upload] of Object.entries(tries)) {
+    const answer = await upload().then(
+      (given) => JSON.stringify(given),
+      () => "refused",
+    );
+    if (answer.includes("stored")) seen.broken.push(`${what} was stored`);
+    seen.lies += 1;
+  }
+  await run.append({ type: "file", path: "never", size: 5, sha256: sha256Of(Buffer.from("never")), media_type: "a/b" });
+}
+
+async function cutOff({ token }: Place, url: string, run: ClaimedRun, seen: Seen): Promise<void> {
+  const bytes = randomBytes(3_000_000);
+  await sendSome(url, token, run, bytes, Math.floor(Math.random() * bytes.length));
+  seen.cuts += 1;
+  await run.append({ type: "file", path: "cut", size: bytes.length, sha256: sha256Of(bytes), media_type: "a/b" });
+}
+
+/** Sends as much and breaks the connection. */
+function sendSome(url: string, token: string, run: ClaimedRun, bytes: Buffer, most: number): Promise<void> {
+  const query = new URLSearchParams({
+    runner_id: run.runner.runner_id,
+    epoch: String(run.runner.epoch),
+    run_id: run.run_id,
+    attempt: String(run.attempt),
+    sha256: sha256Of(bytes),
+    size: String(bytes.length),
+  });
+  return new Promise((resolve) => {
+    const sent = request(`${url}/runner/files?${String(query)}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-length": bytes.length },
+      agent: false,
+    });
+    sent.on("error", () => undefined); // it is broken off, by either side
+    sent.once("close", () => resolve());
+    sent.write(bytes.subarray(0, most), () => setTimeout(() => sent.destroy(), 20));
+  });
+}
+
+/** Its coordinator dies in the middle; the runner brings it again, to whoever is there. */
+async function killedInUpload(place: Place, at: number, seen: Seen): Promise<void> {
+  const seat = place.coordinators[at % place.coordinators.length]!;
+  const run = await patiently(() => claimOverHttp(as(place, place.url), `killed-${at}`));
+  const bytes = randomBytes(8_000_000);
+  const sending = sendSome(seat.url, place.token, run, bytes, bytes.length - 1);
+  await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
+  seat.child.signal("SIGKILL");
+  await seat.child.closed;
+  await sending;
+  await seat.start();
+  seen.killed += 1;
+  const file = { type: "file", path: "killed", size: bytes.length, sha256: sha256Of(bytes), media_type: "a/b" } as const;
+  await again(() => run.append(file));
+  await compare(place, seat, run.run_id, new Map(), seen);
+  await again(() => run.keep("brought again", bytes));
+  await compare(place, seat, run.run_id, new Map([["brought again", bytes]]), seen);
+  await again(() => run.finish());
+  run.port.close();
+}
+
+/** Until the balancer leads to one that is there. */
+async function again(work: () => Promise<void>): Promise<void> {
+  let last: unknown = null;
+  const done = await waitFor(
+    () =>
+      work().then(
+        () => true,
+        (error: unknown) => {
+          last = error;
+          return null;
+        },
+      ),
+    30_000,
+  );
+  if (done === null) throw last;
+}
+
+/** A run has these files and no others, as another coordinator gives them. */
+async function compare(
+  { token }: Place,
+  seat: Seat,
+  run_id: string,
+  kept: ReadonlyMap<string, Buffer>,
+  seen: Seen,
+): Promise<void> {
+  const client = createClient({ url: seat.url, token });
+  const listed = (await client.runs.files(run_id)).items.map(({ path }) => path).sort();
+  if (JSON.stringify(listed) !== JSON.stringify([...kept.keys()].sort()))
+    seen.broken.push(`${run_id} has ${JSON.stringify(listed).slice(0, 500)}`);
+  for (const [path, bytes] of kept) {
+    const hash = createHash("sha256");
+    for await (const chunk of (await client.runs.file(run_id, path)).stream) hash.update(chunk);
+    if (hash.digest("hex") === sha256Of(bytes)) seen.kept += 1;
+    else seen.broken.push(`${path} of ${run_id} came back otherwise`);
+  }
+}
+
+/** Everything below the place but the folders that are for files. */
+function namesIn({ directory }: Place): Set<string> {
+  return new Set(everyFile(directory).filter((name) => !/\/files\//.test(name)));
+}
+
+function outsiders(place: Place, before: ReadonlySet<string>): string[] {
+  const own = /\/(drover\.db(-wal|-shm)?|audit\.head|coordinator\.json)$/;
+  return [...namesIn(place)].filter((name) => !before.has(name) && !own.test(name)).map((name) => `${name} was made`);
+}
+
+/** Of uploads that were cut off nothing is left; of ones whose coordinator died, nothing that has a name. */
+async function partsOf(place: Place): Promise<string[]> {
+  if (place.fleet) return wrongBlobs(place.fleet.url);
+  const folder = join(place.state, "files");
+  const files = existsSync(folder) ? everyFile(folder) : [];
+  const unfinished = readdirSync(folder).filter((name) => name.length > 2);
+  return files
+    .filter((file) => !unfinished.some((name) => file.includes(name)))
+    .filter((file) => sha256Of(readFileSync(file)) !== file.slice(file.lastIndexOf("/") + 1))
+    .map((file) => `${file} is not what its name says`);
+}
+
+async function wrongBlobs(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ sha256: string; size: string; upload_id: string }>(
+      "select sha256, size, upload_id from drover.blobs",
+    );
+    const wrong: string[] = [];
+    for (const { sha256, size, upload_id } of rows) {
+      const parts = await client.query<{ bytes: Buffer }>(
+        "select bytes from drover.blob_parts where upload_id = $1 order by part",
+        [upload_id],
+      );
+      const bytes = Buffer.concat(parts.rows.map((part) => part.bytes));
+      if (bytes.length !== Number(size) || sha256Of(bytes) !== sha256) wrong.push(`the content ${sha256} is another`);
+    }
+    return wrong;
+  } finally {
+    await client.end();
+  }
+}
