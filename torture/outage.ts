@@ -1,4 +1,5 @@
 import type { Finding, Tools } from "./finding.ts";
+import { startMutingProxy } from "./muting-proxy.ts";
 import { withServer } from "./own-server.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog, printed } from "./record.ts";
@@ -32,6 +33,26 @@ export async function databaseOutage(size: Size, tools: Tools): Promise<Finding>
       }),
     ),
   );
+}
+
+/** R7: the same, but nobody is told that it is away: whatever is sent to it is not answered, and what it sends does not come. */
+export async function databaseSilence(size: Size, tools: Tools): Promise<Finding> {
+  const database = await tools.openDatabase();
+  const url = new URL(database.url);
+  const proxy = await startMutingProxy(Number(url.port));
+  url.port = String(proxy.port);
+  const openDatabase = async () => ({ url: url.href, drop: async () => undefined });
+  try {
+    return await inPlace({ ...tools, openDatabase }, null, (place) =>
+      holdOut(place, size, tools, async () => {
+        proxy.mute();
+        return async () => proxy.unmute();
+      }),
+    );
+  } finally {
+    await proxy.close();
+    await database.drop();
+  }
 }
 
 /** Runs go on while there is trouble, and everything of them is there once it is over. */

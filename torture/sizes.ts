@@ -18,7 +18,7 @@ import { ioFaults } from "./io-faults.ts";
 import { manyReaders } from "./many-readers.ts";
 import { manyWriters } from "./many-writers.ts";
 import { migration } from "./migration.ts";
-import { databaseOutage, outage } from "./outage.ts";
+import { databaseOutage, databaseSilence, outage } from "./outage.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
@@ -100,6 +100,12 @@ export const tortures: readonly Torture[] = [
     promise: "database away: nothing lost, no gap",
     engines: postgres,
     run: (scale, tools) => databaseOutage({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+  },
+  {
+    name: "R7-silence",
+    promise: "database does not answer: nothing lost, no gap",
+    engines: postgres,
+    run: (scale, tools) => databaseSilence({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
   },
   {
     name: "R8",

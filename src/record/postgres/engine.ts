@@ -2,7 +2,7 @@ import type { Engine } from "../engine.ts";
 import { carryOut } from "./carry-out.ts";
 import { type Client, connect } from "./client.ts";
 import { hostFault, publicName } from "./faults.ts";
-import { longestPauseMs } from "./limits.ts";
+import { longestPauseMs, longestTidyingMs } from "./limits.ts";
 import { openLink } from "./link.ts";
 import { commit, lockForWriting } from "./write-lock.ts";
 
@@ -18,7 +18,7 @@ const readers = 3;
 
 export function openPostgresEngine(url: string, waitMs: number): PostgresEngine {
   const reading = Array.from({ length: readers }, () => openLink({ url, waitMs }));
-  const writing = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs });
+  const writing = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, answerMs: longestTidyingMs });
   let turn = 0;
   const ask: PostgresEngine["ask"] = (work) => {
     turn = (turn + 1) % readers;

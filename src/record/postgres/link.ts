@@ -1,6 +1,6 @@
 import { type Client, connect } from "./client.ts";
 import { away, hostFault, isAway } from "./faults.ts";
-import { longestLockMs } from "./limits.ts";
+import { longestAnswerMs, longestLockMs } from "./limits.ts";
 
 /** A connection that is made when it is needed, and made anew when it has broken. */
 export interface Link {
@@ -18,18 +18,18 @@ interface LinkOptions {
   waitMs: number;
   idleInTransactionMs?: number;
   byIndexOnly?: true;
+  /** After which a server that says nothing is taken to be away. */
+  answerMs?: number;
 }
 
-/** Longer than any statement of ours waits for its turn to write. */
-const answerMs = 15_000;
-
-export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
+export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }: LinkOptions): Link {
   let connecting: Promise<Client> | null = null;
   let closed = false;
   let outage: { since: number; last: number } | null = null;
   return {
     async use(work) {
       for (;;) {
+        const began = performance.now();
         const mine = (connecting ??= connect(url, { ...options, answerMs, lockMs: longestLockMs }));
         try {
           const done = await work(await mine);
@@ -38,7 +38,7 @@ export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
         } catch (fault) {
           if (!isAway(fault)) throw hostFault(fault, url);
           if (connecting === mine) drop();
-          if (closed || awayMs() >= waitMs) throw away(url, fault);
+          if (closed || awayMs(began) >= waitMs) throw away(url, fault);
         }
         await delay();
       }
@@ -49,11 +49,12 @@ export function openLink({ url, waitMs, ...options }: LinkOptions): Link {
     },
   };
 
-  /** A fault of long ago, with nothing asked since, is another matter. */
-  function awayMs(): number {
+  /** Since the first try in vain began. A fault of long ago, with nothing asked since, is another matter. */
+  function awayMs(began: number): number {
     const now = performance.now();
-    outage = outage === null || now - outage.last > 2 * waitMs ? { since: now, last: now } : { ...outage, last: now };
-    return now - outage.since;
+    const since = outage === null || began - outage.last > waitMs ? began : outage.since;
+    outage = { since, last: now };
+    return now - since;
   }
 
   function drop(): void {
