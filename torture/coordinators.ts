@@ -81,7 +81,8 @@ async function makeSeat({ tools, times, directory, processes, name, fleet, small
     : [join(tools.root, "bin", "drover.js"), "coordinator", "--port", String(port)];
   const before = smallDisk === undefined ? [] : onSmallDisk(state, smallDisk);
   let child: Child | null = null;
-  const spawn = (): Child => (child = processes.start([...before, process.execPath, ...words], { cwd: directory, env }));
+  const spawn = (): Child =>
+    (child = processes.start([...before, process.execPath, ...words], { cwd: directory, env }));
   const seat: Seat = {
     url,
     get state() {

@@ -10,10 +10,7 @@ import { pause, upTo } from "./wait.ts";
  * R1: the database server is killed, or told to restart, while runs are asked for, claimed and carried out. What was
  * acknowledged is there when it is back; what was not is asked for again, and is not there twice.
  */
-export async function databaseKilled(
-  { kills, runs }: { kills: number; runs: number },
-  tools: Tools,
-): Promise<Finding> {
+export async function databaseKilled({ kills, runs }: { kills: number; runs: number }, tools: Tools): Promise<Finding> {
   return withServer(tools, (own, server) =>
     inPlace(own, null, async (place) => {
       await place.putAgent("work");

@@ -30,7 +30,8 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
     const script = join(place.directory, "scripts", "print.sh");
     writeFileSync(script, printScript(bursts));
     chmodSync(script, 0o755);
-    for (const at of upTo(runs)) await place.startRunner({ name: `printer-${at}`, slots: 1, times: { pollPauseMs: 50 } });
+    for (const at of upTo(runs))
+      await place.startRunner({ name: `printer-${at}`, slots: 1, times: { pollPauseMs: 50 } });
     await patiently(() => client.agents.put("print", { type: "procedural", command: script }));
     const asked: string[] = [];
     for (const at of upTo(runs))

@@ -30,11 +30,7 @@ async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<
   if (hostname !== "127.0.0.1") faults.push(`it says it listens on ${hostname}`);
   const heard = listeners(port);
   if (heard.join() !== "0100007F") faults.push(`it listens on ${heard.join()}`);
-  const files = [
-    ["token", 0o600],
-    ...(fleet ? [] : [["audit.key", 0o600] as const]),
-    [".", 0o700],
-  ] as const;
+  const files = [["token", 0o600], ...(fleet ? [] : [["audit.key", 0o600] as const]), [".", 0o700]] as const;
   for (const [file, most] of files) {
     const mode = statSync(join(state, file)).mode & 0o777;
     if ((mode & ~most) !== 0) faults.push(`${file} has mode ${mode.toString(8)}`);

@@ -98,7 +98,8 @@ async function submit({ coordinators, token }: Place, at: number, task_id: strin
 
 async function judge(place: Place, asked: Asked, held: number, stops: number): Promise<Finding> {
   const stored = new Map<string, number>();
-  for (const { task_id } of await allRuns(place.client)) stored.set(task_id ?? "", (stored.get(task_id ?? "") ?? 0) + 1);
+  for (const { task_id } of await allRuns(place.client))
+    stored.set(task_id ?? "", (stored.get(task_id ?? "") ?? 0) + 1);
   const twice = [...stored].filter(([, count]) => count > 1);
   const lost = [...asked.acknowledged].filter((task_id) => !stored.has(task_id));
   const longest = largest(asked.tookMs);

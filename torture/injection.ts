@@ -132,7 +132,9 @@ async function asPrompts(place: Place, values: readonly string[], tools: Tools, 
         .filter((word) => !blank || !word.startsWith(systemFlag))
         .map((word) => expected(word, value));
       if (JSON.stringify(got.argv.map(withoutIds)) !== JSON.stringify(due))
-        misread.push(`${client} got ${JSON.stringify(got.argv).slice(0, 500)} for ${JSON.stringify(value.slice(0, 100))}`);
+        misread.push(
+          `${client} got ${JSON.stringify(got.argv).slice(0, 500)} for ${JSON.stringify(value.slice(0, 100))}`,
+        );
       // the spaces around a text are not part of what is asked
       if (!got.stdin.includes(value.trim()))
         misread.push(`${client} was not asked ${JSON.stringify(value.slice(0, 200))}`);

@@ -36,9 +36,7 @@ type Suffer = (size: Size, tools: Tools) => Promise<Finding | null>;
 
 const onSqlite: Record<string, Suffer> = {
   "disk full": async (size, tools) =>
-    hasSmallDisks()
-      ? suffer(size, tools, fillDisk, (work) => inPlace(tools, null, work, { smallDisk: "200m" }))
-      : null,
+    hasSmallDisks() ? suffer(size, tools, fillDisk, (work) => inPlace(tools, null, work, { smallDisk: "200m" })) : null,
   locked: (size, tools) => suffer(size, tools, lockFile, (work) => inPlace(tools, null, work)),
 };
 

@@ -56,12 +56,7 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
 }
 
 /** Runs go on while there is trouble, and everything of them is there once it is over. */
-export async function holdOut(
-  place: Place,
-  { runs, seconds }: Size,
-  tools: Tools,
-  begin: Trouble,
-): Promise<Finding> {
+export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tools, begin: Trouble): Promise<Finding> {
   const { client } = place;
   await place.putAgent("work");
   const runners = [

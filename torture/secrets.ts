@@ -13,7 +13,10 @@ type Found = [place: string, bytes: Buffer];
  * S6: secrets of a runner that its runs print, in every encoding, whole and in pieces. None of it is in the database, in
  * a file that Drover writes, in what it answers or streams, or in the words of a process; nor is the fleet's own secret.
  */
-export async function secrets({ canaries: count, runs }: { canaries: number; runs: number }, tools: Tools): Promise<Finding> {
+export async function secrets(
+  { canaries: count, runs }: { canaries: number; runs: number },
+  tools: Tools,
+): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
     const canaries = makeCanaries(count);
     const names = canaries.map((_, at) => `SECRET_${at}_TOKEN`);

@@ -133,7 +133,8 @@ export const tortures: readonly Torture[] = [
   },
   {
     name: "fleet-readers",
-    promise: "events written through one coordinator, read at another while they are killed: every event once, in order",
+    promise:
+      "events written through one coordinator, read at another while they are killed: every event once, in order",
     engines: postgres,
     run: (scale, tools) =>
       fleetReaders({ bursts: of(1200, scale), readers: 10, kills: Math.max(2, of(40, scale)) }, tools),

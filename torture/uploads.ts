@@ -150,7 +150,13 @@ async function killedInUpload(place: Place, at: number, seen: Seen): Promise<voi
   await sending;
   await seat.start();
   seen.killed += 1;
-  const file = { type: "file", path: "killed", size: bytes.length, sha256: sha256Of(bytes), media_type: "a/b" } as const;
+  const file = {
+    type: "file",
+    path: "killed",
+    size: bytes.length,
+    sha256: sha256Of(bytes),
+    media_type: "a/b",
+  } as const;
   await again(() => run.append(file));
   await compare(place, seat, run.run_id, new Map(), seen);
   await again(() => run.keep("brought again", bytes));

@@ -23,10 +23,7 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
     const broken: string[] = [];
     for (const at of upTo(times)) {
       const claim_id = `claim ${at}`;
-      const waiting = port.poll(
-        { runner_id, epoch, claim_id, want: 1, ack_order: 0 },
-        AbortSignal.timeout(60_000),
-      );
+      const waiting = port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(60_000));
       // by then it is held: nothing but being woken ends it
       await pause(5 + Math.random() * 10);
       const since = performance.now();

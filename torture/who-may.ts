@@ -147,7 +147,8 @@ async function endOne(place: Place, ids: Ids, round: number, seen: Seen): Promis
   const expires = way === "expire" ? { expires_at: new Date(Date.now() + 1000).toISOString() } : {};
   const made = await admin.tokens.create({ role, subject, ...expires });
   const before = await statusOf(there, made.token);
-  if (before !== (role === "runner" ? 403 : 200)) seen.broken.push(`a new token of a ${role} is answered with ${before}`);
+  if (before !== (role === "runner" ? 403 : 200))
+    seen.broken.push(`a new token of a ${role} is answered with ${before}`);
   const stream = role === "runner" ? null : openStream(there, made.token);
   if (stream) await waitFor(async () => (stream.open ? true : null), 5000, 5);
   if (way === "revoke") await admin.tokens.revoke(made.token_id);
@@ -158,7 +159,8 @@ async function endOne(place: Place, ids: Ids, round: number, seen: Seen): Promis
   seen.ended += 1;
   for (const row of closed) {
     const status = await ask(there, row, ids, made.token, seen);
-    if (status !== 401) seen.broken.push(`${row.method} ${row.path} after ${way} at another is answered with ${status}`);
+    if (status !== 401)
+      seen.broken.push(`${row.method} ${row.path} after ${way} at another is answered with ${status}`);
   }
   if (stream === null) return;
   const cut = await waitFor(async () => (stream.open ? null : true), 10_000, 5);

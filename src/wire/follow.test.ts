@@ -96,7 +96,11 @@ test.each(["left", "silent"])("a stream that is %s ends although memory was tidi
       leave.abort();
     };
     const silenceMs = how === "silent" ? 1000 : 600_000;
-    for await (const event of createClient({ url, token: null }).follow({ signal: leave.signal, silenceMs, onReconnect }))
+    for await (const event of createClient({ url, token: null }).follow({
+      signal: leave.signal,
+      silenceMs,
+      onReconnect,
+    }))
       expect(event).toBeUndefined();
   })();
   await expect.poll(() => new Promise((resolve) => quiet.getConnections((_, count) => resolve(count)))).toBe(1);
