@@ -21,8 +21,8 @@ import { patiently, pause } from "./wait.ts";
  */
 export async function ioFaults(size: Size, tools: Tools): Promise<Finding> {
   const all: Finding = { seen: {}, broken: [], late: [] };
-  for (const [name, suffer] of Object.entries(tools.engine === "sqlite" ? onSqlite : onPostgres)) {
-    const found = await suffer(size, tools);
+  for (const [name, bringAbout] of Object.entries(tools.engine === "sqlite" ? onSqlite : onPostgres)) {
+    const found = await bringAbout(size, tools);
     if (found === null) tools.progress(`${name}: not on this host`);
     all.seen[`${name}, runs lost`] = found?.seen["runs lost"] ?? -1;
     all.seen[`${name}, refused`] = found?.seen["refused"] ?? -1;

@@ -1,5 +1,6 @@
 import { agents } from "./agents.ts";
 import { backups } from "./backups.ts";
+import { busyCores } from "./busy-cores.ts";
 import { coordinatorKilled } from "./coordinator-killed.ts";
 import { databaseKilled } from "./database-killed.ts";
 import { deaf } from "./deaf.ts";
@@ -23,6 +24,7 @@ import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
 import { secrets } from "./secrets.ts";
+import { soak } from "./soak.ts";
 import { staleWriter } from "./stale-writer.ts";
 import { strangeCallers } from "./strange-callers.ts";
 import { uploads } from "./uploads.ts";
@@ -84,6 +86,12 @@ export const tortures: readonly Torture[] = [
     run: (scale, tools) => runnerKilled({ kills: of(200, scale), atOnce: 16 }, tools),
   },
   {
+    name: "R5",
+    promise: "all cores busy: no lease runs out",
+    engines: both,
+    run: (scale, tools) => busyCores({ runs: 20, seconds: Math.max(5, of(600, scale)) }, tools),
+  },
+  {
     name: "R6",
     promise: "runner told to end: drains",
     engines: both,
@@ -124,6 +132,12 @@ export const tortures: readonly Torture[] = [
     promise: "each request three times, shuffled: as if once",
     engines: both,
     run: (scale, tools) => replay({ runs: of(2000, scale) }, tools),
+  },
+  {
+    name: "R11",
+    promise: "many runs: no growth of memory, descriptors, processes, cgroups, folders or connections",
+    engines: both,
+    run: (scale, tools) => soak({ runs: of(20_000, scale) }, tools),
   },
   {
     name: "readers",

@@ -1,4 +1,4 @@
-import type { ExecutionEnd } from "../model/execution.ts";
+import { interruptedEnd } from "../execute/interrupted-end.ts";
 import type { Execution } from "../model/store.ts";
 import { killOrphans } from "../process/orphans.ts";
 import { interruptedExecutions } from "../record/audit/interrupted.ts";
@@ -53,26 +53,4 @@ async function finishInterrupted(store: SqliteStore, { run_id, attempt, start }:
       isolation: null,
     },
   ]);
-}
-
-function interruptedEnd(execution_id: string, ended_at: string, message: string): ExecutionEnd {
-  return {
-    execution_id,
-    exit_code: null,
-    signal: null,
-    stopped: null,
-    success: false,
-    timed_out: false,
-    interrupted: true,
-    ended_at,
-    // when it really ended is not known
-    duration_ms: null,
-    isolation: null,
-    leftovers: 0,
-    resources: null,
-    error: { code: "DROVER-EXE-011", message },
-    stdout_bytes: 0,
-    stderr_bytes: 0,
-    truncated: false,
-  };
 }

@@ -120,31 +120,6 @@ function endOf(execution_id: string, ended: Ended, running: Running): ExecutionE
   };
 }
 
-/** Of an execution whose Drover died: written by the one that found its log. */
-export function interruptedEnd(execution_id: string, ended_at: string): ExecutionEnd {
-  return {
-    execution_id,
-    exit_code: null,
-    signal: null,
-    stopped: null,
-    success: false,
-    timed_out: false,
-    interrupted: true,
-    ended_at,
-    duration_ms: null,
-    isolation: null,
-    leftovers: 0,
-    resources: null,
-    error: {
-      code: "DROVER-EXE-011",
-      message: "The runner died before it ended; what was left of it was killed by the next one.",
-    },
-    stdout_bytes: 0,
-    stderr_bytes: 0,
-    truncated: false,
-  };
-}
-
 /** A child's pipe is a socket, which counts. */
 function bytesRead(stream: Readable | null): number {
   const count: unknown = stream === null ? 0 : Reflect.get(stream, "bytesRead");

@@ -6,7 +6,7 @@ import { createBackoff, sleep } from "./backoff.ts";
 import { boundFiles } from "./bound-files.ts";
 import { startClaimLoop } from "./claim-loop.ts";
 import type { Places } from "./directories.ts";
-import { interruptedEnd } from "./executions.ts";
+import { interruptedEnd } from "./interrupted-end.ts";
 import { createHeldRuns } from "./held-runs.ts";
 import { createIdentity } from "./identity.ts";
 import type { Journal } from "./journal.ts";
@@ -19,6 +19,8 @@ import type { SuperviseOptions } from "./supervise.ts";
 import { createUpload } from "./uploads.ts";
 import { removeTree } from "./workspace/remove-tree.ts";
 import { startSessionSweep } from "./workspace/session-sweep.ts";
+
+const diedWithIt = "The runner died before it ended; what was left of it was killed by the next one.";
 
 export interface Times {
   heartbeatMs: number;
@@ -215,7 +217,7 @@ async function settleFound(
   await emptyFolder(supervise.places.tmpRoot);
   for (const { journal, open } of unfinished) {
     const at = supervise.now().toISOString();
-    for (const id of open) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at) });
+    for (const id of open) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at, diedWithIt) });
     const lost = outcomeOfStop("lease_lost");
     journal.finish(
       lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost,

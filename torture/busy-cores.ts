@@ -1,0 +1,64 @@
+import { availableParallelism } from "node:os";
+import { isTerminal } from "../src/model/states.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace } from "./place.ts";
+import { allEvents, allRuns, faultsOfLog, printed, readAudit } from "./record.ts";
+import { each, pause, upTo, waitFor } from "./wait.ts";
+
+/** For each core: whoever wants one has to wait its turn. */
+const spinnersEach = 2;
+
+/** R5: all cores are busy with something else for minutes. No lease runs out, and no run suffers but in its time. */
+export async function busyCores({ runs, seconds }: { runs: number; seconds: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const { client } = place;
+    await place.putAgent("work", { timeout_seconds: seconds * 10 + 60 });
+    for (const at of upTo(2)) await place.startRunner({ name: `runner-${at}`, slots: Math.ceil(runs / 2) });
+    const asked: string[] = [];
+    await each(upTo(runs), 4, async () => {
+      const parameters = { lines: seconds, pause: "1" };
+      asked.push((await client.submit({ agent_name: "work", parameters })).run_id);
+    });
+    const spinners = [...upTo(availableParallelism() * spinnersEach)].map(() =>
+      place.processes.start(["/bin/sh", "-c", "while :; do :; done"], { cwd: place.directory, env: {} }),
+    );
+    for (const at of upTo(Math.ceil(seconds / 60))) {
+      await pause(Math.min(60, seconds - at * 60) * 1000);
+      tools.progress(`all cores busy for ${Math.min(seconds, (at + 1) * 60)} of ${seconds} s`);
+    }
+    for (const spinner of spinners) spinner.signal("SIGKILL");
+    await waitFor(
+      async () => ((await allRuns(client)).every(({ status }) => isTerminal(status)) ? true : null),
+      120_000 + seconds * 1000,
+      500,
+    );
+    const stored = await allRuns(client);
+    const expired = stored.filter(({ attempt, failures }) => attempt !== 1 || failures !== 0);
+    const undone = stored.filter(({ status }) => status !== "completed");
+    const logs = await allEvents(client);
+    const text = [...upTo(seconds)].map((at) => `line ${at + 1}\n`).join("");
+    const short = asked.filter((run_id) => printed(logs.get(run_id) ?? []) !== text);
+    const { fenced, verified } = await readAudit(place);
+    const { items } = await client.runners.list();
+    const lost = items.filter(({ status }) => status === "lost");
+    return {
+      seen: {
+        "seconds busy": seconds,
+        runs: stored.length,
+        expiries: expired.length + lost.length + fenced.size,
+        "not completed": undone.length,
+        "with lines lost": short.length,
+      },
+      broken: [
+        ...expired.map(({ run_id, attempt, failures }) => `${run_id}: attempt ${attempt}, failures ${failures}`),
+        ...undone.map(({ run_id, status, error }) => `${run_id} is ${status}: ${error}`),
+        ...lost.map(({ runner_id }) => `${runner_id} was lost`),
+        ...[...fenced].map((attempt) => `${attempt} was refused`),
+        ...short.map((run_id) => `${run_id} has other lines than it printed`),
+        ...[...logs].flatMap(([run_id, log]) => faultsOfLog(run_id, log)),
+        ...(verified ? [] : ["the audit chain does not verify"]),
+      ],
+      late: [],
+    };
+  });
+}

@@ -1,0 +1,136 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { findCgroupParents } from "../src/process/cgroup-parents.ts";
+import { processesOf } from "../test/fixtures/e2e/left-over.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import type { Child } from "./processes.ts";
+import { allRuns } from "./record.ts";
+import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
+
+/** What Drover's processes hold at a moment when nothing is under way. */
+interface Sample {
+  "coordinators MB": number;
+  "runners MB": number;
+  fds: number;
+  processes: number;
+  cgroups: number;
+  "files of runners": number;
+  "connections to the database": number;
+}
+
+/** The first is warming up, and not judged. */
+const samples = 6;
+
+/** R11: many runs, one after the other. What it takes to carry them out does not grow. */
+export async function soak({ runs }: { runs: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    await place.putAgent("work");
+    const runners: Child[] = [];
+    for (const at of upTo(2)) runners.push((await place.startRunner({ name: `runner-${at}`, slots: 6 })).child);
+    const found: Sample[] = [];
+    let done = 0;
+    for (const no of upTo(samples)) {
+      const share = Math.ceil((runs * (no + 1)) / samples) - done;
+      await each(upTo(share), 16, async () => {
+        await patiently(() => place.client.submit({ agent_name: "work", parameters: { lines: 2 } }));
+      });
+      done += share;
+      await untilIdle(place);
+      found.push(await sample(place, runners));
+      tools.progress(`${done} of ${runs} runs: ${JSON.stringify(found.at(-1))}`);
+    }
+    const failed = (await allRuns(place.client)).filter(({ status }) => status !== "completed");
+    const growth = judge(found);
+    return {
+      seen: { runs: done, ...named("at first", found[1]!), ...named("at last", found.at(-1)!) },
+      broken: [
+        ...growth,
+        ...failed.slice(0, 10).map(({ run_id, status, error }) => `${run_id} is ${status}: ${error}`),
+      ],
+      late: [],
+    };
+  });
+}
+
+async function untilIdle({ client }: Place): Promise<void> {
+  const open = ["pending", "claimed", "running", "stopping"] as const;
+  const idle = await waitFor(
+    async () => ((await client.runs.list({ status: [...open], limit: 1 })).items.length === 0 ? true : null),
+    600_000,
+    100,
+  );
+  if (idle === null) throw new Error("not all of the runs ended");
+}
+
+/** The least of several looks: memory that is about to be given back is not held. */
+async function sample(place: Place, runners: readonly Child[]): Promise<Sample> {
+  const looks: Sample[] = [];
+  for (const _ of upTo(4)) {
+    await pause(500);
+    looks.push(await look(place, runners));
+  }
+  return Object.fromEntries(
+    Object.keys(looks[0]!).map((key) => [key, Math.min(...looks.map((one) => one[key as keyof Sample]))]), // its own keys
+  ) as unknown as Sample; // and all of them
+}
+
+async function look(place: Place, runners: readonly Child[]): Promise<Sample> {
+  const coordinators = place.coordinators.map(({ child }) => child);
+  const all = [...coordinators, ...runners];
+  return {
+    "coordinators MB": Math.round(coordinators.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
+    "runners MB": Math.round(runners.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
+    fds: all.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0),
+    processes: processesOf(place.directory).length,
+    cgroups: countCgroups(),
+    "files of runners": countBelow(join(place.directory, "runners"), ["logs", "tmp", "work", "homes", "locks"]),
+    "connections to the database": place.fleet ? await connections(place.fleet.url) : 0,
+  };
+}
+
+function residentMb(pid: number): number {
+  const pages = Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
+  return (pages * 4096) / 2 ** 20;
+}
+
+function countCgroups(): number {
+  const parents = findCgroupParents();
+  return [...new Set([parents.memoryBytes?.parent, parents.processes?.parent])]
+    .filter((parent) => parent !== undefined)
+    .flatMap((parent) => readdirSync(parent).filter((name) => name.startsWith("drover-"))).length;
+}
+
+/** In these folders of every runner's state. */
+function countBelow(folder: string, names: readonly string[]): number {
+  return readdirSync(folder)
+    .flatMap((runner) => names.map((name) => join(folder, runner, name)))
+    .filter((path) => existsSync(path))
+    .reduce((sum, path) => sum + readdirSync(path, { recursive: true }).length, 0);
+}
+
+async function connections(url: string): Promise<number> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ count: string }>(
+    "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'drover'",
+  );
+  await client.end();
+  return Number(rows[0]?.count);
+}
+
+function named(when: string, found: Sample): Record<string, number> {
+  return Object.fromEntries(Object.entries(found).map(([name, count]) => [`${name} ${when}`, count]));
+}
+
+/** Memory may breathe; what is counted may differ by what is made anew at that moment. */
+function judge(found: readonly Sample[]): string[] {
+  const [, first, ...others] = found;
+  const last = others.at(-1)!;
+  const most = (name: keyof Sample): number =>
+    name.endsWith("MB") ? first![name] * 1.2 + 20 : first![name] + (name === "fds" ? 8 : 0);
+  return (Object.keys(last) as (keyof Sample)[]) // its own keys
+    .filter((name) => last[name] > most(name))
+    .map((name) => `${name} grew: ${found.map((one) => one[name]).join(", ")}`);
+}
