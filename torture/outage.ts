@@ -55,6 +55,17 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
   }
 }
 
+/** R7: one of two coordinators stands still, and takes connections as before. */
+export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, (place) =>
+    holdOut(place, size, tools, async ({ coordinators }) => {
+      const { child } = coordinators[0]!;
+      child.signal("SIGSTOP");
+      return async () => child.signal("SIGCONT");
+    }),
+  );
+}
+
 /** Runs go on while there is trouble, and everything of them is there once it is over. */
 export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tools, begin: Trouble): Promise<Finding> {
   const { client } = place;

@@ -1,5 +1,7 @@
 import { agents } from "./agents.ts";
+import { auditRows } from "./audit-rows.ts";
 import { backups } from "./backups.ts";
+import { bombing } from "./bombs.ts";
 import { busyCores } from "./busy-cores.ts";
 import { coordinatorKilled } from "./coordinator-killed.ts";
 import { databaseKilled } from "./database-killed.ts";
@@ -19,7 +21,7 @@ import { ioFaults } from "./io-faults.ts";
 import { manyReaders } from "./many-readers.ts";
 import { manyWriters } from "./many-writers.ts";
 import { migration } from "./migration.ts";
-import { databaseOutage, databaseSilence, outage } from "./outage.ts";
+import { databaseOutage, databaseSilence, oneHangs, outage } from "./outage.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
@@ -116,10 +118,22 @@ export const tortures: readonly Torture[] = [
     run: (scale, tools) => databaseSilence({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
   },
   {
+    name: "R7-hang",
+    promise: "one of two coordinators stands still: nothing lost, no gap",
+    engines: postgres,
+    run: (scale, tools) => oneHangs({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
+  },
+  {
     name: "R8",
     promise: "eight processes write one record, some are killed: all that ran is on it, and it is whole",
     engines: sqlite,
     run: (scale, tools) => manyWriters({ executions: of(10_000, scale), kills: 6 }, tools),
+  },
+  {
+    name: "R8-row",
+    promise: "one audit row is durable within 5 ms (p99)",
+    engines: both,
+    run: (scale, tools) => auditRows({ rows: of(4000, scale) }, tools),
   },
   {
     name: "R9",
@@ -176,6 +190,12 @@ export const tortures: readonly Torture[] = [
     promise: "SIGTERM ignored: ends within timeout + grace + 0.5 s",
     engines: sqlite,
     run: (scale, tools) => deaf({ runs: of(500, scale), atOnce: 20 }, tools),
+  },
+  {
+    name: "K3",
+    promise: "bombs of processes, memory, one file, time and output: ended as over their limit, others are answered",
+    engines: sqlite,
+    run: (scale, tools) => bombing({ each: of(25, scale), outputMb: of(10_240, scale) }, tools),
   },
   {
     name: "S2",

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { findCgroupParents } from "../src/process/cgroup-parents.ts";
-import { processesOf } from "../test/fixtures/e2e/left-over.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import type { Child } from "./processes.ts";
@@ -83,7 +82,7 @@ async function look(place: Place, runners: readonly Child[]): Promise<Sample> {
     "coordinators MB": Math.round(coordinators.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
     "runners MB": Math.round(runners.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
     fds: all.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0),
-    processes: processesOf(place.directory).length,
+    processes: countProcesses(place.directory),
     cgroups: countCgroups(),
     "files of runners": countBelow(join(place.directory, "runners"), ["logs", "tmp", "work", "homes", "locks"]),
     "connections to the database": place.fleet ? await connections(place.fleet.url) : 0,
@@ -93,6 +92,17 @@ async function look(place: Place, runners: readonly Child[]): Promise<Sample> {
 function residentMb(pid: number): number {
   const pages = Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
   return (pages * 4096) / 2 ** 20;
+}
+
+/** With the place in their environment, as all that was started in it has. */
+function countProcesses(directory: string): number {
+  return readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(directory);
+    } catch {
+      return false; // it has just ended
+    }
+  }).length;
 }
 
 function countCgroups(): number {

@@ -234,3 +234,18 @@ test("a bad operation is its own caller's fault; the others of the same moment a
   const answers = await Promise.allSettled([store.apply([create()]), store.apply([bad]), store.apply([create()])]);
   expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
 });
+
+test("what took longer than the patience before its connection broke is tried again all the same", async () => {
+  const { url, cut } = await wire();
+  const store = await openPostgresStore({ url, secret, waitMs: 300 });
+  cleanups.push(() => store.close());
+  const holder = await connect(database.url);
+  cleanups.push(() => holder.end());
+  await holder.exec("begin; update store set commits = commits");
+  const asked = store.apply([create()]);
+  const since = performance.now();
+  await expect.poll(() => performance.now() - since, { timeout: 5000 }).toBeGreaterThan(600);
+  cut();
+  await holder.exec("rollback");
+  expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
+});

@@ -1,0 +1,98 @@
+import type { ExecutionEnd, ExecutionStart } from "../src/model/execution.ts";
+import { openStore } from "../src/record/open.ts";
+import { openPostgresStore } from "../src/record/postgres/open.ts";
+import type { RecordStore } from "../src/record/record-store.ts";
+import { claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
+import { type Finding, largest, percentile, type Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { readAudit } from "./record.ts";
+import { upTo } from "./wait.ts";
+
+/** Of one row, on an idle machine. */
+const lateMs = 5;
+
+/** R8: how long one row of the audit trail takes until it is durable, as whoever is about to start a command waits for it. */
+export async function auditRows({ rows }: { rows: number }, tools: Tools): Promise<Finding> {
+  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
+    const run = await claimOverHttp({ ...place, adminToken: place.token }, "writes");
+    const store = await openRecord(place);
+    const tookMs: number[] = [];
+    try {
+      for (const at of upTo(rows)) {
+        const event =
+          at % 2 === 0
+            ? ({ type: "execution_started", execution: startOf(at) } as const)
+            : ({ type: "execution_ended", execution: endOf(at - 1) } as const);
+        const events = [{ n: at + 1, at: new Date().toISOString(), event }];
+        const since = performance.now();
+        const [stored] = await store.apply([
+          { op: "append_events", run_id: run.run_id, attempt: run.attempt, events },
+        ]);
+        tookMs.push(performance.now() - since);
+        if (!stored.ok) throw new Error(`row ${at} was refused: ${stored.conflict}`);
+      }
+    } finally {
+      await store.close();
+      run.port.close();
+    }
+    const audit = await readAudit(place);
+    const [p50, p99] = [percentile(tookMs, 0.5), percentile(tookMs, 0.99)];
+    return {
+      seen: {
+        rows,
+        "p50 ms": Math.round(p50 * 100) / 100,
+        "p99 ms": Math.round(p99 * 100) / 100,
+        "longest ms": Math.round(largest(tookMs)),
+        "missing on the record": Math.ceil(rows / 2) - audit.executions.size,
+      },
+      broken: [
+        ...(audit.executions.size === Math.ceil(rows / 2) ? [] : [`${audit.executions.size} are on the record`]),
+        ...(audit.verified ? [] : ["the audit chain does not verify"]),
+      ],
+      late: p99 > lateMs ? [`p99 is ${p99.toFixed(1)} ms`] : [],
+    };
+  });
+}
+
+/** As another process that writes to the same record. */
+function openRecord({ fleet, state }: Place): Promise<RecordStore> {
+  return fleet
+    ? openPostgresStore(fleet)
+    : openStore({ directory: state, now: () => new Date(), createIfMissing: false });
+}
+
+const idOf = (at: number): string => `0190aaaa-0000-7000-8000-${String(at).padStart(12, "0")}`;
+
+function startOf(at: number): ExecutionStart {
+  return {
+    execution_id: idOf(at),
+    command: "true",
+    argv: ["true"],
+    working_directory: "/",
+    started_at: new Date().toISOString(),
+    timeout_ms: null,
+    owner: { pid: 1, start: "1", host: "elsewhere" },
+    correlation: { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null },
+  };
+}
+
+function endOf(at: number): ExecutionEnd {
+  return {
+    execution_id: idOf(at),
+    exit_code: 0,
+    signal: null,
+    stopped: null,
+    success: true,
+    timed_out: false,
+    interrupted: false,
+    ended_at: new Date().toISOString(),
+    duration_ms: 1,
+    isolation: "pid",
+    leftovers: 0,
+    resources: null,
+    error: null,
+    stdout_bytes: 0,
+    stderr_bytes: 0,
+    truncated: false,
+  };
+}
