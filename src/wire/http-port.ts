@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { PortError } from "../model/port-error.ts";
-import type { RunnerPort } from "../model/runner-port.ts";
+import type { Registered, RunnerPort } from "../model/runner-port.ts";
 import { readAnswer } from "./port-answer.ts";
 import { uploadFile } from "./upload-file.ts";
 
@@ -27,10 +27,16 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   const secure = base.protocol === "https:";
   const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
   const never = new AbortController().signal;
+  let reportMs = timeoutMs;
   return {
-    register: (registration) => post("/runner/register", registration, timeoutMs, never),
+    async register(registration) {
+      const registered = await post<Registered>("/runner/register", registration, timeoutMs, never);
+      // whoever stands still behind a balancer must leave time to reach another before the lease is over
+      reportMs = Math.min(timeoutMs, registered.lease_ms / 2);
+      return registered;
+    },
     poll: (poll, signal) => post("/runner/poll", poll, pollHoldMs + 10_000, signal),
-    report: (report) => post("/runner/report", report, timeoutMs, never),
+    report: (report) => post("/runner/report", report, reportMs, never),
     upload: (request, content, signal) =>
       uploadFile(request, content, signal, { url: base, token: options.token, silenceMs }),
     sessions: (request) => post("/runner/sessions", request, timeoutMs, never),

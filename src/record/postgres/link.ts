@@ -49,10 +49,13 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
     },
   };
 
-  /** Since the first try in vain began. A fault of long ago, with nothing asked since, is another matter. */
+  /**
+   * Since the first try in vain ended: this process may itself have been asleep until then. A fault of long ago, with
+   * nothing asked since, is another matter.
+   */
   function awayMs(began: number): number {
     const now = performance.now();
-    const since = outage === null || began - outage.last > waitMs ? began : outage.since;
+    const since = outage === null || began - outage.last > waitMs ? now : outage.since;
     outage = { since, last: now };
     return now - since;
   }
