@@ -1,3 +1,4 @@
+import { get } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
 
 /** One address for several coordinators, as an operator's load balancer has it. */
@@ -6,15 +7,25 @@ export interface Balancer {
   close(): Promise<void>;
 }
 
-/** Bytes go to whichever of the ports takes the connection, each in its turn; one where nobody listens is passed over. */
+/** How often each is asked how it is, and how long it may take to say so. */
+const lookMs = 500;
+const answerMs = 1500;
+
+/**
+ * Bytes go to whichever of the ports takes the connection, each in its turn. One where nobody listens is passed over, and
+ * one that does not say it is well too, while there is another.
+ */
 export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
   const open = new Set<Socket>();
+  const ill = new Set<number>();
+  const looking = ports.map((port) => lookAfter(port, ill));
   let turn = 0;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (near) => {
     open.add(near);
     near.once("close", () => open.delete(near));
     turn += 1;
-    reach(near, [...ports.slice(turn % ports.length), ...ports.slice(0, turn % ports.length)]);
+    const inTurn = [...ports.slice(turn % ports.length), ...ports.slice(0, turn % ports.length)];
+    reach(near, [...inTurn.filter((port) => !ill.has(port)), ...inTurn.filter((port) => ill.has(port))]);
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   // a TCP server's address is never a string
@@ -22,10 +33,25 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
   return {
     url: `http://127.0.0.1:${port}`,
     async close() {
+      for (const stop of looking) stop();
       for (const socket of open) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+function lookAfter(port: number, ill: Set<number>): () => void {
+  const look = (): void => {
+    const asked = get({ host: "127.0.0.1", port, path: "/health", agent: false, timeout: answerMs }, (answer) => {
+      answer.resume();
+      if (answer.statusCode === 200) ill.delete(port);
+      else ill.add(port);
+    });
+    asked.on("timeout", () => asked.destroy());
+    asked.on("error", () => ill.add(port));
+  };
+  const timer = setInterval(look, lookMs);
+  return () => clearInterval(timer);
 }
 
 function reach(near: Socket, [port, ...others]: readonly number[]): void {

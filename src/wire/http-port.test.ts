@@ -45,6 +45,26 @@ test("a coordinator that is gone, one that is silent, and a stranger's answer ar
   }
 });
 
+test("a report that is not answered leaves time for another within the lease", async () => {
+  const heard: string[] = [];
+  const hanging = createServer((request, response) => {
+    heard.push(request.url ?? "");
+    if (request.url !== "/runner/register") return;
+    response.writeHead(200).end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000 }));
+  });
+  await new Promise<void>((resolve) => void hanging.listen(0, "127.0.0.1", resolve));
+  // a TCP server's address is never a string
+  const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`;
+  const port = createHttpPort({ url, token: "drv_x", timeoutMs: 3_600_000 });
+  const { runner_id, epoch } = await port.register(registration("key-a"));
+  const report = { runner_id, epoch, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
+  await expect(port.report(report)).rejects.toMatchObject({ conflict: "away" });
+  expect(heard).toEqual(["/runner/register", "/runner/report"]);
+  port.close();
+  hanging.closeAllConnections();
+  hanging.close();
+});
+
 test("an unknown runner, an older epoch, a twin and a bad token are told apart", async () => {
   const { coordinator, port } = await setUp();
   const report = { held: [], as_of_claim: null, events: [], partials: [], finishes: [] };

@@ -32,7 +32,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     async register(registration) {
       const registered = await post<Registered>("/runner/register", registration, timeoutMs, never);
       // whoever stands still behind a balancer must leave time to reach another before the lease is over
-      reportMs = Math.min(timeoutMs, registered.lease_ms / 2);
+      reportMs = Math.min(timeoutMs, Math.max(1000, registered.lease_ms / 2));
       return registered;
     },
     poll: (poll, signal) => post("/runner/poll", poll, pollHoldMs + 10_000, signal),
