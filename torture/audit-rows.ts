@@ -25,9 +25,7 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
             : ({ type: "execution_ended", execution: endOf(at - 1) } as const);
         const events = [{ n: at + 1, at: new Date().toISOString(), event }];
         const since = performance.now();
-        const [stored] = await store.apply([
-          { op: "append_events", run_id: run.run_id, attempt: run.attempt, events },
-        ]);
+        const [stored] = await store.apply([{ op: "append_events", run_id: run.run_id, attempt: run.attempt, events }]);
         tookMs.push(performance.now() - since);
         if (!stored.ok) throw new Error(`row ${at} was refused: ${stored.conflict}`);
       }
@@ -72,7 +70,14 @@ function startOf(at: number): ExecutionStart {
     started_at: new Date().toISOString(),
     timeout_ms: null,
     owner: { pid: 1, start: "1", host: "elsewhere" },
-    correlation: { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null },
+    correlation: {
+      session_id: null,
+      task_id: null,
+      step_id: null,
+      tool_call_id: null,
+      worktree_id: null,
+      repo_sha: null,
+    },
   };
 }
 

@@ -62,7 +62,8 @@ export async function bombing({ each: count, outputMb }: Size, tools: Tools): Pr
       },
       broken,
       // a request of a few milliseconds is doubled by one turn of the scheduler
-      late: during > 2 * Math.max(before, 10) ? [`others waited ${Math.round(during)} ms, ${Math.round(before)} idle`] : [],
+      late:
+        during > 2 * Math.max(before, 10) ? [`others waited ${Math.round(during)} ms, ${Math.round(before)} idle`] : [],
     };
   });
 }
@@ -103,7 +104,9 @@ async function tooMuchOutput(place: Place, outputMb: number, { root, progress }:
   const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...words], place);
   const result = tryJson(stdout);
   if (code !== 0 || result?.truncated !== true || stdout.length > 4 * 2 ** 20)
-    faults.push(`exec of ${outputMb} MB ended with ${code}, truncated ${result?.truncated}, ${stdout.length} characters`);
+    faults.push(
+      `exec of ${outputMb} MB ended with ${code}, truncated ${result?.truncated}, ${stdout.length} characters`,
+    );
   progress(`${outputMb} MB of output to exec`);
   if (outputMb < 300) return faults;
   await place.startRunner({ name: "talker", slots: 1 });
@@ -117,7 +120,8 @@ async function tooMuchOutput(place: Place, outputMb: number, { root, progress }:
     600_000,
     500,
   );
-  if (ended?.reason !== "limit_exceeded") faults.push(`endless output: ${ended?.status} ${ended?.reason} ${ended?.error}`);
+  if (ended?.reason !== "limit_exceeded")
+    faults.push(`endless output: ${ended?.status} ${ended?.reason} ${ended?.error}`);
   return faults;
 }
 

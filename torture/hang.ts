@@ -44,8 +44,11 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
     let held = 0;
     let misses = 0;
     while (held < stops && misses < stops * 100) {
+      const before = answeredBy(0, asked);
       if (await stopInTransaction(place, watcher)) held += 1;
       else misses += 1;
+      // it is back when it has answered somebody: one that never gets that far is another fault than this one
+      await waitFor(async () => (answeredBy(0, asked) > before ? true : null), 30_000);
       if (held > 0 && held % 5 === 0) tools.progress(`${held} of ${stops} stops`);
     }
     ending.abort();
@@ -53,6 +56,10 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
     await watcher.end();
     return judge(place, asked, held, stops);
   });
+}
+
+function answeredBy(coordinator: number, { acknowledged }: Asked): number {
+  return [...acknowledged].filter((task_id) => task_id.startsWith(`${coordinator}.`)).length;
 }
 
 /** False where the moment was missed: it stood still between two transactions. */
