@@ -22,16 +22,18 @@ const bombs: Record<string, Bomb> = {
 interface Size {
   each: number;
   outputMb: number;
+  /** To see how fast others are answered without all that. */
+  idleMs?: number;
 }
 
 /**
  * K3: commands that take all they can get: processes, memory, a file, time, output. Each is ended as over its limit, nothing
  * of it stays, and a coordinator on the same machine answers others meanwhile.
  */
-export async function bombing({ each: count, outputMb }: Size, tools: Tools): Promise<Finding> {
+export async function bombing({ each: count, outputMb, idleMs = 10_000 }: Size, tools: Tools): Promise<Finding> {
   const { memoryBytes, processes } = findCgroupParents();
   return inPlace(tools, null, async (place) => {
-    const idle = await answerTimes(place, pause(3000));
+    const idle = await answerTimes(place, pause(idleMs));
     const broken: string[] = [];
     const ended: Record<string, number> = {};
     const explode = async (): Promise<void> => {

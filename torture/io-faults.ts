@@ -32,15 +32,15 @@ export async function ioFaults(size: Size, tools: Tools): Promise<Finding> {
 }
 
 /** null: this host cannot have that fault. */
-type Suffer = (size: Size, tools: Tools) => Promise<Finding | null>;
+type Meet = (size: Size, tools: Tools) => Promise<Finding | null>;
 
-const onSqlite: Record<string, Suffer> = {
+const onSqlite: Record<string, Meet> = {
   "disk full": async (size, tools) =>
     hasSmallDisks() ? suffer(size, tools, fillDisk, (work) => inPlace(tools, null, work, { smallDisk: "200m" })) : null,
   locked: (size, tools) => suffer(size, tools, lockFile, (work) => inPlace(tools, null, work)),
 };
 
-const onPostgres: Record<string, Suffer> = {
+const onPostgres: Record<string, Meet> = {
   "disk full": async (size, tools) =>
     process.getuid?.() === 0
       ? withSmallServer(tools, (own, server) => suffer(size, tools, server.fill, (work) => inPlace(own, null, work)))

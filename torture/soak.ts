@@ -23,7 +23,10 @@ interface Sample {
 const samples = 6;
 
 /** R11: many runs, one after the other. What it takes to carry them out does not grow. */
-export async function soak({ runs }: { runs: number }, tools: Tools): Promise<Finding> {
+export async function soak(
+  { runs, settleMs = 500 }: { runs: number; settleMs?: number },
+  tools: Tools,
+): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
     await place.putAgent("work");
     const runners: Child[] = [];
@@ -37,7 +40,7 @@ export async function soak({ runs }: { runs: number }, tools: Tools): Promise<Fi
       });
       done += share;
       await untilIdle(place);
-      found.push(await sample(place, runners));
+      found.push(await sample(place, runners, settleMs));
       tools.progress(`${done} of ${runs} runs: ${JSON.stringify(found.at(-1))}`);
     }
     const failed = (await allRuns(place.client)).filter(({ status }) => status !== "completed");
@@ -64,10 +67,10 @@ async function untilIdle({ client }: Place): Promise<void> {
 }
 
 /** The least of several looks: memory that is about to be given back is not held. */
-async function sample(place: Place, runners: readonly Child[]): Promise<Sample> {
+async function sample(place: Place, runners: readonly Child[], settleMs: number): Promise<Sample> {
   const looks: Sample[] = [];
   for (const _ of upTo(4)) {
-    await pause(500);
+    await pause(settleMs);
     looks.push(await look(place, runners));
   }
   return Object.fromEntries(

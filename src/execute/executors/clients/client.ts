@@ -6,6 +6,7 @@ import { judge } from "./judge.ts";
 import { createLinger } from "./linger.ts";
 import { fullAuto } from "./permission-modes.ts";
 import { createLineReader } from "./read-lines.ts";
+import { startInTurn } from "./start-in-turn.ts";
 
 export interface Client {
   readonly definition: ClientDefinition;
@@ -19,19 +20,26 @@ export function defineClient(definition: ClientDefinition): Client {
     const turn = turnOf(definition, job, host, change);
     const program = findClient(definition, turn.config, host.env);
     await allowFullAuto(job, turn, host);
-    const { args, env, stdin, reader, lookBack } = await definition.prepare(turn);
+    const { args, env, stdin, reader, startsAloneIn, lookBack } = await definition.prepare(turn);
     const lines = createLineReader(reader, job.context);
     const linger = createLinger(lines);
+    const begun = startsAloneIn === undefined ? () => undefined : await startInTurn(startsAloneIn);
     const result = await job
       .runCli({
         command: [program, ...args],
         stdin: stdin ?? turn.prompt,
         ...(env === undefined ? {} : { env }),
-        onLine: linger.read,
+        onLine(line) {
+          begun();
+          return linger.read(line);
+        },
         check: false,
         enough: linger.enough,
       })
-      .finally(linger.stop);
+      .finally(() => {
+        begun();
+        linger.stop();
+      });
     const sentAway = linger.enough.aborted && !job.signal.aborted;
     if (sentAway)
       await job.context.emit({ type: "system", subtype: "ended_after_result", data: { name: definition.name } });

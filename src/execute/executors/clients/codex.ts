@@ -33,6 +33,8 @@ export const codex = defineClient({
       env: { ...env, ...gitVariables(filters) },
       stdin: withSystemPrefix(turn),
       reader,
+      // it clears away what others have left in there, and with it what one that is just starting has put there
+      startsAloneIn: codexHome,
       lookBack: () => readRollout(codexHome, reader.session()),
     };
   },

@@ -53,6 +53,8 @@ export interface Prepared {
   /** The prompt unless given. */
   stdin?: string;
   reader: Reader;
+  /** Of those that share this folder, one starts when the one before has said its first word. */
+  startsAloneIn?: string;
   /** Once the process has ended: lines that the client has written elsewhere than into its answer; read like those. */
   lookBack?(): Promise<readonly string[]>;
 }

@@ -1,0 +1,88 @@
+// More promises of docs/torture.md, at a size that fits; those that wait do so together.
+import { beforeAll, describe, expect, test } from "vitest";
+import { auditRows } from "../../torture/audit-rows.ts";
+import { bombing } from "../../torture/bombs.ts";
+import { busyCores } from "../../torture/busy-cores.ts";
+import type { Finding, Tools } from "../../torture/finding.ts";
+import { injection } from "../../torture/injection.ts";
+import { ioFaults } from "../../torture/io-faults.ts";
+import { databaseSilence, oneHangs } from "../../torture/outage.ts";
+import { secrets } from "../../torture/secrets.ts";
+import { soak } from "../../torture/soak.ts";
+import { uploads } from "../../torture/uploads.ts";
+import { whoMay } from "../../torture/who-may.ts";
+import { tortureTools } from "./torture-tools.ts";
+
+let sqlite: Tools;
+let postgres: Tools;
+beforeAll(async () => {
+  sqlite = await tortureTools("sqlite");
+  postgres = { ...sqlite, engine: "postgres" };
+});
+
+const timeout = 180_000;
+
+function expectWhole({ broken, seen }: Finding, counted: Record<string, number>): void {
+  expect(broken).toEqual([]);
+  expect(seen).toMatchObject(counted);
+}
+
+describe.concurrent("together", () => {
+  test("R5: busy cores cost no lease", { timeout }, async () => {
+    expectWhole(await busyCores({ runs: 4, seconds: 4 }, postgres), { runs: 4, expiries: 0 });
+  });
+
+  test("R7: a coordinator that stands still costs no run and no line", { timeout }, async () => {
+    expectWhole(await oneHangs({ runs: 2, seconds: 6 }, postgres), { "runs lost": 0, "runs with lines lost": 0 });
+  });
+
+  test("R7: nor does a database that does not answer", { timeout }, async () => {
+    expectWhole(await databaseSilence({ runs: 2, seconds: 8 }, postgres), { "runs lost": 0 });
+  });
+
+  test("R9: a full disk damages nothing, and nothing is wrongly told", { timeout }, async () => {
+    expectWhole(await ioFaults({ runs: 2, seconds: 2, only: "disk full" }, sqlite), { "disk full, runs lost": 0 });
+  });
+
+  test("R9: nor does a database that is locked by somebody else", { timeout }, async () => {
+    const finding = await ioFaults({ runs: 2, seconds: 7, only: "locked" }, postgres);
+    expectWhole(finding, { "locked, runs lost": 0 });
+    expect(finding.seen["locked, refused"]).toBeGreaterThan(0);
+  });
+
+  test("R9: nor does one that is read-only for a while", { timeout }, async () => {
+    expectWhole(await ioFaults({ runs: 2, seconds: 2, only: "read-only" }, postgres), { "read-only, runs lost": 0 });
+  });
+});
+
+test("R8: audit rows of several writers of one record make one chain", { timeout }, async () => {
+  expectWhole(await auditRows({ rows: 60 }, postgres), { rows: 60, "missing on the record": 0 });
+});
+
+test("R11: what runs take does not grow", { timeout }, async () => {
+  expectWhole(await soak({ runs: 60, settleMs: 50 }, postgres), { runs: 60 });
+});
+
+test("K3: bombs are ended as over their limit", { timeout }, async () => {
+  expectWhole(await bombing({ each: 1, outputMb: 20, idleMs: 200 }, sqlite), { "one file": 1, cpu: 1 });
+});
+
+test("S2: hostile values reach every executor as they are", { timeout }, async () => {
+  expectWhole(await injection({ values: 6 }, postgres), { values: 6, misread: 0 });
+});
+
+test("S4: what ends a token at one coordinator ends it at another", { timeout }, async () => {
+  expectWhole(await whoMay({ rounds: 8 }, postgres), { "tokens ended": 8, "answered otherwise": 0 });
+});
+
+test("S6: secrets that a run prints are found nowhere", { timeout }, async () => {
+  expectWhole(await secrets({ canaries: 30, runs: 2 }, postgres), { runs: 2, found: 0 });
+});
+
+test(
+  "S11: hostile uploads leave nothing outside or in part, and files come back from any coordinator",
+  { timeout },
+  async () => {
+    expectWhole(await uploads({ rounds: 2, kills: 1 }, postgres), { "outside, partial or changed": 0 });
+  },
+);
