@@ -19,9 +19,10 @@ import { patiently, pause } from "./wait.ts";
  * asked for. What is answered with a run is there; what cannot be is refused as such; and afterwards nothing is missing
  * and nothing is damaged.
  */
-export async function ioFaults(size: Size, tools: Tools): Promise<Finding> {
+export async function ioFaults(size: Size & { only?: string }, tools: Tools): Promise<Finding> {
   const all: Finding = { seen: {}, broken: [], late: [] };
   for (const [name, bringAbout] of Object.entries(tools.engine === "sqlite" ? onSqlite : onPostgres)) {
+    if (size.only !== undefined && size.only !== name) continue;
     const found = await bringAbout(size, tools);
     if (found === null) tools.progress(`${name}: not on this host`);
     all.seen[`${name}, runs lost`] = found?.seen["runs lost"] ?? -1;
