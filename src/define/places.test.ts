@@ -1,6 +1,7 @@
 import {
   chmodSync,
   chownSync,
+  existsSync,
   lchownSync,
   mkdirSync,
   mkdtempSync,
@@ -14,9 +15,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findPlaces } from "./places.ts";
 
+/** Agents' sandboxes put a .git into the usual folder for temporary files while they run, and it would be found. */
+const quiet = existsSync("/var/tmp") ? "/var/tmp" : tmpdir();
+
 let top: string;
 beforeEach(() => {
-  top = realpathSync(mkdtempSync(join(tmpdir(), "drover-places-")));
+  top = realpathSync(mkdtempSync(join(quiet, "drover-places-")));
   mkdirSync(join(top, "a", "b"), { recursive: true });
 });
 afterEach(() => rmSync(top, { recursive: true }));

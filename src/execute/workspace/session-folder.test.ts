@@ -5,13 +5,17 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { sessionFolder } from "./session-folder.ts";
 
+let place: string;
 let root: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "drover-sessions-"));
+  place = mkdtempSync(join(tmpdir(), "drover-sessions-"));
+  // whose folders these are is kept beside it
+  root = join(place, "sessions");
+  mkdirSync(root);
   mkdirSync(join(root, "origin"));
   for (let at = 0; at < 500; at += 1) writeFileSync(join(root, "origin", `file-${at}`), "x");
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+afterEach(() => rmSync(place, { recursive: true, force: true }));
 
 const owner = { runner_id: "r", store_id: "s" };
 const folder = (signal: AbortSignal) => ({ root, owner, what: "work directory", signal });
