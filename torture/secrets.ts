@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { schema } from "../src/record/postgres/client.ts";
-import { everyFile, findCanaries, makeCanaries } from "../test/fixtures/e2e/canaries.ts";
+import { findCanaries, makeCanaries } from "../test/fixtures/e2e/canaries.ts";
+import { filesBelow } from "../test/fixtures/e2e/left-over.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { upTo, waitFor } from "./wait.ts";
@@ -31,7 +32,11 @@ export async function secrets(
       const { run_id } = await place.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
       const words = watchWords();
       const streamed: string[] = [];
-      for await (const event of place.client.runs.follow(run_id)) streamed.push(JSON.stringify(event));
+      for await (const event of place.client.runs.follow(run_id)) {
+        // while it prints, its runner has a log of its own
+        if (event.event.type === "output" && streamed.length < 5) searched.push(...filesOf(place));
+        streamed.push(JSON.stringify(event));
+      }
       searched.push([`the stream of ${run_id}`, Buffer.from(streamed.join("\n"))]);
       searched.push([`the words of processes`, Buffer.from(words.stop())]);
       const run = await place.client.runs.get(run_id);
@@ -60,9 +65,16 @@ export async function secrets(
 /** Everything below the place but the script itself, and what Drover's processes said. */
 function filesOf({ directory, coordinators }: Place): Found[] {
   return [
-    ...everyFile(directory)
+    ...filesBelow(directory)
       .filter((file) => !file.endsWith("leak.mjs"))
-      .map((file): Found => [file, readFileSync(file)]),
+      .flatMap((file): Found[] => {
+        try {
+          return [[file, readFileSync(file)]];
+        } catch (error) {
+          if (existsSync(file)) throw error;
+          return []; // gone meanwhile
+        }
+      }),
     ...coordinators.map(({ child }): Found => ["what a coordinator said", Buffer.from(child.said)]),
   ];
 }

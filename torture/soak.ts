@@ -86,7 +86,7 @@ async function look(place: Place, runners: readonly Child[]): Promise<Sample> {
     "runners MB": Math.round(runners.reduce((sum, { pid }) => sum + residentMb(pid), 0)),
     fds: all.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0),
     processes: countProcesses(place.directory),
-    cgroups: countCgroups(),
+    cgroups: countCgroups(all.map(({ pid }) => pid)),
     "files of runners": countBelow(join(place.directory, "runners"), ["logs", "tmp", "work", "homes", "locks"]),
     "connections to the database": place.fleet ? await connections(place.fleet.url) : 0,
   };
@@ -108,11 +108,13 @@ function countProcesses(directory: string): number {
   }).length;
 }
 
-function countCgroups(): number {
+/** Named after who made them: others on this machine have their own. */
+function countCgroups(pids: readonly number[]): number {
   const parents = findCgroupParents();
   return [...new Set([parents.memoryBytes?.parent, parents.processes?.parent])]
     .filter((parent) => parent !== undefined)
-    .flatMap((parent) => readdirSync(parent).filter((name) => name.startsWith("drover-"))).length;
+    .flatMap((parent) => readdirSync(parent).filter((name) => pids.some((pid) => name.startsWith(`drover-${pid}-`))))
+    .length;
 }
 
 /** In these folders of every runner's state. */

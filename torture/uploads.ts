@@ -1,15 +1,12 @@
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
-import { join } from "node:path";
-import pg from "pg";
 import { createClient } from "../src/wire/client.ts";
 import { type ClaimedRun, claimOverHttp, sha256Of } from "../test/fixtures/dispatch/claimed.ts";
 import { hostilePaths } from "../test/fixtures/dispatch/hostile-paths.ts";
-import { everyFile } from "../test/fixtures/e2e/canaries.ts";
 import type { Seat } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
+import { namesIn, outsiders, partsOf } from "./upload-traces.ts";
 import { each, patiently, upTo, waitFor } from "./wait.ts";
 
 interface Seen {
@@ -199,49 +196,5 @@ async function compare(
     for await (const chunk of (await client.runs.file(run_id, path)).stream) hash.update(chunk);
     if (hash.digest("hex") === sha256Of(bytes)) seen.kept += 1;
     else seen.broken.push(`${path} of ${run_id} came back otherwise`);
-  }
-}
-
-/** Everything below the place but the folders that are for files. */
-function namesIn({ directory }: Place): Set<string> {
-  return new Set(everyFile(directory).filter((name) => !/\/files\//.test(name)));
-}
-
-function outsiders(place: Place, before: ReadonlySet<string>): string[] {
-  const own = /\/(drover\.db(-wal|-shm)?|audit\.head|coordinator\.json)$/;
-  return [...namesIn(place)].filter((name) => !before.has(name) && !own.test(name)).map((name) => `${name} was made`);
-}
-
-/** Of uploads that were cut off nothing is left; of ones whose coordinator died, nothing that has a name. */
-async function partsOf(place: Place): Promise<string[]> {
-  if (place.fleet) return wrongBlobs(place.fleet.url);
-  const folder = join(place.state, "files");
-  const files = existsSync(folder) ? everyFile(folder) : [];
-  const unfinished = readdirSync(folder).filter((name) => name.length > 2);
-  return files
-    .filter((file) => !unfinished.some((name) => file.includes(name)))
-    .filter((file) => sha256Of(readFileSync(file)) !== file.slice(file.lastIndexOf("/") + 1))
-    .map((file) => `${file} is not what its name says`);
-}
-
-async function wrongBlobs(url: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ sha256: string; size: string; upload_id: string }>(
-      "select sha256, size, upload_id from drover.blobs",
-    );
-    const wrong: string[] = [];
-    for (const { sha256, size, upload_id } of rows) {
-      const parts = await client.query<{ bytes: Buffer }>(
-        "select bytes from drover.blob_parts where upload_id = $1 order by part",
-        [upload_id],
-      );
-      const bytes = Buffer.concat(parts.rows.map((part) => part.bytes));
-      if (bytes.length !== Number(size) || sha256Of(bytes) !== sha256) wrong.push(`the content ${sha256} is another`);
-    }
-    return wrong;
-  } finally {
-    await client.end();
   }
 }

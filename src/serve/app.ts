@@ -5,6 +5,7 @@ import { authorize, loadObject } from "./authorize.ts";
 import { check } from "./check.ts";
 import type { ServeDeps } from "./deps.ts";
 import { createGuard } from "./guard.ts";
+import { timeFor } from "./in-time.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
 import { readJsonBody, throwAway } from "./read-body.ts";
@@ -74,7 +75,8 @@ async function respond(
   try {
     const open = "open" in row.rule;
     const { authorization } = incoming.headers;
-    const principal = open ? nobody : await authenticate(authorization, deps);
+    const inTime = timeFor(row.recordMs, (fault) => deps.onDefect(fault, `${row.method} ${row.path}, late`));
+    const principal = open ? nobody : await inTime(authenticate(authorization, deps));
     stay = standing.enter(open ? undefined : authorization, principal);
     authorize(row.rule, principal);
     const query = readQuery(row, url);
@@ -99,7 +101,7 @@ async function respond(
       stay,
     } as AnyCall;
     cutOffWhenRefused(stay, outgoing);
-    const answer = await row.handle(call);
+    const answer = await inTime(row.handle(call));
     for (const [name, value] of Object.entries(alwaysHeaders))
       if (!answer.headers.has(name)) answer.headers.set(name, value);
     return answer;

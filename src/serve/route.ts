@@ -22,6 +22,8 @@ export interface Route {
   bodyLimit?: number;
   /** The body is bytes, which the handler reads from `incoming` itself. */
   raw?: true;
+  /** How long the record may take, before whoever asked is told that it does not answer. Only for what may be repeated. */
+  recordMs?: number;
   answers: Readonly<Record<number, Answer>>;
   handle(call: AnyCall): Promise<Response>;
 }

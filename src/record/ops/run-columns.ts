@@ -43,12 +43,12 @@ const plain = [
   "isolation",
 ] as const;
 
+/** Fields of a Run that are columns of its row. */
+export const runFields = [...texts, ...plain, "attended", "usage"] as const;
+
 /** In the order of runValues. */
 export const runColumns = [
-  ...texts,
-  ...plain,
-  "attended",
-  "usage",
+  ...runFields,
   "demand_id",
   "last_n",
   "last_seq",

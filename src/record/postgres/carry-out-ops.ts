@@ -36,12 +36,10 @@ export async function carryOutOps(
   return results;
 
   async function createAll(group: readonly Asked<NewRun>[]): Promise<void> {
-    const made = await carryOut(
+    const made = await createRuns(
       client,
-      createRuns(
-        tx,
-        group.map(({ op }) => op),
-      ),
+      tx,
+      group.map(({ op }) => op),
     );
     const left = group.filter(({ answer }, index) => {
       const result = made[index] ?? null;

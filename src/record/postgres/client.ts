@@ -1,3 +1,4 @@
+import { Socket } from "node:net";
 import pg from "pg";
 import { BugError } from "../../model/errors.ts";
 import type { Query, Row } from "../query.ts";
@@ -36,6 +37,7 @@ interface ClientOptions {
 }
 
 const connectMs = 5000;
+const muchBytes = 32 * 1024;
 const { types } = pg;
 const { BOOL, INT8, NUMERIC } = types.builtins;
 
@@ -49,8 +51,10 @@ const parsers = new Map<TypeId, (text: string) => number>([
 
 /** One connection. Statements are sent as they come, without waiting for each other's answers. */
 export async function connect(url: string, options: ClientOptions = {}): Promise<Client> {
+  const socket = new Socket();
   const client = new pg.Client({
     connectionString: url,
+    stream: () => socket,
     pipeline: true,
     connectionTimeoutMillis: connectMs,
     ...(options.answerMs === undefined ? {} : { query_timeout: options.answerMs }),
@@ -61,6 +65,7 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
   });
   let broken = false;
   let ending = false;
+  let gathering = false;
   const pending = new Set<Promise<unknown>>();
   let fault: unknown = null;
   const breaks = (cause: unknown): void => {
@@ -77,12 +82,14 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
       return broken;
     },
     query({ text, values, gives }) {
+      sendTogether();
       const sent = client.query({ ...prepared(text), values: values as unknown[] });
       if (gives !== "none") return sent.then(({ rows }) => rows as Row[]);
       note(sent);
       return nothing;
     },
     async exec(text) {
+      sendTogether();
       const given: unknown = await client.query(text);
       const results = (Array.isArray(given) ? given : [given]) as { rows: Row[]; command: string }[];
       // PostgreSQL takes the commit of a transaction that has failed for a rollback, and calls that no fault.
@@ -103,6 +110,21 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
       client.end().catch(() => undefined); // it is being left either way
     },
   };
+
+  /** What is asked in one turn of the event loop goes out in one piece, unless it is so much that it had better be on its way. */
+  function sendTogether(): void {
+    if (gathering && socket.writableLength > muchBytes) {
+      socket.uncork();
+      socket.cork();
+    }
+    if (gathering) return;
+    gathering = true;
+    socket.cork();
+    process.nextTick(() => {
+      gathering = false;
+      socket.uncork();
+    });
+  }
 
   function note(sent: Promise<unknown>): void {
     const noted: Promise<void> = sent.then(

@@ -1,12 +1,16 @@
 import type { Agent } from "../../model/agent.ts";
+import type { Run } from "../../model/run.ts";
 import type { CreateRun, Op, OpResult } from "../../model/store.ts";
 import { bodyOf } from "../ops/create-run.ts";
 import { claimableDemandOf } from "../ops/demands.ts";
-import { runColumns, runValues } from "../ops/run-columns.ts";
-import { capOf, keepAgent, sessionColumns, sessionRow, submittedEvent, worksInPlace } from "../ops/submit.ts";
-import { all, type Row, type SqlValue, type Work, write } from "../query.ts";
+import { runColumns, runFields, runValues } from "../ops/run-columns.ts";
+import { capOf, keepAgent, sessionColumns, submittedEvent, worksInPlace } from "../ops/submit.ts";
+import { all, type Row, type Work, write } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
+import { carryOut } from "./carry-out.ts";
+import type { Client } from "./client.ts";
+import { listText } from "./list-text.ts";
 
 /** A run that goes on from nothing: made of what it brings along. */
 export type NewRun = CreateRun & { agent: Agent };
@@ -17,144 +21,268 @@ export function isNewRun(op: Op): op is NewRun {
     op.agent !== undefined &&
     op.run.mode === "start" &&
     op.run.status === "pending" &&
-    op.events.length === 0
+    op.events.length === 0 &&
+    op.run.result_text === null &&
+    op.run.result_data === null
   );
 }
 
-/** Each row with the number it has been given before: nothing has to be joined. */
-const runNames = ["run_no", ...runColumns].join(", ");
-const insertRuns = `
-  insert into runs (${runNames}) select ${runNames} from json_populate_recordset(null::runs, ?::json)`;
-const insertBodies = `
-  insert into run_bodies (run_no, parameters, prompt, result_text, result_data)
-  select run_no, parameters, prompt, result_text, result_data from json_populate_recordset(null::run_bodies, ?::json)`;
-const insertEvents = `
-  insert into events (run_no, seq, attempt, at, body)
-  select run_no, 1, attempt, at, ? from json_populate_recordset(null::events, ?::json)`;
-const sessionNames = sessionColumns.join(", ");
-const insertSessions = `
-  insert into sessions (${sessionNames}) select ${sessionNames} from json_populate_recordset(null::sessions, ?::json)
+/** Runs that are alike but for what each has for itself. */
+interface Kind {
+  first: NewRun;
+  place: Place;
+  runs: Run[];
+}
+
+interface Place {
+  demandId: number;
+  agentRevId: number;
+}
+
+/** Some at a time: while the database stores these, the next ones are written down for it. */
+const atOnce = 200;
+
+const ownColumns: ReadonlySet<string> = new Set(["run_id", "session_id", "created_at"]);
+const sharedColumns = runColumns.filter((name) => !ownColumns.has(name));
+const sharedFields = runFields.filter((name) => !ownColumns.has(name));
+
+/** All runs of a kind: `v` is what each has for itself, `k` what they share. They are numbered from ?1 on. */
+const insertKind = `
+  with v as materialized (
+    select ?1::bigint + place - 1 as run_no, run_id, session_id, created_at, parameters, prompt
+    from unnest(?2::text[], ?3::text[], ?4::text[], ?5::text[], ?6::text[])
+      with ordinality as given (run_id, session_id, created_at, parameters, prompt, place)
+  ), k as materialized (
+    select * from json_populate_record(null::runs, ?7::json)
+  ), its_rows as (
+    insert into runs (run_no, ${[...ownColumns, ...sharedColumns].join(", ")})
+    select v.run_no, ${[...ownColumns].map((name) => `v.${name}`).join(", ")}, ${sharedColumns.map((name) => `k.${name}`).join(", ")}
+    from v, k
+  ), its_bodies as (
+    insert into run_bodies (run_no, parameters, prompt)
+    select run_no, coalesce(parameters, '{}'), prompt from v where parameters is not null or prompt is not null
+  ), its_events as (
+    insert into events (run_no, seq, attempt, at, body) select v.run_no, 1, k.attempt, v.created_at, ?8 from v, k
+  )
+  insert into sessions (${sessionColumns.join(", ")})
+  select v.session_id, case when ?9::integer = 1 then v.session_id end, k.agent_name, k.created_by, k.project_dir,
+    k.forked_from, 1, v.created_at, v.created_at
+  from v, k where v.session_id is not null
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
-const insertKeys = `
-  insert into idempotency select * from json_populate_recordset(null::idempotency, ?::json)
+const putKeys = `
+  insert into idempotency (subject, key, fingerprint, run_id, at)
+  select *, ?5 from unnest(?1::text[], ?2::text[], ?3::text[], ?4::text[])
   on conflict (subject, key) do update set fingerprint = excluded.fingerprint, run_id = excluded.run_id, at = excluded.at`;
-/** What is there already, and the numbers for what is not. */
+/** What is there already, and the first of as many numbers as are wanted: under the write lock nobody else takes any. */
 const selectTaken = `
-  select run_id, null as subject, null as key, null::bigint as run_no from runs
-  where run_id in (select run_id from json_populate_recordset(null::runs, ?1::json))
+  select run_id, null as subject, null as key, null::bigint as run_no from runs where run_id = any (?1::text[])
   union all
-  select null, idempotency.subject, idempotency.key, null
-  from json_populate_recordset(null::idempotency, ?2::json) asked join idempotency using (subject, key)
+  select null, subject, key, null
+  from unnest(?2::text[], ?3::text[]) as asked (subject, key) join idempotency using (subject, key)
   union all
-  select null, null, null, nextval(pg_get_serial_sequence('runs', 'run_no')) from generate_series(1, ?3::integer)`;
+  select null, null, null, setval('runs_run_no_seq', nextval('runs_run_no_seq') + ?4 - 1) - ?4 + 1`;
 
 /**
  * Many new runs in a few statements. null in place of a result: this one is there already, has a key that was used, or
  * goes with another one of the same call, and is for the operation itself to judge.
  */
-export function* createRuns(tx: Transaction, ops: readonly NewRun[]): Work<(OpResult | null)[]> {
+export async function createRuns(
+  client: Client,
+  tx: Transaction,
+  ops: readonly NewRun[],
+): Promise<(OpResult | null)[]> {
   const apart = apartFromEachOther(ops);
-  const keys = keyRows(tx, apart);
-  const ids = apart.map(({ run }) => ({ run_id: toColumn(run.run_id) }));
-  const found = yield all(selectTaken, text(ids), text(keys), apart.length);
-  const numbers = found.flatMap(({ run_no = null }) => (run_no === null ? [] : [Number(run_no)]));
-  const known = new Set(found.filter(({ run_no }) => run_no === null).map(takenBy));
-  const fresh = apart.filter((op) => ![...namesOf(op)].some((name) => known.has(name)));
-  if (fresh.length > 0) yield* insertAll(tx, fresh, numbers);
+  const agentName = agentNames();
+  // Asked for all at once: over a network each question is a wait.
+  const [taken, demandOf, revOf] = await Promise.all([
+    carryOut(client, findTaken(apart)),
+    carryOut(client, findDemands(tx, apart, agentName)),
+    carryOut(client, findRevs(apart, agentName)),
+  ]);
+  const isTaken = (op: NewRun): boolean => namesOf(op).some((name) => taken.names.has(name));
+  const fresh = taken.names.size === 0 ? apart : apart.filter((op) => !isTaken(op));
+  const placeOf = (op: NewRun): Place => ({ demandId: demandOf.get(op)!, agentRevId: revOf(op.agent) });
+  for (let from = 0; from < fresh.length; from += atOnce) {
+    const kinds = kindsOf(fresh.slice(from, from + atOnce), placeOf);
+    await carryOut(client, insertAll(kinds, taken.firstNumber + from));
+  }
+  await carryOut(client, insertKeys(tx, fresh));
+  for (const { run } of fresh) {
+    tx.changed.claimable.push(run.demands);
+    tx.changed.runs.add(run.run_id);
+  }
   const made = new Set(fresh);
   return ops.map((op) => (made.has(op) ? { ok: true, last_n: 0 } : null));
 }
 
-function* insertAll(tx: Transaction, ops: readonly NewRun[], numbers: readonly number[]): Work<void> {
-  const places = new Map<string, { demandId: number; agentRevId: number }>();
-  const rows: Row[] = [];
-  const bodies: Row[] = [];
-  const sessions: Row[] = [];
-  const events: Row[] = [];
-  for (const [at, op] of ops.entries()) {
-    const { run, agent } = op;
-    const run_no = numbers[at] ?? null;
-    const kind = JSON.stringify([run.demands, capOf(op, agent), agent]);
-    let place = places.get(kind);
-    if (place === undefined) {
-      place = {
-        demandId: yield* claimableDemandOf(tx, run.demands, capOf(op, agent)),
-        agentRevId: yield* keepAgent(agent),
-      };
-      places.set(kind, place);
-    }
-    tx.changed.claimable.push(run.demands);
-    const values = runValues(run, {
-      ...place,
-      last: { n: 0, seq: 1 },
-      timeoutSeconds: op.timeout_seconds ?? null,
-      blockedBy: null,
-      inPlace: worksInPlace(run, agent),
-    });
-    rows.push(named(run_no, values));
-    events.push({ run_no, attempt: run.attempt, at: toColumn(run.created_at) });
-    if (run.session_id !== null) sessions.push(sessionRow(run, agent));
-    const [parameters = null, prompt = null, result_text = null, result_data = null] = bodyOf(run);
-    if ([parameters, prompt, result_text, result_data].some((value) => value !== null))
-      bodies.push({ run_no, parameters: parameters ?? "{}", prompt, result_text, result_data });
-    tx.changed.runs.add(run.run_id);
+function* findTaken(ops: readonly NewRun[]): Work<{ names: ReadonlySet<string>; firstNumber: number }> {
+  const keys = keysOf(ops);
+  const found = yield all(
+    selectTaken,
+    listText(ops.map(({ run }) => toColumn(run.run_id))),
+    listText(keys.map(({ subject }) => subject)),
+    listText(keys.map(({ key }) => key)),
+    ops.length,
+  );
+  return {
+    names: new Set(found.filter(({ run_no }) => run_no === null).map(takenBy)),
+    firstNumber: Number(found.find(({ run_no }) => run_no !== null)?.["run_no"]),
+  };
+}
+
+function* findDemands(
+  tx: Transaction,
+  ops: readonly NewRun[],
+  agentName: (agent: Agent) => number,
+): Work<ReadonlyMap<NewRun, number>> {
+  const known = new Map<string, number>();
+  const found = new Map<NewRun, number>();
+  for (const op of ops) {
+    const { run, agent, agent_runner_id } = op;
+    const name = JSON.stringify([run.demands, run.agent_name, agent_runner_id, agentName(agent)]);
+    const demandId = known.get(name) ?? (yield* claimableDemandOf(tx, run.demands, capOf(op, agent)));
+    known.set(name, demandId);
+    found.set(op, demandId);
   }
-  yield write(insertRuns, text(rows));
-  if (bodies.length > 0) yield write(insertBodies, text(bodies));
-  yield write(insertEvents, JSON.stringify(submittedEvent), text(events));
-  if (sessions.length > 0) yield write(insertSessions, text(sessions));
-  const keys = keyRows(tx, ops);
-  if (keys.length > 0) yield write(insertKeys, text(keys));
+  return found;
+}
+
+function* findRevs(ops: readonly NewRun[], agentName: (agent: Agent) => number): Work<(agent: Agent) => number> {
+  const known = new Map<number, number>();
+  for (const { agent } of ops) {
+    const name = agentName(agent);
+    if (!known.has(name)) known.set(name, yield* keepAgent(agent));
+  }
+  return (agent) => known.get(agentName(agent))!;
+}
+
+function kindsOf(ops: readonly NewRun[], placeOf: (op: NewRun) => Place): Kind[] {
+  const kinds: Kind[] = [];
+  for (const op of ops) {
+    const { demandId, agentRevId } = placeOf(op);
+    // The last one first: those that come together are mostly of one kind.
+    const kind = kinds.findLast(
+      ({ first, place }) => place.demandId === demandId && place.agentRevId === agentRevId && areAlike(first, op),
+    );
+    if (kind !== undefined) kind.runs.push(op.run);
+    else kinds.push({ first: op, place: { demandId, agentRevId }, runs: [op.run] });
+  }
+  return kinds;
+}
+
+/** Of one agent and demand. */
+function areAlike(a: NewRun, b: NewRun): boolean {
+  return a.timeout_seconds === b.timeout_seconds && sharedFields.every((name) => a.run[name] === b.run[name]);
+}
+
+function* insertAll(kinds: readonly Kind[], firstNumber: number): Work<void> {
+  let next = firstNumber;
+  for (const { first, place, runs } of kinds) {
+    const bodies = runs.map(bodyOf);
+    yield write(
+      insertKind,
+      next,
+      listText(runs.map(({ run_id }) => toColumn(run_id))),
+      listText(runs.map(({ session_id }) => toColumn(session_id))),
+      listText(runs.map(({ created_at }) => toColumn(created_at))),
+      listText(bodies.map(([parameters = null]) => parameters)),
+      listText(bodies.map(([, prompt = null]) => prompt)),
+      JSON.stringify(sharedRow(first, place)),
+      JSON.stringify(submittedEvent),
+      first.agent.type === "procedural" ? 1 : 0,
+    );
+    next += runs.length;
+  }
 }
 
 /** What is not there is null: most of a run that has not begun. */
-function named(run_no: number | null, values: readonly SqlValue[]): Row {
-  const row: Row = { run_no };
-  for (const [index, name] of runColumns.entries()) {
-    const value = values[index] ?? null;
-    if (value !== null) row[name] = value;
+function sharedRow({ run, agent, timeout_seconds }: NewRun, place: Place): Row {
+  const values = runValues(run, {
+    ...place,
+    last: { n: 0, seq: 1 },
+    timeoutSeconds: timeout_seconds ?? null,
+    blockedBy: null,
+    inPlace: worksInPlace(run, agent),
+  });
+  const row: Row = {};
+  for (const [at, name] of runColumns.entries()) {
+    const value = values[at] ?? null;
+    if (value !== null && !ownColumns.has(name)) row[name] = value;
   }
   return row;
 }
 
-function keyRows(tx: Transaction, ops: readonly NewRun[]): Row[] {
-  const at = tx.now.toISOString();
-  const rows: Row[] = [];
-  for (const { idempotency, run } of ops) {
-    if (idempotency === undefined) continue;
+function* insertKeys(tx: Transaction, ops: readonly NewRun[]): Work<void> {
+  const keys = keysOf(ops);
+  if (keys.length === 0) return;
+  const columns = (["subject", "key", "fingerprint", "run_id"] as const).map((name) => keys.map((key) => key[name]));
+  yield write(putKeys, ...columns.map(listText), tx.now.toISOString());
+}
+
+/** A short name for each agent; the same for equal ones. */
+function agentNames(): (agent: Agent) => number {
+  const byText = new Map<string, number>();
+  const byAgent = new Map<Agent, number>();
+  return (agent) => {
+    let name = byAgent.get(agent);
+    if (name === undefined) {
+      const text = JSON.stringify(agent);
+      name = byText.get(text) ?? byText.size;
+      byText.set(text, name);
+      byAgent.set(agent, name);
+    }
+    return name;
+  };
+}
+
+interface Key {
+  subject: string;
+  key: string;
+  fingerprint: string;
+  run_id: string;
+}
+
+function keysOf(ops: readonly NewRun[]): Key[] {
+  return ops.flatMap(({ idempotency, run }): Key[] => {
+    if (idempotency === undefined) return [];
     const { subject, key, fingerprint } = idempotency;
-    const names = { subject: toColumn(subject), key: toColumn(key), fingerprint: toColumn(fingerprint) };
-    rows.push({ ...names, run_id: run.run_id, at });
-  }
-  return rows;
+    return [
+      {
+        subject: toColumn(subject),
+        key: toColumn(key),
+        fingerprint: toColumn(fingerprint),
+        run_id: toColumn(run.run_id),
+      },
+    ];
+  });
 }
 
 /** The first of those that share a run, a session or a key. */
 function apartFromEachOther(ops: readonly NewRun[]): NewRun[] {
   const seen = new Set<string>();
   return ops.filter((op) => {
-    const names = [...namesOf(op)];
+    const names = namesOf(op);
     if (names.some((name) => seen.has(name))) return false;
     for (const name of names) seen.add(name);
     return true;
   });
 }
 
-function* namesOf({ run, idempotency }: NewRun): Iterable<string> {
-  yield nameOf("run", toColumn(run.run_id));
-  if (run.session_id !== null) yield nameOf("session", toColumn(run.session_id));
-  if (idempotency !== undefined) yield nameOf("key", toColumn(idempotency.subject), toColumn(idempotency.key));
+function namesOf({ run, idempotency }: NewRun): string[] {
+  const names = [runName(toColumn(run.run_id))];
+  if (run.session_id !== null) names.push(`session ${toColumn(run.session_id)}`);
+  if (idempotency !== undefined) names.push(keyName(toColumn(idempotency.subject), toColumn(idempotency.key)));
+  return names;
 }
 
 function takenBy({ run_id = null, subject = null, key = null }: Row): string {
-  return run_id === null ? nameOf("key", subject, key) : nameOf("run", run_id);
+  return run_id === null ? keyName(String(subject), String(key)) : runName(String(run_id));
 }
 
-function nameOf(...parts: unknown[]): string {
-  return JSON.stringify(parts);
+function runName(run_id: string): string {
+  return `run ${run_id}`;
 }
 
-/** Texts are as they are stored, without what JSON or PostgreSQL could not take. */
-function text(rows: readonly Row[]): string {
-  return JSON.stringify(rows);
+function keyName(subject: string, key: string): string {
+  return JSON.stringify([subject, key]);
 }

@@ -41,7 +41,6 @@ export function openPostgresEngine(url: string, waitMs: number): PostgresEngine 
         try {
           await lockForWriting(client);
           const done = await carryOut(client, work());
-          await client.settled();
           await commit(client);
           return done;
         } catch (fault) {

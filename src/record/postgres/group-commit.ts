@@ -111,7 +111,6 @@ export function groupCommit(options: Options): GroupCommit {
     const tx = { now, audit: entries, changed };
     const results = await carryOutOps(client, callers, tx, options.applyOp);
     const head = entries.length === 0 ? null : await carryOut(client, options.audit(entries, now));
-    await client.settled();
     return { results, head, changed };
   }
 }

@@ -14,6 +14,7 @@ import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
 import { longestPauseMs } from "./limits.ts";
+import { readTokensTogether } from "./tokens-together.ts";
 
 export interface PostgresOptions {
   url: string;
@@ -53,7 +54,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     seal,
     apply: applyWith(writer, redactor),
     storeId: storeIdOf(engine),
-    read: readsOf(engine),
+    read: { ...readsOf(engine), token: readTokensTogether(engine) },
     blobs: postgresBlobs(engine, now),
     changes: changes.listen,
     lookForForeign() {

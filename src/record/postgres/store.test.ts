@@ -151,7 +151,7 @@ async function wire(): Promise<Wire> {
     const far = connectTcp(Number(to.port), to.hostname);
     for (const socket of [near, far]) sockets.add(socket.on("error", () => undefined));
     near.on("data", (bytes) => {
-      if (awaited !== null && bytes.includes(" commit\0")) {
+      if (awaited !== null && bytes.includes("commit\0")) {
         swallows = true;
         awaited();
         awaited = null;

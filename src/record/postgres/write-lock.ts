@@ -1,4 +1,5 @@
 import { BugError } from "../../model/errors.ts";
+import { first, write } from "../query.ts";
 import type { Client } from "./client.ts";
 
 /**
@@ -15,21 +16,25 @@ export interface Turn {
   now: Date;
 }
 
-const begin = `
-  begin;
+const takeTurn = `
   update store set commits = commits + 1
   returning commits as no, pg_current_xact_id()::text as xid, floor(extract(epoch from clock_timestamp()) * 1000) as now`;
+const tell = `select pg_notify('drover', ?)`;
 
 export async function lockForWriting(client: Client): Promise<Turn> {
-  const [row] = await client.exec(begin);
+  const [, [row]] = await Promise.all([client.exec("begin"), client.query(first(takeTurn))]);
   if (row === undefined) throw new BugError("the record has lost the row that its schema gave it");
   return { no: Number(row["no"]), xid: String(row["xid"]), now: new Date(Number(row["now"])) };
 }
 
-/** Whoever listens is told in the same message. */
+/** Sent behind what was written, without waiting for that: where something of it failed, this is no commit. */
 export async function commit(client: Client, notice?: string): Promise<void> {
-  const tell = notice === undefined ? "" : `select pg_notify('drover', ${client.quoted(notice)});`;
-  await client.exec(`${tell} commit`);
+  if (notice !== undefined) await client.query(write(tell, notice));
+  const committing = client.exec("commit");
+  // What failed before it is the cause, and is told first.
+  committing.catch(() => undefined);
+  await client.settled();
+  await committing;
 }
 
 /** What became of a transaction whose commit was sent and never answered. */

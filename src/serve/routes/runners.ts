@@ -24,6 +24,12 @@ import { hashToken, newTokenText } from "../token-text.ts";
 
 const reportLimit = 20 * 1024 * 1024;
 
+/**
+ * A runner that gets no answer for as long as its lease must end what it runs; one that is told that the record does not
+ * answer goes on. So it is told soon: after a heartbeat of 3 s, of a lease of 10 s there are 7 left.
+ */
+const reportMs = 4000;
+
 export const runnerRoutes = [
   route({
     method: "get",
@@ -109,6 +115,7 @@ export const runnerRoutes = [
     summary: "Runner: what happened; also its heartbeat",
     body: reportSchema,
     bodyLimit: reportLimit,
+    recordMs: reportMs,
     answers: {
       200: { description: "What is stored, and what is no longer this runner's", schema: reportAnswerSchema },
     },

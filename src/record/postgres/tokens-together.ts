@@ -1,0 +1,40 @@
+import { setImmediate } from "node:timers/promises";
+import type { Reads } from "../../model/store.ts";
+import type { Token } from "../../model/token.ts";
+import type { Engine } from "../engine.ts";
+import { tokenFromRow } from "../ops/tokens.ts";
+import { all, type Work } from "../query.ts";
+import { toColumn } from "../text.ts";
+import { listText } from "./list-text.ts";
+
+const selectTokens = `select * from tokens where hash = any (?::text[])`;
+
+/**
+ * Each request asks for its token. Those that ask in one turn of the event loop share a statement, which is sent after
+ * the last of them has asked: whatever was revoked before somebody asked is revoked for him.
+ */
+export function readTokensTogether(engine: Engine): Reads["token"] {
+  let next: { hashes: Set<string>; found: Promise<ReadonlyMap<string, Token>> } | null = null;
+  return async (hash) => {
+    const stored = toColumn(hash);
+    next ??= gather();
+    next.hashes.add(stored);
+    return (await next.found).get(stored) ?? null;
+  };
+
+  function gather(): NonNullable<typeof next> {
+    const hashes = new Set<string>();
+    return { hashes, found: readSoon(hashes) };
+  }
+
+  async function readSoon(hashes: ReadonlySet<string>): Promise<ReadonlyMap<string, Token>> {
+    await setImmediate();
+    next = null;
+    return engine.read(() => readTokens(hashes));
+  }
+}
+
+function* readTokens(hashes: ReadonlySet<string>): Work<ReadonlyMap<string, Token>> {
+  const rows = yield all(selectTokens, listText([...hashes]));
+  return new Map(rows.map((row) => [String(row["hash"]), tokenFromRow(row)]));
+}

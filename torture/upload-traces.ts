@@ -1,0 +1,50 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { sha256Of } from "../test/fixtures/dispatch/claimed.ts";
+import { everyFile } from "../test/fixtures/e2e/canaries.ts";
+import type { Place } from "./place.ts";
+
+/** Everything below the place but the folders that are for files. */
+export function namesIn({ directory }: Place): Set<string> {
+  return new Set(everyFile(directory).filter((name) => !/\/files\//.test(name)));
+}
+
+export function outsiders(place: Place, before: ReadonlySet<string>): string[] {
+  const own = /\/(drover\.db(-wal|-shm)?|audit\.head|coordinator\.json)$/;
+  return [...namesIn(place)].filter((name) => !before.has(name) && !own.test(name)).map((name) => `${name} was made`);
+}
+
+/** Of uploads that were cut off nothing is left; of ones whose coordinator died, nothing that has a name. */
+export async function partsOf(place: Place): Promise<string[]> {
+  if (place.fleet) return wrongBlobs(place.fleet.url);
+  const folder = join(place.state, "files");
+  const files = existsSync(folder) ? everyFile(folder) : [];
+  const unfinished = readdirSync(folder).filter((name) => name.length > 2);
+  return files
+    .filter((file) => !unfinished.some((name) => file.includes(name)))
+    .filter((file) => sha256Of(readFileSync(file)) !== file.slice(file.lastIndexOf("/") + 1))
+    .map((file) => `${file} is not what its name says`);
+}
+
+async function wrongBlobs(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ sha256: string; size: string; upload_id: string }>(
+      "select sha256, size, upload_id from drover.blobs",
+    );
+    const wrong: string[] = [];
+    for (const { sha256, size, upload_id } of rows) {
+      const parts = await client.query<{ bytes: Buffer }>(
+        "select bytes from drover.blob_parts where upload_id = $1 order by part",
+        [upload_id],
+      );
+      const bytes = Buffer.concat(parts.rows.map((part) => part.bytes));
+      if (bytes.length !== Number(size) || sha256Of(bytes) !== sha256) wrong.push(`the content ${sha256} is another`);
+    }
+    return wrong;
+  } finally {
+    await client.end();
+  }
+}
