@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 
 /** What begins a token says what it is, to people and to secret scanners. */
 export type TokenPrefix = "drv_" | "drve_";
@@ -16,5 +16,5 @@ export function newTokenText(prefix: TokenPrefix): string {
 }
 
 export function hashToken(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text);
 }
