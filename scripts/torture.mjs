@@ -12,6 +12,9 @@ import { ensureInstalled } from "./lib/install.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 ensurePostgres();
+const names = process.argv.slice(2).filter((word) => /^[A-Za-z]/.test(word) && !["sqlite", "postgres"].includes(word));
+if (names.length === 0 || names.includes("S9") || names.includes("agents"))
+  ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
 await ensureBuilt(root);
 
 const { build } = await import("esbuild");

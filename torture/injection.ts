@@ -157,9 +157,9 @@ async function recorded(place: Place, client: ClientName, name: string, words: W
   await place.client.agents.put(agent_name, {
     type: "autonomous",
     executor: client,
-    model: words.model,
-    system_prompt: words.system,
-    permissions: { mode: "acceptEdits", allowed_tools: [words.tool], denied_tools: [] },
+    model: literally(words.model),
+    system_prompt: literally(words.system),
+    permissions: { mode: "acceptEdits", allowed_tools: [literally(words.tool)], denied_tools: [] },
     demands: { executor_type: client, tags: [client] },
   });
   const run = await submitted(place, { agent_name, prompt: words.prompt, parameters: { text: words.prompt } });
@@ -171,6 +171,11 @@ async function recorded(place: Place, client: ClientName, name: string, words: W
   for await (const chunk of file.stream) chunks.push(chunk);
   // written by the script below
   return JSON.parse(Buffer.concat(chunks).toString("utf8")) as Recorded;
+}
+
+/** A definition may name variables of its runner: what only looks like one is written with two dollars. */
+function literally(text: string): string {
+  return text.replaceAll(/\$+\{\w+\}/g, (name) => `$${name}`);
 }
 
 const spoken: Readonly<Record<ClientName, string>> = {
