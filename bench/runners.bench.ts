@@ -15,7 +15,8 @@ const [, , benchFolder = ""] = process.argv;
 const root = dirname(benchFolder);
 const counts = [1000, 5000];
 const busy = 200;
-const idleSeconds = 60;
+/** Twice as long as a poll is held: each runner polls again exactly twice in that time, whenever that is. */
+const idleSeconds = 100;
 const busySeconds = 15;
 const samples = 200;
 

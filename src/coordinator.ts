@@ -3,6 +3,7 @@ import { statfsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openOnceThere } from "./coordinator-database.ts";
 import { openMetrics } from "./coordinator-metrics.ts";
 import { openSchemaChecker } from "./define/json-schema/checker.ts";
 import type { DatabasePlace } from "./define/database.ts";
@@ -10,7 +11,7 @@ import { watchAgents } from "./define/watch-agents.ts";
 import { type AgentBook, createAgentBook } from "./dispatch/agents.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch/dispatcher.ts";
 import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
-import { BugError } from "./model/errors.ts";
+import { BugError, type HostError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import { backupStore } from "./record/backup.ts";
@@ -19,11 +20,18 @@ import { readKey } from "./record/audit/key.ts";
 import { openStore } from "./record/open.ts";
 import type { RecordStore } from "./record/record-store.ts";
 import { pruneDispatch } from "./record/retention-dispatch.ts";
+import { pruneTokens } from "./record/retention-tokens.ts";
+import { stoppable } from "./record/stoppable.ts";
+import { clockOf } from "./record/store-clock.ts";
 import { createApp } from "./serve/app.ts";
 import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
 import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
-import { listen, refuseOpenDoor } from "./serve/listen.ts";
+import { createLentTokens } from "./serve/lent-tokens.ts";
+import { listen, refuseOpenDoor, refusePublicUrls } from "./serve/listen.ts";
+import { tellOutagesOnce } from "./serve/outages.ts";
+import { createRecordProbe, type RecordProbe } from "./serve/record-probe.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
+import { hashToken } from "./serve/token-text.ts";
 import { createFeedHub, type FeedHub } from "./show/feed-hub.ts";
 import { createOwners } from "./show/owners.ts";
 import { partialMessage } from "./show/tail.ts";
@@ -36,6 +44,10 @@ export interface CoordinatorOptions {
   stateDirectory: string;
   /** The record of a fleet, in PostgreSQL; else it lies in the state directory. */
   database?: DatabasePlace | null;
+  /** How long one that is away is waited for at the start; not at all unless given. */
+  databaseWaitMs?: number;
+  /** Once, when that begins. */
+  onDatabaseAway?: (fault: HostError) => void;
   host?: string;
   /** 0: whichever is free. */
   port?: number;
@@ -45,11 +57,16 @@ export interface CoordinatorOptions {
   publicUrls?: readonly string[];
   leaseMs?: number;
   pollHoldMs?: number;
+  /** How often a poll that is held says that it still is. */
+  pollSignMs?: number;
   unmatchedMs?: number;
   rescueEveryMs?: number;
   /** Finished runs (and audit rows) older than this are removed; null: kept. */
   runRetentionDays?: number | null;
   auditRetentionDays?: number | null;
+  /** The same for tokens that have ended. */
+  tokenRetentionDays?: number | null;
+  retentionEveryMs?: number;
   /** Below it nothing new is claimed. */
   minFreeBytes?: number;
   /** The largest file of a run that is taken. */
@@ -63,6 +80,8 @@ export interface CoordinatorOptions {
 export interface Coordinator {
   url: string;
   adminToken: string;
+  /** For a runner that this process starts as one of its own: it may act as a runner, here, and while this one serves. */
+  lendRunnerToken(): Promise<string>;
   /** For runners inside this process. */
   port: RunnerPort;
   store: RecordStore;
@@ -76,17 +95,24 @@ export interface Coordinator {
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { stateDirectory: directory, host = "127.0.0.1", port = 8765, authEnabled = true } = options;
   refuseOpenDoor({ host, authEnabled });
+  refusePublicUrls(options.publicUrls ?? []);
   const now = (): Date => new Date();
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
-  const onDefect =
-    options.onDefect ??
-    ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" }));
+  const outages = tellOutagesOnce({
+    tell:
+      options.onDefect ??
+      ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
+    isBack: async () => (await probe?.fault()) === null,
+  });
+  const onDefect = outages.tell;
+  let probe: RecordProbe | null = null;
 
-  const stops: (() => unknown)[] = [];
+  const stops: (() => unknown)[] = [outages.stop];
   try {
     const version = options.version ?? DROVER_VERSION;
     const opened = await openRecord(options, now, onDefect);
     stops.push(() => opened.close());
+    const { fault: recordFault } = (probe = createRecordProbe(opened.storeId));
     const metrics = openMetrics(opened, {
       version,
       directory: options.database ? null : directory,
@@ -97,6 +123,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const adminToken = options.database
       ? await fleetAdminToken(options.database.secret, store, now, newId)
       : await ensureAdminToken(directory, store, now, newId);
+    const lentTokens = createLentTokens(store.read);
     const attemptTokens = createAttemptTokens(options.database?.secret ?? auditKey(directory));
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
@@ -121,8 +148,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     metrics.watchWaiting(() => ({ followers: hub.followers, polls: dispatcher.polls }));
     await dispatcher.start();
     const app = createApp({
-      store,
-      submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
+      store: { ...store, read: { ...store.read, token: lentTokens.token } },
+      submit: (request, who) => submitRun(request, who, { store, agents, schemas, now: dispatcher.storeNow, newId }),
       dispatcher,
       agents,
       checkSchema: async (schema) => (await schemas.checkSchema(schema)).faults,
@@ -130,11 +157,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       hub,
       owners: createOwners(store.read),
       metrics,
+      recordFault,
       backup: () => backup(options),
       now,
       newId,
       authEnabled,
       publicUrls: options.publicUrls ?? [],
+      ...(options.pollSignMs === undefined ? {} : { pollSignMs: options.pollSignMs }),
       version,
       onDefect,
     });
@@ -148,6 +177,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     return {
       url: server.url,
       adminToken,
+      async lendRunnerToken() {
+        // whose its runners are that were registered with the admin token itself
+        const subject = (await store.read.token(hashToken(adminToken)))?.subject ?? "admin";
+        const label = "runner of this coordinator's own process";
+        return lentTokens.lend({ token_id: newId(), role: "runner", subject, label, created_at: now().toISOString() });
+      },
       port: dispatcher.port,
       store,
       agents,
@@ -167,13 +202,16 @@ function showPartial(hub: FeedHub, partial: Partial): void {
 }
 
 async function openRecord(
-  { stateDirectory, database }: CoordinatorOptions,
+  { stateDirectory, database, databaseWaitMs = 0, onDatabaseAway = () => undefined }: CoordinatorOptions,
   now: () => Date,
   onDefect: (error: unknown, where: string) => void,
 ): Promise<RecordStore> {
   if (!database) return openStore({ directory: stateDirectory, now, createIfMissing: true });
   const { openPostgresStore } = await import("./record/postgres/open.ts");
-  return openPostgresStore({ ...database, onFault: (fault) => onDefect(fault, "database") });
+  return openOnceThere(() => openPostgresStore({ ...database, onFault: (fault) => onDefect(fault, "database") }), {
+    waitMs: databaseWaitMs,
+    onAway: onDatabaseAway,
+  });
 }
 
 async function stopAll(stops: (() => unknown)[]): Promise<void> {
@@ -193,18 +231,33 @@ function dispatchOptions(options: CoordinatorOptions, store: RecordStore, attemp
     ...(options.database
       ? {}
       : { lowDisk: lowDisk(options.stateDirectory, options.minFreeBytes ?? 100 * 1024 * 1024) }),
-    retention: { everyMs: 3_600_000, prune: () => prune(options, store) },
+    retention: {
+      everyMs: options.retentionEveryMs ?? 3_600_000,
+      prune: (signal: AbortSignal) => pruneUntil(signal, options, store),
+    },
   };
 }
 
-async function prune({ runRetentionDays, auditRetentionDays }: CoordinatorOptions, store: RecordStore): Promise<void> {
-  if (runRetentionDays) await pruneDispatch(store, daysAgo(runRetentionDays));
-  if (auditRetentionDays) await pruneAudit(store, daysAgo(auditRetentionDays));
-  await store.pruneBlobs(store.now());
+/** What is left of it when the coordinator ends, the next start removes. */
+async function pruneUntil(signal: AbortSignal, options: CoordinatorOptions, store: RecordStore): Promise<void> {
+  try {
+    await prune(options, stoppable(store, signal));
+  } catch (fault) {
+    if (!signal.aborted || fault !== signal.reason) throw fault;
+  }
 }
 
-function daysAgo(days: number): Date {
-  return new Date(Date.now() - days * 86_400_000);
+async function prune(
+  { runRetentionDays, auditRetentionDays, tokenRetentionDays }: CoordinatorOptions,
+  store: RecordStore,
+): Promise<void> {
+  // by this process's own clock, one that is far ahead would remove what everybody else keeps
+  const now = await clockOf(store);
+  const daysAgo = (days: number): Date => new Date(now.getTime() - days * 86_400_000);
+  if (runRetentionDays) await pruneDispatch(store, daysAgo(runRetentionDays));
+  if (auditRetentionDays) await pruneAudit(store, daysAgo(auditRetentionDays));
+  if (tokenRetentionDays) await pruneTokens(store, daysAgo(tokenRetentionDays));
+  await store.pruneBlobs(store.now());
 }
 
 /** Asked with every claim, looked up once a second. */

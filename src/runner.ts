@@ -154,6 +154,7 @@ async function openProfile(
           scratch: join(options.stateDirectory, "work"),
           // short: a socket in there has a path of 107 characters at most
           tmpRoot: join(options.stateDirectory, "tmp", runner.slice(-12)),
+          stateDirectory: options.stateDirectory,
         },
         limits: {
           timeout_seconds: profile.timeout_seconds,
@@ -167,6 +168,7 @@ async function openProfile(
           isolation: profile.isolation ?? "auto",
           environment: { mode: "merge", allow: [...profile.env_from, ...(executor.variables ?? [])] },
           parentEnvironment: options.env,
+          uncounted: { folders: [options.stateDirectory] },
           ...(profile.leftovers === undefined ? {} : { leftovers: profile.leftovers }),
         },
         owner,

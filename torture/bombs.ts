@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Run } from "../src/model/run.ts";
 import { findCgroupParents } from "../src/process/cgroup-parents.ts";
 import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
 import { type Finding, percentile, type Tools } from "./finding.ts";
@@ -9,48 +11,65 @@ import { each, pause, upTo, waitFor } from "./wait.ts";
 interface Bomb {
   limit: string;
   script: string;
+  /** Once is enough: as large as it is. */
+  once?: true;
 }
 
-const bombs: Record<string, Bomb> = {
+const fillDisk = "while :; do i=$((i+1)); head -c 3000000 /dev/zero > $i; done";
+const makeFiles = "while :; do i=$((i+1)); mkdir $i; j=0; while [ $j -lt 1000 ]; do j=$((j+1)); : > $i/$j; done; done";
+
+const bombsOf = ({ files }: Size): Record<string, Bomb> => ({
   // each of them makes two
   fork: { limit: "processes=64", script: "bomb() { bomb & bomb; }; bomb" },
   memory: { limit: "memory=64m", script: "tail /dev/zero" },
   "one file": { limit: "file-size=8m", script: "cat /dev/zero > big" },
   cpu: { limit: "cpu=1", script: "while :; do :; done" },
-};
+  disk: { limit: "disk=32m", script: fillDisk },
+  files: { limit: `files=${files}`, script: makeFiles, once: true },
+});
+
+const runner = "bombed";
 
 interface Size {
   each: number;
   outputMb: number;
+  /** How many a command may make. */
+  files: number;
   /** To see how fast others are answered without all that. */
   idleMs?: number;
 }
 
 /**
- * K3: commands that take all they can get: processes, memory, a file, time, output. Each is ended as over its limit, nothing
- * of it stays, and a coordinator on the same machine answers others meanwhile.
+ * K3: commands that take all they can get: processes, memory, a file, disk, files, time, output. Each is ended as over its
+ * limit, nothing of it stays, and a coordinator on the same machine answers others meanwhile.
  */
-export async function bombing({ each: count, outputMb, idleMs = 10_000 }: Size, tools: Tools): Promise<Finding> {
+export async function bombing(size: Size, tools: Tools): Promise<Finding> {
+  const { each: count, outputMb, idleMs = 10_000 } = size;
   const { memoryBytes, processes } = findCgroupParents();
   return inPlace(tools, null, async (place) => {
+    await place.startRunner({ name: runner, slots: 1 });
     const idle = await answerTimes(place, pause(idleMs));
     const broken: string[] = [];
     const ended: Record<string, number> = {};
     const explode = async (): Promise<void> => {
-      for (const [name, bomb] of Object.entries(bombs)) {
+      for (const [name, bomb] of Object.entries(bombsOf(size))) {
         const needs = name === "fork" ? processes : name === "memory" ? memoryBytes : true;
         if (needs === null) {
           tools.progress(`${name}: this host has no cgroup for it`);
           continue;
         }
         ended[name] = 0;
-        await each(upTo(count), 2, async () => {
+        const times = bomb.once ? 1 : count;
+        await each(upTo(times), 2, async () => {
           const fault = await explodeOne(place, bomb, tools);
           if (fault === null) ended[name]! += 1;
           else broken.push(`${name}: ${fault}`);
         });
-        tools.progress(`${name}: ${ended[name]} of ${count}`);
+        tools.progress(`${name}: ${ended[name]} of ${times}`);
       }
+      const faults = await hoardingRuns(place, size);
+      ended["runs over disk and files"] = 2 - faults.length;
+      broken.push(...faults);
     };
     const under = await answerTimes(place, explode());
     broken.push(...(await tooMuchOutput(place, outputMb, tools)));
@@ -86,17 +105,51 @@ async function answerTimes({ client }: Place, until: Promise<void>): Promise<num
   return took;
 }
 
-async function explodeOne(place: Place, { limit, script }: Bomb, { root }: Tools): Promise<string | null> {
+async function explodeOne(place: Place, { limit, script, once }: Bomb, { root }: Tools): Promise<string | null> {
   const mark = newMark();
-  const words = ["exec", "--json", "--timeout", "60", "--limit", limit, "--", "sh", "-c", script, mark];
+  const folder = join(place.directory, "bombs", mark);
+  mkdirSync(folder, { recursive: true });
+  const options = ["--json", "--timeout", once ? "1800" : "60", "--cwd", folder, "--limit", limit];
+  const words = ["exec", ...options, "--", "sh", "-c", script, mark];
   const { code, stdout } = await run([process.execPath, join(root, "bin", "drover.js"), ...words], place);
   const result = tryJson(stdout);
   const left = survivors(mark);
   for (const pid of left) process.kill(pid, "SIGKILL");
+  // by a program: a million files one by one would keep this one from measuring
+  await run(["rm", "-rf", folder], place);
   if (left.length > 0) return `${left.length} processes are alive`;
   return result?.error?.code === "DROVER-EXE-009" && code === 124
     ? null
     : `ended with ${code} and ${JSON.stringify(result?.error ?? stdout.slice(0, 300))}`;
+}
+
+/** Runs that fill the temporary folder that Drover made for them, and takes away afterwards. */
+async function hoardingRuns(place: Place, { files }: Size): Promise<string[]> {
+  const faults: string[] = [];
+  const hoarders = [
+    { name: "fills-disk", script: fillDisk, limits: { disk_bytes: 32 * 2 ** 20 } },
+    { name: "makes-files", script: makeFiles, limits: { files: Math.min(files, 20_000) } },
+  ];
+  for (const { name, script, limits } of hoarders) {
+    await place.client.agents.put(name, { type: "procedural", command: `sh -c 'cd "$TMPDIR"; ${script}'`, limits });
+    const { run_id } = await place.client.submit({ agent_name: name });
+    const ended = await endOf(place, run_id);
+    const left = readdirSync(join(place.directory, "runners", runner, "tmp"), { recursive: true }).map(String);
+    if (ended?.reason !== "limit_exceeded") faults.push(`${name}: ${ended?.status} ${ended?.reason} ${ended?.error}`);
+    else if (left.some((path) => path.includes(run_id))) faults.push(`${name}: its temporary folder is still there`);
+  }
+  return faults;
+}
+
+function endOf({ client }: Place, run_id: string): Promise<Run | null> {
+  return waitFor(
+    async () => {
+      const seen = await client.runs.get(run_id);
+      return seen.finished_at === null ? null : seen;
+    },
+    600_000,
+    500,
+  );
 }
 
 /** More than is kept of a command goes nowhere, and more than a run's log may have ends the run. */
@@ -111,17 +164,9 @@ async function tooMuchOutput(place: Place, outputMb: number, { root, progress }:
     );
   progress(`${outputMb} MB of output to exec`);
   if (outputMb < 300) return faults;
-  await place.startRunner({ name: "talker", slots: 1 });
   await place.client.agents.put("yes", { type: "procedural", command: "yes this is said again and again and again" });
   const { run_id } = await place.client.submit({ agent_name: "yes" });
-  const ended = await waitFor(
-    async () => {
-      const seen = await place.client.runs.get(run_id);
-      return seen.finished_at === null ? null : seen;
-    },
-    600_000,
-    500,
-  );
+  const ended = await endOf(place, run_id);
   if (ended?.reason !== "limit_exceeded")
     faults.push(`endless output: ${ended?.status} ${ended?.reason} ${ended?.error}`);
   return faults;

@@ -8,7 +8,10 @@ import type { Database, Tools } from "./finding.ts";
 import type { Child, Processes } from "./processes.ts";
 import { patiently } from "./wait.ts";
 
-export type CoordinatorTimes = Pick<CoordinatorOptions, "leaseMs" | "pollHoldMs" | "rescueEveryMs" | "unmatchedMs">;
+export type CoordinatorTimes = Pick<
+  CoordinatorOptions,
+  "leaseMs" | "pollHoldMs" | "pollSignMs" | "rescueEveryMs" | "unmatchedMs"
+>;
 
 /** A coordinator's place: to kill the one that has it, and to start another there, is the caller's. */
 export interface Seat {

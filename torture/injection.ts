@@ -159,7 +159,7 @@ async function recorded(place: Place, client: ClientName, name: string, words: W
     executor: client,
     model: literally(words.model),
     system_prompt: literally(words.system),
-    permissions: { mode: "acceptEdits", allowed_tools: [literally(words.tool)], denied_tools: [] },
+    permissions: { mode: "acceptEdits", allowed_tools: [words.tool], denied_tools: [] },
     demands: { executor_type: client, tags: [client] },
   });
   const run = await submitted(place, { agent_name, prompt: words.prompt, parameters: { text: words.prompt } });
@@ -173,7 +173,7 @@ async function recorded(place: Place, client: ClientName, name: string, words: W
   return JSON.parse(Buffer.concat(chunks).toString("utf8")) as Recorded;
 }
 
-/** A definition may name variables of its runner: what only looks like one is written with two dollars. */
+/** Model and instructions may name variables of the runner: what only looks like one is written with two dollars. */
 function literally(text: string): string {
   return text.replaceAll(/\$+\{\w+\}/g, (name) => `$${name}`);
 }

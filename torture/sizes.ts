@@ -15,6 +15,7 @@ import { freshStarts } from "./fresh-starts.ts";
 import { fuzz } from "./fuzz.ts";
 import { hang } from "./hang.ts";
 import { hostileRepositories } from "./hostile-repositories.ts";
+import { idle } from "./idle.ts";
 import { impostors } from "./impostors.ts";
 import { injection } from "./injection.ts";
 import { ioFaults } from "./io-faults.ts";
@@ -124,6 +125,12 @@ export const tortures: readonly Torture[] = [
     run: (scale, tools) => oneHangs({ runs: of(100, scale), seconds: Math.max(5, of(60, scale)) }, tools),
   },
   {
+    name: "R7-idle",
+    promise: "one of two coordinators stands still: who waits for work there is back within 30 s",
+    engines: postgres,
+    run: (scale, tools) => idle({ waiting: of(10, scale), times: null, withinMs: 30_000 }, tools),
+  },
+  {
     name: "R8",
     promise: "eight processes write one record, some are killed: all that ran is on it, and it is whole",
     engines: sqlite,
@@ -193,9 +200,11 @@ export const tortures: readonly Torture[] = [
   },
   {
     name: "K3",
-    promise: "bombs of processes, memory, one file, time and output: ended as over their limit, others are answered",
+    promise:
+      "bombs of processes, memory, one file, disk, files, time and output: ended as over their limit, others are answered",
     engines: sqlite,
-    run: (scale, tools) => bombing({ each: of(25, scale), outputMb: of(10_240, scale) }, tools),
+    run: (scale, tools) =>
+      bombing({ each: of(25, scale), outputMb: of(10_240, scale), files: of(1_000_000, scale) }, tools),
   },
   {
     name: "S2",

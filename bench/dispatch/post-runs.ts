@@ -100,6 +100,7 @@ export async function noDatabaseRole(): Promise<void> {
     hub: createFeedHub({ onFault: () => undefined }),
     owners: async () => null,
     metrics: { seeRequest: watchRequests(registry), write: registry.write },
+    recordFault: async () => null,
     backup: () => Promise.reject(new Error("there is nothing to keep")),
     now,
     newId,

@@ -52,11 +52,14 @@ function register(port: RunnerPort, name: string): Promise<Registered> {
 async function work(port: RunnerPort, { runner_id, epoch }: Registered): Promise<never> {
   const never = new AbortController().signal;
   let ack_order = 0;
+  let claim_id = randomUUID();
   for (;;) {
-    const claim_id = randomUUID();
     const { claims, orders } = await port.poll({ runner_id, epoch, claim_id, want: 1, ack_order }, never);
     ack_order = orders.at(-1)?.no ?? ack_order;
-    for (const claim of claims) await carryOut(port, { runner_id, epoch, as_of_claim: claim_id }, claim);
+    if (claims.length === 0) continue;
+    const as_of_claim = claim_id;
+    claim_id = randomUUID();
+    for (const claim of claims) await carryOut(port, { runner_id, epoch, as_of_claim }, claim);
   }
 }
 

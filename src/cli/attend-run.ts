@@ -1,3 +1,4 @@
+import { HostError, RequestError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { Delta } from "../model/executor.ts";
 import type { Run } from "../model/run.ts";
@@ -8,6 +9,7 @@ import { harmless } from "./harmless.ts";
 import { isTerminal, write } from "./io.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput, ParsedOptions } from "./options.ts";
+import { patiently } from "./patiently.ts";
 import type { Submitted } from "./submit-run.ts";
 
 /** What a command does with the run it has asked for: shows it until its end, and ends with its exit code. */
@@ -56,7 +58,7 @@ async function follow(client: Client, run_id: string, seen: Seen, options: Parse
     show(stored, live, options);
   }
   live?.end();
-  return client.runs.get(run_id);
+  return patiently(() => client.runs.get(run_id));
 }
 
 function show(stored: StoredEvent, live: LiveText | null, options: ParsedOptions): void {
@@ -102,11 +104,22 @@ async function tellNext(client: Client, run: Run, { type }: Submitted, seen: See
     write(2, `drover: ${status}${why ? `: ${why}` : ""}\n  drover runs show ${run.run_id}\n`);
   }
   if (seen.hasFiles) {
-    const { length } = (await client.runs.files(run.run_id)).items;
-    if (length > 0) write(2, `${length} ${length === 1 ? "file" : "files"}: drover runs files ${run.run_id}\n`);
+    const files = await filesHint(client, run.run_id);
+    if (files !== null) write(2, `${files}\n`);
   }
   if (seen.canGoOn && type !== "procedural" && isTerminal(2))
     write(2, `Go on: drover sessions resume ${run.session_id} --prompt "..."\n`);
+}
+
+/** A hint only: that it cannot be had is told, and is not how the run ended. */
+async function filesHint(client: Client, run_id: string): Promise<string | null> {
+  try {
+    const { length } = (await client.runs.files(run_id)).items;
+    return length === 0 ? null : `${length} ${length === 1 ? "file" : "files"}: drover runs files ${run_id}`;
+  } catch (error) {
+    if (!(error instanceof HostError || error instanceof RequestError)) throw error;
+    return `drover: whether it left files could not be asked: ${error.message}\n  drover runs files ${run_id}`;
+  }
 }
 
 /** The first Ctrl-C stops the run; a second one leaves it to itself. */
@@ -115,9 +128,9 @@ function stopOnSignal(client: Client, run_id: string): void {
   process.on("SIGINT", () => {
     if (asked) process.exit(130);
     asked = true;
-    client.runs
-      .stop(run_id)
-      .catch((error: unknown) => write(2, `drover: ${error instanceof Error ? error.message : String(error)}\n`));
+    patiently(() => client.runs.stop(run_id)).catch((error: unknown) =>
+      write(2, `drover: ${error instanceof Error ? error.message : String(error)}\n`),
+    );
   });
 }
 

@@ -1,14 +1,17 @@
-import { createWriteStream, existsSync, renameSync, rmSync } from "node:fs";
+import { createWriteStream, existsSync } from "node:fs";
+import { constants } from "node:os";
 import { join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { findDatabase } from "../define/database.ts";
 import { findLocal } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
+import { removePartial, writeBackup } from "../record/backup-file.ts";
 import { backupRecord } from "../record/backup.ts";
 import { publicName } from "../record/postgres/faults.ts";
 import { restoreRecord } from "../record/restore.ts";
 import type { Client } from "../wire/client.ts";
 import { connect } from "./connect.ts";
+import { cutIsTold } from "./cut-is-told.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 
@@ -44,7 +47,9 @@ async function backup(input: CommandInput): Promise<number> {
       message: `${file} exists already.`,
       next: "Name a new file.",
     });
+  leaveNothing(file);
   await backUp(input, file);
+  if (input.options["json"]) write(1, `${JSON.stringify({ file })}\n`);
   if (!input.options["quiet"]) write(2, `Wrote ${file}. It holds the audit key: keep it private.\n`);
   return 0;
 }
@@ -61,14 +66,19 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
   await backupRecord({ directory }, file, new Date());
 }
 
-async function fetchBackup(client: Client, file: string): Promise<void> {
-  const partial = `${file}.${process.pid}.partial`;
-  try {
-    await pipeline(await client.backup(), createWriteStream(partial, { mode: 0o600, flags: "wx" }));
-    renameSync(partial, file);
-  } finally {
-    rmSync(partial, { force: true });
-  }
+function fetchBackup(client: Client, file: string): Promise<void> {
+  return writeBackup(file, async (part) =>
+    pipeline(cutIsTold(await client.backup(), client.url), createWriteStream(part)),
+  );
+}
+
+/** Told to end in the middle, it goes at once, and takes what it has written along. */
+function leaveNothing(file: string): void {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(signal, () => {
+      removePartial(file);
+      process.exit(128 + constants.signals[signal]);
+    });
 }
 
 async function restore(input: CommandInput): Promise<number> {

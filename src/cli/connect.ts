@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findLocal, type Local } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
+import type { TokenFile } from "../serve/token-file.ts";
 import { type Client, createClient } from "../wire/client.ts";
 import type { CommandInput } from "./options.ts";
 
@@ -9,6 +10,8 @@ import type { CommandInput } from "./options.ts";
 export interface Beacon {
   url: string;
   pid: number;
+  /** Beside it, with the token that it takes. */
+  token_file: TokenFile;
 }
 
 export const beaconFile = (stateDirectory: string): string => join(stateDirectory, "coordinator.json");
@@ -32,7 +35,7 @@ export async function connect(input: CommandInput): Promise<Connection> {
   const beacon = readBeacon(stateDirectory);
   // whoever has its port now must not be handed our token
   if (!beacon || !isAlive(beacon.pid) || !(await answers(beacon.url))) return { client: null, token: null, local };
-  const token = key ?? (readText(join(stateDirectory, "token"))?.trim() || null);
+  const token = key ?? (readText(join(stateDirectory, beacon.token_file))?.trim() || null);
   return { client: createClient({ url: beacon.url, token }), token, local };
 }
 
@@ -47,12 +50,13 @@ export async function connectOrFail(input: CommandInput): Promise<Client> {
 }
 
 /** null where there is none, or none that makes sense: a coordinator that serves writes it whole. */
-function readBeacon(stateDirectory: string): Beacon | null {
+export function readBeacon(stateDirectory: string): Beacon | null {
   const beacon = tryJson(readText(beaconFile(stateDirectory)) ?? "");
   if (typeof beacon !== "object" || beacon === null || !("url" in beacon) || !("pid" in beacon)) return null;
   const { url, pid } = beacon;
+  const token_file = "token_file" in beacon && beacon.token_file === "fleet-token" ? "fleet-token" : "token";
   if (typeof url !== "string" || !URL.canParse(url)) return null;
-  return typeof pid === "number" && Number.isInteger(pid) && pid > 0 ? { url, pid } : null;
+  return typeof pid === "number" && Number.isInteger(pid) && pid > 0 ? { url, pid, token_file } : null;
 }
 
 function tryJson(text: string): unknown {
@@ -79,6 +83,8 @@ async function answers(url: string): Promise<boolean> {
     const { status, protocol } = await createClient({ url, token: null }).health();
     return status === "ok" && protocol === 1;
   } catch (error) {
+    // it is there, and says what it cannot do now
+    if (error instanceof HostError && error.code !== "DROVER-API-023" && error.code !== "DROVER-API-028") return true;
     // nobody there, a refusal, or an answer that is not JSON: someone else
     if (error instanceof HostError || error instanceof RequestError || error instanceof SyntaxError) return false;
     throw error;

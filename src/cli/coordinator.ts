@@ -19,8 +19,16 @@ export const coordinatorCommand: CommandSpec = {
 
 async function serve(input: CommandInput): Promise<number> {
   const local = await findLocal(input.env, input.cwd);
-  const coordinator = await serveHere(input, local, readListen(input));
+  const coordinator = await serveHere(input, local, readListen(input, "coordinator"));
+  let forced = false;
+  const ended = untilToldToEnd({
+    gently: coordinator.stop,
+    // what was answered is stored, and what was not is asked for again: there is nothing that it would have to wait for
+    atOnce: async () => void (forced = true),
+    ended: new Promise(() => undefined),
+  });
+  // who reads it may tell it to end right away
   if (!input.options["quiet"]) write(2, `Serving ${coordinator.url} for ${coordinator.store.engine.name}\n`);
-  await untilToldToEnd({ gently: coordinator.stop, atOnce: coordinator.stop, ended: new Promise(() => undefined) });
-  return 0;
+  await ended;
+  return forced ? 130 : 0;
 }

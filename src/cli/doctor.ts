@@ -67,6 +67,14 @@ function missingClients(clients: Record<string, ClientFound>): string[] {
 
 /** Limits under the names that `exec --limit` takes. */
 function byOption(limits: HostReport["limits"]): Record<string, Finding> {
-  const { cpuSeconds, memoryBytes, processes, openFiles, fileSizeBytes } = limits;
-  return { cpu: cpuSeconds, memory: memoryBytes, processes, "open-files": openFiles, "file-size": fileSizeBytes };
+  const { cpuSeconds, memoryBytes, processes, openFiles, fileSizeBytes, diskBytes, files } = limits;
+  return {
+    cpu: cpuSeconds,
+    memory: memoryBytes,
+    processes,
+    "open-files": openFiles,
+    "file-size": fileSizeBytes,
+    disk: diskBytes,
+    files,
+  };
 }

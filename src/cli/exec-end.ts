@@ -56,7 +56,7 @@ function tryTell(line: string): void {
 /** The command's own code, or what design calls for where it has none; says on stderr what happened. */
 export function exitCodeOf(
   { runId, result }: ExecRecord,
-  show: { json: boolean; quiet: boolean; recorded: boolean },
+  show: { json: boolean; quiet: boolean; lookUp: string | null },
 ): number {
   if (result.withheld.length > 0 && !show.quiet) {
     write(
@@ -65,7 +65,7 @@ export function exitCodeOf(
     );
   }
   if (result.error && !show.json && !show.quiet) {
-    const hint = show.recorded ? `  drover runs show ${runId}\n` : "";
+    const hint = show.lookUp === null ? "" : `  ${show.lookUp} ${runId}\n`;
     write(2, `drover: ${result.error.message} [${result.error.code}]\n${hint}`);
   }
   return codeOf(result);

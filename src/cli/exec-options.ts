@@ -24,7 +24,8 @@ export const execOptions: Record<string, OptionSpec> = {
   limit: {
     value: "N=V",
     repeat: true,
-    about: "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES (k, m, g allowed)",
+    about:
+      "cpu=S, memory=BYTES, processes=N, open-files=N, file-size=BYTES, and what the directory grows by: disk=BYTES, files=N (k, m, g allowed)",
   },
   capture: { value: "MODE", about: "both (default), merged, none or file" },
   "max-output-kb": { value: "KB", about: "keep this much of each stream: head and tail (default 1024, at most 65536)" },
@@ -109,6 +110,8 @@ const limitNames = {
   processes: "processes",
   "open-files": "openFiles",
   "file-size": "fileSizeBytes",
+  disk: "diskBytes",
+  files: "files",
 } as const satisfies Record<string, keyof Limits>;
 
 export function readLimits(options: ParsedOptions): Limits {

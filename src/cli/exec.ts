@@ -68,7 +68,13 @@ async function runExec(input: CommandInput): Promise<number> {
   if (store) await housekeeping("removing old records", () => retainIfDue(store, local, new Date()));
   await store?.close();
   if (json) write(1, `${JSON.stringify(await resultJson(record))}\n`);
-  return exitCodeOf(record, { json, quiet: options["quiet"] === true, recorded: store !== null });
+  return exitCodeOf(record, { json, quiet: options["quiet"] === true, lookUp: store ? lookUp(input) : null });
+}
+
+/** What shows the record of this place, where other commands are led elsewhere: `exec` needs nobody, and asks nobody. */
+function lookUp({ env }: CommandInput): string {
+  const leading = ["DROVER_API_URL", "DATABASE_URL"].filter((name) => env[name]).map((name) => `-u ${name} `);
+  return `${leading.length > 0 ? `env ${leading.join("")}` : ""}drover runs show`;
 }
 
 function readRequest(input: CommandInput, local: Local): ExecRequest {
@@ -89,7 +95,8 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
       limits: read.readLimits(options),
     },
     display,
-    options: read.readStartOptions(options, config, env),
+    // Drover's own record may lie in there, and grows by what the command writes
+    options: { ...read.readStartOptions(options, config, env), uncounted: { folders: [places.stateDirectory] } },
     capture,
     spillDirectory: options["spill"] || capture.mode === "file" ? resolve(places.stateDirectory, "logs") : null,
     parentRunId: run_id,

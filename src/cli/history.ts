@@ -1,22 +1,22 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { openLocalStore } from "../local.ts";
-import { BugError, RequestError } from "../model/errors.ts";
+import { findDatabaseUrl } from "../define/database.ts";
+import { type Local, openLocalStore } from "../local.ts";
+import { BugError, HostError, RequestError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { StoredFile } from "../model/file.ts";
 import type { Run } from "../model/run.ts";
-import type { Execution, RunFilter, RunRow } from "../model/store.ts";
-import type { SqliteStore } from "../record/open.ts";
+import type { Execution, RunFilter, RunRow, Store } from "../model/store.ts";
 import { fromCursor, toCursor } from "../show/cursor.ts";
 import type { Client } from "../wire/client.ts";
-import { unreachable } from "../wire/send.ts";
 import { connect } from "./connect.ts";
+import { cutIsTold } from "./cut-is-told.ts";
 import { write } from "./io.ts";
 import { type CommandInput, usage } from "./options.ts";
 import { type SessionHistory, sessionsInStore, sessionsOverHttp } from "./session-history.ts";
 import { sweepInterrupted } from "./sweep.ts";
 
-/** What has run here: asked of the coordinator where one answers, else read from the store. */
+/** What has run here: asked of the coordinator where one answers, else read from the record itself. */
 export interface History {
   runs(filter: RunFilter, limit: number, cursor?: string): Promise<{ items: RunRow[]; next_cursor: string | null }>;
   run(run_id: string): Promise<Run | null>;
@@ -31,6 +31,36 @@ export interface History {
 export async function withHistory<T>(input: CommandInput, work: (history: History) => Promise<T>): Promise<T | null> {
   const { client, local } = await connect(input);
   if (client) return work(overHttp(client));
+  const database = findDatabaseUrl(input.env);
+  return database === null ? inDirectory(input, local, work) : inDatabase(database, work);
+}
+
+async function inDatabase<T>(url: string, work: (history: History) => Promise<T>): Promise<T> {
+  const { openPostgresReader } = await import("../record/postgres/reader.ts");
+  const reader = await openPostgresReader(url);
+  try {
+    const history = inStore(reader);
+    return await work({ ...history, sessions: { ...history.sessions, remove: refuseToWrite } });
+  } finally {
+    reader.close();
+  }
+}
+
+/** Its coordinators hold what is under way, and have to hear of it. */
+async function refuseToWrite(): Promise<never> {
+  throw new HostError({
+    code: "DROVER-API-023",
+    field: "DATABASE_URL",
+    message: "A fleet's record is changed by its coordinators only, and none was found.",
+    next: "Name one with DROVER_API_URL and DROVER_API_KEY.",
+  });
+}
+
+async function inDirectory<T>(
+  input: CommandInput,
+  local: Local,
+  work: (history: History) => Promise<T>,
+): Promise<T | null> {
   if (!existsSync(join(local.places.stateDirectory, "drover.db"))) {
     if (!input.options["quiet"]) {
       write(2, `No record yet in ${local.places.stateDirectory}. Make the first: drover exec "echo hello"\n`);
@@ -83,16 +113,7 @@ function overHttp(client: Client): History {
   };
 }
 
-/** A connection that ends in the middle is the coordinator's absence, and no defect. */
-async function* cutIsTold(stream: AsyncIterable<Uint8Array>, url: string): AsyncGenerator<Uint8Array> {
-  try {
-    yield* stream;
-  } catch (error) {
-    throw error instanceof TypeError ? unreachable(url, error) : error;
-  }
-}
-
-function inStore(store: SqliteStore): History {
+function inStore(store: Pick<Store, "read" | "blobs" | "apply">): History {
   const { read } = store;
   return {
     async runs(filter, limit, cursor) {
@@ -109,7 +130,7 @@ function inStore(store: SqliteStore): History {
     async content(_, { sha256, path }) {
       const blob = await store.blobs.open(sha256);
       if (blob) return blob.stream;
-      throw new BugError(`the contents of ${path} are on the record and not in the state directory`);
+      throw new BugError(`the contents of ${path} are not where the record says they are`);
     },
     sessions: sessionsInStore(store),
   };

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { findDatabase } from "../define/database.ts";
+import { findDatabase, isDatabaseUrl } from "../define/database.ts";
 import { RequestError } from "../model/errors.ts";
 import { keyFile, readKey } from "../record/audit/key.ts";
 import type { CopyProgress } from "../record/copy/copy-record.ts";
@@ -41,7 +41,7 @@ async function migrate(input: CommandInput): Promise<number> {
 function readUrl(input: CommandInput): string {
   const url = text(input.options, "to");
   if (url === undefined) throw usage("migrate needs --to URL.", "migrate", "--to");
-  if (!URL.canParse(url) || !/^postgres(?:ql)?:$/.test(new URL(url).protocol))
+  if (!isDatabaseUrl(url))
     throw usage(
       "--to is no address of a PostgreSQL database: postgres://user:password@host:port/database.",
       "migrate",

@@ -124,6 +124,15 @@ export function seconds(options: ParsedOptions, name: string): number | undefine
   });
 }
 
+/** How much of a list is shown. */
+export function readLimit(options: ParsedOptions, command: string): number {
+  const given = text(options, "limit");
+  if (given === undefined) return 50;
+  const limit = Number(given);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
+  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, command, "--limit");
+}
+
 export function list(options: ParsedOptions, name: string): string[] {
   const value = options[name];
   return Array.isArray(value) ? value : [];

@@ -1,13 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createHttpPort } from "../wire/http-port.ts";
-import { createClient } from "../wire/client.ts";
 import { findLocal } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";
 import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { connect } from "./connect.ts";
+import { enrolRunner } from "./enrol-runner.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
@@ -97,11 +97,7 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
   }
   const file = join(stateDirectory, "runner-token");
   const enrolment = input.env["DROVER_ENROLMENT"];
-  if (enrolment && !existsSync(file)) {
-    const own = await createClient({ url: client.url, token: enrolment }).runners.enroll();
-    mkdirSync(stateDirectory, { recursive: true, mode: 0o700 });
-    writeFileSync(file, `${own.token}\n`, { mode: 0o600, flag: "wx" });
-  }
+  if (enrolment && !existsSync(file)) await enrolRunner(client.url, enrolment, file);
   const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : null;
   const own = enrolment ? kept : (token ?? kept);
   if (own) return { url: client.url, token: own };

@@ -1,3 +1,5 @@
+import { RequestError } from "../model/errors.ts";
+import type { Client } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
@@ -18,7 +20,7 @@ export const runnersDrain: CommandSpec = {
   summary: "no further runs for a runner; what it runs goes on",
   takes: "RUNNER",
   words: [1, 1],
-  examples: [["drover runners drain echo-1f2e", "and --undo takes it back"]],
+  examples: [["drover runners drain build-1-echo", "by its id, or the beginning of it; --undo takes it back"]],
   options: { undo: { about: "let it claim again" } },
   run: drainRunner,
 };
@@ -47,9 +49,28 @@ async function listRunners(input: CommandInput): Promise<number> {
 }
 
 async function drainRunner(input: CommandInput): Promise<number> {
-  const id = input.positionals[0]!;
+  const client = await connectOrFail(input);
+  const runner_id = await findRunner(client, input.positionals[0]!);
   const draining = input.options["undo"] !== true;
-  await (await connectOrFail(input)).runners.drain(id, draining);
-  if (!input.options["quiet"]) write(2, draining ? `${id} takes no further runs.\n` : `${id} claims again.\n`);
+  await client.runners.drain(runner_id, draining);
+  if (input.options["json"]) write(1, `${JSON.stringify({ runner_id, draining })}\n`);
+  else if (!input.options["quiet"])
+    write(2, draining ? `${runner_id} takes no further runs.\n` : `${runner_id} claims again.\n`);
   return 0;
+}
+
+/** A runner's id from the beginning of it, where only one begins so. */
+async function findRunner(client: Client, given: string): Promise<string> {
+  const ids = (await client.runners.list()).items.map(({ runner_id }) => runner_id);
+  const matches = given === "" ? [] : ids.filter((id) => id.startsWith(given));
+  if (matches.length === 1) return matches[0]!;
+  throw new RequestError({
+    code: "DROVER-USE-008",
+    field: "RUNNER",
+    message:
+      matches.length > 1
+        ? `More than one runner begins with ${given}: ${matches.join(", ")}.`
+        : `There is no runner ${given}, or it is not yours.`,
+    next: "`drover runners list` shows the runners.",
+  });
 }

@@ -1,7 +1,7 @@
 import { runStatuses } from "../model/states.ts";
 import type { RunFilter, RunRow } from "../model/store.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, type ParsedOptions, readLimit, text, usage } from "./options.ts";
 import { withHistory } from "./history.ts";
 import { quoted } from "./quoted.ts";
 import { age, duration, writeTable } from "./table.ts";
@@ -40,7 +40,7 @@ export const runsList: CommandSpec = {
 
 async function listRuns(input: CommandInput): Promise<number> {
   const filter = readFilter(input.options);
-  const limit = readLimit(input.options);
+  const limit = readLimit(input.options, "runs list");
   const page = await withHistory(input, (history) => history.runs(filter, limit, text(input.options, "cursor")));
   if (!page) return 0;
   if (input.options["json"]) {
@@ -109,12 +109,4 @@ function readTime(options: ParsedOptions, name: "since" | "until"): string | und
   const ms = Date.parse(given);
   if (Number.isNaN(ms)) throw usage(`--${name} ${given} is not a time.`, "runs list", `--${name}`);
   return new Date(ms).toISOString();
-}
-
-function readLimit(options: ParsedOptions): number {
-  const given = text(options, "limit");
-  if (given === undefined) return 50;
-  const limit = Number(given);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
-  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, "runs list", "--limit");
 }

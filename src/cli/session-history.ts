@@ -1,6 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 import type { Session, SessionVersion } from "../model/session.ts";
-import type { SqliteStore } from "../record/open.ts";
+import type { Store } from "../model/store.ts";
 import { fromCursor, toCursor } from "../show/cursor.ts";
 import type { Client } from "../wire/client.ts";
 import { usage } from "./options.ts";
@@ -50,7 +50,7 @@ export function sessionsOverHttp(client: Client): SessionHistory {
   };
 }
 
-export function sessionsInStore(store: SqliteStore): SessionHistory {
+export function sessionsInStore(store: Pick<Store, "read" | "apply">): SessionHistory {
   return {
     async list(filter, limit, cursor) {
       const before = cursor === undefined ? null : fromCursor("sessions", cursor);

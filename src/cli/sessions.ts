@@ -2,7 +2,7 @@ import type { Session, SessionVersion } from "../model/session.ts";
 import { columns } from "./help.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { findSession, type ShownSession } from "./session-history.ts";
 import { age, printable, writeTable } from "./table.ts";
@@ -47,7 +47,7 @@ export const sessionsDelete: CommandSpec = {
 async function listSessions(input: CommandInput): Promise<number> {
   const { options } = input;
   const agent = text(options, "agent");
-  const limit = readLimit(options);
+  const limit = readLimit(options, "sessions list");
   const page = await withHistory(input, ({ sessions }) =>
     sessions.list(agent ? { agent_name: agent } : {}, limit, text(options, "cursor")),
   );
@@ -128,12 +128,4 @@ async function deleteSessions(input: CommandInput): Promise<number> {
   if (!deleted) return 1;
   if (!input.options["quiet"]) write(2, "Deleted. Its runs stay: drover runs list --session-id SESSION\n");
   return 0;
-}
-
-function readLimit(options: ParsedOptions): number {
-  const given = text(options, "limit");
-  if (given === undefined) return 50;
-  const limit = Number(given);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
-  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, "sessions list", "--limit");
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
@@ -5,6 +6,7 @@ import type { Client, FlatAgent, Submission } from "../wire/client.ts";
 import { isTerminal, write } from "./io.ts";
 import { misreadOptions } from "./misread-options.ts";
 import { type CommandInput, type OptionSpec, seconds, text, usage } from "./options.ts";
+import { patiently } from "./patiently.ts";
 import { readParameters } from "./run-parameters.ts";
 
 /** What every command that begins a run takes. */
@@ -44,9 +46,10 @@ export async function submitRun(
       write(2, `drover: warning: ${warning}\n`);
   const project = text(options, "project-dir");
   const priority = text(options, "priority");
-  const key = text(options, "idempotency-key");
+  // always one: a submit whose answer was lost is asked for again, and is the same run
+  const key = text(options, "idempotency-key") ?? randomUUID();
   const parent = env["DROVER_RUN_ID"];
-  const run = await client.submit({
+  const request: Submission = {
     ...what,
     parameters,
     attended: isTerminal(0) && !options["detach"],
@@ -54,9 +57,15 @@ export async function submitRun(
     ...(project === undefined ? {} : { project_dir: resolve(cwd, project) }),
     ...(timeout === undefined ? {} : { timeout_seconds: timeout }),
     ...(priority === undefined ? {} : { priority: Number(priority) }),
-    ...(key === undefined ? {} : { idempotency_key: key }),
+    idempotency_key: key,
     ...(parent ? { parent_run_id: parent } : {}),
-  });
+  };
+  const run = await patiently(
+    () => client.submit(request),
+    () => {
+      if (!options["quiet"]) write(2, `drover: ${client.url} did not answer; asking again for up to 30 s\n`);
+    },
+  );
   return { run, type: agent?.type ?? null };
 }
 

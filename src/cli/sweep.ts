@@ -1,4 +1,4 @@
-import { interruptedEnd } from "../execute/interrupted-end.ts";
+import { interruptedEnd } from "../model/interrupted-end.ts";
 import type { Execution } from "../model/store.ts";
 import { killOrphans } from "../process/orphans.ts";
 import { interruptedExecutions } from "../record/audit/interrupted.ts";

@@ -1,6 +1,6 @@
 import { findLocal } from "../local.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
-import { connectOrFail } from "./connect.ts";
+import { connectOrFail, readBeacon } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
@@ -34,8 +34,7 @@ async function rotateToken(input: CommandInput): Promise<number> {
   const kept = replaces.asked_with ? await keepInFile(input, made.token) : null;
   if (options["quiet"]) return 0;
   write(2, `This is the only time it is shown. ${replaces.token_id} is refused from ${replaces.ends_at} on.\n`);
-  if (kept)
-    write(2, `${kept} holds the new one now. A \`drover up\` that runs here has to be started again by then.\n`);
+  if (kept) write(2, `${kept} holds the new one now.\n`);
   return 0;
 }
 
@@ -43,7 +42,7 @@ async function rotateToken(input: CommandInput): Promise<number> {
 async function keepInFile(input: CommandInput, token: string): Promise<string | null> {
   if (input.env["DROVER_API_URL"] || input.env["DROVER_API_KEY"]) return null;
   const { places } = await findLocal(input.env, input.cwd);
-  return replaceTokenFile(places.stateDirectory, token);
+  return replaceTokenFile(places.stateDirectory, token, readBeacon(places.stateDirectory)?.token_file);
 }
 
 function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {

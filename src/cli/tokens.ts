@@ -1,8 +1,10 @@
+import { RequestError } from "../model/errors.ts";
 import { endOf, type Token } from "../model/token.ts";
+import type { Client } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type CommandSpec, type ParsedOptions, text, usage } from "./options.ts";
+import { type CommandInput, type CommandSpec, readLimit, text, usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { age, writeTable } from "./table.ts";
 
@@ -38,7 +40,7 @@ export const tokensRevoke: CommandSpec = {
 
 async function listTokens(input: CommandInput): Promise<number> {
   const { options } = input;
-  const limit = readLimit(options);
+  const limit = readLimit(options, "tokens list");
   const cursor = text(options, "cursor");
   const page = await (await connectOrFail(input)).tokens.list({ limit, ...(cursor ? { cursor } : {}) });
   if (options["json"]) for (const token of page.items) write(1, `${JSON.stringify(token)}\n`);
@@ -75,19 +77,55 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   const ids: string[] = [];
   // all are found before the first is gone
   for (const given of positionals) ids.push(await findToken(client, given));
-  for (const token_id of new Set(ids)) await client.tokens.revoke(token_id);
-  if (subject !== undefined) ids.push(...(await client.tokens.revokeOf(subject)).revoked);
-  for (const token_id of new Set(ids))
+  const revoked = new Set<string>();
+  const tell = (token_id: string): void => {
+    if (revoked.has(token_id)) return;
+    revoked.add(token_id);
     write(1, options["json"] ? `${JSON.stringify({ token_id, revoked: true })}\n` : `${token_id}\n`);
+  };
+  await revokeOthers(
+    client,
+    [...new Set(ids)].filter((id) => id !== "self"),
+    tell,
+  );
+  if (subject !== undefined) (await client.tokens.revokeOf(subject)).revoked.forEach(tell);
+  // last: nothing can be asked with it afterwards
+  if (ids.includes("self")) {
+    await revokeSelf(client, revoked.size > 0);
+    tell("self");
+  }
   if (!options["quiet"])
-    write(2, ids.length === 0 ? `${subject} has no token that has not ended.\n` : "Revoked: refused from now on.\n");
+    write(2, revoked.size === 0 ? `${subject} has no token that has not ended.\n` : "Revoked: refused from now on.\n");
   return 0;
 }
 
-function readLimit(options: ParsedOptions): number {
-  const given = text(options, "limit");
-  if (given === undefined) return 50;
-  const limit = Number(given);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit;
-  throw usage(`--limit ${given} is not a whole number from 1 to 1000.`, "tokens list", "--limit");
+async function revokeOthers(client: Client, ids: readonly string[], tell: (id: string) => void): Promise<void> {
+  for (const [at, token_id] of ids.entries()) {
+    try {
+      await client.tokens.revoke(token_id);
+    } catch (error) {
+      if (at === 0 || !isEnded(error)) throw error;
+      throw new RequestError({
+        code: "DROVER-API-010",
+        field: "TOKEN",
+        message: `One of these was the token that this is asked with; not revoked: ${ids.slice(at).join(", ")}.`,
+        next: "Revoke the others with another token. One's own is given as self, and goes last then.",
+        cause: error,
+      });
+    }
+    tell(token_id);
+  }
+}
+
+/** It may have been among the others. */
+async function revokeSelf(client: Client, othersWere: boolean): Promise<void> {
+  try {
+    await client.tokens.revoke("self");
+  } catch (error) {
+    if (!othersWere || !isEnded(error)) throw error;
+  }
+}
+
+function isEnded(error: unknown): boolean {
+  return error instanceof RequestError && error.code === "DROVER-API-010";
 }

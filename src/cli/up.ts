@@ -32,7 +32,7 @@ export const upCommand: CommandSpec = {
 /** The runner is a process of its own: what it spawns must not make the coordinator wait, nor its memory make spawning slow. */
 async function up(input: CommandInput): Promise<number> {
   const local = await findLocal(input.env, input.cwd);
-  const coordinator = await serveHere(input, local, readListen(input));
+  const coordinator = await serveHere(input, local, readListen(input, "up"));
   const ending = new AbortController();
   const runner = start(
     {
@@ -41,7 +41,9 @@ async function up(input: CommandInput): Promise<number> {
       workingDirectory: input.cwd,
       environment: {
         DROVER_API_URL: coordinator.url,
-        DROVER_API_KEY: coordinator.adminToken,
+        DROVER_API_KEY: await coordinator.lendRunnerToken(),
+        // it would go before the key
+        DROVER_ENROLMENT: "",
         DROVER_STATE_DIR: local.places.stateDirectory,
       },
     },
@@ -62,7 +64,7 @@ async function up(input: CommandInput): Promise<number> {
     if (told) return;
     if (!offers) throw usage("The runner did not come up; what it said stands above.", "up");
     const { items } = await createClient({ url: coordinator.url, token: coordinator.adminToken }).agents.list();
-    write(2, welcome(coordinator.url, local.places.stateDirectory, firstToTry(items)));
+    write(2, welcome(coordinator.url, coordinator.tokenFile, firstToTry(items)));
   };
   // a signal counts from the beginning: nobody else ends the runner
   const ended = untilToldToEnd({
@@ -73,7 +75,9 @@ async function up(input: CommandInput): Promise<number> {
     },
     async atOnce() {
       ending.abort("shutdown");
-      await coordinator.stop();
+      await runner.result;
+      // begun, and not waited for
+      void coordinator.stop();
     },
     ended: runner.result.then(() => undefined),
   });
@@ -108,16 +112,16 @@ function untilItOffers({ stderr, result }: Running): Promise<boolean> {
   return Promise.race([offers, result.then(() => false)]);
 }
 
-function welcome(url: string, stateDirectory: string, first: string | null): string {
+function welcome(url: string, tokenFile: string, first: string | null): string {
   return `
 Drover is up at ${url}
   API reference   ${url}/docs
-  admin token     ${join(stateDirectory, "token")}
+  admin token     ${tokenFile}
 
 Try, in another terminal:
 ${first === null ? "" : `  ${first}\n`}  drover agents list
   drover runs list
-  curl -s ${url}/agents -H "Authorization: Bearer $(cat ${join(stateDirectory, "token")})"
+  curl -s ${url}/agents -H "Authorization: Bearer $(cat ${tokenFile})"
 
 Ctrl-C lets what runs finish, and ends.
 `;

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import type { Local } from "../local.ts";
-import { RequestError } from "../model/errors.ts";
+import { HostError, RequestError } from "../model/errors.ts";
 import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { type Client, createClient } from "../wire/client.ts";
@@ -19,6 +19,7 @@ type Work = (client: Client) => Promise<number>;
 export async function withCoordinator(input: CommandInput, work: Work, session?: string): Promise<number> {
   const { client, local } = await connect(input);
   if (client) return work(client);
+  if (input.env["DATABASE_URL"]) throw fleetHasItsOwn();
   const there = session === undefined ? null : await directoryOfSession(local, session);
   return withOwn(there === null ? input : { ...input, cwd: there }, local, work);
 }
@@ -59,6 +60,16 @@ async function withOwn(input: CommandInput, local: Local, work: Work): Promise<n
     await profiles.stop();
     await coordinator.stop();
   }
+}
+
+/** A runner that is there for one command would be handed runs of the whole fleet, and end them when it ends itself. */
+function fleetHasItsOwn(): HostError {
+  return new HostError({
+    code: "DROVER-API-023",
+    field: "DATABASE_URL",
+    message: "DATABASE_URL is set, so runs are for the coordinators of that database, and none was found.",
+    next: "Name one with DROVER_API_URL and DROVER_API_KEY; or unset DATABASE_URL to run it here, on the record of the state directory.",
+  });
 }
 
 /** DROVER_AGENT is for runners that serve others: this one is there for what was asked for. */

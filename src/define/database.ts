@@ -13,20 +13,25 @@ const secretShape = /^[0-9a-f]{64}$/i;
 
 /** null: the record is kept in the state directory. */
 export function findDatabase(env: Environment): DatabasePlace | null {
-  const url = env["DATABASE_URL"];
-  if (url === undefined || url === "") return null;
-  checkUrl(url);
-  return { url, secret: findSecret(env) };
+  const url = findDatabaseUrl(env);
+  return url === null ? null : { url, secret: findSecret(env) };
 }
 
-function checkUrl(url: string): void {
-  if (URL.canParse(url) && /^postgres(?:ql)?:$/.test(new URL(url).protocol)) return;
+/** For those who only read, and need no secret. */
+export function findDatabaseUrl(env: Environment): string | null {
+  const url = env["DATABASE_URL"];
+  if (url === undefined || url === "") return null;
+  if (isDatabaseUrl(url)) return url;
   throw new RequestError({
     code: "DROVER-CFG-001",
     field: "DATABASE_URL",
     message: "DATABASE_URL is set, and is no address of a PostgreSQL database.",
     next: "Make it postgres://user:password@host:port/database, or unset it to keep the record in the state directory.",
   });
+}
+
+export function isDatabaseUrl(url: string): boolean {
+  return URL.canParse(url) && /^postgres(?:ql)?:$/.test(new URL(url).protocol);
 }
 
 function findSecret(env: Environment): Uint8Array {

@@ -289,3 +289,23 @@ it("goes on after a restart of the coordinator as if it had not been away", asyn
   expect(await again.run(run_id)).toMatchObject({ status: "failed", reason: "runner_lost" });
   await again.close();
 });
+
+it("renews the leases of those who wait again and again, and of nobody else", async () => {
+  const other = await openHost({ leaseMs: 2000, rescueEveryMs: 50, pollHoldMs: 3_600_000 });
+  await other.dispatcher.start();
+  const [waits, silent] = [await other.register({ name: "waits" }), await other.register({ name: "silent" })];
+  const gone = new AbortController();
+  const request = { runner_id: waits.runner_id, epoch: waits.epoch, claim_id: "same", want: 1, ack_order: 0 };
+  const waiting = other.port.poll(request, gone.signal);
+  const seen = new Set<string | undefined>();
+  const statuses = async () => {
+    const rows = new Map((await other.dispatcher.listRunners()).map((row) => [row.runner_id, row]));
+    seen.add(rows.get(waits.runner_id)?.last_seen_at);
+    return [rows.get(waits.runner_id)?.status, rows.get(silent.runner_id)?.status, seen.size > 4];
+  };
+  await expect.poll(statuses, { timeout: 60_000, interval: 20 }).toEqual(["online", "lost", true]);
+  gone.abort();
+  expect(await waiting).toEqual({ claims: [], orders: [] });
+  await other.close();
+  await other.dispose();
+});

@@ -28,7 +28,7 @@ export interface DispatcherOptions {
   /** What other processes wrote to the same database is looked for this often. */
   foreignEveryMs?: number;
   /** Called so often; what it removes is its own business. */
-  retention?: { everyMs: number; prune: () => Promise<unknown> };
+  retention?: { everyMs: number; prune: (signal: AbortSignal) => Promise<unknown> };
   onPartials?: (partials: ReportRequest["partials"]) => void;
   /** Told of what went wrong where nobody waits for an answer. It is tried again. */
   onFault?: (fault: unknown) => void;
@@ -48,6 +48,11 @@ export interface Dispatcher {
   drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
   why(run_id: string): Promise<WhyPending[]>;
   listRunners(): Promise<RunnerRow[]>;
+  /**
+   * The store's clock, as far as it can be told without asking: rather behind, by as long as an answer takes. What is
+   * compared with the store's times goes by it.
+   */
+  storeNow(): Date;
   /** How many polls wait here now. */
   readonly polls: number;
   /** Looks for work for one runner that meets these demands; without them, for every runner that waits. */
@@ -58,6 +63,12 @@ export interface Dispatcher {
   stop(): Promise<void>;
 }
 
+/**
+ * Parts of a lease: who waits is renewed when less than so much is left, which is looked at so often. What is left is then
+ * always more than the half that a coordinator may hang before it no longer judges leases, see Rescue.
+ */
+const renewBelow = 0.7;
+const renewEvery = 0.1;
 const localOwner = "local";
 const rescuedAtOnce = 500;
 const defaultMaxFileBytes = 50 * 1024 * 1024;
@@ -68,10 +79,14 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const onFault = options.onFault ?? ((fault) => process.emitWarning(`dispatch: ${String(fault)}`));
   const waiters = createWaiters();
   const stopping = new AbortController();
-  const poll = createPoll({ ...options, lowDisk, waiters, stopped: stopping.signal });
   const tickings: Ticking[] = [];
-  /** By the store's clock. */
-  let rescuedAt: number | null = null;
+  /** By the store's clock, and when that was asked by the clock here. */
+  let rescued: { at: number; asked: number; answered: number } | null = null;
+  const storeNow = () => rescued && rescued.at + performance.now() - rescued.asked;
+  const poll = createPoll({ ...options, lowDisk, waiters, storeNow, stopped: stopping.signal });
+  const amongOthers = store.engine.kind === "postgres" ? { among_others: true as const } : {};
+  let looking: Promise<void> | null = null;
+  let lookAgain = false;
   const unsubscribe = store.changes(notice);
 
   return {
@@ -93,6 +108,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       return disk === null ? reasons : [...reasons, { demand: "disk", detail: disk }];
     },
     listRunners: () => store.read.runners(),
+    storeNow() {
+      if (rescued === null || store.engine.kind === "sqlite") return store.now();
+      return new Date(rescued.at + performance.now() - rescued.answered);
+    },
     get polls() {
       return waiters.size;
     },
@@ -114,14 +133,14 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       tickings.push(
         every(options.rescueEveryMs, rescue, onFault),
         every(options.foreignEveryMs ?? 250, lookAround, onFault),
-        every(leaseMs / 3, renewIdle, onFault),
+        every(leaseMs * renewEvery, renewIdle, onFault),
       );
       if (options.retention) tickings.push(every(options.retention.everyMs, options.retention.prune, onFault));
     },
     async stop() {
       unsubscribe();
       stopping.abort();
-      await Promise.all(tickings.splice(0).map((ticking) => ticking.stop()));
+      await Promise.all([...tickings.splice(0).map((ticking) => ticking.stop()), looking]);
     },
   };
 
@@ -173,36 +192,54 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function notice(change: Change): void {
     for (const demands of change.claimable) waiters.wakeFor(demands);
-    for (const runner_id of change.ordered) waiters.wakeRunner(runner_id);
-    if (change.foreign) lookForWork().catch(onFault);
+    waiters.wakeRunners(change.ordered);
+    if (change.foreign) lookForWork();
   }
 
-  /** Another process wrote something: only who has something to fetch is woken. */
-  async function lookForWork(): Promise<void> {
-    for (const runner_id of waiters.runnerIds) {
-      if (await store.read.has_work(runner_id)) waiters.wakeRunner(runner_id);
+  /** Another process wrote something. What it writes while that is looked at is looked at after that, once. */
+  function lookForWork(): void {
+    lookAgain = true;
+    looking ??= lookAtAll().finally(() => (looking = null));
+  }
+
+  /** Only who has something to fetch is woken. */
+  async function lookAtAll(): Promise<void> {
+    try {
+      while (lookAgain && !stopping.signal.aborted) {
+        lookAgain = false;
+        waiters.wakeRunners(new Set(await store.read.with_work(waiters.runnerIds)));
+      }
+    } catch (fault) {
+      // with the next look around
+      lookAgain = true;
+      onFault(fault);
     }
   }
 
   /** Who waits in a held poll need not say so every few seconds: there may be thousands. */
   async function renewIdle(): Promise<void> {
-    const { runnerIds: runner_ids } = waiters;
-    if (runner_ids.length > 0) await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
+    const now = performance.now();
+    const runner_ids = waiters.leasesEndingBefore(now + leaseMs * renewBelow);
+    if (runner_ids.length === 0) return;
+    await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
+    waiters.renewed(runner_ids, now + leaseMs);
   }
 
   async function lookAround(): Promise<void> {
     store.lookForForeign();
+    if (lookAgain) lookForWork();
   }
 
   async function rescue(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const last = rescuedAt === null ? {} : { last: { at: rescuedAt, lease_ms: leaseMs } };
-      const [rescued] = await store.apply([
-        { op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce, ...last },
+      const last = rescued === null ? {} : { last: { at: rescued.at, lease_ms: leaseMs } };
+      const asked = performance.now();
+      const [round] = await store.apply([
+        { op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce, ...last, ...amongOthers },
       ]);
-      if (!rescued.ok) return;
-      rescuedAt = rescued.at;
-      if (!rescued.more) return;
+      if (!round.ok) return;
+      rescued = { at: round.at, asked, answered: performance.now() };
+      if (!round.more) return;
     }
   }
 }

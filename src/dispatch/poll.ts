@@ -1,8 +1,9 @@
+import type { ClaimedRun } from "../model/dispatch-ops.ts";
 import { PortError } from "../model/port-error.ts";
-import type { PollAnswer, PollRequest } from "../model/runner-port.ts";
+import type { Order, PollAnswer, PollRequest } from "../model/runner-port.ts";
 import type { Demands } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
-import type { Waiters } from "./waiters.ts";
+import type { Seat, Waiters } from "./waiters.ts";
 
 export interface PollDeps {
   store: Pick<Store, "apply" | "read">;
@@ -11,6 +12,8 @@ export interface PollDeps {
   pollHoldMs: number;
   lowDisk: () => string | null;
   signAttempt: (run_id: string, attempt: number) => string;
+  /** The store's clock as far as it can be told from here, rather ahead than behind; null: not at all. */
+  storeNow: () => number | null;
   /** Ends every poll that is held. */
   stopped: AbortSignal;
 }
@@ -20,35 +23,54 @@ const orderAgainMs = 200;
 
 const lookAtDiskMs = 3000;
 
+/** Who comes with less of its lease left has it renewed at once, and not only with those of all who wait. */
+const enoughLease = 0.6;
+
+interface Given {
+  claims: ClaimedRun[];
+  orders: Order[];
+  draining: boolean;
+}
+
 /**
  * Asks the store for work and orders, and again whenever there may be some. Everything handed out is in
- * the store before it is answered: where the answer is lost, the same claim_id gets it again.
+ * the store before it is answered: where the answer is lost, the same claim_id gets it again. A poll for
+ * which there is nothing, with a claim_id that is known, writes nothing: of those there may be thousands.
  */
 export function createPoll(
   deps: PollDeps,
 ): (request: PollRequest, signal: AbortSignal, owner?: string) => Promise<PollAnswer> {
+  const { waiters, stopped } = deps;
   const delivered = new Map<string, { no: number; at: number }>();
+  stopped.addEventListener("abort", () => waiters.wakeAll());
 
   return async function poll(request, caller, owner) {
-    const signal = AbortSignal.any([caller, deps.stopped]);
-    const runner = await deps.store.read.runner(request.runner_id);
-    if (runner === null) throw portConflict("unknown_runner");
-    const seat = deps.waiters.sit({ ...runner, executor_type: runner.executor.type }, request.want);
+    const asked = owner === undefined ? request : { ...request, owner };
+    const isOver = () => caller.aborted || stopped.aborted;
     const until = performance.now() + deps.pollHoldMs;
+    // Before anything is asked: what comes to be after the answer wakes it.
+    const seat = waiters.sit(request.runner_id, request.want);
     let unserved: Demands[] = [];
     try {
-      for (let again = false; !signal.aborted; again = true) {
+      for (let again = false; !isOver(); again = true) {
+        const woken = again && seat.rung;
         unserved = seat.takeWakes();
-        const answer = await claim(request, again, owner);
-        seat.want = answer.draining ? 0 : request.want;
-        if (!answer.draining) unserved = unserved.slice(answer.claims.length);
-        if (answer.claims.length > 0 || ordersAreDue(request.runner_id, answer.orders))
-          return answered(request.runner_id, answer);
+        const hold = deps.lowDisk();
+        const idle = woken ? null : await look({ ...asked, want: hold === null ? asked.want : 0 }, seat, again);
+        if (isOver()) break;
+        if (idle === null) unserved.push(...seat.takeWakes());
+        const given = idle ?? (await claim({ ...asked, ...(hold === null ? {} : { hold }) }, seat, again));
+        seat.want = given.draining ? 0 : request.want;
+        if (!given.draining) unserved = unserved.slice(given.claims.length);
+        const isDue = given.claims.length > 0 || ordersAreDue(request.runner_id, given.orders);
+        // Who hung up may have asked again already, before there was anything.
+        if (isDue && caller.aborted) waiters.wakeRunner(request.runner_id);
+        if (isDue || performance.now() >= until) return answered(request.runner_id, given);
         // It found nothing it may have: whoever could not take these either need not be asked.
-        if (!answer.draining) unserved = [];
-        const leftMs = until - performance.now();
-        if (leftMs <= 0) return answered(request.runner_id, answer);
-        await seat.wait(Math.min(leftMs, pauseMs(answer)), signal);
+        if (!given.draining) unserved = [];
+        await pause(seat, { orders: given.orders, wasLow: hold !== null, until }, caller);
+        // Nothing woke it, so there is nothing; and if there is, the same claim_id asks for it in a moment.
+        if (!seat.rung && performance.now() >= until) return answered(request.runner_id, { claims: [], orders: [] });
       }
       return { claims: [], orders: [] };
     } finally {
@@ -56,36 +78,46 @@ export function createPoll(
     }
   };
 
-  /** Whatever else there may be, it is woken for; its lease is renewed meanwhile with those of all who wait. */
-  function pauseMs({ orders }: Pick<PollAnswer, "orders">): number {
-    if (orders.length > 0) return orderAgainMs;
-    return deps.lowDisk() === null ? Number.POSITIVE_INFINITY : lookAtDiskMs;
+  /** Null where there is something to be given, or to be written: that this claim is the newest, that the runner lives. */
+  async function look(asked: Asked, seat: Seat, again: boolean): Promise<Given | null> {
+    const poller = await deps.store.read.poller(asked);
+    if ("conflict" in poller) throw portConflict(poller.conflict);
+    seat.know(poller);
+    const storeNow = deps.storeNow();
+    const leaseLeft = storeNow === null ? 0 : poller.lease_until - storeNow;
+    seat.leaseEnds = performance.now() + leaseLeft;
+    const mayWait = poller.idle && (again || leaseLeft >= enoughLease * deps.leaseMs);
+    return mayWait ? { claims: [], orders: [], draining: poller.draining } : null;
   }
 
-  async function claim(request: PollRequest, again: boolean, owner: string | undefined) {
-    const hold = deps.lowDisk();
+  async function claim(asked: Asked & { hold?: string }, seat: Seat, again: boolean): Promise<Given> {
+    const now = performance.now();
     const [result] = await deps.store.apply([
-      {
-        op: "claim_runs",
-        ...request,
-        lease_ms: deps.leaseMs,
-        ...(owner === undefined ? {} : { owner }),
-        ...(hold === null ? {} : { hold }),
-        ...(again ? { again } : {}),
-      },
+      { op: "claim_runs", ...asked, lease_ms: deps.leaseMs, ...(again ? { again } : {}) },
     ]);
     if (!result.ok) throw portConflict(result.conflict);
+    if (!again) seat.leaseEnds = now + deps.leaseMs;
     return result;
   }
 
-  function ordersAreDue(runner_id: string, orders: PollAnswer["orders"]): boolean {
+  /** Whatever else there may be, it is woken for; its lease is renewed meanwhile with those of all who wait. */
+  async function pause(seat: Seat, { orders, wasLow, until }: Pause, caller: AbortSignal): Promise<void> {
+    const longestMs = orders.length > 0 ? orderAgainMs : wasLow ? lookAtDiskMs : Number.POSITIVE_INFINITY;
+    for (;;) {
+      await seat.wait(Math.min(until - performance.now(), longestMs), caller);
+      const staysLow = wasLow && orders.length === 0 && deps.lowDisk() !== null;
+      if (!staysLow || seat.rung || caller.aborted || performance.now() >= until) return;
+    }
+  }
+
+  function ordersAreDue(runner_id: string, orders: readonly Order[]): boolean {
     const last = orders.at(-1);
     if (last === undefined) return false;
     const before = delivered.get(runner_id);
     return before === undefined || last.no > before.no || performance.now() - before.at >= orderAgainMs;
   }
 
-  function answered(runner_id: string, { claims, orders }: Awaited<ReturnType<typeof claim>>): PollAnswer {
+  function answered(runner_id: string, { claims, orders }: Pick<Given, "claims" | "orders">): PollAnswer {
     const last = orders.at(-1);
     if (last === undefined) delivered.delete(runner_id);
     else delivered.set(runner_id, { no: last.no, at: performance.now() });
@@ -100,6 +132,16 @@ export function createPoll(
       })),
     };
   }
+}
+
+type Asked = PollRequest & { owner?: string };
+
+interface Pause {
+  /** That were given before, and not acknowledged. */
+  orders: readonly Order[];
+  /** Nothing was asked for because the disk was low. */
+  wasLow: boolean;
+  until: number;
 }
 
 export function portConflict(conflict: "unknown_runner" | "old_epoch" | "duplicate_runner"): PortError {

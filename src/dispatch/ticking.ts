@@ -1,26 +1,26 @@
 export interface Ticking {
-  /** Resolves when a turn that is under way has ended. */
+  /** Resolves when a turn that is under way has ended, which hears of it by its signal. */
   stop(): Promise<void>;
 }
 
 /** One turn after the other, with a pause of `ms` between them; a failed turn is told, and the next one still comes. */
-export function every(ms: number, turn: () => Promise<unknown>, onFault: (fault: unknown) => void): Ticking {
-  let stopped = false;
+export function every(ms: number, turn: (signal: AbortSignal) => Promise<unknown>, onFault: (fault: unknown) => void): Ticking {
+  const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
   let underWay: Promise<void> = Promise.resolve();
   plan();
   return {
     async stop() {
-      stopped = true;
+      stopping.abort();
       if (timer !== null) clearTimeout(timer);
       await underWay;
     },
   };
 
   function plan(): void {
-    if (stopped) return;
+    if (stopping.signal.aborted) return;
     timer = setTimeout(() => {
-      underWay = turn().then(undefined, onFault).then(plan);
+      underWay = turn(stopping.signal).then(undefined, onFault).then(plan);
     }, ms);
     timer.unref();
   }

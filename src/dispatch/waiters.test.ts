@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createWaiters, type Seat } from "./waiters.ts";
+import { createWaiters, type Seat, type Waiters } from "./waiters.ts";
 
 const facts = (runner_id: string, tags: string[] = []) => ({
   runner_id,
@@ -10,13 +10,18 @@ const facts = (runner_id: string, tags: string[] = []) => ({
   tags,
   require_matching_tags: false,
 });
+const sit = (waiters: Waiters, runner: ReturnType<typeof facts> & { only_agent?: string | null }, want: number) => {
+  const seat = waiters.sit(runner.runner_id, want);
+  seat.know(runner);
+  return seat;
+};
 const woken = (...seats: Seat[]) => seats.map((seat) => seat.takeWakes().length);
 const long = 3_600_000;
 const never = new AbortController().signal;
 
 it("wakes one for each run, each in turn, and fills up who is awake once nobody sleeps", () => {
   const waiters = createWaiters();
-  const [a, b, c] = [waiters.sit(facts("a"), 2), waiters.sit(facts("b"), 2), waiters.sit(facts("c", ["x"]), 1)];
+  const [a, b, c] = [sit(waiters, facts("a"), 2), sit(waiters, facts("b"), 2), sit(waiters, facts("c", ["x"]), 1)];
   waiters.wakeFor({});
   waiters.wakeFor({});
   expect(woken(a, b, c)).toEqual([1, 1, 0]);
@@ -32,11 +37,11 @@ it("wakes one for each run, each in turn, and fills up who is awake once nobody 
 
 it("passes on what a seat was woken for and did not look after", async () => {
   const waiters = createWaiters();
-  const [a, b] = [waiters.sit(facts("a"), 1), waiters.sit(facts("b"), 1)];
+  const [a, b] = [sit(waiters, facts("a"), 1), sit(waiters, facts("b"), 1)];
   waiters.wakeFor({});
   a.leave([]);
   expect(woken(b)).toEqual([1]);
-  const c = waiters.sit(facts("c"), 1);
+  const c = sit(waiters, facts("c"), 1);
   b.leave([{}]);
   await c.wait(long, never);
   expect(woken(c)).toEqual([1]);
@@ -45,10 +50,15 @@ it("passes on what a seat was woken for and did not look after", async () => {
 
 it("does not sleep over what came before it lay down, and gets up when it is called", async () => {
   const waiters = createWaiters();
-  const seat = waiters.sit(facts("a"), 1);
+  const seat = sit(waiters, facts("a"), 1);
   waiters.wakeRunner("a");
   await seat.wait(long, never);
   expect(woken(seat)).toEqual([0]);
+  waiters.wakeRunners(new Set(["b"]));
+  expect(seat.rung).toBe(false);
+  waiters.wakeRunners(new Set(["b", "a"]));
+  expect(seat.rung).toBe(true);
+  woken(seat);
   const asleep = seat.wait(long, never);
   waiters.wakeAll();
   await asleep;
@@ -61,10 +71,37 @@ it("does not sleep over what came before it lay down, and gets up when it is cal
 
 it("wakes one that takes the runs of one agent alone beside another, never in its place", async () => {
   const waiters = createWaiters();
-  const picky = waiters.sit({ ...facts("picky"), only_agent: "echo" }, 1);
-  const plain = waiters.sit({ ...facts("plain"), only_agent: null }, 1);
+  const picky = sit(waiters, { ...facts("picky"), only_agent: "echo" }, 1);
+  const plain = sit(waiters, { ...facts("plain"), only_agent: null }, 1);
   waiters.wakeFor({});
   expect(woken(plain)).toEqual([1]);
   // at once: it was woken
   await picky.wait(long, never);
+});
+
+it("wakes one of whom nothing is known yet beside another, unless it wants nothing", async () => {
+  const waiters = createWaiters();
+  const [strange, wantless] = [waiters.sit("strange", 1), waiters.sit("wantless", 0)];
+  const plain = sit(waiters, facts("plain"), 1);
+  waiters.wakeFor({ tags: ["x"] });
+  expect([strange, wantless, plain].map(({ rung }) => rung)).toEqual([true, false, false]);
+  strange.takeWakes();
+  waiters.wakeFor({});
+  expect([strange, wantless, plain].map(({ rung }) => rung)).toEqual([true, false, true]);
+  expect(woken(strange, plain)).toEqual([0, 1]);
+});
+
+it("knows whose lease ends, each of them once", () => {
+  const waiters = createWaiters();
+  const [a, again, b] = [sit(waiters, facts("a"), 1), sit(waiters, facts("a"), 0), sit(waiters, facts("b"), 1)];
+  expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
+  // of one that has just sat down nothing is known: it may be another's
+  waiters.sit("c", 1);
+  expect(waiters.leasesEndingBefore(0)).toEqual(["a", "b"]);
+  a.leaseEnds = again.leaseEnds = 100;
+  b.leaseEnds = 200;
+  expect(waiters.leasesEndingBefore(150)).toEqual(["a"]);
+  waiters.renewed(["a", "gone"], 300);
+  expect(waiters.leasesEndingBefore(150)).toEqual([]);
+  expect(waiters.leasesEndingBefore(250)).toEqual(["b"]);
 });

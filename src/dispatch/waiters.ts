@@ -3,13 +3,19 @@ import { unmetDemands, type RunnerFacts } from "../record/matching.ts";
 
 /** Who waits for work, in the order in which they are to be asked next. */
 export interface Waiters {
-  /** One with `only_agent` takes no wake from others: it may not be able to take the run. */
-  sit(runner: Waiting, want: number): Seat;
+  sit(runner_id: string, want: number): Seat;
   /** A run with these demands became free: one runner that could take it is woken, each in its turn. */
   wakeFor(demands: Demands): void;
   wakeRunner(runner_id: string): void;
+  wakeRunners(runner_ids: ReadonlySet<string>): void;
   wakeAll(): void;
   readonly runnerIds: readonly string[];
+  /**
+   * Whose lease ends before that, by the clock of this process as always here. Nobody of whom nothing is known: who sits
+   * down in another's name must not keep that one alive.
+   */
+  leasesEndingBefore(time: number): string[];
+  renewed(runner_ids: readonly string[], until: number): void;
   readonly size: number;
 }
 
@@ -18,6 +24,15 @@ type Waiting = RunnerFacts & { only_agent?: string | null };
 export interface Seat {
   /** Set to 0 while nothing would be handed out here. */
   want: number;
+  /** As far as is known; long ago: not at all. */
+  leaseEnds: number;
+  /** Woken since wakes were taken. */
+  readonly rung: boolean;
+  /**
+   * Until then whatever becomes free wakes it, beside others. So does one with `only_agent` for ever: neither takes a
+   * wake from others, as it may not be able to take the run.
+   */
+  know(runner: Waiting): void;
   /** What this seat was woken for since the last call. */
   takeWakes(): Demands[];
   /** Until it is woken, the time is over or the signal is given; at once where it was woken meanwhile. */
@@ -27,7 +42,9 @@ export interface Seat {
 }
 
 interface Place extends Seat {
-  runner: Waiting;
+  runner_id: string;
+  /** null: not known yet. */
+  runner: Waiting | null;
   wakes: Demands[];
   rung: boolean;
   ring: () => void;
@@ -40,26 +57,45 @@ export function createWaiters(): Waiters {
     sit,
     wakeFor,
     wakeRunner(runner_id) {
-      for (const place of places) if (place.runner.runner_id === runner_id) wake(place);
+      for (const place of places) if (place.runner_id === runner_id) wake(place);
+    },
+    wakeRunners(runner_ids) {
+      if (runner_ids.size === 0) return;
+      for (const place of places) if (runner_ids.has(place.runner_id)) wake(place);
     },
     wakeAll() {
       for (const place of places) wake(place);
     },
     get runnerIds() {
-      return [...new Set([...places].map((place) => place.runner.runner_id))];
+      return [...new Set([...places].map(({ runner_id }) => runner_id))];
+    },
+    leasesEndingBefore(time) {
+      const found = new Set<string>();
+      for (const { runner_id, runner, leaseEnds } of places)
+        if (runner !== null && leaseEnds < time) found.add(runner_id);
+      return [...found];
+    },
+    renewed(runner_ids, until) {
+      const these = new Set(runner_ids);
+      for (const place of places) if (these.has(place.runner_id)) place.leaseEnds = Math.max(place.leaseEnds, until);
     },
     get size() {
       return places.size;
     },
   };
 
-  function sit(runner: Waiting, want: number): Seat {
+  function sit(runner_id: string, want: number): Seat {
     const place: Place = {
-      runner,
+      runner_id,
+      runner: null,
       want,
+      leaseEnds: Number.NEGATIVE_INFINITY,
       wakes: [],
       rung: false,
       ring: () => undefined,
+      know(runner) {
+        place.runner = runner;
+      },
       takeWakes() {
         place.rung = false;
         return place.wakes.splice(0);
@@ -78,7 +114,12 @@ export function createWaiters(): Waiters {
   function wakeFor(demands: Demands): void {
     let awake: Place | null = null;
     for (const place of places) {
-      if (place.wakes.length >= place.want || unmetDemands(demands, place.runner).length > 0) continue;
+      if (place.wakes.length >= place.want) continue;
+      if (place.runner === null) {
+        wake(place);
+        continue;
+      }
+      if (unmetDemands(demands, place.runner).length > 0) continue;
       if (typeof place.runner.only_agent === "string") {
         wake(place);
         continue;

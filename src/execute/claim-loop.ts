@@ -6,7 +6,10 @@ import { portFault, type PortFault } from "./port-faults.ts";
 
 /** Waits for work and orders. Its held poll is what keeps an idle runner alive in the coordinator's eyes. */
 export interface ClaimLoop {
-  /** The newest claim whose answer has arrived. */
+  /**
+   * The newest claim of this registration that was answered with runs, and so is never asked for again; never the one
+   * that is still being asked for, as that may be given runs while a report that names it is on its way.
+   */
   readonly asOfClaim: string | null;
   /** A slot became free. */
   slotFreed(): void;
@@ -45,14 +48,24 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     random: options.random,
   });
   const freed = createBell();
-  let claimId = options.newId();
+  let claimId = "";
+  let claimsEpoch: number | null = null;
   let asOfClaim: string | null = null;
   let ackOrder = 0;
   let draining = false;
   let current: { want: number; cut: AbortController } | null = null;
 
+  /** Claims of older registrations are judged by the newest: null is as of that one, and the claims to come are after it. */
+  function beginEpoch(epoch: number): void {
+    if (epoch === claimsEpoch) return;
+    claimsEpoch = epoch;
+    claimId = options.newId();
+    asOfClaim = null;
+  }
+
   async function pollOnce(): Promise<void> {
     const { runner_id, epoch } = await identity.current();
+    beginEpoch(epoch);
     const want = draining ? 0 : Math.max(0, options.freeSlots());
     const cut = new AbortController();
     current = { want, cut };
@@ -68,8 +81,11 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       const takes = !stale && !draining && !stopping.signal.aborted;
       if (takes) for (const claim of answer.claims) options.take(claim);
       else if (answer.claims.length > 0) options.untaken();
-      asOfClaim = claimId;
-      claimId = options.newId();
+      // one that brought nothing goes on being asked for: then the coordinator has nothing to write down
+      if (answer.claims.length > 0 && !stale) {
+        asOfClaim = claimId;
+        claimId = options.newId();
+      }
       for (const order of answer.orders) {
         if (order.no <= ackOrder) continue;
         options.obey(order);

@@ -23,10 +23,20 @@ export interface Places {
   owner: () => SessionOwner;
   /** Of this runner alone: each run gets a folder of its own in it. */
   tmpRoot: string;
+  /** Drover's own: nothing in there is a run's but the folders above. */
+  stateDirectory: string;
+}
+
+/** Where a run keeps what it writes. */
+export interface RunFolders {
+  /** Made by Drover, for it or its session. */
+  own: readonly string[];
+  /** Somebody else's, in which it works. */
+  shared: readonly string[];
 }
 
 export type Opened =
-  | { ok: true; dirs: RunContext["dirs"]; close(): Promise<void> }
+  | { ok: true; dirs: RunContext["dirs"]; folders: RunFolders; close(): Promise<void> }
   | { ok: false; reason: FailureReason; message: string }
   /** It was stopped while it waited for its directory, or while one was copied. */
   | { ok: false; reason: null };
@@ -46,7 +56,9 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   if (!home.ok) return home;
   const work = await workOf(invocation, options);
   if (!work.ok) return work;
-  const tmp = lazyDirectory(join(places.tmpRoot, options.name));
+  const tmpPath = join(places.tmpRoot, options.name);
+  const tmp = lazyDirectory(tmpPath);
+  const isScratch = workspaceOf(invocation) === "scratch";
   return {
     ok: true,
     dirs: {
@@ -55,6 +67,10 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
       get tmp() {
         return tmp.path();
       },
+    },
+    folders: {
+      own: [tmpPath, ...(places.sessionHomes === null ? [] : [home.path]), ...(isScratch ? [work.path] : [])],
+      shared: isScratch ? [] : [work.path],
     },
     async close() {
       await work.lock?.release();

@@ -3,9 +3,11 @@ import type { Readable } from "node:stream";
 import type { RunEvent } from "../model/event.ts";
 import type { Correlation, ExecutionEnd, ExecutionStart } from "../model/execution.ts";
 import type { RunContext } from "../model/executor.ts";
+import { RequestError } from "../model/errors.ts";
 import type { NewId } from "../model/ids.ts";
-import type { Command, Ended, Redactor, Running, StartCommand, StartOptions } from "../model/process.ts";
+import type { Command, Ended, Limits, Redactor, Running, StartCommand, StartOptions } from "../model/process.ts";
 import { checkCommand } from "../process/check.ts";
+import { withHeldBefore } from "../process/held-watch.ts";
 
 /** Starts processes on the record: the start is durable before the spawn, the end follows it. */
 export interface Executions {
@@ -21,6 +23,8 @@ export interface ExecutionsOptions {
   ids: Readonly<Record<string, string>>;
   dirs: RunContext["dirs"];
   timeoutMs: number | null;
+  /** Of each command, unless it comes with its own. */
+  commandLimits: Limits;
   owner: ExecutionStart["owner"];
   correlation: Correlation;
   newId: NewId;
@@ -49,15 +53,19 @@ export function createExecutions(options: ExecutionsOptions): Executions {
         ...given,
         workingDirectory: given.workingDirectory ?? options.dirs.work,
         environment: { TMPDIR: options.dirs.tmp, HOME: options.dirs.home, ...given.environment },
+        limits: { ...options.commandLimits, ...given.limits },
       };
       checkCommand(command);
+      const startOptions = await withHeldBefore(command, options.options, signal);
+      if ("fault" in startOptions)
+        throw new RequestError({ code: startOptions.fault.code, message: startOptions.fault.message });
       const execution_id = options.newId();
       options.append({ type: "execution_started", execution: startOf(execution_id, command, options) });
       await options.sync();
       const running = options.start(
         command,
         {
-          ...options.options,
+          ...startOptions,
           writable: [options.dirs.home],
           ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },
           stdin: "pipe",

@@ -6,16 +6,17 @@ import { createBackoff, sleep } from "./backoff.ts";
 import { boundFiles } from "./bound-files.ts";
 import { startClaimLoop } from "./claim-loop.ts";
 import type { Places } from "./directories.ts";
-import { interruptedEnd } from "./interrupted-end.ts";
+import { interruptedEnd } from "../model/interrupted-end.ts";
 import { createHeldRuns } from "./held-runs.ts";
 import { createIdentity } from "./identity.ts";
 import type { Journal } from "./journal.ts";
 import { isLeaseOver } from "./lease-watch.ts";
 import { findRunLogs, type LogsOptions } from "./logs.ts";
-import { portFault, type PortFault } from "./port-faults.ts";
+import { portFault } from "./port-faults.ts";
 import { startShipper } from "./shipper.ts";
 import { outcomeOfStop } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise.ts";
+import { tellOutages, type ToldPort } from "./tell-outages.ts";
 import { createUpload } from "./uploads.ts";
 import { removeTree } from "./workspace/remove-tree.ts";
 import { startSessionSweep } from "./workspace/session-sweep.ts";
@@ -63,15 +64,16 @@ export async function startRegistration(
   options: RegistrationOptions,
   signal: AbortSignal,
 ): Promise<RunningRegistration> {
-  const { port, times, onNotice, logs } = options;
+  const { times, onNotice, logs } = options;
   const { monotonic, newId } = options.supervise;
   const ending = new AbortController();
-  const told = tellOnce(onNotice);
+  const told = tellOutages(options.port, onNotice);
+  const { port } = told;
   let registration = options.registration;
   let latest!: Registered;
   let assure = (): void => undefined;
   const identity = createIdentity(async () => {
-    latest = await register(registration, options, AbortSignal.any([ending.signal, signal]));
+    latest = await register(registration, told, options, AbortSignal.any([ending.signal, signal]));
     assure();
     return latest;
   });
@@ -94,7 +96,7 @@ export async function startRegistration(
       maxUnshippedBytes: options.maxUnshippedBytes,
       monotonic,
       random: options.random,
-      onFault: (error, fault) => told("report", error, fault),
+      onFault: (error, fault) => told.tell("report", error, fault),
     },
     found.map(({ journal }) => ({ journal, onLost: () => drop(journal), onFinished: () => drop(journal) })),
   );
@@ -119,7 +121,7 @@ export async function startRegistration(
     newId,
     pollPauseMs: times.pollPauseMs,
     random: options.random,
-    onFault: (error, fault) => told("poll", error, fault),
+    onFault: (error, fault) => told.tell("poll", error, fault),
   });
 
   const { scratch, sessionHomes } = options.supervise.places;
@@ -146,15 +148,18 @@ export async function startRegistration(
 
   async function leave(): Promise<void> {
     await held.ended();
-    shipper.hurry();
+    if (shipper.held > 0) shipper.hurry();
     await within(times.goodbyeMs, Promise.all([shipper.emptied(times.goodbyeMs), held.cleaned()]));
     clearInterval(watch);
-    await Promise.all([loop.stop(), shipper.stop(), within(times.goodbyeMs, sweep.stop())]);
-    const { runner_id, epoch } = await identity.current();
+    // Nothing of this runner may arrive after its goodbye: a report would be a stranger's, a registration would bring
+    // it back. So none is begun any more, and what is under way comes first. Whoever asked for it was told how it went.
     ending.abort();
+    const underWay = [loop.stop(), shipper.stop(), sweep.stop(), identity.settled()];
+    await within(times.goodbyeMs, Promise.allSettled(underWay));
+    const { runner_id, epoch } = await identity.current();
     const goodbye = port
       .deregister({ runner_id, epoch })
-      .catch((error: unknown) => told("deregister", error, portFault(error)));
+      .catch((error: unknown) => told.tell("deregister", error, portFault(error)));
     await within(times.goodbyeMs, goodbye);
   }
 
@@ -172,9 +177,13 @@ export async function startRegistration(
       return held.running;
     },
     async replaceAgents(agents) {
+      if (ending.signal.aborted) return;
       registration = { ...registration, agents };
       const { epoch } = await identity.current();
-      await identity.renew(epoch);
+      await identity.renew(epoch).catch((error: unknown) => {
+        // given up because the runner leaves: nobody needs its agents then
+        if (!ending.signal.aborted) throw error;
+      });
     },
     async drain() {
       loop.drain();
@@ -188,20 +197,21 @@ export async function startRegistration(
 
 async function register(
   registration: Registration,
-  { port, times, random, supervise, onNotice }: RegistrationOptions,
+  { port, tell }: ToldPort,
+  { times, random, supervise }: RegistrationOptions,
   signal: AbortSignal,
 ): Promise<Registered> {
   const once = { ...registration, registration_id: supervise.newId() };
   const backoff = createBackoff({ firstMs: times.pollPauseMs, longestMs: times.pollPauseMs * 10, random });
-  const told = tellOnce(onNotice);
   for (;;) {
     signal.throwIfAborted();
     try {
       return await port.register(once);
     } catch (error) {
+      signal.throwIfAborted();
       const fault = portFault(error);
       if (fault === "duplicate" || fault === "refused") throw error;
-      told("register", error, fault);
+      tell("register", error, fault);
       await backoff.wait(signal);
     }
   }
@@ -232,16 +242,6 @@ async function emptyFolder(folder: string): Promise<void> {
     throw error;
   });
   for (const name of names) await removeTree(join(folder, name));
-}
-
-/** An outage is told when it begins, not with every try. */
-function tellOnce(onNotice: RegistrationOptions["onNotice"]): (what: string, error: unknown, fault: PortFault) => void {
-  const last = new Map<string, string>();
-  return (what, error, fault) => {
-    const message = `${what} failed (${fault}): ${error instanceof Error ? error.message : String(error)}`;
-    if (last.get(what) !== message) onNotice(message);
-    last.set(what, message);
-  };
 }
 
 async function within(ms: number, what: Promise<unknown>): Promise<void> {

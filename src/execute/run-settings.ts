@@ -1,6 +1,8 @@
 import type { Agent } from "../model/agent.ts";
 import type { Correlation } from "../model/execution.ts";
 import type { Invocation } from "../model/executor.ts";
+import type { Limits } from "../model/process.ts";
+import type { HeldLimits } from "../process/held-watch.ts";
 
 export interface TimeLimits {
   /** Of the profile. */
@@ -22,6 +24,23 @@ export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
   const seconds =
     agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
   return seconds === null ? null : seconds * 1000;
+}
+
+/** `ofCommands`: of each program for itself. `held`: of the run as a whole. */
+export function limitsOf({ limits = {} }: Agent): { ofCommands: Limits; held: HeldLimits } {
+  const given = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
+    // the one key that it is typed to have
+    (value === undefined ? {} : { [name]: value }) as { [name in K]?: number };
+  return {
+    ofCommands: {
+      ...given("cpuSeconds", limits.cpu_seconds),
+      ...given("memoryBytes", limits.memory_bytes),
+      ...given("processes", limits.processes),
+      ...given("openFiles", limits.open_files),
+      ...given("fileSizeBytes", limits.file_size_bytes),
+    },
+    held: { ...given("diskBytes", limits.disk_bytes), ...given("files", limits.files) },
+  };
 }
 
 /** What every process of the run finds in its environment, and a nested Drover inherits. */

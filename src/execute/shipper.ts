@@ -34,13 +34,14 @@ export interface Shipper {
   /** Why the last report failed; null where it was answered or none was made yet. */
   readonly lastFault: PortFault | null;
   readonly reportingMs: number;
+  /** Resolves when the report that is under way was answered, which may be never. How that goes is not told any more. */
   stop(): Promise<void>;
 }
 
 export interface ShipperOptions {
   port: RunnerPort;
   identity: Identity;
-  /** The newest claim whose answer has arrived. */
+  /** See ClaimLoop. */
   asOfClaim: () => string | null;
   heartbeatMs: number;
   maxReportBytes: number;
@@ -123,6 +124,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       return settle(request, answer);
     } catch (error) {
       lastFault = portFault(error);
+      if (stopping.signal.aborted) return false;
       options.onFault(error, lastFault);
       if (lastFault === "register") await identity.renew(epoch);
       else await backoff.wait(stopping.signal);
@@ -228,8 +230,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       gathered();
       lastFault ??= "silent"; // whoever waits for room goes on
       letGo();
-      // a report that is under way may never be answered
-      if (sentAt === null) await running;
+      await running;
     },
   };
 }

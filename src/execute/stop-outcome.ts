@@ -29,6 +29,11 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
         "limit_exceeded",
         "Its log reached the largest size a run may have, and it was ended. Make it print less.",
       );
+    case "disk_limit":
+      return failed(
+        "limit_exceeded",
+        "It held more on disk than it may, and was ended. Raise the limit, or make it need less.",
+      );
     case "lease_lost":
       return failed(
         "runner_lost",

@@ -15,7 +15,8 @@ import { runOnFinish } from "./on-finish.ts";
 import { withoutLargeData } from "./outcome-size.ts";
 import { createQuestions, type Questions } from "./questions.ts";
 import { createRunRecord } from "./run-record.ts";
-import { idleMsOf, idsOf, type TimeLimits, timeoutMsOf } from "./run-settings.ts";
+import { idleMsOf, idsOf, limitsOf, type TimeLimits, timeoutMsOf } from "./run-settings.ts";
+import { watchRun } from "./run-watch.ts";
 import { startStopClock, type StopClock } from "./stop-clock.ts";
 import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
 import type { Upload } from "./uploads.ts";
@@ -169,6 +170,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
     });
     if (!opened.ok)
       return opened.reason === null ? outcomeOfStop(stopReasonOf(signal)) : failed(opened.reason, opened.message);
+    const limits = limitsOf(invocation.agent);
     if (invocation.agent.type === "autonomous") record(environmentEvent(options.startOptions));
     const executions = createExecutions({
       ...options,
@@ -176,21 +178,35 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       ids: idsOf(invocation, claim.correlation),
       dirs: opened.dirs,
       timeoutMs,
+      commandLimits: limits.ofCommands,
       correlation: claim.correlation,
       append: record,
       sync: journal.sync,
     });
+    let stopWatch: (() => void) | undefined;
     try {
+      const watching = await watchRun({
+        limits: limits.held,
+        folders: opened.folders,
+        except: [options.places.stateDirectory],
+        signal,
+        onPassed: () => abort("disk_limit"),
+      });
+      if (!watching.ok) return failed("dependency_missing", watching.fault.message);
+      const { watch } = watching;
+      stopWatch = watch.stop;
       time = startStopClock(timeoutMs, () => abort("timeout"), options.monotonic);
       silence = startStopClock(idleMsOf(invocation.agent, options.limits), () => abort("idle"), options.monotonic);
-      const outcome = await options.executor.run(invocation, contextOf(opened.dirs, executions)).catch(bugOutcome);
+      const ended = await options.executor.run(invocation, contextOf(opened.dirs, executions)).catch(bugOutcome);
       time.stop();
       silence.stop();
       await executions.settled();
+      const outcome = await watch.judge(ended);
       await runOnFinish(invocation.agent.on_finish, outcome, { ...options, executions, emit: record, signal });
       await executions.settled();
       return outcome;
     } finally {
+      stopWatch?.();
       await opened
         .close()
         .catch((error: unknown) => onNotice(`the directories of run ${name} could not be given back`, error));

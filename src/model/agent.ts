@@ -3,6 +3,20 @@ import { demandsSchema } from "./run.ts";
 
 const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 
+const limit = z.number().int().positive().optional();
+
+/** Of each program that the run starts, but for the last two, which are of the run as a whole. */
+const limitsSchema = z.strictObject({
+  cpu_seconds: limit,
+  memory_bytes: limit,
+  processes: limit,
+  open_files: limit,
+  file_size_bytes: limit,
+  /** Held in the run's own folders, and grown by in somebody else's. */
+  disk_bytes: limit,
+  files: limit,
+});
+
 /** A named definition. Unknown keys are errors, so that a misspelt one never passes in silence. */
 export const agentSchema = z.strictObject({
   /** How it is addressed: in URLs, on the command line, and as `name@runner`. */
@@ -42,6 +56,7 @@ export const agentSchema = z.strictObject({
   tags: z.array(z.string()).optional(),
   timeout_seconds: z.number().positive().optional(),
   idle_timeout_seconds: z.number().positive().optional(),
+  limits: limitsSchema.optional(),
   max_attempts: z.number().int().min(1).default(1),
   max_turns: z.number().int().min(1).optional(),
   budget: z.strictObject({ cost_usd: z.number().positive() }).optional(),

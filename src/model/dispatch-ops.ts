@@ -58,8 +58,8 @@ export interface ClaimRuns extends Speaker {
 }
 
 /**
- * Renews the lease. `held` is complete as of the answer to `as_of_claim`: what was handed to this
- * runner up to that claim and is not in it goes back to pending at no cost. null: as of its registration.
+ * Renews the lease. `held` is complete as of the answer to `as_of_claim`, which is the last one to that claim: what was
+ * handed to this runner up to it and is not held goes back to pending at no cost. null: as of its registration.
  * One that had already begun was not lost on the way but by the runner: that counts as a loss does.
  */
 export interface Heartbeat extends Speaker {
@@ -113,6 +113,11 @@ export interface Rescue {
    * (the database was away, the host asleep), and every lease is given one full length first.
    */
   last?: { at: number; lease_ms: number };
+  /**
+   * Others judge this record too, which knows when one of them last did. That one could, so leases are not given anew to
+   * whoever could not. Only where the record is PostgreSQL's.
+   */
+  among_others?: true;
 }
 
 /** After the coordinator was away nobody could renew: every lease is given one full length from now. */

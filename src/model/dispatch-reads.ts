@@ -1,4 +1,4 @@
-import type { ListedAgent, RunnerRow, WhyPending } from "./dispatch-ops.ts";
+import type { ClaimRuns, ListedAgent, RunnerRow, WhyPending } from "./dispatch-ops.ts";
 import type { Run } from "./run.ts";
 
 export interface DispatchReads {
@@ -7,12 +7,30 @@ export interface DispatchReads {
   runners(): Promise<RunnerRow[]>;
   /** Those put by the API and those of runners that are there, by name. */
   agents(name?: string): Promise<ListedAgent[]>;
-  /** Is there an order for this runner, or a run it could claim? */
-  has_work(runner_id: string): Promise<boolean>;
+  /** A runner that polls; or why it may not. */
+  poller(poll: Poll): Promise<Poller | { conflict: "unknown_runner" | "old_epoch" }>;
+  /** Those of these runners that have an order, or a run they could claim. */
+  with_work(runner_ids: readonly string[]): Promise<string[]>;
   /** Why a pending run waits; empty where it does not wait, or only for its turn. null: no such run. */
   why(run_id: string): Promise<WhyPending[] | null>;
   /** The agent a run was submitted with; null for a run that no runner claims. */
   agent_of(
     run_id: string,
   ): Promise<{ agent: ListedAgent["agent"]; timeout_seconds: number | null; demands: Run["demands"] } | null>;
+}
+
+/** As it would be asked for with claim_runs. */
+export type Poll = Pick<ClaimRuns, "runner_id" | "epoch" | "owner" | "claim_id" | "want">;
+
+/** What a poll has to know before it waits. */
+export interface Poller extends Pick<
+  RunnerRow,
+  "runner_id" | "hostname" | "project_dir" | "executor_profile" | "tags" | "require_matching_tags" | "only_agent"
+> {
+  executor_type: string;
+  draining: boolean;
+  /** By the store's clock, in milliseconds. */
+  lease_until: number;
+  /** claim_runs would give nothing now, and has nothing to write but the lease. */
+  idle: boolean;
 }

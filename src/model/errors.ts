@@ -88,6 +88,7 @@ export const errorCodes = {
   "DROVER-STA-007": "sqlite cannot be loaded on this machine",
   "DROVER-STA-008": "PostgreSQL cannot be reached",
   "DROVER-STA-009": "record could not be copied whole",
+  "DROVER-STA-010": "record does not answer in time",
   "DROVER-AUD-001": "audit key missing, unreadable or not private",
   "DROVER-AUD-002": "audit chain broken",
   "DROVER-AGT-001": "agent file or folder cannot be read",

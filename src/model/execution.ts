@@ -35,7 +35,7 @@ export const executionEndSchema = z.object({
   stopped: z.string().nullable(),
   success: z.boolean(),
   timed_out: z.boolean(),
-  /** True where a sweep wrote this in place of a Drover that died. */
+  /** True where this was written in place of a Drover that died, or was lost: its end was not seen. */
   interrupted: z.boolean(),
   ended_at: z.string(),
   duration_ms: z.number().nullable(),

@@ -25,6 +25,16 @@ export interface Limits {
   memoryBytes?: number;
   /** By cgroup: how many processes and threads may exist at once. */
   processes?: number;
+  /** Watched: by how much what lies in the working directory may grow. See `StartOptions.uncounted`. */
+  diskBytes?: number;
+  /** Watched: by how many the files, folders and links in the working directory may grow. */
+  files?: number;
+}
+
+/** What lies in some folders: bytes as the file system gives them out, and names. */
+export interface Held {
+  bytes: number;
+  files: number;
 }
 
 export const isolationLevels = ["none", "group", "pid", "sandbox"] as const;
@@ -62,6 +72,11 @@ export interface StartOptions {
   leftovers?: "kill" | "keep";
   /** Directories writable inside `sandbox`, beside the working directory. */
   writable?: readonly string[];
+  /**
+   * What the limits `diskBytes` and `files` do not count of the working directory: what it held before, which
+   * `execute` finds out by itself, and folders in it that are somebody else's.
+   */
+  uncounted?: { before?: Held; folders?: readonly string[] };
 }
 
 export interface Running {

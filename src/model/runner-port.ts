@@ -64,12 +64,17 @@ export interface Registered {
   store_id: string;
   /** Larger files are refused. */
   max_file_bytes: number;
+  /** Nothing was heard of a held poll for so long: it is lost. Absent where one says nothing until it is answered. */
+  poll_silence_ms?: number;
 }
 
 export interface PollRequest {
   runner_id: string;
   epoch: number;
-  /** The same claim_id is answered with the same claims. */
+  /**
+   * The same claim_id is answered with the same claims. One that was answered without any is polled with again, which
+   * costs the other side next to nothing; another follows after claims, and after registering.
+   */
   claim_id: string;
   want: number;
   /** Orders up to this number have been carried out. */
@@ -101,6 +106,10 @@ export interface ReportRequest {
   epoch: number;
   /** Everything this runner holds, complete as of the answer to `as_of_claim`: a report made earlier proves nothing about later claims. */
   held: [run_id: string, attempt: number][];
+  /**
+   * The last claim that this runner will not poll with again; null: none since it registered. One that is still polled
+   * with may be given runs after the report was made, which would then count as lost.
+   */
   as_of_claim: string | null;
   events: { run_id: string; attempt: number; events: NumberedEvent[] }[];
   /** Best effort: may be dropped anywhere on the way. */

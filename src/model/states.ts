@@ -67,5 +67,14 @@ export const failureReasons = [
 export type FailureReason = (typeof failureReasons)[number];
 
 /** Why something that runs is being ended from outside. */
-export const stopReasons = ["user", "timeout", "idle", "lease_lost", "shutdown", "budget", "output_limit"] as const;
+export const stopReasons = [
+  "user",
+  "timeout",
+  "idle",
+  "lease_lost",
+  "shutdown",
+  "budget",
+  "output_limit",
+  "disk_limit",
+] as const;
 export type StopReason = (typeof stopReasons)[number];

@@ -139,6 +139,8 @@ export interface Reads extends DispatchReads, SessionReads, TokenReads, FileRead
   events(run_id: string, after: number, limit: number): Promise<StoredEvent[]>;
   /** All runs, in commit order. */
   feed(after: number, limit: number): Promise<StoredEvent[]>;
+  /** The `seq` of the last event of this run, or the cursor of the last one of all that are kept (null); 0 without any. */
+  last_place(run_id: string | null): Promise<number>;
   execution(execution_id: string): Promise<Execution | null>;
   executions(filter: { run_id?: string; open?: boolean }, page: Page): Promise<Execution[]>;
 }

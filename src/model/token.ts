@@ -24,7 +24,7 @@ export interface Token {
   used_at: string | null;
 }
 
-export type TokenOp = PutToken | RevokeToken | UseEnrolment | RotateToken;
+export type TokenOp = PutToken | RevokeToken | RevokeSubject | UseEnrolment | RotateToken;
 
 /** `hash` is the lower-case hexadecimal SHA-256 of the whole token text. A known hash or token_id is `exists`. */
 export interface PutToken {
@@ -37,6 +37,18 @@ export interface PutToken {
 export interface RevokeToken {
   op: "revoke_token";
   token_id: string;
+  at: string;
+}
+
+/**
+ * Revokes what a subject has that has not ended by `at`, or by the store's time if that is earlier: all there is in the
+ * moment it is stored. A token that a rotation or an enrolment makes of one of them is among those, or is never made.
+ */
+export interface RevokeSubject {
+  op: "revoke_subject";
+  subject: string;
+  /** Those of other roles are left. */
+  roles: readonly TokenRole[];
   at: string;
 }
 
@@ -72,6 +84,8 @@ export interface RotateToken {
 export type TokenResult =
   | { ok: true; op: "put_token" }
   | { ok: true; op: "revoke_token" }
+  /** `token_ids`: of those that it ended. */
+  | { ok: true; op: "revoke_subject"; token_ids: string[] }
   | { ok: true; op: "use_enrolment"; subject: string }
   /** `ends_at`: when the token that was replaced is refused. */
   | { ok: true; op: "rotate_token"; ends_at: string }

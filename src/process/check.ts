@@ -81,6 +81,8 @@ const limitNames: ReadonlySet<string> = new Set<keyof Limits>([
   "openFiles",
   "memoryBytes",
   "processes",
+  "diskBytes",
+  "files",
 ]);
 
 function checkDirectory(directory: string | undefined): void {

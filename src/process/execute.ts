@@ -9,6 +9,7 @@ import type {
 } from "../model/process.ts";
 import { openCaptures } from "./capture.ts";
 import { checkCommand } from "./check.ts";
+import { withHeldBefore } from "./held-watch.ts";
 import { endedBeforeStart, start } from "./start.ts";
 
 export type ExecuteOptions = Omit<StartOptions, "output"> & { capture: CaptureOptions };
@@ -24,9 +25,11 @@ export const execute: ExecuteCommand = createExecute(start);
 export function createExecute(startCommand: StartCommand): ExecuteCommand {
   return async (command, { capture, ...options }, signal = new AbortController().signal) => {
     checkCommand(command); // before files are made for its output
+    const startOptions = await withHeldBefore(command, options, signal);
+    if ("fault" in startOptions) return withOutput(endedBeforeStart(startOptions.fault), [], nothing, nothing);
     const captures = openCaptures(capture);
     if (!captures.ok) return withOutput(endedBeforeStart(captures.fault), [], nothing, nothing);
-    const running = startCommand(command, { ...options, output: outputOf(capture) }, signal);
+    const running = startCommand(command, { ...startOptions, output: outputOf(capture) }, signal);
     let fault: CommandFault | null = null;
     const onFault = (found: CommandFault): void => {
       fault ??= found;

@@ -37,11 +37,17 @@ export function limitMissing(limit: keyof Limits, why: string): CommandFault {
   };
 }
 
-export function limitExceeded(limit: keyof Limits, value: number | undefined): CommandFault {
+export function limitExceeded(
+  limit: keyof Limits,
+  value: number | undefined,
+  { found, whose = "command" }: { found?: number; whose?: "command" | "run" } = {},
+): CommandFault {
   const { name, unit } = limitWords[limit];
+  const most = value === undefined ? "" : ` (${value}${unit})`;
+  const seen = found === undefined ? "" : `: ${found}${unit} and perhaps more were found`;
   return {
     code: "DROVER-EXE-009",
-    message: `The command went over its limit on ${name}${value === undefined ? "" : ` (${value}${unit})`}. Raise the limit, or make it need less.`,
+    message: `The ${whose} went over its limit on ${name}${most}${seen}. Raise the limit, or make it need less.`,
     limit,
   };
 }
@@ -63,6 +69,8 @@ const limitWords: Record<keyof Limits, { name: string; unit: string }> = {
   processes: { name: "processes", unit: "" },
   openFiles: { name: "open files", unit: "" },
   fileSizeBytes: { name: "file size", unit: " bytes" },
+  diskBytes: { name: "disk space", unit: " bytes" },
+  files: { name: "files", unit: "" },
 };
 
 export function outputTooLarge(maxBytes: number): CommandFault {
@@ -91,6 +99,12 @@ export function stoppedBy(reason: StopReason, { timeoutMs }: Command): CommandFa
       message:
         "The command wrote more than it may and was ended. Raise the output limit, or let the output be truncated.",
       limit: "output",
+    };
+  }
+  if (reason === "disk_limit") {
+    return {
+      code: "DROVER-EXE-009",
+      message: "The run held more on disk than it may, and was ended. Raise the limit, or make it need less.",
     };
   }
   return {

@@ -25,6 +25,8 @@ export interface Evidence {
   endTime: Date;
   durationMs: number;
   leftovers: number;
+  /** What the watch over disk and files found. */
+  overLimit: CommandFault | null;
 }
 
 /** What happened, from all that is known after the end. Reads the status file once, and closes it. */
@@ -138,9 +140,10 @@ function appliedLevel({ level, through }: Launched, status: LauncherStatus): Iso
 
 function faultOf(
   how: Pick<Ended, "exitCode" | "signal">,
-  { launched: { cgroup }, stopped, command }: Evidence,
+  { launched: { cgroup }, stopped, command, overLimit }: Evidence,
   { end }: LauncherStatus,
 ): CommandFault | null {
+  if (overLimit !== null) return overLimit;
   // a limit explains a timeout (a fork bomb that was held), but not a stop that someone asked for
   if (stopped === null || stopped === "timeout") {
     const usedMs = end === null || stopped !== null ? 0 : end.userMs + end.systemMs;

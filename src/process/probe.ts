@@ -1,5 +1,6 @@
 import type { Isolation, Limits, StartCommand } from "../model/process.ts";
 import { causeOf } from "./faults.ts";
+import type { HeldLimits } from "./held-watch.ts";
 import { findNativeDirectory } from "./native-directory.ts";
 import { findBwrap } from "./sandbox.ts";
 import { createStart } from "./start.ts";
@@ -52,8 +53,13 @@ export async function probeHost(): Promise<HostReport> {
     },
     isolation: { none: none!, group: group!, pid: pid!, sandbox: sandbox! },
     auto: auto.isolation,
-    // made of smallLimits, which names every limit once
-    limits: Object.fromEntries(limits) as Record<keyof Limits, Finding>,
+    limits: {
+      // made of smallLimits, which names each of these once
+      ...(Object.fromEntries(limits) as Record<keyof typeof smallLimits, Finding>),
+      // kept by looking, which needs nothing of the host
+      diskBytes: { works: true },
+      files: { works: true },
+    },
   };
 }
 
@@ -63,7 +69,7 @@ const limitNext =
   "Run as root, or under systemd with Delegate=yes; memory and processes need a cgroup with these controllers.";
 
 /** More than a shell that does nothing needs. */
-const smallLimits: Required<Limits> = {
+const smallLimits: Required<Omit<Limits, keyof HeldLimits>> = {
   cpuSeconds: 60,
   fileSizeBytes: 1 << 20,
   openFiles: 32,

@@ -1,8 +1,9 @@
 import type { ChildProcess } from "node:child_process";
 import { setMaxListeners } from "node:events";
-import type { Command, Ended, Running, StartOptions } from "../model/process.ts";
+import type { Command, CommandFault, Ended, Running, StartOptions } from "../model/process.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
 import { endHeldPipes } from "./drain.ts";
+import { watchCommand } from "./held-watch.ts";
 import { judgeEnd } from "./judge.ts";
 import type { Launched } from "./launch.ts";
 import { killLeftoverGroup, signalGroup } from "./plain-group.ts";
@@ -17,7 +18,7 @@ export interface Context {
   path: string | undefined;
 }
 
-/** From the spawn to the one result: exit, timeout and cancel race here and nowhere else. */
+/** From the spawn to the one result: exit, timeout, cancel and watched limits race here and nowhere else. */
 export function supervise(
   launched: Launched,
   { command, options, signal, startTime, withheld, path }: Context,
@@ -27,6 +28,7 @@ export function supervise(
   const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
   let stopped: StopReason | null = null;
   let exited = false;
+  let overLimit: CommandFault | null = null;
   let cancelTimeout: (() => void) | undefined;
   let cancelGrace: (() => void) | undefined;
   let stopDraining: (() => void) | undefined;
@@ -41,6 +43,7 @@ export function supervise(
       if (settling) return;
       settling = true;
       cancelAll();
+      if (stopped === null && spawnError === null) overLimit = (await watch?.lastLook(signal)) ?? null;
       const ended = judgeEnd({
         launched,
         command,
@@ -52,6 +55,7 @@ export function supervise(
         endTime,
         durationMs,
         leftovers: await leftovers,
+        overLimit,
       });
       if (launched.cgroup !== null) await launched.cgroup.remove();
       resolve(ended);
@@ -72,6 +76,7 @@ export function supervise(
       noteEnd();
       cancelTimeout?.();
       cancelGrace?.();
+      watch?.stop();
       if (through === "group" && options.leftovers !== "keep") leftovers = killLeftoverGroup(child.pid!);
       stopDraining = endHeldPipes(
         pipes,
@@ -96,7 +101,13 @@ export function supervise(
   const onHurry = (): void => {
     if (stopped !== null && !exited) sendKill(child, through);
   };
+  const watch = watchCommand(command, options, (fault) => {
+    if (stopped !== null || exited) return;
+    overLimit = fault;
+    void kill("disk_limit");
+  });
   const cancelAll = (): void => {
+    watch?.stop();
     signal.removeEventListener("abort", onAbort);
     options.hurry?.removeEventListener("abort", onHurry);
     cancelTimeout?.();

@@ -1,9 +1,11 @@
-import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import { chainEnd } from "./audit/chain.ts";
 import { formatHead } from "./audit/head.ts";
 import type { Verified } from "./audit/verify.ts";
+import { isErrno } from "./errno.ts";
 import { carryOut } from "./sqlite/carry-out.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
 import { hostFault } from "./sqlite/faults.ts";
@@ -36,21 +38,62 @@ const extrasTable = `
 /** Whole and durable under its name, or not there; never over another. `fill` writes a file that only its owner can read. */
 export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
   if (existsSync(file)) throw exists(file);
-  const part = `${file}.part`;
+  const part = partOf(file);
+  // Made here and not by SQLite, which would give it the mode that the umask allows.
+  reserve(part, file);
   try {
-    for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(part + end, { force: true });
-    // Made here and not by SQLite, which would give it the mode that the umask allows.
-    closeSync(openSync(part, "wx", 0o600));
     const done = await fill(part);
     sync(part);
-    renameSync(part, file);
+    giveName(part, file);
     sync(dirname(file));
     return done;
   } catch (fault) {
-    for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(part + end, { force: true });
+    removePartial(file);
     throw hostFault(fault, file);
   }
 }
+
+/** What there is of one that this process writes and did not make whole: it may hold the key. */
+export function removePartial(file: string): void {
+  for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(partOf(file) + end, { force: true });
+}
+
+/** Another process that writes one for the same name has another: neither touches the other's. */
+const ownWord = randomBytes(4).toString("hex");
+
+function partOf(file: string): string {
+  return `${file}.${ownWord}.part`;
+}
+
+function reserve(path: string, file: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (fault) {
+    throw isErrno(fault, "EEXIST") ? exists(path) : hostFault(fault, file);
+  }
+}
+
+/** Renaming would take it from whoever got it meanwhile; a second name is refused where there is a first. */
+function giveName(part: string, file: string): void {
+  try {
+    linkSync(part, file);
+    rmSync(part);
+  } catch (fault) {
+    if (isErrno(fault, "EEXIST")) throw exists(file);
+    if (!noSecondNames.some((code) => isErrno(fault, code))) throw fault;
+    // then it is taken first, empty, and filled in one go
+    reserve(file, file);
+    try {
+      renameSync(part, file);
+    } catch (refused) {
+      rmSync(file);
+      throw refused;
+    }
+  }
+}
+
+/** Of file systems that cannot, such as those of most memory sticks. */
+const noSecondNames = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
 
 /** Returns the head that the copy's chain has. */
 export function addExtras(copy: Connection, audit_key: Uint8Array | null, now: Date): string {

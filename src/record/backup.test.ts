@@ -1,10 +1,20 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  watch,
+  writeFileSync,
+} from "node:fs";
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { drive } from "../../test/fixtures/dispatch/drive.ts";
 import { runWithFiles, sha256Of } from "../../test/fixtures/record/files.ts";
 import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
@@ -166,4 +176,56 @@ it("keeps the store's id, which no other store has", async () => {
   } finally {
     for (const other of others) await other.close();
   }
+});
+
+it("can be restored again where an earlier try was killed, whatever that left", async () => {
+  const run_id = await record(store);
+  const { head } = await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
+  const key = readFileSync(join(store.directory, "audit.key"));
+  const directory = join(folder, "new");
+  mkdirSync(directory);
+  for (const name of ["drover.db.part", "drover.db.part-journal", "drover.db.part-wal", "audit.head"])
+    writeFileSync(join(directory, name), "half");
+  writeFileSync(join(directory, "audit.key"), key, { mode: 0o600 });
+  await expect(restoreStore({ directory, file: join(folder, "copy") })).resolves.toMatchObject({
+    audit: { ok: true, head },
+  });
+  expect(readdirSync(directory).sort()).toEqual(["audit.head", "audit.key", "drover.db"]);
+  const restored = await open(directory);
+  expect(await restored.read.run(run_id)).not.toBeNull();
+  expect(restored.connection.sql("pragma journal_mode").get()).toEqual({ journal_mode: "wal" });
+  await restored.close();
+});
+
+it("keeps a key that is another record's", async () => {
+  await record(store);
+  await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
+  const directory = join(folder, "new");
+  mkdirSync(directory);
+  writeFileSync(join(directory, "audit.key"), `${"0".repeat(64)}\n`, { mode: 0o600 });
+  await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("There is a state");
+  expect(readdirSync(directory)).toEqual(["audit.key"]);
+});
+
+it("gives nothing its name before it is verified", async () => {
+  await record(store);
+  await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
+  const bytes = readFileSync(join(folder, "copy"));
+  for (let at = bytes.indexOf("echo hello"); at >= 0; at = bytes.indexOf("echo hello", at))
+    bytes[at] = "E".charCodeAt(0);
+  writeFileSync(join(folder, "copy"), bytes);
+  const directory = join(folder, "new");
+  mkdirSync(directory);
+  const seen = new Set<string | null>();
+  const watching = watch(directory, (_, name) => seen.add(name));
+  try {
+    await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");
+    writeFileSync(join(directory, "last"), "");
+    await vi.waitFor(() => expect(seen).toContain("last"), 10_000);
+  } finally {
+    watching.close();
+  }
+  expect(seen).toContain("drover.db.part");
+  expect([...seen]).not.toContain("drover.db");
+  expect([...seen]).not.toContain("audit.key");
 });

@@ -65,7 +65,13 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       tellOthers: () => undefined,
       othersTell: () => () => undefined,
       removeOutput: async (run_ids) => (await import("./retention-output.ts")).removeOutput(directory, run_ids),
-      pruneBlobs: async (at) => (await import("./blobs/prune-blobs.ts")).pruneBlobs({ engine, directory }, at),
+      pruneBlobs: async (at, signal) => {
+        const [{ pruneBlobs }, { stoppableEngine }] = await Promise.all([
+          import("./blobs/prune-blobs.ts"),
+          import("./stoppable.ts"),
+        ]);
+        return pruneBlobs({ engine: stoppableEngine(engine, signal), directory }, at);
+      },
       async close() {
         await writer?.close();
         connection.close();

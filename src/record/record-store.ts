@@ -18,5 +18,5 @@ export interface RecordStore extends Store {
   /** What runs have left beside the record. */
   removeOutput(run_ids: readonly string[]): Promise<void>;
   /** Removes contents that no run has (or is about to have) as a file, and what a crash left half written. */
-  pruneBlobs(now: Date): Promise<{ blobs: number }>;
+  pruneBlobs(now: Date, signal?: AbortSignal): Promise<{ blobs: number }>;
 }

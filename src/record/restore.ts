@@ -1,20 +1,22 @@
 import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import { headFile } from "./audit/head.ts";
-import { keyFile } from "./audit/key.ts";
-import { verifyAudit } from "./audit/verify.ts";
-import { dropExtras, notABackup, readExtras, type Restored } from "./backup-file.ts";
+import { givenHeadCheck } from "./audit/expected-head.ts";
+import { keyFile, readKey } from "./audit/key.ts";
+import { type Verified, verifyChain, verifyingMac } from "./audit/verify.ts";
+import { type BackupExtras, dropExtras, notABackup, readExtras, type Restored } from "./backup-file.ts";
 import type { RecordPlace } from "./backup.ts";
 import { restoreBlobs } from "./blobs/backup-blobs.ts";
 import { connect } from "./sqlite/connection.ts";
+import { openSqliteEngine } from "./sqlite/engine.ts";
 import { hostFault } from "./sqlite/faults.ts";
-import { createStateDirectory, databaseFile } from "./state-directory.ts";
+import { walkStatements } from "./sqlite/walk-statements.ts";
+import { createDirectory, databaseFile } from "./state-directory.ts";
 import { sync } from "./sync.ts";
 
 /**
  * A record made from a backup, whichever engine that was made of. Never over an existing one; and where the chain of
- * the copy does not verify, nothing is left behind.
+ * the copy does not verify, nothing is left behind. Killed, it can be done again.
  */
 export async function restoreRecord(place: RecordPlace, file: string): Promise<Restored> {
   if ("directory" in place) return restoreStore({ ...place, file });
@@ -22,38 +24,66 @@ export async function restoreRecord(place: RecordPlace, file: string): Promise<R
   return restoreIntoPostgres(place, file, new Date());
 }
 
+/** The database gets its name last: until then there is no record, whatever a restore that was killed has left. */
 export async function restoreStore({ directory, file }: { directory: string; file: string }): Promise<Restored> {
-  for (const path of [databaseFile(directory), keyFile(directory)])
-    if (existsSync(path)) throw occupied(directory, path);
+  if (existsSync(databaseFile(directory))) throw occupied(directory, databaseFile(directory));
   const extras = readExtras(file);
+  const hasKey = existsSync(keyFile(directory));
+  if (hasKey && !isKeyOf(directory, extras)) throw occupied(directory, keyFile(directory));
+  const part = `${databaseFile(directory)}.part`;
   const made: string[] = [];
   try {
-    createStateDirectory(directory);
-    made.push(databaseFile(directory));
-    const part = join(directory, "drover.db.part");
+    createDirectory(directory);
     made.push(part);
+    remove(made);
     copyFileSync(file, part);
     chmodSync(part, 0o600);
     unpack(directory, part, made);
-    sync(part);
-    made.push(keyFile(directory), headFile(directory));
-    if (extras.audit_key !== null)
-      writeFileSync(keyFile(directory), `${Buffer.from(extras.audit_key).toString("hex")}\n`, {
-        mode: 0o600,
-        flag: "wx",
-      });
-    writeFileSync(headFile(directory), headText(extras.audit_head), { mode: 0o600 });
-    renameSync(part, databaseFile(directory));
-    sync(directory);
-    const audit = await verifyAudit({ directory });
+    const audit = await verify(part, extras);
     // What the chain itself tells of the past is no fault of the copy, and goes with it.
     if (!audit.ok && !audit.first_bad?.told)
       throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
+    made.push(headFile(directory), ...(hasKey ? [] : [keyFile(directory)]));
+    writeBeside(directory, extras, hasKey);
+    turnToWal(part);
+    sync(part);
+    renameSync(part, databaseFile(directory));
+    sync(directory);
     return { made_at: extras.made_at, audit };
   } catch (fault) {
-    for (const path of made) for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
+    remove(made);
     throw hostFault(fault, databaseFile(directory));
   }
+}
+
+function remove(made: readonly string[]): void {
+  for (const path of made) for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(path + end, { force: true });
+}
+
+/** Left by a restore of the same record that was killed. */
+function isKeyOf(directory: string, { audit_key }: BackupExtras): boolean {
+  const key = readKey(directory);
+  return key !== null && audit_key !== null && Buffer.compare(key, audit_key) === 0;
+}
+
+async function verify(part: string, { audit_key, audit_head }: BackupExtras): Promise<Verified> {
+  const engine = await openSqliteEngine(part, "read", 0);
+  try {
+    // without a key nothing was ever sealed: there is no row to try it on
+    const mac = verifyingMac(audit_key ?? new Uint8Array());
+    return await verifyChain(engine, walkStatements, mac, [givenHeadCheck(audit_head)]);
+  } finally {
+    engine.close();
+  }
+}
+
+function writeBeside(directory: string, { audit_key, audit_head }: BackupExtras, hasKey: boolean): void {
+  if (audit_key !== null && !hasKey) {
+    writeFileSync(keyFile(directory), `${Buffer.from(audit_key).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
+    sync(keyFile(directory));
+  }
+  writeFileSync(headFile(directory), headText(audit_head), { mode: 0o600 });
+  sync(headFile(directory));
 }
 
 /** What belongs beside the database is put there. */
@@ -62,6 +92,15 @@ function unpack(directory: string, part: string, made: string[]): void {
   try {
     dropExtras(copy);
     restoreBlobs(directory, copy, made);
+  } finally {
+    copy.close();
+  }
+}
+
+/** As every record of ours is kept. Whoever closes it last leaves no other file beside it. */
+function turnToWal(part: string): void {
+  const copy = connect(part, "write");
+  try {
     copy.exec("pragma journal_mode = wal");
   } finally {
     copy.close();

@@ -1,34 +1,38 @@
+import { pruneInPages, type Unused } from "./prune-in-pages.ts";
 import { all, type Work } from "./query.ts";
 import type { RecordStore } from "./record-store.ts";
 import { pruneRuns } from "./retention.ts";
 import { toColumn } from "./text.ts";
 
-const atOnce = 1000;
+const keysAtOnce = 1000;
 
+/** The oldest, up to the time of the last of so many. */
 const deleteKeys = `
-  delete from idempotency where (subject, key) in (select subject, key from idempotency where at < ? limit ?)
+  delete from idempotency
+  where at < ?1 and at <= coalesce((select at from idempotency where at < ?1 order by at limit 1 offset ?2), ?1)
   returning 1 as gone`;
-const deleteSessions = `
-  delete from sessions where session_id in (
-    select session_id from sessions where last_used_at < ?
-      and not exists (select 1 from runs where runs.session_id = sessions.session_id) limit ?)
-  returning 1 as gone`;
+
+/** A fork goes on from the session it was forked from in every attempt, until it has ended. */
+const sessions: Unused = {
+  table: "sessions",
+  key: "session_id",
+  from: "",
+  condition: `last_used_at < ?3
+    and not exists (select 1 from runs where runs.session_id = sessions.session_id)
+    and not exists (
+      select 1 from runs fork where fork.forked_from = sessions.session_id and fork.forked_from is not null
+        and fork.status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping'))`,
+};
 
 /** Finished runs from before a time with their events, then the keys and sessions that only they used. */
 export async function pruneDispatch(store: RecordStore, before: Date): Promise<{ runs: number; sessions: number }> {
+  const { engine } = store;
+  const time = toColumn(before.toISOString());
   const { runs } = await pruneRuns(store, before);
-  await inPortions(deleteKeys);
-  return { runs, sessions: await inPortions(deleteSessions) };
-
-  async function inPortions(statement: string): Promise<number> {
-    for (let total = 0; ;) {
-      const gone = await store.engine.write(() => deletePortion(statement, before));
-      total += gone;
-      if (gone < atOnce) return total;
-    }
-  }
+  while ((await engine.write(() => deletePortion(time))) >= keysAtOnce);
+  return { runs, sessions: await pruneInPages(engine, sessions, [time]) };
 }
 
-function* deletePortion(statement: string, before: Date): Work<number> {
-  return (yield all(statement, toColumn(before.toISOString()), atOnce)).length;
+function* deletePortion(time: string): Work<number> {
+  return (yield all(deleteKeys, time, keysAtOnce - 1)).length;
 }

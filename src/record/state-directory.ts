@@ -10,13 +10,17 @@ export function databaseFile(directory: string): string {
 export function createStateDirectory(directory: string): void {
   const file = databaseFile(directory);
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    if (basename(directory) === ".drover") writeOnce(join(directory, ".gitignore"), "*\n");
+    createDirectory(directory);
     // SQLite would make it readable for everyone whom the umask allows; its WAL gets the same mode.
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   } catch (fault) {
     throw hostFault(fault, file);
   }
+}
+
+export function createDirectory(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (basename(directory) === ".drover") writeOnce(join(directory, ".gitignore"), "*\n");
 }
 
 function writeOnce(file: string, text: string): void {

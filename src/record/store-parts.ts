@@ -3,7 +3,7 @@ import type { Redactor } from "../model/process.ts";
 import type { Op, Reads, ResultOf, Store } from "../model/store.ts";
 import type { Engine } from "./engine.ts";
 import { first, type Work } from "./query.ts";
-import { readEvents, readFeed } from "./reads/events.ts";
+import { readEvents, readFeed, readLastPlace } from "./reads/events.ts";
 import { readExecution, readExecutions } from "./reads/executions.ts";
 import { readRun, readRuns } from "./reads/runs.ts";
 import type { Writer } from "./writer.ts";
@@ -38,12 +38,14 @@ export function readsOf(engine: Engine): Reads {
     runs: (filter, page) => engine.read(() => readRuns(filter, page)),
     events: (run_id, after, limit) => engine.read(() => readEvents(run_id, after, limit)),
     feed: (after, limit) => engine.read(() => readFeed(after, limit)),
+    last_place: (run_id) => engine.read(() => readLastPlace(run_id)),
     execution: (execution_id) => engine.read(() => readExecution(execution_id)),
     executions: (filter, page) => engine.read(() => readExecutions(filter, page)),
     runner: (runner_id) => later(({ readRunner }) => readRunner(runner_id)),
     runners: () => later(({ readRunners }) => readRunners()),
     agents: (name) => later(({ readAgents }) => readAgents(name)),
-    has_work: (runner_id) => later(({ readHasWork }) => readHasWork(runner_id)),
+    poller: (poll) => later(({ readPoller }) => readPoller(poll)),
+    with_work: (runner_ids) => later(({ readWithWork }) => readWithWork(runner_ids)),
     why: (run_id) => later(({ readWhy }) => readWhy(run_id)),
     agent_of: (run_id) => later(({ readAgentOf }) => readAgentOf(run_id)),
     session: (session_id) => later(({ readSession }) => readSession(session_id)),

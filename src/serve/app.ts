@@ -6,15 +6,18 @@ import { check } from "./check.ts";
 import type { ServeDeps } from "./deps.ts";
 import { createGuard } from "./guard.ts";
 import { timeFor } from "./in-time.ts";
+import { createLifeSigns } from "./life-signs.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
 import { readJsonBody, throwAway } from "./read-body.ts";
 import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
-import { type AnyCall, type Route, withParameters } from "./route.ts";
+import { alreadySent, type AnyCall, type Route, withParameters } from "./route.ts";
 import { routes } from "./routes.ts";
 import { createStanding, type Stay } from "./standing.ts";
+import { whenClosed } from "./when-closed.ts";
 
 const defaultBodyLimit = 1024 * 1024;
+const defaultPollSignMs = 15_000;
 /** Of requests that met no route: what they say is anybody's text, and no label. */
 const nowhere = ["any", "none"] as const;
 const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", label: null, hash: "" };
@@ -24,6 +27,7 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   const app = new Hono<{ Bindings: HttpBindings }>();
   const guard = createGuard(deps.publicUrls);
   const standing = createStanding(deps);
+  const lifeSigns = createLifeSigns({ everyMs: deps.pollSignMs ?? defaultPollSignMs, headers: alwaysHeaders });
   let made: OpenApiDocument | null = null;
   const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps.version));
   app.use("*", async (c, next) => {
@@ -37,7 +41,7 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
       const from = performance.now();
-      const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, standing, ...c.env }, deps);
+      const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, standing, lifeSigns, ...c.env }, deps);
       deps.metrics.seeRequest(row.method, row.path, answer.status, (performance.now() - from) / 1000);
       return answer;
     });
@@ -64,11 +68,11 @@ const alwaysHeaders = {
 };
 
 type Asked = Pick<HttpBindings, "incoming" | "outgoing"> &
-  Pick<AnyCall, "params" | "document" | "standing"> & { url: string };
+  Pick<AnyCall, "params" | "document" | "standing" | "lifeSigns"> & { url: string };
 
 async function respond(
   row: Route,
-  { params, url, document, standing, incoming, outgoing }: Asked,
+  { params, url, document, standing, lifeSigns, incoming, outgoing }: Asked,
   deps: ServeDeps,
 ): Promise<Response> {
   let stay: Stay | null = null;
@@ -98,6 +102,7 @@ async function respond(
       outgoing,
       document,
       standing,
+      lifeSigns,
       stay,
     } as AnyCall;
     cutOffWhenRefused(stay, outgoing);
@@ -106,7 +111,11 @@ async function respond(
       if (!answer.headers.has(name)) answer.headers.set(name, value);
     return answer;
   } catch (error) {
-    return answerError(error, `${row.method} ${row.path}`, deps);
+    const answer = answerError(error, `${row.method} ${row.path}`, deps);
+    if (!outgoing.headersSent) return answer;
+    // the status is out already: an answer that breaks off is not taken for one
+    outgoing.destroy();
+    return alreadySent();
   } finally {
     if (stay) leaveAtTheEnd(stay, outgoing);
   }
@@ -121,7 +130,7 @@ function cutOffWhenRefused(stay: Stay, outgoing: HttpBindings["outgoing"]): void
 
 function leaveAtTheEnd(stay: Stay, outgoing: HttpBindings["outgoing"]): void {
   const goesOn = outgoing.headersSent && !outgoing.writableEnded && !outgoing.destroyed;
-  if (goesOn) outgoing.once("close", stay.leave);
+  if (goesOn) whenClosed(outgoing, stay.leave);
   else stay.leave();
 }
 

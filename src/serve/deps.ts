@@ -39,12 +39,16 @@ export interface ServeDeps {
   hub: FeedHub;
   owners: Owners;
   metrics: { seeRequest: SeeRequest; write(): Promise<string> };
+  /** Why the record cannot be used now; null where it can. Does not take long. */
+  recordFault(): Promise<unknown>;
   /** Makes a consistent copy of the database and says where; `dispose` removes it. */
   backup(): Promise<{ file: string; dispose(): Promise<void> }>;
   now: () => Date;
   newId: NewId;
   authEnabled: boolean;
   publicUrls: readonly string[];
+  /** How often a poll that is held says that it still is. */
+  pollSignMs?: number;
   version: string;
   /** Told of whatever is answered with 5xx. */
   onDefect(error: unknown, where: string): void;

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { Store } from "../model/store.ts";
 import { adminToken } from "./token-file.ts";
-import { hashToken } from "./token-text.ts";
+import { hashToken, lettersOf } from "./token-text.ts";
 
 /**
  * The admin token that every coordinator of a fleet has without keeping it anywhere: it follows from the secret they
@@ -32,15 +32,9 @@ export async function fleetAdminToken(
   }
 }
 
-const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
 /** Of the same shape as any other; 32 letters have 190 bits. The first words keep it apart from what else is signed. */
 function followingToken(secret: Uint8Array, no: number): string {
   const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}`).digest();
-  // as in token-text.ts, those that would favour some letters are left out; of 64 bytes some 62 stay
-  const fair = [...digest].filter((byte) => byte < 248);
-  return `drv_${fair
-    .slice(0, 32)
-    .map((byte) => letters[byte % 62])
-    .join("")}`;
+  // of 64 bytes some 62 give a letter
+  return `drv_${lettersOf(digest).slice(0, 32)}`;
 }

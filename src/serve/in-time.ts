@@ -30,7 +30,7 @@ export function timeFor(ms: number | undefined, onLate: (fault: unknown) => void
   };
 }
 
-function silent(ms: number): HostError {
+export function silent(ms: number): HostError {
   return new HostError({
     code: "DROVER-STA-010",
     message: `The record has not answered for ${ms} ms.`,

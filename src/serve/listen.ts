@@ -31,6 +31,22 @@ export function refuseOpenDoor({ host, authEnabled }: Pick<ListenOptions, "host"
   });
 }
 
+/** Each is compared with what a browser says of itself, so that one which is no address lets in what it should not. */
+export function refusePublicUrls(publicUrls: readonly string[]): void {
+  const wrong = publicUrls.find((url) => !isHttpAddress(url));
+  if (wrong === undefined) return;
+  throw new RequestError({
+    code: "DROVER-USE-001",
+    field: "--public-url",
+    message: `${JSON.stringify(wrong)} is not the address of a web server.`,
+    next: "Give it with http:// or https:// and a host name, e.g. --public-url https://drover.example",
+  });
+}
+
+function isHttpAddress(url: string): boolean {
+  return /^https?:\/\/[^/]/i.test(url) && URL.canParse(url);
+}
+
 export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: ListenOptions): Promise<Listening> {
   refuseOpenDoor(options);
   const answer = getRequestListener(app.fetch, { errorHandler: malformed });

@@ -1,5 +1,6 @@
 import { type ErrorCode, errorCodes, HostError, RequestError } from "../model/errors.ts";
 import type { Problem, ProblemFault } from "../wire/problem.ts";
+import { nextStep } from "./next-step.ts";
 
 interface RefusalOptions {
   faults?: ProblemFault[];
@@ -20,7 +21,7 @@ export class Refusal extends Error {
       code,
       detail,
       faults: options.faults ?? [],
-      ...(options.next ? { next: options.next } : {}),
+      next: options.next ?? nextStep(code),
     };
     this.headers = options.headers ?? {};
   }
@@ -35,7 +36,13 @@ export function notFound(what: string, path = "path"): Refusal {
 export function problemResponse(problem: Problem, headers: Record<string, string> = {}): Response {
   return new Response(JSON.stringify(problem), {
     status: problem.status,
-    headers: { "content-type": "application/problem+json", "cache-control": "no-store", ...headers },
+    headers: {
+      "content-type": "application/problem+json",
+      "cache-control": "no-store",
+      // whoever asks again should reach another coordinator, where a balancer leads to one that can
+      ...(problem.status === 503 ? { connection: "close" } : {}),
+      ...headers,
+    },
   });
 }
 
@@ -49,9 +56,10 @@ export function refusalOf(error: unknown): Refusal {
     });
   }
   if (error instanceof HostError) {
-    return new Refusal(503, error.code, error.message, {
+    // the message and what to do have addresses and paths in them, and this is told to whoever asks
+    return new Refusal(503, error.code, `This cannot be done now: ${errorCodes[error.code]}.`, {
       headers: { "retry-after": "1" },
-      ...(error.next ? { next: error.next } : {}),
+      next: "Ask again in a moment. The coordinator's log says why.",
     });
   }
   return new Refusal(500, "DROVER-BUG-001", "Something went wrong inside Drover; its log says what.");

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { z } from "zod";
 import type { ServeDeps } from "./deps.ts";
+import type { LifeSigns } from "./life-signs.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import type { ObjectKind, Objects, Principal, Rule } from "./rule.ts";
 import type { Standing, Stay } from "./standing.ts";
@@ -48,6 +49,7 @@ export interface Call<Query = undefined, Body = undefined, Object extends Object
   /** Whether the asker may still go on. A handler that waits has to look; one that writes is cut off. */
   stay: Stay;
   standing: Standing;
+  lifeSigns: LifeSigns;
   /** The whole table as an OpenAPI document. */
   document(): OpenApiDocument;
 }

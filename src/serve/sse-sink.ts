@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Sink } from "../show/feed.ts";
+import { whenClosed } from "./when-closed.ts";
 
 export interface SseSink extends Sink {
   whenClosed(callback: () => void): void;
@@ -33,6 +34,6 @@ export function sinkOf(outgoing: ServerResponse): SseSink {
       });
     },
     end: () => void outgoing.end(),
-    whenClosed: (callback) => void outgoing.once("close", callback),
+    whenClosed: (callback) => void whenClosed(outgoing, callback),
   };
 }

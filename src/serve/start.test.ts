@@ -53,6 +53,18 @@ test.each(["0.0.0.0", "::", "192.0.2.7", "example.org"])("without auth it refuse
   await expect(startTestCoordinator({ host, authEnabled: false })).rejects.toMatchObject({ code: "DROVER-API-025" });
 });
 
+test.each(["drover.example", "drover.example:8765", "ftp://drover.example", "https://", "", "/x", "file:///etc"])(
+  "it does not start with a public address that is none: %j",
+  async (url) => {
+    await expect(startTestCoordinator({ publicUrls: ["https://good.example", url] })).rejects.toMatchObject({
+      code: "DROVER-USE-001",
+      field: "--public-url",
+      message: expect.stringContaining(`"${url}"`),
+      next: expect.stringContaining("https://"),
+    });
+  },
+);
+
 test("without auth it works on loopback, and is still closed to other web pages", async () => {
   running = await startTestCoordinator({ authEnabled: false });
   expect((await rawCall(running.url, { path: "/runs" })).status).toBe(200);

@@ -15,6 +15,9 @@ import { endOf, type Token } from "../model/token.ts";
 import type { Store } from "../model/store.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
+/** A fleet's is another file: the directory may have a record of its own, with a token of its own. */
+export type TokenFile = "token" | "fleet-token";
+
 const shape = /^drv_[0-9A-Za-z]{32}$/;
 
 /** This state directory's own admin token: made at the first start, readable by its user alone. */
@@ -77,8 +80,8 @@ function read(file: string): string {
 }
 
 /** After its token was rotated. Whoever reads it meanwhile gets the old one or the new one. Gives the file's path. */
-export function replaceTokenFile(directory: string, text: string): string {
-  const file = join(directory, "token");
+export function replaceTokenFile(directory: string, text: string, name: TokenFile = "token"): string {
+  const file = join(directory, name);
   try {
     renameSync(writeDraft(file, text), file);
     return file;

@@ -8,11 +8,15 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /** 32 characters of base62: 190 bits. */
 export function newTokenText(prefix: TokenPrefix): string {
   let text = "";
-  while (text.length < 32) {
-    // 248 is the largest multiple of 62 in a byte: taking the others too would favour some characters
-    for (const byte of randomBytes(48)) if (byte < 248 && text.length < 32) text += alphabet[byte % 62];
-  }
-  return prefix + text;
+  while (text.length < 32) text += lettersOf(randomBytes(48));
+  return prefix + text.slice(0, 32);
+}
+
+/** 248 is the largest multiple of 62 in a byte: taking the others too would favour some characters. */
+export function lettersOf(bytes: Uint8Array): string {
+  let text = "";
+  for (const byte of bytes) if (byte < 248) text += alphabet[byte % 62];
+  return text;
 }
 
 export function hashToken(text: string): string {

@@ -6,6 +6,8 @@ export interface FeedSource {
   ofAll: boolean;
   /** Events after a place, and the place reached: it may be past the last event given. */
   read(after: number, limit: number): Promise<{ events: StoredEvent[]; reached: number }>;
+  /** The place of the last event there is. */
+  last(): Promise<number>;
   encode(event: StoredEvent): string;
   /** True after the last event there will ever be. */
   isLast(event: StoredEvent): boolean;
@@ -47,6 +49,8 @@ interface Follower {
   /** Its sink took the last piece but wants no more yet. */
   full: boolean;
   gone: boolean;
+  /** It is known not to be ahead of the log. */
+  bounded: boolean;
 }
 
 interface Batch {
@@ -79,7 +83,7 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
       return followers.size;
     },
     add(after, sink) {
-      const follower: Follower = { sink, place: after, apart: true, full: false, gone: false };
+      const follower: Follower = { sink, place: after, apart: true, full: false, gone: false, bounded: after === 0 };
       followers.add(follower);
       void catchUp(follower);
       return { stop: () => drop(follower) };
@@ -113,7 +117,8 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
     try {
       for (let more = true; more && place !== null && followers.size > 0;) {
         const batch = await readBatch(place, sharedPage);
-        place = batch.to;
+        // somebody who found nobody sharing may have taken it further meanwhile
+        if (place === batch.from) place = batch.to;
         for (const follower of followers) if (!follower.apart && follower.place === batch.from) give(follower, batch);
         more = !batch.empty;
       }
@@ -132,12 +137,15 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
   async function catchUp(follower: Follower): Promise<void> {
     try {
       while (!follower.gone) {
+        const shared = place;
         const batch = await readBatch(follower.place, ownPage);
         if (follower.gone) return;
-        if (batch.empty) follower.place = batch.to;
-        else give(follower, batch);
+        if (batch.empty) {
+          await comeDown(follower);
+          return join(follower, shared);
+        }
+        give(follower, batch);
         if (follower.gone) return;
-        if (batch.empty && join(follower)) return;
         if (follower.full) await follower.sink.drained();
         follower.full = false;
       }
@@ -148,25 +156,32 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
     }
   }
 
-  /** Nothing more to read: from here on with the others, unless they are already further. */
-  function join(follower: Follower): boolean {
-    if (place === null || place < follower.place) {
-      // nobody who shares is behind: those would have been at `place`
-      if (place !== null && [...followers].some((one) => !one.apart)) return rejoinLater(follower);
-      place = follower.place;
-    }
-    if (place !== follower.place) return false;
+  /** Nobody is ahead of the log: a place that is not reached yet would be waited for, by those who share it too. */
+  async function comeDown(follower: Follower): Promise<void> {
+    if (follower.bounded) return;
+    follower.place = Math.min(follower.place, await source.last());
+    follower.bounded = true;
+  }
+
+  /**
+   * Nothing more to read: from here on with the others. `shared` is how far they were before that was found, so that up
+   * to there nothing is left to read, be it that it was removed.
+   */
+  function join(follower: Follower, shared: number | null): void {
+    if (follower.gone) return;
+    if (shared !== null) follower.place = Math.max(follower.place, shared);
+    // if nobody shares, nobody is behind: those would have been at `place`
+    if (place === null || ![...followers].some((one) => !one.apart)) place = Math.max(place ?? 0, follower.place);
+    if (place !== follower.place) return lookAgainLater(follower);
     follower.apart = false;
     // what was stored between the read and this line
     wake();
-    return true;
   }
 
-  /** The shared reader is a moment behind this one: wake it, and look again when it has moved. */
-  function rejoinLater(follower: Follower): boolean {
+  /** It is a moment behind the shared reader, or that one behind it: never at once, as nothing else would have a turn. */
+  function lookAgainLater(follower: Follower): void {
     wake();
     setTimeout(() => void catchUp(follower), tickMs);
-    return true;
   }
 
   function give(follower: Follower, batch: Batch): void {

@@ -143,6 +143,76 @@ test("readers that are a page behind still share what is read", async () => {
   expect(reads - before).toBeLessThan(150);
 });
 
+test("whoever says to be far ahead of the log gets what comes, and keeps nobody else from it", async () => {
+  const { store, hub, start, append } = await setUp();
+  await start("run-1");
+  await append("run-1", 0, 5);
+  let reads = 0;
+  const counted = (source: FeedSource): FeedSource => ({
+    ...source,
+    async read(after, limit) {
+      reads += 1;
+      // else one that reads without a pause would let nobody else have a turn, this test included
+      await new Promise(setImmediate);
+      return source.read(after, limit);
+    },
+  });
+  const owners = createOwners(store.read);
+  const sources = [runFeed(store.read, "run-1"), allFeed(store.read, null, owners), allFeed(store.read, "ann", owners)];
+  const followed = sources.map((source) => {
+    const [ahead, ordinary] = [reader(0), reader(0)];
+    hub.follow(counted(source), 900_000_000, ahead.sink);
+    return { source: counted(source), ahead, ordinary };
+  });
+  await expect.poll(() => reads, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
+  for (const { source, ordinary } of followed) hub.follow(source, 0, ordinary.sink);
+  for (const { ordinary } of followed)
+    await expect.poll(() => ordinary.seen().length, { timeout: 10_000 }).toBe(5);
+  await append("run-1", 5, 2);
+  for (const { ahead, ordinary } of followed) {
+    await expect.poll(() => ordinary.seen().length, { timeout: 10_000 }).toBe(7);
+    await expect.poll(() => ahead.seen().map(({ seq }) => seq), { timeout: 10_000 }).toEqual([6, 7]);
+  }
+  // a log at rest is not read
+  const before = reads;
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(reads - before).toBeLessThan(10);
+});
+
+test("a follower whose events are no longer there goes on with the others", async () => {
+  let log = [1, 2, 3, 4].map(stored);
+  let reads = 0;
+  const source: FeedSource = {
+    ...runFeed(noReads, "r"),
+    last: async () => log.at(-1)?.seq ?? 0,
+    async read(after, limit) {
+      reads += 1;
+      await new Promise(setImmediate);
+      const events = log.filter(({ seq }) => seq > after).slice(0, limit);
+      return { events, reached: events.at(-1)?.seq ?? after };
+    },
+  };
+  const hub = createFeedHub({ tickMs: 1, onFault: (error) => expect(error).toBeUndefined() });
+  const [early, late] = [reader(0), reader(0)];
+  hub.follow(source, 0, early.sink);
+  await expect.poll(() => early.seen().length, { timeout: 10_000 }).toBe(4);
+  log = [];
+  hub.follow(source, 2, late.sink);
+  const before = reads;
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(reads - before).toBeLessThan(10);
+  log = [stored(5)];
+  hub.changed(["r"]);
+  for (const one of [early, late]) await expect.poll(() => one.seen().at(-1)?.seq, { timeout: 10_000 }).toBe(5);
+  expect(late.seen()).toHaveLength(1);
+  hub.stop();
+});
+
+function stored(seq: number): StoredEvent {
+  const event = { type: "output", stream: "stdout", text: "x" } as const;
+  return { run_id: "r", seq, attempt: 1, n: seq, at: "", cursor: seq, event };
+}
+
 async function setUp() {
   const directory = mkdtempSync(join(tmpdir(), "drover-show-"));
   const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });

@@ -14,6 +14,7 @@ export function runFeed(read: Reads, run_id: string): FeedSource {
       const events = await read.events(run_id, after, limit);
       return { events, reached: events.at(-1)?.seq ?? after };
     },
+    last: () => read.last_place(run_id),
     encode: (event) => toMessage(event.seq, event),
     isLast: (event) => event.event.type === "result",
   };
@@ -25,6 +26,7 @@ export function allFeed(read: Reads, only: string | null, owners: Owners): FeedS
     key: only === null ? "*" : `*${only}`,
     ofAll: true,
     read: (after, limit) => readFeed(read, after, limit, only, owners),
+    last: () => read.last_place(null),
     encode: (event) => toMessage(event.cursor, event),
     isLast: () => false,
   };

@@ -1,4 +1,4 @@
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { describeContract } from "../../test/contract/contract.ts";
@@ -95,6 +95,110 @@ test("a poll that the runner gives up is let go at once, on both sides", async (
   // a coordinator that still held it would not stop before its grace was over
   await coordinator.stop();
 });
+
+test("many calls at once leave no listeners behind that the runtime would warn of", async () => {
+  const { port } = await setUp();
+  const warnings: string[] = [];
+  const hear = (warning: Error): void => void warnings.push(warning.message);
+  process.on("warning", hear);
+  try {
+    const runners = await Promise.all(
+      Array.from({ length: 15 }, (_, no) => port.register(registration(`key-${no}`, `/srv/${no}`))),
+    );
+    await Promise.all(runners.map(({ runner_id, epoch }) => port.deregister({ runner_id, epoch })));
+    // warnings are told in the next turn
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off("warning", hear);
+  }
+  expect(warnings).toEqual([]);
+});
+
+test("a held poll that says nothing is away; one that says something now and then is waited for", async () => {
+  const silent = await startFake({ poll_silence_ms: 300 }, () => undefined);
+  await expect(silent.poll()).rejects.toMatchObject({
+    conflict: "away",
+    message: expect.stringContaining("nothing was heard for 300 ms"),
+  });
+
+  const told = await startFake({ poll_silence_ms: 1000 }, (response) => {
+    let signs = 0;
+    const timer = setInterval(() => {
+      signs += 1;
+      if (signs < 8) return void response.write("\n");
+      clearInterval(timer);
+      response.end(JSON.stringify(nothing));
+    }, 200);
+  });
+  expect(await told.poll()).toEqual(nothing);
+
+  const begun = await startFake({ poll_silence_ms: 300 }, (response) => void response.write("\n"));
+  const cause = expect.objectContaining({ message: "nothing was heard for 300 ms" });
+  await expect(begun.poll()).rejects.toMatchObject({ conflict: "away", cause });
+});
+
+test("a coordinator that has not said that its polls are heard of may hold them in silence", async () => {
+  const older = await startFake({}, (response) => {
+    setTimeout(() => response.end(JSON.stringify(nothing)), 600);
+  });
+  expect(await older.poll()).toEqual(nothing);
+});
+
+test("where there is no answer, or only that nobody is there, the next request opens a connection", async () => {
+  for (const fault of [503, "silent"] as const) {
+    const fake = await startFake({}, (response, poll) => {
+      if (poll === 1 && fault === "silent") return;
+      response.writeHead(poll === 1 ? 503 : 200).end(JSON.stringify(nothing));
+    });
+    const port = createHttpPort({ url: fake.url, token: "drv_x", pollHoldMs: -9500 });
+    cleanups.push(() => port.close());
+    // two at once, so that there is another connection beside the one that fails
+    await Promise.all([port.register(registration("key-a")), port.register(registration("key-b"))]);
+    expect(fake.connections()).toBe(2);
+    await port.register(registration("key-a"));
+    expect(fake.connections()).toBe(2);
+    await expect(port.poll(request, never)).rejects.toMatchObject({ conflict: "away" });
+    await port.poll(request, never);
+    expect(fake.connections()).toBe(3);
+    await port.poll(request, never);
+    expect(fake.connections()).toBe(3);
+  }
+});
+
+const nothing = { claims: [], orders: [] };
+const never = new AbortController().signal;
+const request = { runner_id: "r", epoch: 1, claim_id: "c1", want: 1, ack_order: 0 };
+
+/** A coordinator that registers whoever comes, and does with polls what the test says. */
+async function startFake(
+  registered: { poll_silence_ms?: number },
+  onPoll: (response: ServerResponse, no: number) => void,
+) {
+  let connections = 0;
+  let polls = 0;
+  const server = createServer((incoming, response) => {
+    if (incoming.url === "/runner/poll") return onPoll(response, (polls += 1));
+    response.end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000, ...registered }));
+  });
+  server.on("connection", () => (connections += 1));
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  // a TCP server's address is never a string
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = createHttpPort({ url, token: "drv_x" });
+  cleanups.push(() => {
+    port.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url,
+    connections: () => connections,
+    async poll() {
+      await port.register(registration("key-a"));
+      return port.poll(request, never);
+    },
+  };
+}
 
 async function setUp(options: { pollHoldMs?: number } = {}): Promise<{ coordinator: TestCoordinator; port: HttpPort }> {
   const coordinator = await startTestCoordinator(options);

@@ -1,5 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { Socket } from "node:net";
 import { PortError } from "../model/port-error.ts";
 import type { Registered, RunnerPort } from "../model/runner-port.ts";
 import { readAnswer } from "./port-answer.ts";
@@ -20,44 +21,73 @@ export interface HttpPort extends RunnerPort {
   close(): void;
 }
 
-/** The runner port over HTTP: kept-alive connections, and one word for everything that can go wrong. */
+/**
+ * The runner port over HTTP: kept-alive connections, and one word for everything that can go wrong. Where nobody answers,
+ * or only to say that it cannot, idle connections are let go: behind a balancer the next request then opens one that
+ * may lead to another coordinator.
+ */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
   const { pollHoldMs = 50_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
   const base = new URL(options.url);
   const secure = base.protocol === "https:";
   const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
-  const never = new AbortController().signal;
   let reportMs = timeoutMs;
+  let pollSilenceMs: number | undefined;
   return {
     async register(registration) {
-      const registered = await post<Registered>("/runner/register", registration, timeoutMs, never);
+      const registered = await post<Registered>("/runner/register", registration, { limitMs: timeoutMs });
       // whoever stands still behind a balancer must leave time to reach another before the lease is over
       reportMs = Math.min(timeoutMs, Math.max(1000, registered.lease_ms / 2));
+      // a coordinator from before there was this field says nothing while it holds a poll
+      pollSilenceMs = registered.poll_silence_ms;
       return registered;
     },
-    poll: (poll, signal) => post("/runner/poll", poll, pollHoldMs + 10_000, signal),
-    report: (report) => post("/runner/report", report, reportMs, never),
+    poll: (poll, signal) =>
+      post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, silenceMs: pollSilenceMs, signal }),
+    report: (report) => post("/runner/report", report, { limitMs: reportMs }),
     upload: (request, content, signal) =>
       uploadFile(request, content, signal, { url: base, token: options.token, silenceMs }),
-    sessions: (request) => post("/runner/sessions", request, timeoutMs, never),
+    sessions: (request) => post("/runner/sessions", request, { limitMs: timeoutMs }),
     async deregister(request) {
-      await post("/runner/deregister", request, timeoutMs, never);
+      await post("/runner/deregister", request, { limitMs: timeoutMs });
     },
     close: () => agent.destroy(),
   };
 
-  async function post<T>(path: string, body: unknown, limitMs: number, signal: AbortSignal): Promise<T> {
+  async function post<T>(path: string, body: unknown, patience: Patience): Promise<T> {
     const bytes = Buffer.from(JSON.stringify(body));
     try {
-      return await attempt<T>(path, bytes, limitMs, signal);
+      return await attempt<T>(path, bytes, patience);
     } catch (error) {
       // a kept-alive connection that the other side closed at this very moment: every request may be repeated
       if (!(error instanceof StaleConnection)) throw error;
-      return await attempt<T>(path, bytes, limitMs, signal);
+      return await attempt<T>(path, bytes, patience);
     }
   }
 
-  function attempt<T>(path: string, bytes: Buffer, limitMs: number, signal: AbortSignal): Promise<T> {
+  async function attempt<T>(path: string, bytes: Buffer, patience: Patience): Promise<T> {
+    let used: Socket | null = null;
+    try {
+      return await send<T>(path, bytes, patience, (socket) => (used = socket));
+    } catch (error) {
+      const away = error instanceof PortError && error.conflict === "away";
+      if (away && !patience.signal?.aborted) letGo(used);
+      throw error;
+    }
+  }
+
+  /** Others that are in use are judged by what becomes of their own requests. */
+  function letGo(used: Socket | null): void {
+    used?.destroy();
+    for (const idle of Object.values(agent.freeSockets).flat()) idle?.destroy();
+  }
+
+  function send<T>(
+    path: string,
+    bytes: Buffer,
+    { limitMs, silenceMs, signal }: Patience,
+    onSocket: (socket: Socket) => void,
+  ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const request = (secure ? httpsRequest : httpRequest)(
         new URL(`${base.pathname.replace(/\/+$/, "")}${path}`, base),
@@ -71,25 +101,50 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
           },
         },
       );
-      const timer = setTimeout(() => request.destroy(new Error(`no answer within ${limitMs} ms`)), limitMs);
-      const abort = (): void => void request.destroy(new Error("given up by the runner"));
+      const giveUp = (why: string): void => {
+        const cause = new Error(why);
+        // before what breaks off with it is told as a reason of its own
+        reject(unanswered(cause));
+        request.destroy(cause);
+      };
+      const timer = setTimeout(() => giveUp(`no answer within ${limitMs} ms`), limitMs);
+      const silent = (): void => giveUp(`nothing was heard for ${silenceMs} ms`);
+      const silence = silenceMs === undefined ? undefined : setTimeout(silent, silenceMs);
+      const abort = (): void => giveUp("given up by the runner");
       const done = (): void => {
         clearTimeout(timer);
-        signal.removeEventListener("abort", abort);
+        clearTimeout(silence);
+        signal?.removeEventListener("abort", abort);
       };
-      signal.addEventListener("abort", abort, { once: true });
-      if (signal.aborted) abort();
+      signal?.addEventListener("abort", abort, { once: true });
+      if (signal?.aborted) abort();
       request.on("response", (response) => {
-        readAnswer<T>(response).then(resolve, reject).finally(done);
+        silence?.refresh();
+        readAnswer<T>(response, () => silence?.refresh())
+          .then(resolve, reject)
+          .finally(done);
       });
+      request.on("socket", onSocket);
       request.on("error", (cause) => {
         done();
-        const Fault = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET" ? StaleConnection : PortError;
-        reject(new Fault("away", `${options.url} did not answer: ${cause.message}`, cause));
+        reject(unanswered(cause, request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET"));
       });
       request.end(bytes);
     });
   }
+
+  function unanswered(cause: Error, stale = false): PortError {
+    const Fault = stale ? StaleConnection : PortError;
+    return new Fault("away", `${options.url} did not answer: ${cause.message}`, cause);
+  }
+}
+
+/** How long one waits for an answer. */
+interface Patience {
+  limitMs: number;
+  /** The same for each piece of it. */
+  silenceMs?: number | undefined;
+  signal?: AbortSignal;
 }
 
 /** Its cause stays the true one: a runner goes by it when the second try fails on another stale connection. */

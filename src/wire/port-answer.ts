@@ -3,11 +3,14 @@ import type { ErrorCode } from "../model/errors.ts";
 import { type PortConflict, PortError } from "../model/port-error.ts";
 import { type Problem, readProblem } from "./problem.ts";
 
-/** What the coordinator answered, or the PortError that it means; a Problem is its cause. */
-export async function readAnswer<T>(response: IncomingMessage): Promise<T> {
+/** What the coordinator answered, or the PortError that it means; a Problem is its cause. `onBytes`: with each piece of it. */
+export async function readAnswer<T>(response: IncomingMessage, onBytes?: () => void): Promise<T> {
   const chunks: Buffer[] = [];
   try {
-    for await (const chunk of response) chunks.push(chunk as Buffer); // no encoding is set, so chunks are buffers
+    for await (const chunk of response) {
+      onBytes?.();
+      chunks.push(chunk as Buffer); // no encoding is set, so chunks are buffers
+    }
   } catch (cause) {
     throw new PortError("away", "the answer was cut off", cause);
   }

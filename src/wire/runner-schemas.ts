@@ -68,7 +68,8 @@ const outcomeSchema = z.discriminatedUnion("status", [
 const numberedEventSchema = z.strictObject({
   n: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
   at: z.iso.datetime(),
-  event: runEventSchema,
+  // The result of a run is its finish.
+  event: runEventSchema.refine(({ type }) => type !== "result", "a result comes with the finish of its run"),
 });
 
 export const reportSchema = z.strictObject({
@@ -116,6 +117,7 @@ export const registeredSchema = z.object({
   lease_ms: z.number(),
   store_id: z.string().min(1),
   max_file_bytes: z.number().int().positive(),
+  poll_silence_ms: z.number().int().positive().exactOptional(),
 });
 export const enrolledSchema = z.object({ token: z.string(), token_id: z.string(), subject: z.string() });
 

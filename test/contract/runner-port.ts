@@ -82,6 +82,38 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
     },
   },
   {
+    title: "a claim_id that brought nothing brings what comes later",
+    async check(make) {
+      const subject = await make();
+      const { runner_id, epoch } = await subject.register("key-a");
+      const poll = (signal: AbortSignal) =>
+        subject.port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, signal);
+      const nothing = { claims: [], orders: [] };
+      for (let i = 0; i < 2; i += 1)
+        expect(await poll(AbortSignal.timeout(50)).catch(() => nothing)).toMatchObject(nothing);
+      const run_id = await subject.submit();
+      expect((await poll(never)).claims).toMatchObject([{ run_id, attempt: 1 }]);
+    },
+  },
+  {
+    title: "a report as of one claim takes nothing back that a later one brought, however late it comes",
+    async check(make) {
+      const subject = await make();
+      const { run_id, runner_id, epoch, base } = await claimOne(subject);
+      const poll = (claim_id: string, signal: AbortSignal) =>
+        subject.port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, signal).catch(() => null);
+      await poll("c2", AbortSignal.timeout(50));
+      // made now, while c2 is still being polled with
+      await subject.port.report(base);
+      const later = await subject.submit();
+      expect(await poll("c2", never)).toMatchObject({ claims: [{ run_id: later, attempt: 1 }] });
+      await poll("c3", AbortSignal.timeout(50));
+      await subject.port.report(base);
+      expect((await subject.run(later)).status).toBe("claimed");
+      expect((await subject.run(run_id)).status).toBe("claimed");
+    },
+  },
+  {
     title: "events sent twice are stored once, and a gap is not passed over",
     async check(make) {
       const subject = await make();

@@ -27,7 +27,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       expect(await d.claim(a, 10)).toEqual([one, ...others]);
       expect(await d.claim(b, 10)).toEqual([]);
       expect(await store.read.why(two)).toEqual([{ demand: "directory", detail: "Another run works in /p on host." }]);
-      expect(await store.read.has_work("b")).toBe(false);
+      expect(await store.read.with_work(["b"])).toEqual([]);
       await d.finish(a, one, 1);
       expect(await d.claim(b, 10)).toEqual([two]);
       expect(await d.claim(a, 10)).toEqual([]);

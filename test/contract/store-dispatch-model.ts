@@ -9,6 +9,7 @@ type Step =
   | { do: "claim"; runner: number; want: number; sameId: boolean }
   | { do: "append" | "finish" | "drain" | "crash"; pick: number }
   | { do: "beat"; runner: number; forget: boolean }
+  | { do: "late" }
   | { do: "stop"; pick: number }
   | { do: "expire" | "restart" | "leave"; runner: number };
 
@@ -41,6 +42,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("beat" as const), runner, forget: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("late" as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const), pick }) },
   {
     weight: 1,
@@ -54,6 +56,14 @@ interface Go {
   run_id: string;
   attempt: number;
   sent: number;
+}
+
+/** A report as it was made, when so many goes had been handed out. */
+interface Report {
+  at: Driven;
+  held: [string, number][];
+  as_of_claim: string | null;
+  gos: number;
 }
 
 /** Whatever happens in whatever order, each request sent up to three times: no run is lost, none ends twice. */
@@ -83,7 +93,11 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   const gos: Go[] = [];
   const owners = new Map<string, number>();
   const runners: (Driven | null)[] = [];
+  /** What a runner polls with: another after claims, or after none as an older runner does. */
   const claimIds = ["a0", "b0", "c0"];
+  /** The last one that was answered with claims since it registered: what reports are made as of. */
+  const closed: (string | null)[] = [null, null, null];
+  const reports: Report[][] = [[], [], []];
   for (const index of [0, 1, 2]) runners[index] = await d.register(`r${index}`);
 
   for (const [one, times] of steps) {
@@ -106,8 +120,15 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
       }
       case "claim": {
         const at = await alive(one.runner);
-        if (!one.sameId && time === 0) claimIds[one.runner] += "'";
-        const { claims } = await d.poll(at, one.want, claimIds[one.runner]);
+        if (time === 0 && (!one.sameId || closed[one.runner] === claimIds[one.runner])) claimIds[one.runner] += "'";
+        const claim_id = claimIds[one.runner] ?? "";
+        if (time === 0) report(at, one.runner, false);
+        const poller = await store.read.poller({ ...at, claim_id, want: one.want });
+        const { claims, orders } = await d.poll(at, one.want, claim_id);
+        // What a poll waits for without having written anything must not be there.
+        if ("conflict" in poller || poller.idle)
+          expect([poller, claims, orders]).toMatchObject([{ idle: true }, [], []]);
+        if (claims.length > 0) closed[one.runner] = claim_id;
         for (const { run_id, attempt } of claims) {
           const key = `${run_id} ${attempt}`;
           // An attempt belongs to one runner for ever.
@@ -130,12 +151,13 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         return;
       case "beat": {
         const at = await alive(one.runner);
-        const held = gos
-          .filter((go) => go.runner === one.runner && !one.forget)
-          .map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
-        await d.beat(at, held, claimIds[one.runner] ?? null);
+        const { held, as_of_claim } = report(at, one.runner, one.forget);
+        await d.beat(at, held, as_of_claim);
         return;
       }
+      case "late":
+        for (const index of [0, 1, 2]) await arriveLate(index);
+        return;
       case "stop": {
         const run_id = runs[one.pick % Math.max(1, runs.length)];
         if (run_id !== undefined)
@@ -147,7 +169,7 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
         await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 2 }]);
         return;
       case "restart":
-        runners[one.runner] = await d.register(`r${one.runner}`);
+        runners[one.runner] = await registerAgain(one.runner);
         return;
       case "leave": {
         const at = runners[one.runner];
@@ -162,6 +184,28 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
     const active = await store.read.runs({ status: ["claimed", "running", "waiting", "stopping"] }, { limit: 1000 });
     const taken = active.flatMap(({ project_dir }) => project_dir ?? []);
     expect(taken).toEqual([...new Set(taken)]);
+  }
+
+  /** What the runner would say now. It is kept, to arrive once more later on. */
+  function report(at: Driven, index: number, forget: boolean): Report {
+    const held = gos
+      .filter((go) => go.runner === index && !forget)
+      .map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
+    const made = { at, held, as_of_claim: closed[index] ?? null, gos: gos.length };
+    reports[index] = [...(reports[index] ?? []), made].slice(-5);
+    return made;
+  }
+
+  /** Sent twice, or long on its way until the next poll has come: it takes nothing back that was handed out after it was made. */
+  async function arriveLate(index: number): Promise<void> {
+    if (closed[index] === claimIds[index]) claimIds[index] += "'";
+    await alive(index);
+    for (const { at, held, as_of_claim, gos: before } of reports[index] ?? []) {
+      const since = new Set(gos.slice(before).map(({ run_id, attempt }) => `${run_id} ${attempt}`));
+      const result = await d.beat(at, held, as_of_claim);
+      for (const run_id of result.ok ? result.requeued : [])
+        expect(since).not.toContain(`${run_id} ${(await store.read.run(run_id))?.attempt}`);
+    }
   }
 
   /** Accepted exactly where the run is this runner's under this attempt. */
@@ -185,15 +229,21 @@ async function play(opened: OpenedForDispatch, steps: [Step, number][]): Promise
   }
 
   async function alive(index: number): Promise<Driven> {
-    const at = runners[index] ?? (await d.register(`r${index}`));
+    const at = runners[index] ?? (await registerAgain(index));
     runners[index] = at;
     const [beat] = await store.apply([
       { op: "claim_runs", ...at, claim_id: claimIds[index] ?? "", want: 0, ack_order: 0, lease_ms: 10_000 },
     ]);
     if (beat.ok) return at;
-    const again = await d.register(`r${index}`);
+    const again = await registerAgain(index);
     runners[index] = again;
     return again;
+  }
+
+  async function registerAgain(index: number): Promise<Driven> {
+    claimIds[index] += "'";
+    closed[index] = null;
+    return d.register(`r${index}`);
   }
 
   /** Everybody is lost, then one runner brings everything that is left to its end. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { agentNamed, output } from "../fixtures/dispatch/drive.ts";
+import { sampleRun } from "../fixtures/record/sample.ts";
 import type { Change, Op } from "../../src/model/store.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
@@ -593,6 +594,46 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         expect(repeated).toMatchObject({ ok: true, repeated: true, run_id: run });
       });
 
+      it("stores many of all kinds that come at once, each as it was", async () => {
+        const agents = [agentNamed("echo"), agentNamed("chat", { type: "autonomous", command: null })];
+        const odd = ["", "null", '"', "\\", '{"a",b}', "a,b", "a\0b", "\ud800", "😀", "\n\r\t", "'; drop table runs"];
+        const made = odd.flatMap((text, index) =>
+          agents.map((agent, kind) => {
+            const more = { idempotency: { subject: text, key: `${text} ${kind}`, fingerprint: text } };
+            const run = sampleRun({
+              session_id: index % 3 === 0 ? null : `${text} session ${index} ${kind}`,
+              status: "pending",
+              attempt: 0,
+              started_at: null,
+              agent_name: agent.name,
+              created_at: now().toISOString(),
+              prompt: kind === 0 ? null : text,
+              parameters: index % 2 === 0 ? {} : { [text]: text },
+              priority: index % 2,
+              task_id: index % 4 === 0 ? text : null,
+              project_dir: text,
+            });
+            return { agent, run, more };
+          }),
+        );
+        const submitAll = () => Promise.all(made.map(({ agent, run, more }) => d.submit(run, agent, more)));
+        await submitAll();
+        for (const { run, agent } of made) {
+          expect(await store.read.run(run.run_id)).toEqual(run);
+          expect(await d.event(run.run_id, -1)).toEqual({ type: "status", status: "pending" });
+          if (run.session_id === null) continue;
+          expect(await store.read.session(run.session_id)).toMatchObject({
+            executor_session_id: agent.type === "procedural" ? run.session_id : null,
+            agent_name: agent.name,
+            project_dir: run.project_dir,
+            run_count: 1,
+            created_at: run.created_at,
+          });
+        }
+        await submitAll();
+        expect(await store.read.runs({}, { limit: 100 })).toHaveLength(made.length);
+      });
+
       it("keeps the agent a run was submitted with", async () => {
         const before = agentNamed("echo", { description: "before" });
         const run = await d.submit({}, before, { timeout_seconds: 7 });
@@ -756,6 +797,54 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         expect(await rotate("t9")).toEqual({ ok: false, conflict: "not_found" });
         expect(await store.read.token("hash of n")).toBeNull();
         expect(await store.read.token("h1")).toEqual(expiring);
+      });
+
+      it("ends everything a subject has at the moment, of the roles that are meant", async () => {
+        const of = (token_id: string, more: object = {}) =>
+          ({ op: "put_token", token: { ...token, token_id, ...more }, hash: `hash of ${token_id}` }) as const;
+        await store.apply([
+          of("a"),
+          of("b", { role: "viewer" }),
+          of("c", { role: "runner", kind: "enrolment" }),
+          of("d", { subject: "bob" }),
+          of("e", { revoked_at: "2026-01-01T00:00:00.000Z" }),
+          of("f", { expires_at: "2025-12-31T00:00:00.000Z" }),
+          of("g", { revoked_at: "2026-01-09T00:00:00.000Z" }),
+        ]);
+        // one store's time judges, and it stands at the first of January
+        const ends = now().toISOString();
+        const at = "2026-01-05T00:00:00.000Z";
+        expect(await store.apply([{ op: "revoke_subject", subject: "ann", roles: ["user", "viewer"], at }])).toEqual([
+          { ok: true, op: "revoke_subject", token_ids: ["a", "b", "g"] },
+        ]);
+        const ended = (await store.read.tokens({ limit: 9 })).filter(({ revoked_at }) => revoked_at === ends);
+        expect(ended.map(({ token_id }) => token_id).sort()).toEqual(["a", "b", "e", "g"]);
+        const all = { subject: "ann", roles: ["admin", "user", "viewer", "runner"] } as const;
+        expect(await store.apply([{ op: "revoke_subject", ...all, at }])).toEqual([
+          { ok: true, op: "revoke_subject", token_ids: ["c"] },
+        ]);
+        expect(await store.read.token("hash of d")).toMatchObject({ revoked_at: null });
+      });
+
+      it("makes no token of one that was ended with its subject, however slow the clock of whoever asks is", async () => {
+        const enrolment = { ...token, token_id: "e", kind: "enrolment", role: "runner" } as const;
+        await store.apply([
+          { op: "put_token", token, hash: "h1" },
+          { op: "put_token", token: enrolment, hash: "e" },
+        ]);
+        const slow = { at: "2025-12-24T00:00:00.000Z", ends_at: "2025-12-25T00:00:00.000Z" };
+        const made = (token_id: string) => ({ token: { ...token, token_id }, token_hash: `hash of ${token_id}` });
+        const fast = "2026-02-01T00:00:00.000Z";
+        const [rotated, revoked, again, exchanged] = await store.apply([
+          { op: "rotate_token", token_id: "t1", ...slow, ends_at: fast, ...made("n1") },
+          { op: "revoke_subject", subject: "ann", roles: ["user", "runner"], at: fast },
+          { op: "rotate_token", token_id: "n1", ...slow, ...made("n2") },
+          { op: "use_enrolment", hash: "e", at: slow.at, ...made("n3") },
+        ]);
+        expect(rotated.ok).toBe(true);
+        expect(revoked).toMatchObject({ token_ids: ["e", "n1", "t1"] });
+        expect([again, exchanged]).toEqual(Array(2).fill({ ok: false, conflict: "revoked" }));
+        expect(await store.read.tokens({ limit: 9 })).toHaveLength(3);
       });
 
       it("exchanges an enrolment once, for a token of its own role and subject", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { finishOf } from "../fixtures/record/sample.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
@@ -43,6 +44,43 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
         { run_id: again, mode: "resume", status: "claimed", parent: fork, executor_session_id: null },
         { run_id: fork, mode: "fork", status: "completed", parent: first, executor_session_id: "forked" },
       ]);
+    });
+
+    describe("runs of several sessions that end in one report", () => {
+      const sessions = ["a", "b", "c", "d"];
+      const begin = async () => {
+        const runner = await d.register("r", { slots: 9 });
+        const firsts: string[] = [];
+        const nexts: string[] = [];
+        for (const session_id of sessions) {
+          firsts.push(await d.submit({ session_id }, chat));
+          nexts.push(await d.submit({ session_id, mode: "resume" }, chat));
+        }
+        expect(await d.claim(runner, 9)).toEqual(firsts);
+        const finishes = firsts.map((run_id) => ({ ...finishOf(run_id), attempt: 1, runner, isolation: null }));
+        return { runner, firsts, nexts, finishes };
+      };
+
+      it("each let their own next one go, all to the runner that has the sessions", async () => {
+        const { runner, nexts, finishes } = await begin();
+        const results = await store.apply(finishes);
+        expect(results.map(({ ok }) => ok)).toEqual(sessions.map(() => true));
+        expect(await d.claim(runner, 9)).toEqual(nexts);
+      });
+
+      it("have not ended, any of them, where one cannot be stored", async () => {
+        const { runner, firsts, nexts, finishes } = await begin();
+        const other = await d.submit();
+        await d.claim(runner, 9);
+        const bad = finishOf(other).result;
+        const events = [{ n: 1, at: new Date().toISOString(), event: bad }];
+        const ops = [{ op: "append_events", run_id: other, attempt: 1, runner, events } as const, ...finishes];
+        await expect(store.apply(ops)).rejects.toThrow("finish_run");
+        expect(await d.statuses(...firsts)).toEqual(firsts.map(() => "claimed"));
+        expect(await d.claim(runner, 9)).toEqual([]);
+        await store.apply(finishes);
+        expect(await d.claim(runner, 9)).toEqual(nexts);
+      });
     });
 
     it("lets forks and resumes of a session go in the order they were asked for, each after what was before it", async () => {

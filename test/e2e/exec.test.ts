@@ -35,6 +35,17 @@ describe.each(hosts)("exec %s", (_name, how, levels) => {
     expect(await run("exec", "exit 42")).toMatchObject({ code: 42, stdout: "" });
   });
 
+  it("ends a command that fills its directory, with 124, and does not count Drover's own record in there", async () => {
+    const { run } = place();
+    const limits = ["--limit", "disk=2m", "--limit", "files=50"];
+    const filled = await run("exec", ...limits, "--", "sh", "-c", "while :; do head -c 100000 /dev/zero >> f; done");
+    expect(filled).toMatchObject({ code: 124, stderr: expect.stringContaining("limit on disk space (2097152 bytes)") });
+    const many = await run("exec", ...limits, "--", "sh", "-c", "while :; do i=$((i+1)); : > $i; done");
+    expect(many).toMatchObject({ code: 124, stderr: expect.stringContaining("limit on files (50)") });
+    const print = ["sh", "-c", "head -c 3000000 /dev/zero"];
+    expect(await run("exec", ...limits, "--capture", "file", "--", ...print)).toMatchObject({ code: 0 });
+  });
+
   it("ends a command when its time is over, with 124", async () => {
     const { run } = place();
     const began = Date.now();

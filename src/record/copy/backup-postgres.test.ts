@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
 import { movable } from "../../../test/fixtures/record/movable.ts";
 import { recordRuns } from "../../../test/fixtures/record/sample.ts";
+import { undoIndexes } from "../../../test/fixtures/record/undo-indexes.ts";
 import { verifyAudit } from "../audit/verify.ts";
 import { backupRecord } from "../backup.ts";
 import { openStore } from "../open.ts";
@@ -11,6 +12,7 @@ import { verifyPostgres } from "../postgres/audit.ts";
 import { openPostgresStore } from "../postgres/open.ts";
 import { restoreRecord } from "../restore.ts";
 import { openDatabase } from "../sqlite/driver.ts";
+import { schemaVersion } from "../sqlite/migrations/version.ts";
 import { databaseFile } from "../state-directory.ts";
 
 const one = movable();
@@ -46,14 +48,40 @@ describe("a backup", () => {
     expect(await one.rowsThere()).toEqual([]);
   });
 
-  it("of an older Drover is brought up to date aside", async () => {
-    await backupRecord({ directory: one.directory }, join(one.folder, "file"), one.now);
-    const copy = openDatabase(join(one.folder, "file"), {});
-    copy.exec("alter table agent_revs drop column type; pragma user_version = 4");
-    copy.close();
-    const before = readFileSync(join(one.folder, "file"));
-    expect((await restoreRecord(one.place, join(one.folder, "file"))).audit).toMatchObject({ ok: true });
-    expect(readFileSync(join(one.folder, "file")).equals(before)).toBe(true);
+  for (const [version, undo] of [
+    [5, undoIndexes.sqlite],
+    [4, `${undoIndexes.sqlite}; alter table agent_revs drop column type`],
+  ] as const)
+    it(`of an older Drover, of version ${version}, is brought up to date aside and where it is restored`, async () => {
+      const file = join(one.folder, "file");
+      await backupRecord({ directory: one.directory }, file, one.now);
+      const copy = openDatabase(file, {});
+      copy.exec(`${undo}; pragma user_version = ${version}`);
+      copy.close();
+      const before = readFileSync(file);
+      const { audit } = await restoreRecord(one.place, file);
+      expect(audit).toMatchObject({ ok: true });
+      expect((await restoreRecord({ directory: join(one.folder, "back") }, file)).audit).toEqual(audit);
+      expect(readFileSync(file).equals(before)).toBe(true);
+      const back = openDatabase(databaseFile(join(one.folder, "back")), {});
+      expect(back.prepare("pragma user_version").get()).toEqual({ user_version: schemaVersion });
+      back.close();
+    });
+
+  it("of PostgreSQL, of before an upgrade and after it, is restored into either engine", async () => {
+    await one.move();
+    await one.inDatabase(`${undoIndexes.postgres}; update schema_version set version = 1`);
+    // whoever makes a backup brings the record up to date first
+    await backupRecord(one.place, join(one.folder, "file"), one.now);
+    const place = { ...one.place, url: await one.emptyDatabase() };
+    const { audit } = await restoreRecord(place, join(one.folder, "file"));
+    expect(audit).toMatchObject({ ok: true });
+    expect((await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"))).audit).toEqual(
+      audit,
+    );
+    const store = await openStore({ directory: join(one.folder, "back"), now: () => new Date() });
+    await recordRuns(store, 1);
+    await store.close();
   });
 
   it("of PostgreSQL is made with the record's own secret only, and never in part", async () => {

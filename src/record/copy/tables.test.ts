@@ -37,8 +37,9 @@ it("knows every table and column of PostgreSQL, and what it numbers", async () =
     client.end();
     const found: Record<string, string[]> = {};
     for (const row of rows) (found[String(row["table_name"])] ??= []).push(String(row["column_name"]));
-    const { store, schema_version: _, blobs, blob_parts, ...rest } = found;
-    expect(store).toEqual(["commits", "store_id"]);
+    const { store, schema_version: _, turns, blobs, blob_parts, ...rest } = found;
+    expect(store).toEqual(["commits", "judged_at", "store_id"]);
+    expect(turns).toEqual(["mark", "no", "slot"]);
     expect([blobs, blob_parts]).toEqual([
       ["sha256", "size", "stored_at", "upload_id"],
       ["bytes", "part", "stored_at", "upload_id"],

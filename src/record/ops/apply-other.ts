@@ -11,7 +11,7 @@ import { renewIdle } from "./renew-idle.ts";
 import { drainRunner, forgiveOutage, rescue } from "./rescue.ts";
 import { bindSessionId, deleteSession } from "./sessions.ts";
 import { stopRuns } from "./stop-runs.ts";
-import { putToken, revokeToken, rotateToken, useEnrolment } from "./tokens.ts";
+import { putToken, revokeSubject, revokeToken, rotateToken, useEnrolment } from "./tokens.ts";
 
 export type ApplyOther = typeof applyOther;
 
@@ -40,10 +40,12 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreR
       return putToken(op);
     case "revoke_token":
       return revokeToken(op);
+    case "revoke_subject":
+      return revokeSubject(tx, op);
     case "use_enrolment":
-      return useEnrolment(op);
+      return useEnrolment(tx, op);
     case "rotate_token":
-      return rotateToken(op);
+      return rotateToken(tx, op);
     case "put_agent":
       return putAgent(tx, op);
     case "delete_agent":

@@ -19,6 +19,9 @@ const insertClaim = `insert into claims (runner_id, claim_no, claim_id) values (
 const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= ?`;
 const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
 
+/** By one claim, however many are wanted: each is some questions, and others wait meanwhile. The next claim brings more. */
+const mostAtOnce = 50;
+
 /** Requests that were on their way for so long that this many others overtook them are not known any more. */
 const claimsKept = 64;
 
@@ -64,7 +67,7 @@ function* claimsOf(
   const given = yield* givenBefore(runner, claim_no);
   if (given.length > 0) return given;
   if (claim_no < newest || op.hold !== undefined || runner.status === "draining" || op.want < 1) return [];
-  return yield* takeRuns(tx, runner, op.want, claim_no);
+  return yield* takeRuns(tx, runner, Math.min(op.want, mostAtOnce), claim_no);
 }
 
 function* givenBefore(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {

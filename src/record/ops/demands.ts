@@ -17,7 +17,8 @@ const selectDemand = `
   select demand_id, unmatched_since, exists (select 1 from demand_matches m where m.demand_id = demands.demand_id) as matched
   from demands where key = ?`;
 const insertDemand = `
-  insert into demands (key, body, cap, cap_agent, cap_runner) values (?, ?, ?, ?, ?) returning demand_id`;
+  insert into demands (key, body, cap, cap_agent, cap_runner) values (?, ?, ?, ?, ?)
+  on conflict (key) do update set key = excluded.key returning demand_id`;
 const setUnmatched = `
   update demands set unmatched_since = ? where demand_id = ?`;
 const liveRunners = `

@@ -5,6 +5,7 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { bindSession } from "./bind-session.ts";
 import { canonical } from "./canonical.ts";
+import { endExecutions } from "./end-executions.ts";
 import { auditRefused, isFenced } from "./fence.ts";
 import { freeCap, freeDirectory, freeSession } from "./freed.ts";
 import { attemptsLeft, end, requeue } from "./give-back.ts";
@@ -78,6 +79,7 @@ function* giveBack(
 }
 
 function* park(tx: Transaction, run: StoredRun, reason: string): Work<void> {
+  yield* endExecutions(tx, run, reason);
   yield* storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "parked", reason });
   yield* updateRun(run.run_no, {
     last_seq: run.last_seq,

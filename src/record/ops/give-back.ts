@@ -3,8 +3,9 @@ import type { FailureReason } from "../../model/states.ts";
 import { first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
+import { endExecutions } from "./end-executions.ts";
 import { claimable, freeCap, freeDirectory, freeSession } from "./freed.ts";
-import { updateRun, type StoredRun } from "./run-state.ts";
+import { updateRun, type EndingRun, type StoredRun } from "./run-state.ts";
 import { storeEvent } from "./store-events.ts";
 
 const selectDemand = `
@@ -16,6 +17,7 @@ export type Lost = "requeued" | "failed" | "cancelled";
 
 /** Back to pending, for any runner that matches. The attempt's number stays used. */
 export function* requeue(tx: Transaction, run: StoredRun, reason: string, failures = run.failures): Work<void> {
+  yield* endExecutions(tx, run, reason);
   yield* storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "pending", reason });
   yield* updateRun(run.run_no, {
     last_n: run.last_n,
@@ -51,8 +53,9 @@ export function* lose(tx: Transaction, run: StoredRun, message: string): Work<Lo
   return "failed";
 }
 
-export function* attemptsLeft(run: StoredRun, failures: number): Work<boolean> {
+export function* attemptsLeft(run: StoredRun & Partial<EndingRun>, failures: number): Work<boolean> {
   if (run.agent_rev_id === null) return false;
+  if (typeof run.max_attempts === "number") return failures < run.max_attempts;
   const [row] = yield first(selectMaxAttempts, run.agent_rev_id);
   return failures < Number(row?.["max_attempts"]);
 }
@@ -66,6 +69,7 @@ export function* end(
   error: string | null,
   failures = run.failures,
 ): Work<void> {
+  yield* endExecutions(tx, run, error ?? status);
   const at = tx.now.toISOString();
   const result: RunEvent = {
     type: "result",

@@ -1,12 +1,24 @@
 import { all, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
-import { selectStored, type StoredRun } from "./run-state.ts";
+import { ending, selectStored, type EndingRun, type StoredRun } from "./run-state.ts";
 
 /** Word for word the condition of the partial index, which is how SQLite knows that it may use it. */
 const assigned = `agent_rev_id is not null and status in ('claimed', 'running', 'waiting', 'stopping')`;
 const selectHeld = `${selectStored} where runner_id = ? and ${assigned} order by claim_no, run_no limit ?`;
 const selectOfClaim = `${selectStored} where runner_id = ? and claim_no = ? and ${assigned} order by run_no`;
 const selectUpTo = `${selectStored} where runner_id = ? and claim_no <= ? and ${assigned} order by claim_no, run_no`;
+/** From the few that were lost, however many runs there are; both conditions are word for word those of the indexes. */
+const selectOfLost = `
+  select ${ending} from runners indexed by runners_lost cross join runs indexed by runs_by_runner
+  where runners.status = 'lost' and runs.runner_id = runners.runner_id
+    and runs.agent_rev_id is not null and runs.status in ('claimed', 'running', 'waiting', 'stopping')
+  order by runners.runner_id, runs.claim_no, runs.run_no limit ?`;
+
+/** What runners hold that were lost: all of them in one question, as there may be thousands. */
+export function* runsOfLostRunners(limit: number): Work<EndingRun[]> {
+  // The statement selects exactly the columns of an EndingRun.
+  return (yield all(selectOfLost, limit)).map((row) => storedRun(row) as EndingRun);
+}
 
 /** What a runner was handed and has not brought to an end. `runner` as stored. */
 export function* heldRuns(runner: string, limit = 1_000_000_000): Work<StoredRun[]> {

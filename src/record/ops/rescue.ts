@@ -3,18 +3,21 @@ import { all, first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { end, lose } from "./give-back.ts";
-import { heldRuns, storedRun } from "./held-runs.ts";
+import { runsOfLostRunners, storedRun } from "./held-runs.ts";
 import { lostMessage, markLost } from "./lose-runner.ts";
 import { selectStored } from "./run-state.ts";
 
 const selectExpired = `
   select runner_id from runners where lease_until < ? and status <> 'lost' order by lease_until limit ?`;
-const selectLost = `select runner_id from runners where status = 'lost'`;
 const forgetLost = `delete from runners where status = 'lost' and last_seen_at < ?`;
 const extend = `
   update runners set lease_until = case when lease_until < ?1 then ?1 else lease_until end where status <> 'lost'`;
 const unmatchedFromNow = `update demands set unmatched_since = ? where unmatched_since is not null`;
 const setDraining = `update runners set status = ? where runner_id = ? and status <> 'lost' returning runner_id`;
+
+/** Only PostgreSQL's record has this column. */
+const selectJudged = `select judged_at from store`;
+const setJudged = `update store set judged_at = ?`;
 
 const selectUnmatched = `
   select demand_id, body from demands where unmatched_since is not null and unmatched_since <= ?`;
@@ -29,14 +32,18 @@ const setUnmatched = `update demands set unmatched_since = ? where demand_id = ?
 /** How long a lost runner stays in the list. */
 const keptLostMs = 24 * 60 * 60 * 1000;
 
+/** Of one call: others wait meanwhile, and each run is some questions. */
+const mostRuns = 100;
+
 export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   const now = tx.now.getTime();
-  if (op.last !== undefined && now - op.last.at > op.last.lease_ms / 2) yield* beginAnew(now, op.last.lease_ms);
+  if (op.last !== undefined && (yield* nobodyJudged(now, op.last, op))) yield* beginAnew(now, op.last.lease_ms);
+  if (op.among_others) yield write(setJudged, now);
   const expired = (yield all(selectExpired, now, op.limit)).map((row) => String(row["runner_id"]));
   for (const column of expired) yield* markLost(tx, column);
 
-  const round = { requeued: [] as string[], failed: [] as string[], left: op.limit };
-  for (const row of yield all(selectLost)) yield* loseSome(tx, String(row["runner_id"]), round);
+  const round = { requeued: [] as string[], failed: [] as string[], left: Math.min(op.limit, mostRuns) };
+  yield* loseSome(tx, round);
   yield* failUnmatched(tx, op, round);
   yield write(forgetLost, now - keptLostMs);
   return {
@@ -50,6 +57,14 @@ export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
   };
 }
 
+function* nobodyJudged(now: number, { at, lease_ms }: NonNullable<Rescue["last"]>, op: Rescue): Work<boolean> {
+  const longAgo = now - lease_ms / 2;
+  if (at >= longAgo) return false;
+  if (!op.among_others) return true;
+  const [row] = yield first(selectJudged);
+  return Number(row?.["judged_at"] ?? 0) < longAgo;
+}
+
 /** What one call has done, and to how many runs more it may. */
 interface Round {
   requeued: string[];
@@ -57,10 +72,9 @@ interface Round {
   left: number;
 }
 
-function* loseSome(tx: Transaction, column: string, round: Round): Work<void> {
-  if (round.left <= 0) return;
-  for (const run of yield* heldRuns(column, round.left)) {
-    const became = yield* lose(tx, run, lostMessage(column));
+function* loseSome(tx: Transaction, round: Round): Work<void> {
+  for (const run of yield* runsOfLostRunners(round.left)) {
+    const became = yield* lose(tx, run, lostMessage(String(run.runner_id)));
     if (became === "requeued") round.requeued.push(run.run_id);
     if (became === "failed") round.failed.push(run.run_id);
     round.left -= 1;

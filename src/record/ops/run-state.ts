@@ -32,6 +32,7 @@ export interface EndingRun extends WrittenRun {
   /** null: its agent may have any number of runs at work. */
   cap_agent: string | null;
   agent_type: string | null;
+  max_attempts: number | null;
   /** 1: another run of its session waits for it. */
   awaited: number;
 }
@@ -61,14 +62,16 @@ const written = `
   runners.epoch as holder_epoch, runners.status as holder_status, runners.owner as holder_owner`;
 const selectWritten = `
   select ${written} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
-const selectEnding = `
-  select ${written},
+/** Of `runs` and `runners`, for an EndingRun. */
+export const ending = `${written},
     (select cap_agent from demands where demands.demand_id = runs.demand_id) as cap_agent,
     (select type from agent_revs where agent_revs.agent_rev_id = runs.agent_rev_id) as agent_type,
+    (select max_attempts from agent_revs where agent_revs.agent_rev_id = runs.agent_rev_id) as max_attempts,
     exists (
       select 1 from runs next where next.session_id = runs.session_id and next.status = 'pending' and next.blocked_by = 'session'
-    ) as awaited
-  from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
+    ) as awaited`;
+const selectEnding = `
+  select ${ending} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
 
 export function findRun(run_id: string): Work<StoredRun | null> {
   return find(selectPosition, run_id);

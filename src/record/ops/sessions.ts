@@ -8,6 +8,10 @@ const bind = `update sessions set executor_session_id = ?, last_used_at = ? wher
 const remove = `delete from sessions where session_id = ?`;
 const selectBusy = `
   select 1 from runs where session_id = ? and agent_rev_id is not null and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
+/** A fork goes on from it in every attempt, until it has ended. */
+const selectFork = `
+  select 1 from runs where forked_from = ? and forked_from is not null
+    and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
 
 export function* bindSessionId(tx: Transaction, op: BindSession): Work<SessionResult> {
   const [row] = yield first(bound, toColumn(op.session_id));
@@ -23,6 +27,8 @@ export function* deleteSession(op: DeleteSession): Work<SessionResult> {
   const session = toColumn(op.session_id);
   if (!(yield* sessionExists(session))) return { ok: false, conflict: "not_found" };
   if (yield* sessionIsBusy(session)) return { ok: false, conflict: "busy" };
+  const [fork] = yield first(selectFork, session);
+  if (fork !== undefined) return { ok: false, conflict: "busy" };
   yield write(remove, session);
   return { ok: true, op: "delete_session" };
 }

@@ -4,14 +4,14 @@ import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { end } from "./give-back.ts";
 import { giveOrder } from "./orders.ts";
-import { findRun, updateRun, type StoredRun } from "./run-state.ts";
+import { findEnding, updateRun, type StoredRun } from "./run-state.ts";
 import { storeEvent } from "./store-events.ts";
 
 export function* stopRuns(tx: Transaction, op: StopRuns): Work<DispatchResult> {
   const result = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
   const runners = new Set<string>();
   for (const run_id of op.run_ids) {
-    const run = yield* findRun(run_id);
+    const run = yield* findEnding(run_id);
     const done = run === null || run.agent_rev_id === null ? "untouched" : yield* stopOne(tx, run, op);
     result[done].push(run_id);
     if (done === "stopping" && typeof run?.runner_id === "string") runners.add(fromColumn(run.runner_id));

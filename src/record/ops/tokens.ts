@@ -1,14 +1,16 @@
 import {
   endOf,
   type PutToken,
+  type RevokeSubject,
   type RevokeToken,
   type RotateToken,
   type Token,
   type TokenResult,
   type UseEnrolment,
 } from "../../model/token.ts";
-import { first, write, type Row, type Work } from "../query.ts";
+import { all, first, write, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
 
 const texts = [
   "token_id",
@@ -30,6 +32,7 @@ const revoke = `
   update tokens set revoked_at = case when revoked_at < ?1 then revoked_at else ?1 end
   where token_id = ?2 returning revoked_at`;
 const selectById = `select * from tokens where token_id = ?`;
+const selectOfSubject = `select * from tokens where subject = ? order by token_id`;
 const use = `update tokens set used_at = ? where hash = ?`;
 export const selectToken = `select * from tokens where hash = ?`;
 
@@ -45,12 +48,22 @@ export function* revokeToken(op: RevokeToken): Work<TokenResult> {
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "revoke_token" };
 }
 
-export function* useEnrolment(op: UseEnrolment): Work<TokenResult> {
+/** As of the store's time, if that is earlier: one clock has to judge both this and a rotation that comes later. */
+export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<TokenResult> {
+  const stored = now.toISOString();
+  const at = stored < op.at ? stored : op.at;
+  const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(tokenFromRow);
+  const meant = tokens.filter((token) => op.roles.includes(token.role) && endOf(token, at) === null);
+  for (const { token_id } of meant) yield write(revoke, toColumn(at), toColumn(token_id));
+  return { ok: true, op: "revoke_subject", token_ids: meant.map(({ token_id }) => token_id) };
+}
+
+export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResult> {
   const [row] = yield first(selectToken, op.hash);
   const enrolment = row === undefined ? null : tokenFromRow(row);
   if (enrolment === null || enrolment.kind !== "enrolment") return { ok: false, conflict: "not_found" };
   if (enrolment.used_at !== null) return { ok: false, conflict: "used" };
-  const ended = endOf(enrolment, op.at);
+  const ended = endOf(enrolment, latest(tx, op.at));
   if (ended !== null) return { ok: false, conflict: ended };
   const { role, subject } = enrolment;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject }, hash: op.token_hash });
@@ -59,17 +72,23 @@ export function* useEnrolment(op: UseEnrolment): Work<TokenResult> {
   return { ok: true, op: "use_enrolment", subject };
 }
 
-export function* rotateToken(op: RotateToken): Work<TokenResult> {
+export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult> {
   const [row] = yield first(selectById, toColumn(op.token_id));
   const old = row === undefined ? null : tokenFromRow(row);
   if (old === null || old.kind === "enrolment") return { ok: false, conflict: "not_found" };
-  const ended = endOf(old, op.at);
+  const ended = endOf(old, latest(tx, op.at));
   if (ended !== null) return { ok: false, conflict: ended };
   const { role, subject, label } = old;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject, label }, hash: op.token_hash });
   if (!put.ok) return put;
   const [revoked] = yield first(revoke, toColumn(op.ends_at), toColumn(op.token_id));
   return { ok: true, op: "rotate_token", ends_at: fromColumn(String(revoked?.["revoked_at"])) };
+}
+
+/** A coordinator whose clock is slow must not make a new token of one that has ended. */
+function latest({ now }: Transaction, at: string): string {
+  const stored = now.toISOString();
+  return stored > at ? stored : at;
 }
 
 export function tokenFromRow(row: Row): Token {

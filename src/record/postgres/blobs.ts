@@ -1,35 +1,53 @@
 import { createHash, randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
-import { BugError } from "../../model/errors.ts";
+import { BugError, HostError } from "../../model/errors.ts";
 import { type Blobs, isSha256 } from "../../model/file.ts";
 import { forgetUploads } from "../blobs/forget-uploads.ts";
-import { all, first, type Row, type SqlValue, type Work, write } from "../query.ts";
+import { pruneInPages, type Unused } from "../prune-in-pages.ts";
+import { first, type Row, type SqlValue, type Work, write } from "../query.ts";
 import type { PostgresEngine } from "./engine.ts";
 
 /** Held in memory by whoever writes or reads one. */
 export const partSize = 256 * 1024;
 /** Contents are stored before anything refers to them: whatever is this young may yet be about to get a name. */
 const settledMs = 60 * 60 * 1000;
-const atOnce = 500;
+
+/** By the database's clock, the only one that all coordinators share; in its place the one that is given. */
+const now = `coalesce(?::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)`;
 
 const insertPart = `
-  insert into blob_parts (upload_id, part, stored_at, bytes) values (?, ?, ?, ?) on conflict do nothing returning part`;
+  insert into blob_parts (upload_id, part, stored_at, bytes) values (?, ?, ${now}, ?) on conflict do nothing returning part`;
 const insertBlob = `
-  insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ?)
+  insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ${now})
   on conflict (sha256) do update set stored_at = excluded.stored_at returning upload_id`;
 const deleteParts = `delete from blob_parts where upload_id = ?`;
 const selectBlob = `select size, upload_id from blobs where sha256 = ?`;
 const selectPart = `select bytes from blob_parts where upload_id = ? and part = ?`;
-const deleteUnused = `
-  delete from blobs where sha256 in (
-    select sha256 from blobs where stored_at < ?
-      and not exists (select 1 from files where files.sha256 = blobs.sha256)
-      and not exists (select 1 from uploads where uploads.sha256 = blobs.sha256) limit ?) returning upload_id`;
-const deleteLeft = `
-  delete from blob_parts where stored_at < ? and not exists (select 1 from blobs where blobs.upload_id = blob_parts.upload_id)`;
+const selectNow = `select ${now} as now`;
+
+/** Who brings the same contents again renews them without the lock: their age is judged by the row that is deleted. */
+const blobs: Unused = {
+  table: "blobs",
+  key: "sha256",
+  from: "",
+  condition: `stored_at < ?3
+    and not exists (select 1 from files where files.sha256 = blobs.sha256)
+    and not exists (select 1 from uploads where uploads.sha256 = blobs.sha256)`,
+  returning: "upload_id",
+};
+/** An upload that is slow goes on: its last part is young. */
+const leftParts: Unused = {
+  table: "blob_parts",
+  key: "upload_id",
+  from: "",
+  condition: `not exists (select 1 from blobs where blobs.upload_id = blob_parts.upload_id)
+    and not exists (
+      select 1 from blob_parts other where other.upload_id = blob_parts.upload_id and other.stored_at >= ?3)`,
+};
 
 /** Contents in the database itself: any coordinator can give what another has taken. */
-export function postgresBlobs(engine: PostgresEngine, now: () => Date): Blobs {
+export function postgresBlobs(engine: PostgresEngine, clock?: () => Date): Blobs {
+  const given = (): number | null => clock?.().getTime() ?? null;
   return {
     async put(content, { sha256, size }, signal) {
       if (!isSha256(sha256)) return "mismatch";
@@ -46,7 +64,8 @@ export function postgresBlobs(engine: PostgresEngine, now: () => Date): Blobs {
       if (!isSha256(sha256)) return null;
       const [blob] = await engine.read(() => ask(selectBlob, sha256));
       if (blob === undefined) return null;
-      return { size: Number(blob["size"]), stream: Readable.from(parts(String(blob["upload_id"]))) };
+      const size = Number(blob["size"]);
+      return { size, stream: Readable.from(parts(String(blob["upload_id"]), sha256, size)) };
     },
   };
 
@@ -77,14 +96,14 @@ export function postgresBlobs(engine: PostgresEngine, now: () => Date): Blobs {
     async function flush(): Promise<void> {
       const bytes = Buffer.concat(held);
       [held, holding] = [[], 0];
-      await engine.read(() => ask(insertPart, upload_id, part, now().getTime(), bytes));
+      await engine.read(() => ask(insertPart, upload_id, part, given(), bytes));
       part += 1;
     }
   }
 
   /** Under its hash from here on; where it was there already, that one stays. */
   function* give(upload_id: string, sha256: string, size: number): Work<void> {
-    const [row] = yield first(insertBlob, sha256, size, upload_id, now().getTime());
+    const [row] = yield first(insertBlob, sha256, size, upload_id, given());
     if (row?.["upload_id"] !== upload_id) yield first(`${deleteParts} returning 1 as gone`, upload_id);
   }
 
@@ -92,33 +111,38 @@ export function postgresBlobs(engine: PostgresEngine, now: () => Date): Blobs {
     yield first(`${deleteParts} returning 1 as gone`, upload_id);
   }
 
-  async function* parts(upload_id: string): AsyncGenerator<Uint8Array> {
-    for (let part = 0; ; part += 1) {
+  /** Never less than was announced, which would look like all of it. */
+  async function* parts(upload_id: string, sha256: string, size: number): AsyncGenerator<Uint8Array> {
+    for (let [part, read] = [0, 0]; read < size; part += 1) {
       const [row] = await engine.read(() => ask(selectPart, upload_id, part));
-      if (row === undefined) return;
+      if (row === undefined) throw cutShort(engine, sha256, { read, size });
       if (!(row["bytes"] instanceof Uint8Array)) throw new BugError("a part of a file is not bytes");
+      read += row["bytes"].length;
       yield row["bytes"];
     }
   }
+}
+
+function cutShort({ name }: PostgresEngine, sha256: string, { read, size }: { read: number; size: number }): HostError {
+  return new HostError({
+    code: "DROVER-STA-004",
+    message: `${name} has only ${read} of ${size} bytes of the contents ${sha256}.`,
+    next: "Try again: they may have been removed meanwhile. If that is not so, restore a backup.",
+  });
 }
 
 function* ask(text: string, ...values: SqlValue[]): Work<Row[]> {
   return yield first(text, ...values);
 }
 
-/** In turn with every operation that gives contents a name, so that nothing is removed that is about to get one. */
-export async function prunePostgresBlobs(engine: PostgresEngine, now: Date): Promise<{ blobs: number }> {
-  const before = now.getTime() - settledMs;
+/** In turn with every operation that gives contents a name, so that nothing is removed that is about to get one. `at`: by a clock in place of the database's. */
+export async function prunePostgresBlobs(engine: PostgresEngine, at: Date | null): Promise<{ blobs: number }> {
   await forgetUploads(engine);
-  let blobs = 0;
-  for (let gone = atOnce; gone === atOnce; blobs += gone)
-    gone = await engine.write(function* (): Work<number> {
-      const removed = yield all(deleteUnused, before, atOnce);
-      for (const { upload_id = null } of removed) yield write(deleteParts, upload_id);
-      return removed.length;
-    });
-  await engine.write(function* (): Work<void> {
-    yield write(deleteLeft, before);
+  const [row] = await engine.read(() => ask(selectNow, at?.getTime() ?? null));
+  const before = [Number(row?.["now"]) - settledMs];
+  const removed = await pruneInPages(engine, blobs, before, function* (rows) {
+    for (const { upload_id = null } of rows) yield write(deleteParts, upload_id);
   });
-  return { blobs };
+  await pruneInPages(engine, leftParts, before);
+  return { blobs: removed };
 }

@@ -1,7 +1,7 @@
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { carryOut } from "./carry-out.ts";
+import { carryOut, sideBySide } from "./carry-out.ts";
 import type { Client } from "./client.ts";
 import { createRuns, isNewRun, type NewRun } from "./create-runs.ts";
 
@@ -30,7 +30,7 @@ export async function carryOutOps(
     const [first] = group;
     if (first === undefined) continue;
     if (isNewRun(first.op)) await createAll(group as Asked<NewRun>[]); // a group is of one kind
-    else if (runOf(first.op) !== null) await Promise.all([...byRun(group)].map(inOrder));
+    else if (runOf(first.op) !== null) await sideBySide([...byRun(group)].map(inOrder));
     else await inOrder(group);
   }
   return results;
@@ -68,8 +68,8 @@ function grouped(asked: readonly Asked[]): Asked[][] {
 }
 
 /**
- * Whose log it writes to. Two of different runs never meet: a session, a directory and an attempt each have one run
- * that is at work, and only such a one writes.
+ * Whose log it writes to. Two of different runs write different rows, as a session, a directory and an attempt each
+ * have one run that is at work, and only such a one writes; but for the demands that what they free may share.
  */
 function runOf(op: Op): string | null {
   return op.op === "append_events" || op.op === "finish_run" || op.op === "add_upload" ? op.run_id : null;

@@ -75,9 +75,13 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       return () => hearers.delete(listener);
     },
     compare(commits) {
-      if (last === null || commits <= last) missing = null;
-      else if (missing === null) missing = commits;
-      else if (last < missing) giveUp(new Error("notices went missing"));
+      if (last === null) {
+        // Nothing was heard since the connection was made, which may be because it is deaf.
+        last = commits;
+        tell(anything);
+      } else if (commits <= last) missing = null;
+      else if (missing !== null && last < missing) giveUp(new Error("notices went missing"));
+      else missing = commits;
     },
     stop() {
       stopped = true;
@@ -96,14 +100,26 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
   }
 
   function heard(channel: string, text: string): void {
+    try {
+      understand(channel, text);
+    } catch (fault) {
+      // Anybody who may connect to this database may say anything there.
+      onFault(fault);
+      tell(anything);
+    }
+  }
+
+  function understand(channel: string, text: string): void {
     if (channel === liveChannel) {
       // Written by `passing`.
       const { from, text: passed } = JSON.parse(text) as Passing;
+      if (typeof passed !== "string") throw new Error("a notice that no Drover has sent");
       if (from !== me) for (const hearer of hearers) hearer(passed);
       return;
     }
     // Written by `notice`, here or in another coordinator.
     const { from, no, runs, claimable, ordered } = JSON.parse(text) as Notice;
+    if (!Number.isInteger(no) || !Array.isArray(ordered)) throw new Error("a notice that no Drover has sent");
     const gap = last !== null && no !== last + 1;
     last = no;
     if (gap || (from !== me && claimable === null)) tell(anything);
@@ -144,6 +160,11 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
         .catch(reject);
     });
   }
+}
+
+/** Of a commit that nobody waits for: it counts all the same. */
+export function emptyNotice(from: string, no: number): string {
+  return JSON.stringify({ from, no, runs: [], claimable: [], ordered: [] } satisfies Notice);
 }
 
 /** Waiters are woken one for each run: more than this many wait nowhere. */

@@ -21,7 +21,10 @@ export interface Client {
 }
 
 interface ClientOptions {
-  /** Ends a transaction of ours that stands still, as it would hold up everybody else. */
+  /**
+   * Ends a transaction of ours that stands still, as it would hold up everybody else; also one that does not fetch what
+   * the server has for it.
+   */
   idleInTransactionMs?: number;
   /** How long a lock that somebody else has is waited for; for ever unless given. */
   lockMs?: number;
@@ -149,6 +152,9 @@ function settings({ idleInTransactionMs = 0, lockMs = 0, byIndexOnly }: ClientOp
     : "";
   return `${planning}set search_path to ${schema};
     set idle_in_transaction_session_timeout = ${idleInTransactionMs};
+    set tcp_user_timeout = ${idleInTransactionMs};
+    set statement_timeout = 0;
+    set default_transaction_isolation = 'read committed';
     set lock_timeout = ${lockMs};
     set client_min_messages = warning;
     select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`;

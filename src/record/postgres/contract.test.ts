@@ -3,6 +3,7 @@ import type { OpenedForDispatch } from "../../../test/contract/each-with-store.t
 import { storeDispatchContract } from "../../../test/contract/store-dispatch.ts";
 import { storeDirectoryContract } from "../../../test/contract/store-directories.ts";
 import { storeFileContract } from "../../../test/contract/store-files.ts";
+import { storePollContract } from "../../../test/contract/store-polls.ts";
 import { storeSessionContract } from "../../../test/contract/store-sessions.ts";
 import { storeContract } from "../../../test/contract/store.ts";
 import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
@@ -44,4 +45,5 @@ storeDispatchContract("PostgreSQL", openForDispatch);
 storeSessionContract("PostgreSQL", openForDispatch);
 storeDirectoryContract("PostgreSQL", openForDispatch);
 storeFileContract("PostgreSQL", openForDispatch);
+storePollContract("PostgreSQL", openForDispatch);
 dispatchModelContract("PostgreSQL", openForDispatch);

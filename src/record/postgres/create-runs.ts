@@ -8,7 +8,7 @@ import { capOf, keepAgent, sessionColumns, submittedEvent, worksInPlace } from "
 import { all, type Row, type Work, write } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { carryOut } from "./carry-out.ts";
+import { carryOut, sideBySide } from "./carry-out.ts";
 import type { Client } from "./client.ts";
 import { listText } from "./list-text.ts";
 
@@ -94,7 +94,7 @@ export async function createRuns(
   const apart = apartFromEachOther(ops);
   const agentName = agentNames();
   // Asked for all at once: over a network each question is a wait.
-  const [taken, demandOf, revOf] = await Promise.all([
+  const [taken, demandOf, revOf] = await sideBySide([
     carryOut(client, findTaken(apart)),
     carryOut(client, findDemands(tx, apart, agentName)),
     carryOut(client, findRevs(apart, agentName)),

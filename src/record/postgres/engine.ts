@@ -1,5 +1,6 @@
 import type { Engine } from "../engine.ts";
 import { carryOut } from "./carry-out.ts";
+import { emptyNotice } from "./changes.ts";
 import { type Client, connect } from "./client.ts";
 import { hostFault, publicName } from "./faults.ts";
 import { longestPauseMs, longestTidyingMs } from "./limits.ts";
@@ -16,7 +17,8 @@ export interface PostgresEngine extends Engine {
 /** Statements of many callers share them, so that few do. */
 const readers = 3;
 
-export function openPostgresEngine(url: string, waitMs: number): PostgresEngine {
+/** `me`: by which other processes know who it was that committed. */
+export function openPostgresEngine(url: string, waitMs: number, me = ""): PostgresEngine {
   const reading = Array.from({ length: readers }, () => openLink({ url, waitMs }));
   const writing = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, answerMs: longestTidyingMs });
   let turn = 0;
@@ -39,9 +41,9 @@ export function openPostgresEngine(url: string, waitMs: number): PostgresEngine 
     write: inTurn((work) =>
       writing.use(async (client) => {
         try {
-          await lockForWriting(client);
+          const { no } = await lockForWriting(client);
           const done = await carryOut(client, work());
-          await commit(client);
+          await commit(client, emptyNotice(me, no));
           return done;
         } catch (fault) {
           throw await rolledBack(client, fault);

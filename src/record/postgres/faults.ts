@@ -29,6 +29,8 @@ const awayCodes = new Set([
   "ENOTFOUND",
   "53300", // too many connections
   "25P03", // our transaction stood still for too long
+  "25006", // a standby by now: the next connection may lead to who writes
+  "0A000", // a statement was prepared before a newer Drover changed its table
   "40001",
   "40P01",
 ]);
@@ -74,7 +76,7 @@ export function hostFault(fault: unknown, url: string): unknown {
       cause: fault,
     });
   }
-  if (isAway(fault) || code === "25006") return away(url, fault);
+  if (isAway(fault)) return away(url, fault);
   return fault;
 }
 

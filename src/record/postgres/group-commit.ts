@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { HostError } from "../../model/errors.ts";
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { AuditEntry } from "../audit/chain.ts";
@@ -9,7 +10,7 @@ import { carryOutOps } from "./carry-out-ops.ts";
 import type { Client } from "./client.ts";
 import { rolledBack } from "./engine.ts";
 import type { Link } from "./link.ts";
-import { commit, committed, lockForWriting } from "./write-lock.ts";
+import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 
 interface Options extends CommitWork {
   link: Link;
@@ -76,27 +77,32 @@ export function groupCommit(options: Options): GroupCommit {
 
   /** Never throws: each caller is told. What the host cannot do fails for all; anything else is the fault of one, found by asking each alone. */
   async function store(callers: Caller[]): Promise<void> {
+    let done: Done;
     try {
-      const { results, head, changed } = await committedOnce(callers);
-      if (head !== null) options.committed(head);
-      callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
-      options.changed(changed);
+      done = await committedOnce(callers);
     } catch (fault) {
       if (callers.length > 1 && !(fault instanceof HostError)) for (const caller of callers) await store([caller]);
       else for (const caller of [...callers, ...(fault instanceof HostError ? giveUp() : [])]) caller.reject(fault);
+      return;
     }
+    if (done.head !== null) options.committed(done.head);
+    callers.forEach((caller, index) => caller.resolve(done.results[index] ?? []));
+    options.changed(done.changed);
   }
 
   /** Over a connection that breaks, too: a commit that was not answered is looked up, not repeated. */
   function committedOnce(callers: Caller[]): Promise<Done> {
-    let sent: { xid: string; done: Done } | null = null;
+    const mark = randomBytes(12).toString("hex");
+    let sent: { no: number; done: Done } | null = null;
     return options.link.use(async (client) => {
-      if (sent !== null && (await committed(client, sent.xid))) return sent.done;
-      sent = null;
       try {
-        const { no, xid, now } = await lockForWriting(client);
+        const { no, now } = await lockForWriting(client, mark);
+        if (sent !== null && (await wasCommitted(client, sent.no, mark))) {
+          await client.exec("rollback");
+          return sent.done;
+        }
         const done = await carryOutAll(client, callers, options.now?.() ?? now);
-        sent = { xid, done };
+        sent = { no, done };
         await commit(client, options.notice(no, done.changed));
         return done;
       } catch (fault) {

@@ -30,7 +30,7 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
     async use(work) {
       for (;;) {
         const began = performance.now();
-        const mine = (connecting ??= connect(url, { ...options, answerMs, lockMs: longestLockMs }));
+        const mine = connecting ?? connectAnew();
         try {
           const done = await work(await mine);
           outage = null;
@@ -58,6 +58,16 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
     const since = outage === null || began - outage.last > waitMs ? now : outage.since;
     outage = { since, last: now };
     return now - since;
+  }
+
+  function connectAnew(): Promise<Client> {
+    const made = connect(url, { ...options, answerMs, lockMs: longestLockMs });
+    connecting = made;
+    // Whatever stood in its way, the next one tries again.
+    made.catch(() => {
+      if (connecting === made) connecting = null;
+    });
+    return made;
   }
 
   function drop(): void {

@@ -4,12 +4,13 @@ import { hmacWith } from "../audit/hmac.ts";
 import { isSealedWith } from "../audit/sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
+import { stoppableEngine } from "../stoppable.ts";
 import { applyWith, readsOf, storeIdOf } from "../store-parts.ts";
 import { openWriter } from "../writer.ts";
 import { postgresBlobs, prunePostgresBlobs } from "./blobs.ts";
 import { liveChannel, openChanges } from "./changes.ts";
 import { openPostgresEngine } from "./engine.ts";
-import { anotherSecret } from "./faults.ts";
+import { anotherSecret, hostFault } from "./faults.ts";
 import { groupCommit } from "./group-commit.ts";
 import { openLink } from "./link.ts";
 import { migrate } from "./migrations/migrate.ts";
@@ -33,17 +34,19 @@ const lookEveryMs = 2000;
 
 /** The record of a fleet: any number of processes may have it open at the same time. Nothing of it is on their disks. */
 export async function openPostgresStore(options: PostgresOptions): Promise<RecordStore> {
-  const { url, secret, redactor, waitMs = 5000, onFault = () => undefined } = options;
+  const { url, secret, redactor, waitMs = 5000 } = options;
+  const onFault = (fault: unknown): void => options.onFault?.(hostFault(fault, url));
   await migrate(url);
   const now = options.now ?? (() => new Date());
-  const engine = openPostgresEngine(url, waitMs);
+  const me = randomBytes(8).toString("hex");
+  const engine = openPostgresEngine(url, waitMs, me);
   const seal = { mac: hmacWith(secret), openHead: () => null };
   if (!(await engine.read(() => isSealedWith(seal.mac)))) {
     engine.close();
     throw anotherSecret(url);
   }
   const link = openLink({ url, waitMs, idleInTransactionMs: longestPauseMs, byIndexOnly: true });
-  const changes = openChanges(url, randomBytes(8).toString("hex"), onFault);
+  const changes = openChanges(url, me, onFault);
   const writer = openWriter(seal, changes.publish, (work) =>
     groupCommit({ ...work, link, notice: changes.notice, ...(options.now ? { now: options.now } : {}) }),
   );
@@ -55,7 +58,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     apply: applyWith(writer, redactor),
     storeId: storeIdOf(engine),
     read: { ...readsOf(engine), token: readTokensTogether(engine) },
-    blobs: postgresBlobs(engine, now),
+    blobs: postgresBlobs(engine, options.now),
     changes: changes.listen,
     lookForForeign() {
       if (performance.now() - lookedAt < lookEveryMs) return;
@@ -71,7 +74,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     },
     othersTell: changes.othersTell,
     removeOutput: async () => undefined,
-    pruneBlobs: (at) => prunePostgresBlobs(engine, at),
+    pruneBlobs: (at, signal) =>
+      prunePostgresBlobs(stoppableEngine(engine, signal), options.now === undefined ? null : at),
     async close() {
       await writer.close();
       changes.stop();

@@ -1,12 +1,18 @@
 import { connect as connectTcp, createServer, type Server, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { drive } from "../../../test/fixtures/dispatch/drive.ts";
+import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
 import { executionStarted, sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import type { Change, CreateRun } from "../../model/store.ts";
 import type { RecordStore } from "../record-store.ts";
+import { write } from "../query.ts";
+import { emptyNotice, openChanges } from "./changes.ts";
 import { connect } from "./client.ts";
+import { openLink } from "./link.ts";
 import { openPostgresStore } from "./open.ts";
+import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
 
 const secret = Buffer.alloc(32, 7);
 let database: FreshDatabase;
@@ -47,6 +53,19 @@ test("a database that a newer Drover made is refused, and not changed", async ()
   expect(await client.exec("select version from schema_version")).toEqual([{ version: 99 }]);
 });
 
+test("a database that cannot hold every text is refused", async () => {
+  const name = `${new URL(database.url).pathname.slice(1)}_ascii`;
+  const admin = await connect(database.url);
+  cleanups.push(() => admin.end());
+  await admin.exec(`create database ${name} encoding 'SQL_ASCII' locale 'C' template template0`);
+  cleanups.push(() => admin.exec(`drop database ${name} with (force)`));
+  const url = database.url.replace(/[^/]+$/, name);
+  await expect(openPostgresStore({ url, secret })).rejects.toMatchObject({
+    code: "DROVER-STA-006",
+    message: expect.stringContaining("SQL_ASCII"),
+  });
+});
+
 test.each([
   ["a server that is not there", "postgres://u:secret-word@127.0.0.1:1/none", "DROVER-STA-008"],
   ["a database that is not there", null, "DROVER-STA-006"],
@@ -55,6 +74,42 @@ test.each([
   const fault: unknown = await openPostgresStore({ url: asked, secret }).catch((thrown: unknown) => thrown);
   expect(fault).toMatchObject({ code, field: "DATABASE_URL" });
   expect(String(fault)).not.toContain(new URL(asked).password);
+});
+
+test("a lease is begun anew for who could not judge for long only where nobody else could either", async () => {
+  const { now, advance } = standingClock();
+  const [slow, other] = [
+    await openPostgresStore({ url: database.url, secret, now }),
+    await openPostgresStore({ url: database.url, secret, now }),
+  ];
+  cleanups.push(() => Promise.all([slow.close(), other.close()]));
+  const judge = async (store: RecordStore, last?: number) => {
+    const [round] = await store.apply([
+      {
+        op: "rescue",
+        unmatched_ms: 1e9,
+        limit: 100,
+        among_others: true,
+        ...(last === undefined ? {} : { last: { at: last, lease_ms: 10_000 } }),
+      },
+    ]);
+    if (!round.ok) throw new Error("rescue has no conflicts");
+    return round;
+  };
+  const before = await judge(slow);
+  await judge(other);
+  // nobody could for a minute: the first who can begins them anew, the second finds that done
+  await drive(slow, now).register("r");
+  advance(60_000);
+  expect(await judge(other, before.at)).toMatchObject({ lost_runners: [] });
+  advance(4000);
+  const last = await judge(slow, before.at);
+  advance(4000);
+  const meanwhile = await judge(other, last.at);
+  advance(2001);
+  // one could not for six seconds, but the other judged two seconds ago
+  expect(await judge(slow, last.at)).toMatchObject({ lost_runners: ["r"] });
+  expect(meanwhile.lost_runners).toEqual([]);
 });
 
 /** What it is told from here on; the first thing any store says is that it knows of nothing yet. */
@@ -138,6 +193,8 @@ interface Wire {
   url: string;
   /** From the next commit on nothing comes back; resolves when there was one. */
   swallowAnswers(): Promise<void>;
+  /** Nothing of what the server says is fetched any more. */
+  stall(): void;
   cut(): void;
 }
 
@@ -147,8 +204,10 @@ async function wire(): Promise<Wire> {
   const sockets = new Set<Socket>();
   let awaited: (() => void) | null = null;
   let swallows = false;
+  const servers = new Set<Socket>();
   const server: Server = createServer((near) => {
     const far = connectTcp(Number(to.port), to.hostname);
+    servers.add(far);
     for (const socket of [near, far]) sockets.add(socket.on("error", () => undefined));
     near.on("data", (bytes) => {
       if (awaited !== null && bytes.includes("commit\0")) {
@@ -176,7 +235,10 @@ async function wire(): Promise<Wire> {
   // a TCP server's address is never a string
   url.port = String((server.address() as AddressInfo).port);
   const swallowAnswers = (): Promise<void> => new Promise((resolve) => (awaited = resolve));
-  return { url: url.href, swallowAnswers, cut };
+  const stall = (): void => {
+    for (const far of servers) far.pause();
+  };
+  return { url: url.href, swallowAnswers, stall, cut };
 }
 
 test("a connection that breaks is made again, and what was asked for meanwhile is done once", async () => {
@@ -228,11 +290,113 @@ test("one that hangs in the middle of a transaction holds up the others for seco
   expect(hanging.broken).toBe(true);
 });
 
+test("so does one that no longer fetches what the server has for it", async () => {
+  const { url, stall } = await wire();
+  const store = await open();
+  const hanging = await connect(url, { idleInTransactionMs: 500 });
+  cleanups.push(() => hanging.end());
+  await hanging.exec("begin; update store set commits = commits + 1");
+  stall();
+  hanging.exec("select repeat('x', 100000000) as much").catch(() => undefined);
+  expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
+});
+
 test("a bad operation is its own caller's fault; the others of the same moment are stored", async () => {
   const store = await open();
   const bad = create(sampleRun({ run_id: sampleId(), status: "completed" }));
   const answers = await Promise.allSettled([store.apply([create()]), store.apply([bad]), store.apply([create()])]);
   expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+});
+
+test("a connection that was refused is tried anew", async () => {
+  const name = `${new URL(database.url).pathname.slice(1)}_later`;
+  const link = openLink({ url: database.url.replace(/[^/]+$/, name), waitMs: 1000 });
+  cleanups.push(() => link.close());
+  const look = () => link.use((client) => client.exec("select 1 as one"));
+  await expect(look()).rejects.toMatchObject({ code: "DROVER-STA-006" });
+  const admin = await connect(database.url);
+  cleanups.push(() => admin.end());
+  await admin.exec(`create database ${name}`);
+  cleanups.push(async () => {
+    link.close();
+    await admin.exec(`drop database ${name} with (force)`);
+  });
+  expect(await look()).toEqual([{ one: 1 }]);
+});
+
+test("what others say on our channel does no harm", async () => {
+  const store = await open();
+  const told = await listen(store);
+  const other = await connect(database.url);
+  cleanups.push(() => other.end());
+  for (const text of ["not JSON", "5", "null", '{"no":"x"}', "{}"])
+    for (const channel of ["drover", "drover_live"]) await other.exec(`select pg_notify('${channel}', '${text}')`);
+  await expect.poll(() => told.filter(({ foreign }) => foreign).length).toBe(10);
+  expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
+});
+
+test("a commit that tells of nothing counts all the same", async () => {
+  const [store, other] = [await open(), await open()];
+  const told = await listen(other);
+  await store.apply([create()]);
+  await store.engine.write(function* () {
+    yield write("delete from idempotency");
+  });
+  await store.apply([create()]);
+  await expect.poll(() => told.filter(({ runs }) => runs?.size === 1).length).toBe(2);
+  expect(told.every(({ foreign }) => !foreign)).toBe(true);
+});
+
+test("notices that do not come are missed, also by one that has heard none, or was behind before", async () => {
+  await (await open()).close();
+  const faults: unknown[] = [];
+  const changes = openChanges(database.url, "me", (fault) => faults.push(fault));
+  cleanups.push(() => changes.stop());
+  const told: Change[] = [];
+  changes.listen((change) => told.push(change));
+  await expect.poll(() => told.length).toBe(1);
+  changes.compare(5);
+  expect(told).toHaveLength(2);
+  const other = await connect(database.url);
+  cleanups.push(() => other.end());
+  const hear = async (no: number): Promise<void> => {
+    const before = told.length;
+    await other.exec(`select pg_notify('drover', '${emptyNotice("other", no)}')`);
+    await expect.poll(() => told.length).toBe(before + 1);
+  };
+  changes.compare(6);
+  await hear(6);
+  await hear(7);
+  // one more than was heard, twice: the first time it may still be on its way
+  changes.compare(8);
+  expect(faults).toEqual([]);
+  changes.compare(8);
+  await expect.poll(() => faults.map(String)).toEqual(["Error: notices went missing"]);
+});
+
+test("a column that a newer Drover adds does not disturb who is at work", async () => {
+  const store = await open();
+  expect(await store.read.token("none")).toBeNull();
+  const newer = await connect(database.url);
+  cleanups.push(() => newer.end());
+  await newer.exec("alter table tokens add column added text; alter table runners add column added text");
+  for (let at = 0; at < 4; at += 1) expect(await store.read.token("none")).toBeNull();
+});
+
+test("a commit is known by its mark: another that got its number, or its place, is another", async () => {
+  await (await open()).close();
+  const client = await connect(database.url);
+  cleanups.push(() => client.end());
+  const { no } = await lockForWriting(client, "ours");
+  expect(await wasCommitted(client, no, "ours")).toBe(true);
+  await client.exec("rollback");
+  expect(await wasCommitted(client, no, "ours")).toBe(false);
+  await lockForWriting(client, "theirs");
+  await commit(client);
+  expect(await wasCommitted(client, no, "ours")).toBe(false);
+  expect(await wasCommitted(client, no, "theirs")).toBe(true);
+  await client.exec("update turns set no = no + 65536");
+  await expect(wasCommitted(client, no, "theirs")).rejects.toThrow("nobody knows");
 });
 
 test("what took longer than the patience before its connection broke is tried again all the same", async () => {

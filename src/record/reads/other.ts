@@ -6,16 +6,12 @@ import { all, first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 
 export { readFile, readFiles } from "./files.ts";
+export { readPoller, readWithWork } from "./pollers.ts";
 export { readAgents, readRunner, readRunners } from "./runners.ts";
 export { readGoneSessions, readSession, readSessions, readVersions } from "./sessions.ts";
 export { readWhy } from "./why.ts";
 
 const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;
-const hasWork = `
-  select exists (select 1 from orders where runner_id = ?1) or exists (
-    select 1 from demand_matches m where m.runner_id = ?1 and exists (
-      select 1 from runs indexed by runs_to_claim
-      where runs.demand_id = m.demand_id and runs.status = 'pending' and runs.blocked_by is null)) as work`;
 const agentOf = `
   select agent_revs.body, runs.timeout_seconds, demands.body as demands
   from runs join agent_revs using (agent_rev_id) join demands using (demand_id) where run_id = ?`;
@@ -27,11 +23,6 @@ export function* readToken(hash: string): Work<Token | null> {
 
 export function* readTokens(page: { before?: string; limit: number }): Work<Token[]> {
   return (yield all(tokenPage, toColumn(page.before ?? null), page.limit)).map(tokenFromRow);
-}
-
-export function* readHasWork(runner_id: string): Work<boolean> {
-  const [row] = yield first(hasWork, toColumn(runner_id));
-  return row?.["work"] === 1;
 }
 
 export function* readAgentOf(

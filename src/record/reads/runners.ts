@@ -12,10 +12,12 @@ const allRunners = `select ${columns} from runners order by runner_id`;
 const oneRunner = `select ${columns} from runners where runner_id = ?`;
 const namesOfAll = `select runner_id, name from runner_agents order by runner_id, name`;
 const namesOfOne = `select runner_id, name from runner_agents where runner_id = ? order by name`;
-const apiAgents = `select name, owner, body from agents where (name = ?1 or ?1 is null) order by name`;
-const runnersAgents = `
-  select a.name, a.body, a.runner_id, runners.owner from runner_agents a join runners using (runner_id)
-  where (a.name = ?1 or ?1 is null) order by a.name, a.runner_id`;
+const ofApi = `select name, owner, body from agents`;
+const ofRunners = `
+  select a.name, a.body, a.runner_id, runners.owner from runner_agents a join runners using (runner_id)`;
+// Two of each: asked as `name = ? or ? is null`, no index is used.
+const allAgents = [`${ofApi} order by name`, `${ofRunners} order by a.name, a.runner_id`] as const;
+const agentsNamed = [`${ofApi} where name = ?`, `${ofRunners} where a.name = ? order by a.runner_id`] as const;
 
 export function* readRunner(runner_id: string): Work<RunnerRow | null> {
   const [row] = yield first(oneRunner, toColumn(runner_id));
@@ -30,9 +32,10 @@ export function* readRunners(): Work<RunnerRow[]> {
 }
 
 export function* readAgents(name?: string): Work<ListedAgent[]> {
-  const wanted = toColumn(name ?? null);
-  const api = yield all(apiAgents, wanted);
-  const runners = yield all(runnersAgents, wanted);
+  const [api, runners] =
+    name === undefined
+      ? [yield all(allAgents[0]), yield all(allAgents[1])]
+      : [yield all(agentsNamed[0], toColumn(name)), yield all(agentsNamed[1], toColumn(name))];
   return [...api.map((row) => listed(row, "api")), ...runners.map((row) => listed(row, "runner"))];
 }
 

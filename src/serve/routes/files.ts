@@ -1,10 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
-import { HostError } from "../../model/errors.ts";
 import type { StoredFile } from "../../model/file.ts";
 import { pageOf, storedFileSchema } from "../../wire/schemas.ts";
-import { notFound } from "../refusal.ts";
+import { notFound, Refusal } from "../refusal.ts";
 import { alreadySent, json, route } from "../route.ts";
 import { anyone } from "../rule.ts";
 
@@ -92,10 +91,8 @@ async function send(
   }
 }
 
-function missing({ path, sha256 }: StoredFile): HostError {
-  return new HostError({
-    code: "DROVER-STA-006",
-    message: `The contents of ${path} (${sha256}) are not in the state directory.`,
-    next: "Restore its folder files/ from a backup.",
+function missing({ path, sha256 }: StoredFile): Refusal {
+  return new Refusal(503, "DROVER-STA-006", `The contents of ${path} (${sha256}) are not where the record has files.`, {
+    next: "Restore the folder files/ of the state directory from a backup.",
   });
 }

@@ -21,6 +21,7 @@ import { takeFile } from "../take-file.ts";
 import { type AnyCall, json, noContent, route } from "../route.ts";
 import { anyone, runners, sees, subjectOf, submitters } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
+import { whenClosed } from "../when-closed.ts";
 
 const reportLimit = 20 * 1024 * 1024;
 
@@ -97,7 +98,11 @@ export const runnerRoutes = [
     body: registrationSchema,
     bodyLimit: reportLimit,
     answers: { 200: { description: "Its id and epoch", schema: registeredSchema } },
-    handle: (call) => overPort(call, (port) => port.register(call.body)),
+    handle: (call) =>
+      overPort(call, async (port) => ({
+        ...(await port.register(call.body)),
+        poll_silence_ms: call.lifeSigns.silenceMs,
+      })),
   }),
   route({
     method: "post",
@@ -106,7 +111,8 @@ export const runnerRoutes = [
     summary: "Runner: wait for runs and orders",
     body: pollSchema,
     answers: { 200: { description: "Claims and orders, possibly none", schema: pollAnswerSchema } },
-    handle: (call) => overPort(call, (port, signal) => port.poll(call.body, signal)),
+    handle: (call) =>
+      call.lifeSigns.during(call.outgoing, () => overPort(call, (port, signal) => port.poll(call.body, signal))),
   }),
   route({
     method: "post",
@@ -164,7 +170,7 @@ async function overPort(
   const gone = new AbortController();
   const leave = (): void => gone.abort();
   // a runner that hung up, or whose token has ended, must not be handed a run
-  call.outgoing.once("close", leave);
+  const stayed = whenClosed(call.outgoing, leave);
   call.stay.whenRefused(leave);
   try {
     const answer = await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)), gone.signal);
@@ -175,7 +181,7 @@ async function overPort(
     if (gone.signal.aborted) throw new Refusal(400, "DROVER-API-029", "The runner hung up.");
     throw error instanceof PortError ? portRefusal(error) : error;
   } finally {
-    call.outgoing.off("close", leave);
+    stayed();
   }
 }
 

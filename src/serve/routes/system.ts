@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
-import { healthSchema } from "../../wire/schemas.ts";
+import { healthSchema, problemSchema } from "../../wire/schemas.ts";
 import { docsPage } from "../docs-page.ts";
 import { alreadySent, json, route } from "../route.ts";
 import { admins } from "../rule.ts";
@@ -12,9 +12,20 @@ export const systemRoutes = [
     method: "get",
     path: "/health",
     rule: { open: true },
-    summary: "Is it there, and which version",
-    answers: { 200: { description: "It is", schema: healthSchema } },
-    handle: async ({ deps }) => json({ status: "ok", version: deps.version, protocol: 1 }),
+    summary: "Is it there, can it use its record, and which version is it",
+    answers: {
+      200: { description: "It is, and can", schema: healthSchema },
+      503: {
+        description: "It is there, and its record cannot be reached or does not answer",
+        schema: problemSchema,
+        media: "application/problem+json",
+      },
+    },
+    async handle({ deps }) {
+      const fault = await deps.recordFault();
+      if (fault !== null) throw fault;
+      return json({ status: "ok", version: deps.version, protocol: 1 });
+    },
   }),
   route({
     method: "get",

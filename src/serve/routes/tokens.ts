@@ -1,4 +1,4 @@
-import { endOf, type Token, type TokenReads } from "../../model/token.ts";
+import { type Token, tokenRoles } from "../../model/token.ts";
 import { listTokens } from "../../show/pages.ts";
 import {
   madeTokenSchema,
@@ -101,14 +101,13 @@ export const tokenRoutes = [
     body: revokeTokensSchema,
     answers: { 200: { description: "Those that were revoked", schema: revokedTokensSchema } },
     async handle({ deps, principal, body: { subject }, standing }) {
+      // within the write itself: whoever has one of them may be rotating it, at another coordinator too
+      const roles = tokenRoles.filter((role) => sees(principal, tokenOwner({ role, subject })));
       const at = deps.now().toISOString();
-      const isMeant = (token: Token): boolean =>
-        token.subject === subject && sees(principal, tokenOwner(token)) && endOf(token, at) === null;
-      const revoked = await tokenIds(deps.store.read, isMeant);
-      // all together: one of them may be the one that this is asked with
-      await deps.store.apply(revoked.map((token_id) => ({ op: "revoke_token", token_id, at }) as const));
+      const [revoked] = await deps.store.apply([{ op: "revoke_subject", subject, roles, at }]);
+      if (!revoked.ok) throw new Error(`the tokens of a subject were ${revoked.conflict}`);
       await standing.look();
-      return json({ revoked });
+      return json({ revoked: revoked.token_ids });
     },
   }),
   route({
@@ -125,16 +124,6 @@ export const tokenRoutes = [
     },
   }),
 ];
-
-async function tokenIds(read: TokenReads, isMeant: (token: Token) => boolean): Promise<string[]> {
-  const ids: string[] = [];
-  for (let before: string | undefined; ;) {
-    const tokens = await read.tokens({ limit: 1000, ...(before === undefined ? {} : { before }) });
-    ids.push(...tokens.filter(isMeant).map(({ token_id }) => token_id));
-    before = tokens.at(-1)?.token_id;
-    if (tokens.length < 1000) return ids;
-  }
-}
 
 /**
  * As long again as the old one was made for. Only an admin can give time: who rotates their own token gets another for

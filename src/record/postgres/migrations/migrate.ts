@@ -2,9 +2,12 @@ import { HostError } from "../../../model/errors.ts";
 import { connect, schema } from "../client.ts";
 import { hostFault, publicName } from "../faults.ts";
 import { first } from "./0001_first.ts";
+import { agentsByName } from "./0002_agents_by_name.ts";
+import { judgedAt } from "./0003_judged_at.ts";
+import { turns } from "./0004_turns.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first];
+const migrations = [first, agentsByName, judgedAt, turns];
 
 /** The schema this Drover writes. */
 export const schemaVersion = migrations.length;
@@ -17,6 +20,8 @@ export async function migrate(url: string): Promise<void> {
   try {
     const client = await connect(url);
     try {
+      const [{ server_encoding: encoding = null } = {}] = await client.exec("show server_encoding");
+      if (encoding !== "UTF8") throw anotherEncoding(url, String(encoding));
       await client.exec(`begin; select pg_advisory_xact_lock(${lock})`);
       await client.exec(
         `create schema if not exists ${schema}; create table if not exists schema_version (version integer not null)`,
@@ -32,6 +37,15 @@ export async function migrate(url: string): Promise<void> {
   } catch (fault) {
     throw hostFault(fault, url);
   }
+}
+
+function anotherEncoding(url: string, encoding: string): HostError {
+  return new HostError({
+    code: "DROVER-STA-006",
+    message: `${publicName(url)} has the encoding ${encoding}, which cannot hold every text.`,
+    field: "DATABASE_URL",
+    next: "Make another: create database NAME encoding 'UTF8' template template0. Nothing was changed.",
+  });
 }
 
 function newerDatabase(url: string, version: number): HostError {

@@ -8,10 +8,11 @@ import { dispatch } from "./0002_dispatch.ts";
 import { files } from "./0003_files.ts";
 import { storeId } from "./0004_store_id.ts";
 import { agentType } from "./0005_agent_type.ts";
+import { agentsByName } from "./0006_agents_by_name.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, dispatch, files, storeId, agentType];
+const migrations = [first, dispatch, files, storeId, agentType, agentsByName];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {

@@ -1,6 +1,6 @@
-import type { ExecutionEnd } from "../model/execution.ts";
+import type { ExecutionEnd } from "./execution.ts";
 
-/** Of an execution whose Drover died: written by whoever finds it. */
+/** Of an execution whose end its own Drover could not write, as it died or was no longer heard: by whoever finds it. */
 export function interruptedEnd(execution_id: string, ended_at: string, message: string): ExecutionEnd {
   return {
     execution_id,

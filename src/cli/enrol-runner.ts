@@ -1,0 +1,42 @@
+import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import { hostFault } from "../record/sqlite/faults.ts";
+import { createClient } from "../wire/client.ts";
+
+/** More than a token has. */
+const room = 128;
+
+/**
+ * Exchanges an enrolment for the runner's own token, kept in `file`. That is good once: so the place for what it gives
+ * is made before, and on the disk. Under its name the file is whole, or not there.
+ */
+export async function enrolRunner(url: string, enrolment: string, file: string): Promise<void> {
+  const draft = `${file}.${process.pid}`;
+  const fd = onDisk(file, () => {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    return openSync(draft, "wx", 0o600);
+  });
+  try {
+    onDisk(file, () => {
+      writeSync(fd, " ".repeat(room));
+      fsyncSync(fd);
+    });
+    const { token } = await createClient({ url, token: enrolment }).runners.enroll();
+    onDisk(file, () => {
+      ftruncateSync(fd, writeSync(fd, `${token}\n`, 0));
+      fsyncSync(fd);
+      renameSync(draft, file);
+    });
+  } finally {
+    closeSync(fd);
+    rmSync(draft, { force: true });
+  }
+}
+
+function onDisk<T>(file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (fault) {
+    throw hostFault(fault, file);
+  }
+}

@@ -1,0 +1,57 @@
+import { randomBytes } from "node:crypto";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../test/coordinator.ts";
+import { type FreshDatabase, freshDatabase } from "../test/postgres/fresh-database.ts";
+import { connect } from "./record/postgres/client.ts";
+
+const day = 86_400_000;
+const realNow = Date.now;
+let database: FreshDatabase;
+let coordinator: TestCoordinator;
+
+beforeEach(async () => {
+  database = await freshDatabase();
+  coordinator = await startTestCoordinator({
+    database: { url: database.url, secret: randomBytes(32) },
+    runRetentionDays: 30,
+    retentionEveryMs: 50,
+  });
+  await coordinator.client.agents.put("worker", { command: "true" });
+  vi.useFakeTimers({ toFake: ["Date"] });
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await coordinator.dispose();
+  await database.drop();
+  expect(coordinator.defects).toEqual([]);
+});
+
+test("a run is as old as the database says, however far off this coordinator's clock is", async () => {
+  for (const off of [-3, 3]) {
+    vi.setSystemTime(realNow() + off * day);
+    const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
+    const { created_at } = await coordinator.client.runs.get(run_id);
+    expect(Math.abs(Date.parse(created_at) - realNow())).toBeLessThan(day);
+  }
+});
+
+test("a coordinator whose clock is far ahead removes nothing that the others keep", async () => {
+  const ended = async () => {
+    const { run_id } = await coordinator.client.submit({ agent_name: "worker" });
+    await coordinator.client.runs.stop(run_id);
+    return run_id;
+  };
+  vi.setSystemTime(realNow());
+  const kept = await ended();
+  vi.setSystemTime(realNow() - 1000 * day);
+  const old = await ended();
+  // the run of the newest event stays in any case
+  await ended();
+  vi.setSystemTime(realNow() + 400 * day);
+  const client = await connect(database.url);
+  await client.exec(`update runs set finished_at = '2001-01-01T00:00:00.000Z' where run_id = '${old}'`);
+  client.end();
+  const { runs } = coordinator.client;
+  await expect.poll(async () => (await runs.list({ limit: 10 })).items.map(({ run_id }) => run_id)).not.toContain(old);
+  expect((await runs.list({ limit: 10 })).items.map(({ run_id }) => run_id)).toContain(kept);
+});

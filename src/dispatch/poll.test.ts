@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { openHost, standingClock, type Host } from "../../test/fixtures/dispatch/host.ts";
+import type { PollRequest, Registered } from "../model/runner-port.ts";
+import { createPoll, type PollDeps } from "./poll.ts";
+import { createWaiters, type Waiters } from "./waiters.ts";
+
+const never = new AbortController().signal;
+const leaseMs = 10_000;
+const clock = standingClock();
+let host: Host;
+let waiters: Waiters;
+let runner: Registered;
+let request: PollRequest;
+beforeEach(async () => {
+  host = await openHost({ clock, leaseMs });
+  waiters = createWaiters();
+  host.store.changes(({ claimable }) => {
+    for (const demands of claimable) waiters.wakeFor(demands);
+  });
+  runner = await host.register();
+  request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "same", want: 1, ack_order: 0 };
+});
+afterEach(async () => {
+  await host.close();
+  await host.dispose();
+});
+
+const pollOf = (changes: Partial<PollDeps> = {}) =>
+  createPoll({
+    store: host.store,
+    waiters,
+    leaseMs,
+    // over only where a wake-up was lost
+    pollHoldMs: 15_000,
+    lowDisk: () => null,
+    signAttempt: () => "",
+    storeNow: () => clock.now().getTime(),
+    stopped: new AbortController().signal,
+    ...changes,
+  });
+
+/** Rows that were written since the store was opened. */
+const written = () => Number(host.store.connection.sql("select total_changes() as rows").get()?.["rows"]);
+const leaseLeft = async () => {
+  const poller = await host.store.read.poller(request);
+  return "conflict" in poller ? null : poller.lease_until - clock.now().getTime();
+};
+const nothing = { claims: [], orders: [] };
+const known = () => waiters.leasesEndingBefore(Number.POSITIVE_INFINITY);
+
+it("writes a claim_id down once, and nothing more for who goes on waiting with it", async () => {
+  const poll = pollOf({ pollHoldMs: 1 });
+  const before = written();
+  expect(await poll(request, never)).toEqual(nothing);
+  const since = written();
+  expect(since).toBeGreaterThan(before);
+  for (let i = 0; i < 3; i += 1) expect(await poll(request, never)).toEqual(nothing);
+  expect(written()).toBe(since);
+  await poll({ ...request, claim_id: "another" }, never);
+  expect(written()).toBeGreaterThan(since);
+  const run_id = await host.submit();
+  expect((await poll({ ...request, claim_id: "another" }, never)).claims).toMatchObject([{ run_id }]);
+});
+
+it("misses nothing that comes while it looks", async () => {
+  await pollOf({ pollHoldMs: 1 })(request, never);
+  let run_id = "";
+  const poll = pollOf({
+    store: {
+      apply: (ops) => host.store.apply(ops),
+      read: {
+        ...host.store.read,
+        async poller(poller) {
+          const found = await host.store.read.poller(poller);
+          run_id = await host.submit();
+          return found;
+        },
+      },
+    },
+  });
+  expect((await poll(request, never)).claims).toMatchObject([{ run_id }]);
+});
+
+it("renews the lease at once where too little of it is left, or where that cannot be told", async () => {
+  await pollOf({ pollHoldMs: 1 })(request, never);
+  clock.advance(4000);
+  await pollOf({ pollHoldMs: 1 })(request, never);
+  expect(await leaseLeft()).toBe(6000);
+  clock.advance(1001);
+  await pollOf({ pollHoldMs: 1 })(request, never);
+  expect(await leaseLeft()).toBe(leaseMs);
+  clock.advance(1000);
+  await pollOf({ pollHoldMs: 1, storeNow: () => null })(request, never);
+  expect(await leaseLeft()).toBe(leaseMs);
+});
+
+it("knows until when the lease of one who waits lasts", async () => {
+  await pollOf({ pollHoldMs: 1 })(request, never);
+  clock.advance(3000);
+  const waiting = pollOf()(request, never);
+  // not known before it has looked
+  await expect.poll(known).toEqual([runner.runner_id]);
+  expect(waiters.leasesEndingBefore(performance.now() + 6000)).toEqual([]);
+  expect(waiters.leasesEndingBefore(performance.now() + 8000)).toEqual([runner.runner_id]);
+  const run_id = await host.submit();
+  expect((await waiting).claims).toMatchObject([{ run_id }]);
+});
+
+it("keeps nobody alive for whom somebody else asks", async () => {
+  let renewable: string[] | null = null;
+  const strange = pollOf({
+    store: {
+      apply: host.store.apply,
+      read: {
+        ...host.store.read,
+        poller(asked) {
+          renewable = known();
+          return host.store.read.poller(asked);
+        },
+      },
+    },
+  });
+  await expect(strange(request, never, "eve")).rejects.toMatchObject({ conflict: "unknown_runner" });
+  expect(renewable).toEqual([]);
+});
+
+it("looks again at once where a claim was given to one who had hung up", async () => {
+  await pollOf({ pollHoldMs: 1 })(request, never);
+  const gone = new AbortController();
+  let hungUp: Promise<unknown> | null = null;
+  const slow = pollOf({
+    store: {
+      read: host.store.read,
+      async apply(ops) {
+        const results = await host.store.apply(ops);
+        // its answer is lost; the same poll again sat down before the claim was made
+        gone.abort();
+        return results;
+      },
+    },
+  });
+  hungUp = slow(request, gone.signal);
+  await expect.poll(known).toEqual([runner.runner_id]);
+  // the second wants nothing: only who hung up is woken by the run
+  const again = pollOf()({ ...request, want: 0 }, never);
+  await expect.poll(known).toEqual([runner.runner_id]);
+  const run_id = await host.submit();
+  await hungUp;
+  expect((await again).claims).toMatchObject([{ run_id, attempt: 1 }]);
+});
+
+it("asks nobody while the disk stays low, and hands out again when there is room", async () => {
+  let low: string | null = "3 MB left";
+  const poll = pollOf({ lowDisk: () => low, pollHoldMs: 1 });
+  await poll(request, never);
+  const run_id = await host.submit();
+  const since = written();
+  expect(await poll(request, never)).toEqual(nothing);
+  expect(written()).toBe(since);
+  low = null;
+  expect((await poll(request, never)).claims).toMatchObject([{ run_id }]);
+});
+
+it("ends with the dispatcher", async () => {
+  const stopping = new AbortController();
+  const waiting = pollOf({ stopped: stopping.signal, pollHoldMs: 3_600_000 })(request, never);
+  await expect.poll(known).toEqual([runner.runner_id]);
+  stopping.abort();
+  expect(await waiting).toEqual(nothing);
+  expect(waiters.size).toBe(0);
+});

@@ -1,0 +1,129 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { keepAll } from "../../test/fixtures/process/capture.ts";
+import type { CommandFault, CommandResult, Limits, StartCommand, StartOptions } from "../model/process.ts";
+import { createExecute } from "./execute.ts";
+import { heldBefore, watchHeld } from "./held-watch.ts";
+import { createStart, start } from "./start.ts";
+
+const all = mkdtempSync(join(tmpdir(), "drover-watch-"));
+afterAll(() => rmSync(all, { recursive: true, force: true }));
+let directory = "";
+beforeEach(() => (directory = mkdtempSync(join(all, "d-"))));
+
+interface More {
+  by?: StartCommand;
+  options?: StartOptions;
+  signal?: AbortSignal;
+}
+
+const runWith = (limits: Limits, script: string, { by = start, options, signal }: More = {}): Promise<CommandResult> =>
+  createExecute(by)(
+    { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 30_000 },
+    { ...options, capture: keepAll },
+    signal,
+  );
+const exceeded = (limit: string): object => ({ success: false, error: { code: "DROVER-EXE-009", limit } });
+const make = (names: string): string => `for i in ${names}; do : > $i; done`;
+
+const diskBomb = "while :; do i=$((i+1)); head -c 100000 /dev/zero > $i; done";
+const filesBomb = "while :; do i=$((i+1)); mkdir $i; : > $i/1; : > $i/2; ln -s $i link$i; done";
+
+const launchers: [string, StartCommand][] = [
+  ["the launcher", start],
+  ["perl", createStart({ rungs: ["perl"] })],
+  ["a shell", createStart({ rungs: ["plain"] })],
+];
+
+describe.each(launchers)("a watched limit of a command started by %s", (_, by) => {
+  test("disk: one that fills it is ended, and hears by how much", async () => {
+    const result = await runWith({ diskBytes: 2 << 20 }, diskBomb, { by });
+    expect(result).toMatchObject({ ...exceeded("diskBytes"), stopped: "disk_limit", timedOut: false });
+    expect(result.error!.message).toMatch(
+      /^The command went over its limit on disk space \(2097152 bytes\): \d{7,} bytes and perhaps more were found\. Raise the limit/,
+    );
+  });
+
+  test("files: one that makes files, folders and links without end is ended", async () => {
+    const result = await runWith({ files: 200 }, filesBomb, { by });
+    expect(result).toMatchObject({ ...exceeded("files"), stopped: "disk_limit" });
+    expect(result.error!.message).toMatch(/its limit on files \(200\): \d{3,} and perhaps more were found\./);
+  });
+});
+
+test("one that ignores SIGTERM is killed for it all the same, with what it started", async () => {
+  const result = await runWith({ files: 50 }, `trap '' TERM; (${filesBomb}) & ${filesBomb}`, {
+    options: { graceMs: 200 },
+  });
+  expect(result).toMatchObject({ ...exceeded("files"), signal: "SIGKILL" });
+});
+
+test("one that was faster than the watch is over its limit too", async () => {
+  expect(await runWith({ files: 5 }, make("1 2 3 4 5 6"))).toMatchObject({
+    ...exceeded("files"),
+    exitCode: 0,
+    stopped: null,
+  });
+  expect(await runWith({ diskBytes: 1 << 20 }, "head -c 3000000 /dev/zero > big; exit 3")).toMatchObject({
+    ...exceeded("diskBytes"),
+    exitCode: 3,
+  });
+});
+
+test("what is within its limits ends as it does", async () => {
+  expect(await runWith({ files: 6, diskBytes: 1 << 20 }, make("1 2 3 4 5 6"))).toMatchObject({ success: true });
+  expect(await runWith({ files: 6 }, "exit 3")).toMatchObject({ exitCode: 3, error: { code: "DROVER-EXE-003" } });
+});
+
+test("what was there before is not counted, what takes its place is", async () => {
+  for (let at = 0; at < 50; at += 1) writeFileSync(join(directory, `old-${at}`), Buffer.alloc(50_000, "x"));
+  expect(await runWith({ files: 3, diskBytes: 1 << 20 }, make("1 2 3"))).toMatchObject({ success: true });
+  expect(await runWith({ files: 3 }, `rm old-1; ${make("a b c d e")}`)).toMatchObject(exceeded("files"));
+  expect(await runWith({ diskBytes: 1 << 20 }, "head -c 2000000 /dev/zero >> old-2")).toMatchObject(
+    exceeded("diskBytes"),
+  );
+});
+
+test("folders of somebody else in there are not counted", async () => {
+  mkdirSync(join(directory, ".drover"));
+  const options = { uncounted: { folders: [join(directory, ".drover")] } };
+  expect(await runWith({ files: 2 }, `cd .drover; ${make("1 2 3 4 5")}`, { options })).toMatchObject({ success: true });
+  expect(await runWith({ files: 2 }, `cd .drover; ${make("a b c")}`)).toMatchObject(exceeded("files"));
+});
+
+test("one that deletes its own directory holds nothing", async () => {
+  expect(await runWith({ files: 2 }, `rmdir "$PWD"`)).toMatchObject({ success: true });
+});
+
+test("one whose time is over before the watch has looked has timed out, and nobody looks again", async () => {
+  const command = { executable: "sh", arguments: ["-c", `${make("1 2 3")}; exec sleep 30`], timeoutMs: 50 };
+  const result = await createExecute(start)(
+    { ...command, workingDirectory: directory, limits: { files: 2 } },
+    { capture: keepAll },
+  );
+  expect(result).toMatchObject({ stopped: "timeout", error: { code: "DROVER-EXE-002" } });
+});
+
+test("one that is stopped before its directory was counted never starts", async () => {
+  const result = await runWith({ files: 2 }, "touch ran", { signal: AbortSignal.abort("user") });
+  expect(result).toMatchObject({ isolation: null, stopped: "user" });
+});
+
+test("a folder that cannot be looked into is no ground for a limit: refused before the start", async () => {
+  const places = { roots: [join(directory, "none")], except: [] };
+  expect(await heldBefore(places, { files: 1 }, new AbortController().signal)).toMatchObject({
+    ok: false,
+    fault: { code: "DROVER-EXE-008", limit: "files", message: expect.stringContaining("ENOENT") },
+  });
+});
+
+test("looks that fail again and again end in a fault, and not in silence", { timeout: 30_000 }, async () => {
+  const fault = await new Promise<CommandFault>((resolve) => {
+    // no path, which every look finds out for itself
+    const roots = ["no\0path"];
+    watchHeld({ roots, except: [], limits: { diskBytes: 1 }, before: { bytes: 0, files: 0 }, onFault: resolve });
+  });
+  expect(fault).toMatchObject({ code: "DROVER-EXE-008", limit: "diskBytes" });
+});

@@ -1,0 +1,70 @@
+import { expect, it } from "vitest";
+import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { eachEngine, type EachRecord, watched } from "../../../test/fixtures/record/each-engine.ts";
+import type { Query } from "../query.ts";
+import { rescue } from "./rescue.ts";
+
+const op = { op: "rescue", unmatched_ms: 300_000, limit: 500 } as const;
+
+eachEngine("rescue", (record) => {
+  it("asks no more where many runners were lost, and finds what they held by its indexes", async () => {
+    await lose(record, 1);
+    const few = await asksOf(record);
+    await lose(record, 30);
+    const many = await asksOf(record);
+    expect(many.length).toBe(few.length);
+    const held = many.find(({ text }) => text.includes("runs_by_runner"));
+    const plan = await record.plan(held?.text ?? "no such statement", ...(held?.values ?? []));
+    expect(plan).toMatch(/runners_lost[^]*runs_by_runner/);
+    expect(plan).not.toMatch(/Seq Scan|SCAN runs/);
+  });
+
+  it("takes the runs of many lost runners up in rounds, each once", async () => {
+    const { d, store } = record;
+    const runs: string[] = [];
+    for (const name of ["a", "b", "c"]) {
+      const runner = await d.register(name);
+      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, agentNamed("often", { max_attempts: 2 })));
+      await d.claim(runner, 3);
+    }
+    record.advance(10_001);
+    const rounds: string[][] = [];
+    for (let more = true; more;) {
+      const [round] = await store.apply([{ ...op, limit: 4 }]);
+      if (!round.ok) throw new Error("rescue has no conflicts");
+      rounds.push(round.requeued);
+      more = round.more;
+    }
+    expect(rounds.map(({ length }) => length)).toEqual([4, 4, 1]);
+    expect(new Set(rounds.flat())).toEqual(new Set(runs));
+    const [first] = await store.read.events(runs.at(-1)!, 2, 10);
+    expect(first?.event).toMatchObject({ status: "pending", reason: "Its runner c was lost." });
+  });
+
+  it("asks little for each run it takes up", async () => {
+    const { d } = record;
+    await lose(record, 1);
+    const before = (await asksOf(record)).length;
+    const runner = await d.register("r");
+    for (let i = 0; i < 10; i += 1) await d.submit({ session_id: `s${i}` });
+    await d.claim(runner, 10);
+    record.advance(10_001);
+    const asks = await asksOf(record);
+    const waits = asks.filter(({ gives }) => gives !== "none");
+    expect(waits.length - before).toBeLessThanOrEqual(10);
+  });
+});
+
+async function lose({ d, store, advance }: EachRecord, count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) await d.register(`lost ${count} ${i}`);
+  advance(10_001);
+  await store.apply([op]);
+}
+
+/** What one more rescue asks for. */
+async function asksOf({ store, now }: EachRecord): Promise<Query[]> {
+  const asks: Query[] = [];
+  const tx = { now: now(), audit: [], changed: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() } };
+  await store.engine.write(() => watched(rescue(tx, op), asks));
+  return asks;
+}

@@ -1,0 +1,23 @@
+import type { Store } from "../../model/store.ts";
+import { applyWith, readsOf } from "../store-parts.ts";
+import { postgresBlobs } from "./blobs.ts";
+import { openPostgresEngine } from "./engine.ts";
+import { requireRecord } from "./existing.ts";
+
+export interface RecordReader extends Pick<Store, "read" | "blobs" | "apply"> {
+  close(): void;
+}
+
+const waitMs = 5000;
+
+/** The record of a fleet for a command that looks something up: it listens to nobody, and whatever it applies is refused. */
+export async function openPostgresReader(url: string): Promise<RecordReader> {
+  await requireRecord(url);
+  const engine = openPostgresEngine(url, waitMs);
+  return {
+    read: readsOf(engine),
+    blobs: postgresBlobs(engine),
+    apply: applyWith(null, undefined),
+    close: engine.close,
+  };
+}

@@ -1,0 +1,64 @@
+import type { Poll, Poller } from "../../model/dispatch-reads.ts";
+import { pickRuns } from "../ops/pick-runs.ts";
+import { factsFromRow, speakingOf, text } from "../ops/runner-row.ts";
+import { all, first, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+
+/** As orders.ts has it: one for an attempt that has ended is given no more, and goes with the next that is acknowledged. */
+const isOpen = `exists (
+  select 1 from runs where runs.run_no = orders.run_no and runs.runner_id = orders.runner_id
+    and runs.attempt = orders.attempt and runs.status in ('claimed', 'running', 'waiting', 'stopping'))`;
+const hasRuns = `exists (
+  select 1 from demand_matches m where m.runner_id = runners.runner_id and exists (
+    select 1 from runs indexed by runs_to_claim
+    where runs.demand_id = m.demand_id and runs.status = 'pending' and runs.blocked_by is null))`;
+
+/** All that an idle poll asks. `given` is what the same claim was given before, as claim-runs.ts gives it again. */
+const selectPoller = `
+  select runners.*, claims.claim_no as known_claim_no,
+    exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) as has_orders,
+    exists (
+      select 1 from runs where runs.runner_id = runners.runner_id and runs.claim_no = claims.claim_no
+        and runs.agent_rev_id is not null and runs.status in ('claimed', 'running', 'waiting', 'stopping')
+        and runs.status <> 'stopping') as given,
+    ${hasRuns} as has_runs
+  from runners left join claims on claims.runner_id = runners.runner_id and claims.claim_id = ?2
+  where runners.runner_id = ?1`;
+
+/** In one statement; a last one with fewer names repeats one of them. */
+const atOnce = 200;
+const selectWithWork = `
+  select runner_id from runners
+  where runner_id in (${Array.from({ length: atOnce }, () => "?").join(", ")}) and (
+    exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) or ${hasRuns})`;
+
+export function* readPoller(poll: Poll): Work<Poller | { conflict: "unknown_runner" | "old_epoch" }> {
+  const { runner_id, claim_id, want } = poll;
+  const [row] = yield first(selectPoller, toColumn(runner_id), toColumn(claim_id));
+  const runner = speakingOf(row, poll);
+  if (typeof runner === "string") return { conflict: runner };
+  const { known_claim_no, has_orders, given, has_runs, only_agent, lease_until } = runner.row;
+  const draining = runner.status === "draining";
+  let idle = known_claim_no !== null && has_orders !== 1 && given !== 1;
+  // Caps, and what is there for one agent alone, may leave it none of them.
+  if (idle && has_runs === 1 && want > 0 && !draining) idle = (yield* pickRuns(runner, 1)).length === 0;
+  const { tags, ...facts } = factsFromRow(runner.row);
+  return {
+    ...facts,
+    tags: [...tags],
+    only_agent: only_agent === null ? null : text(runner.row, "only_agent"),
+    draining,
+    lease_until: Number(lease_until),
+    idle,
+  };
+}
+
+export function* readWithWork(runner_ids: readonly string[]): Work<string[]> {
+  const found: string[] = [];
+  for (let from = 0; from < runner_ids.length; from += atOnce) {
+    const some = runner_ids.slice(from, from + atOnce).map((runner_id) => toColumn(runner_id));
+    const padded = Array.from({ length: atOnce }, (_, index) => some[index] ?? some[0]!);
+    for (const row of yield all(selectWithWork, ...padded)) found.push(fromColumn(String(row["runner_id"])));
+  }
+  return found;
+}

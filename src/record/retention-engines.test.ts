@@ -1,0 +1,124 @@
+import { randomBytes } from "node:crypto";
+import { Readable } from "node:stream";
+import { expect, it } from "vitest";
+import { agentNamed } from "../../test/fixtures/dispatch/drive.ts";
+import { eachEngine, type EachRecord, fromEndToEnd, watched } from "../../test/fixtures/record/each-engine.ts";
+import { sha256Of } from "../../test/fixtures/record/files.ts";
+import { recordRuns } from "../../test/fixtures/record/sample.ts";
+import type { Engine } from "./engine.ts";
+import type { Query } from "./query.ts";
+import { pruneDispatch } from "./retention-dispatch.ts";
+import { pruneRuns } from "./retention.ts";
+
+const chat = agentNamed("chat", { type: "autonomous", command: null });
+const never = new AbortController().signal;
+const minute = 60_000;
+
+eachEngine("retention", (record) => {
+  it("takes away ended runs of before, with their keys, sessions and files, and nothing else", async () => {
+    const { d, store } = record;
+    const runner = await d.register("r");
+    const old = await ended(record, "old");
+    const bytes = randomBytes(300_000);
+    const kept = await d.submit({ session_id: "kept" }, chat);
+    await d.claim(runner);
+    await put(record, bytes);
+    await store.apply([
+      { op: "add_upload", run_id: kept, attempt: 1, runner, sha256: sha256Of(bytes), size: bytes.length },
+    ]);
+    record.advance(minute);
+    const before = record.now();
+    // The newest event's run is kept, whatever its age: this is now the newest.
+    const young = await ended(record, "young");
+    expect(await pruneDispatch(store, before)).toMatchObject({ runs: 1, sessions: 1 });
+    expect(await store.read.run(old)).toBeNull();
+    expect(await record.rows("select key from idempotency order by key")).toEqual([{ key: "key of young" }]);
+    expect(await record.rows("select session_id from sessions order by session_id")).toEqual([
+      { session_id: "kept" },
+      { session_id: "young" },
+    ]);
+    expect(await d.statuses(kept, young)).toEqual(["claimed", "completed"]);
+    expect((await store.blobs.open(sha256Of(bytes)))?.size).toBe(bytes.length);
+  });
+
+  it("removes a run with a long log piece by piece", async () => {
+    const { d, store } = record;
+    const runner = await d.register("r");
+    const run_id = await d.submit();
+    await d.claim(runner);
+    const lines = Array.from({ length: 2500 }, () => ({ type: "assistant" as const, text: "line" }));
+    await d.append(runner, run_id, 1, 1, ...lines);
+    await d.finish(runner, run_id, 1);
+    record.advance(minute);
+    await recordRuns(store, 1);
+    expect(await pruneRuns(store, record.now())).toEqual({ runs: 1 });
+    expect(await record.rows("select count(*) as count from events where run_no = 1")).toEqual([{ count: 0 }]);
+  });
+
+  it("keeps a session that a fork of it still needs, and so does whoever deletes sessions", async () => {
+    const { d, store } = record;
+    await ended(record, "origin");
+    const runner = await d.register("r");
+    const fork = await d.submit({ session_id: "its own", mode: "fork", forked_from: "origin" }, chat);
+    record.advance(minute);
+    await recordRuns(store, 1);
+    expect(await pruneDispatch(store, record.now())).toMatchObject({ runs: 1, sessions: 0 });
+    expect(await store.apply([{ op: "delete_session", session_id: "origin" }])).toEqual([
+      { ok: false, conflict: "busy" },
+    ]);
+    const { claims } = await d.poll(runner, 1);
+    expect(claims).toMatchObject([{ run_id: fork, invocation: { executor_session_id: "theirs of origin" } }]);
+    await d.finish(runner, fork, 1);
+    record.advance(minute);
+    await recordRuns(store, 1);
+    expect(await pruneDispatch(store, record.now())).toMatchObject({ runs: 2, sessions: 2 });
+  });
+
+  it("reads no table from end to end while others wait for the lock", async () => {
+    const { store } = record;
+    await ended(record, "old");
+    record.advance(minute);
+    const before = record.now();
+    await ended(record, "young");
+    const asks: Query[] = [];
+    const engine: Engine = { ...store.engine, write: (work) => store.engine.write(() => watched(work(), asks)) };
+    await pruneDispatch({ ...store, engine }, before);
+    expect(asks.some(({ text }) => text.includes("sessions"))).toBe(true);
+    for (const { text, values } of asks)
+      expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
+  });
+
+  it("goes through many sessions in pages, also past those that stay", async () => {
+    const { store } = record;
+    const counted = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2600)";
+    const at = record.now().toISOString();
+    await store.engine.write(function* () {
+      yield {
+        text: `${counted} insert into sessions (session_id, agent_name, created_by, run_count, created_at, last_used_at)
+          select 's' || (10000 + i), 'a', 'ann', 1, ?1, case when i > 1200 and i < 2500 then ?1 else '2100' end from n`,
+        values: [at],
+        gives: "none",
+      };
+    });
+    record.advance(minute);
+    expect(await pruneDispatch(store, record.now())).toMatchObject({ runs: 0, sessions: 1299 });
+    expect(await record.rows("select count(*) as count from sessions where last_used_at = '2100'")).toEqual([
+      { count: 1301 },
+    ]);
+  });
+});
+
+async function ended({ d }: EachRecord, name: string): Promise<string> {
+  const runner = await d.register(`runner of ${name}`);
+  const key = { subject: "ann", key: `key of ${name}`, fingerprint: "f" };
+  const run_id = await d.submit({ session_id: name }, chat, { idempotency: key });
+  await d.claim(runner);
+  const init = { type: "system", subtype: "init", executor_session_id: `theirs of ${name}` } as const;
+  await d.append(runner, run_id, 1, 1, init);
+  await d.finish(runner, run_id, 1);
+  return run_id;
+}
+
+function put({ store }: EachRecord, bytes: Buffer): Promise<unknown> {
+  return store.blobs.put(Readable.from([bytes]), { sha256: sha256Of(bytes), size: bytes.length }, never);
+}

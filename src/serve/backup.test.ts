@@ -1,0 +1,182 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { openDatabase } from "../record/sqlite/driver.ts";
+import { createClient } from "../wire/client.ts";
+
+let database: FreshDatabase;
+let here: TestCoordinator;
+/** Over the same record, as another machine would be. */
+let there: TestCoordinator;
+let folder: string;
+const secret = randomBytes(32);
+const place = () => ({ database: { url: database.url, secret }, pollSignMs: 100 });
+
+const usual = process.env["TMPDIR"];
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "drover-backups-"));
+  process.env["TMPDIR"] = folder;
+  database = await freshDatabase();
+  here = await startTestCoordinator(place());
+  there = await startTestCoordinator(place());
+});
+afterAll(async () => {
+  expect([...here.defects, ...there.defects]).toEqual([]);
+  await Promise.all([here.dispose(), there.dispose()]);
+  await database.drop();
+  rmSync(folder, { recursive: true, force: true });
+  if (usual === undefined) delete process.env["TMPDIR"];
+  else process.env["TMPDIR"] = usual;
+});
+
+let unlock: (() => Promise<void>) | null = null;
+afterEach(async () => {
+  await unlock?.();
+  await expect.poll(copies, { timeout: 20_000 }).toEqual([]);
+});
+
+test("a long backup says from the beginning that it is to come, and is whole", async () => {
+  await holdUp();
+  const { port } = new URL(here.url);
+  let answered = false;
+  const chunks: Uint8Array[] = [];
+  const fetched = (async () => {
+    const bytes = await here.client.backup();
+    answered = true;
+    for await (const chunk of bytes) chunks.push(chunk);
+  })();
+  await expect.poll(() => answered, { timeout: 20_000 }).toBe(true);
+  const raw = await ask("gzip", here.adminToken, Number(port)).catch((error: unknown) => error);
+  expect(raw).toMatchObject({ status: 409, text: expect.stringContaining("DROVER-API-030") });
+  expect(chunks).toEqual([]);
+  await unlock?.();
+  await fetched;
+  expectWhole(Buffer.concat(chunks));
+});
+
+test("it is sent as it is to one who does not take it packed", async () => {
+  await holdUp();
+  const plain = await ask("identity", here.adminToken);
+  expect([plain.status, plain.headers["content-encoding"]]).toEqual([200, undefined]);
+  await unlock?.();
+  expectWhole(await plain.whole());
+  const packed = await ask("gzip", here.adminToken);
+  // a short one is not packed, and its length is known
+  if (packed.headers["content-encoding"] === undefined)
+    expect(Number(packed.headers["content-length"])).toBe((await packed.whole()).length);
+  else await packed.whole();
+});
+
+test("while it is made there are signs of it, for whatever is in between", async () => {
+  await holdUp();
+  const packed = await ask("gzip", here.adminToken);
+  expect(packed.headers["content-encoding"]).toBe("gzip");
+  const before = packed.bytes();
+  await expect.poll(() => packed.bytes() - before, { timeout: 20_000 }).toBeGreaterThan(20);
+  packed.leave();
+});
+
+test("a backup that nobody waits for is given up, and the next one can be made", async () => {
+  await holdUp();
+  const left = await ask("gzip", here.adminToken);
+  expect(copies()).toHaveLength(1);
+  left.leave();
+  await expect.poll(copies, { timeout: 20_000 }).toEqual([]);
+  const next = await ask("gzip", here.adminToken);
+  expect(next.status).toBe(200);
+  await unlock?.();
+  await next.whole();
+});
+
+test("whose token is revoked meanwhile, at another coordinator, gets nothing of it", async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const admin = await here.client.tokens.create({ role: "admin", subject: "eve" });
+    await holdUp();
+    const chunks: Uint8Array[] = [];
+    const cut = (async () => {
+      for await (const chunk of await createClient({ url: here.url, token: admin.token }).backup()) chunks.push(chunk);
+      return "whole";
+    })().catch(() => "cut");
+    await expect.poll(copies, { timeout: 20_000 }).toHaveLength(1);
+    await there.client.tokens.revoke(admin.token_id);
+    await unlock?.();
+    expect([await cut, chunks]).toEqual(["cut", []]);
+    await expect.poll(copies, { timeout: 20_000 }).toEqual([]);
+  }
+});
+
+test("what a coordinator that was killed left of one is removed by the next, and nobody else's", async () => {
+  const gone = `drover-backup-${hostname()}-999999999-abcdef`;
+  const alive = `drover-backup-${hostname()}-${process.ppid}-abcdef`;
+  const elsewhere = "drover-backup-another.host-999999999-abcdef";
+  for (const name of [gone, alive, elsewhere]) {
+    mkdirSync(join(folder, name));
+    writeFileSync(join(folder, name, "drover.db"), "the key");
+  }
+  const next = await startTestCoordinator(place());
+  await next.dispose();
+  expect(copies().sort()).toEqual([alive, elsewhere].sort());
+  for (const name of copies()) rmSync(join(folder, name), { recursive: true });
+});
+
+const copies = (): string[] => readdirSync(folder).filter((name) => name.includes("backup-") && !name.endsWith(".db"));
+
+/** A table that a backup reads, and nothing else that happens here. */
+async function holdUp(): Promise<void> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query("begin; lock table drover.uploads in access exclusive mode");
+  unlock = async () => {
+    unlock = null;
+    await client.query("rollback");
+    await client.end();
+  };
+}
+
+function expectWhole(bytes: Buffer): void {
+  const file = join(folder, `whole-${randomBytes(4).toString("hex")}.db`);
+  writeFileSync(file, bytes);
+  const copy = openDatabase(file, { readOnly: true });
+  expect(copy.prepare("pragma integrity_check").get()).toMatchObject({ integrity_check: "ok" });
+  expect(Number(copy.prepare("select count(*) as n from tokens").get()?.["n"])).toBeGreaterThan(0);
+  copy.close();
+}
+
+interface Asked {
+  status: number;
+  headers: IncomingMessage["headers"];
+  text: string;
+  bytes(): number;
+  whole(): Promise<Buffer>;
+  leave(): void;
+}
+
+/** Resolves with the head; a refusal with all of it. */
+function ask(encoding: string, token: string, port = Number(new URL(here.url).port)): Promise<Asked> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, "accept-encoding": encoding };
+    const sent = request({ host: "127.0.0.1", port, method: "POST", path: "/backup", headers, agent: false });
+    sent.on("error", reject).on("response", (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", () => undefined);
+      const ended = new Promise<Buffer>((done) => response.on("close", () => done(Buffer.concat(chunks))));
+      const asked = {
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        text: "",
+        bytes: () => chunks.reduce((sum, { length }) => sum + length, 0),
+        whole: () => ended,
+        leave: () => void sent.destroy(),
+      };
+      if (asked.status === 200) resolve(asked);
+      else void ended.then((bytes) => resolve({ ...asked, text: bytes.toString() }));
+    });
+    sent.end();
+  });
+}

@@ -1,0 +1,82 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { type CoordinatorOptions, startCoordinator } from "../coordinator.ts";
+import { pruneTokens } from "../record/retention-tokens.ts";
+import { createClient } from "../wire/client.ts";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function start(options: Partial<CoordinatorOptions> = {}): Promise<TestCoordinator> {
+  const coordinator = await startTestCoordinator(options);
+  closing.push(coordinator.dispose);
+  return coordinator;
+}
+
+/** As if retention had gone over it long after: whatever has ended by now ended before. */
+const muchLater = ({ store }: TestCoordinator) => pruneTokens(store, new Date(Date.now() + 86_400_000));
+/** null while it is let in, else the code it is refused with. */
+const refusal = ({ url }: { url: string }, token: string): Promise<string | null> =>
+  createClient({ url, token })
+    .tokens.list()
+    .then(
+      () => null,
+      (error) => error.code,
+    );
+
+test("the admin token that follows from a fleet's secret is not brought back once it was revoked, however long ago", async () => {
+  const database = await freshDatabase();
+  closing.push(() => database.drop());
+  const fleet = { database: { url: database.url, secret: Buffer.alloc(32, 3) } };
+  const texts: string[] = [];
+  for (const no of [1, 2, 3]) {
+    const coordinator = await start(fleet);
+    texts.push(coordinator.adminToken);
+    for (const old of texts.slice(0, -1)) expect(await refusal(coordinator, old)).toBe("DROVER-API-010");
+    expect(await refusal(coordinator, coordinator.adminToken)).toBeNull();
+    const user = await coordinator.client.tokens.create({ role: "user", subject: "ann" });
+    await coordinator.client.tokens.revoke(user.token_id);
+    await coordinator.client.tokens.revoke("self");
+    expect(await muchLater(coordinator)).toEqual({ tokens: 1 });
+    expect((await coordinator.store.read.tokens({ limit: 10 })).length).toBe(no);
+    await coordinator.stop();
+  }
+  expect(new Set(texts).size).toBe(3);
+});
+
+test("neither is the one in a state directory's file, be it the first one or a rotated one", async () => {
+  for (const rotated of [false, true]) {
+    const coordinator = await start();
+    if (rotated) {
+      const { token } = await coordinator.client.tokens.rotate("self", { overlap_seconds: 0 });
+      const { replaceTokenFile } = await import("./token-file.ts");
+      replaceTokenFile(coordinator.directory, token);
+      await createClient({ url: coordinator.url, token }).tokens.revoke("self");
+    } else await coordinator.client.tokens.revoke("self");
+    await muchLater(coordinator);
+    await coordinator.stop();
+    expect(existsSync(join(coordinator.directory, "token"))).toBe(true);
+    await expect(startCoordinator({ stateDirectory: coordinator.directory, port: 0 })).rejects.toMatchObject({
+      code: "DROVER-API-027",
+      message: expect.stringContaining("was revoked"),
+    });
+  }
+});
+
+test("a coordinator removes tokens by itself that ended longer ago than is kept", async () => {
+  const coordinator = await start({ tokenRetentionDays: 0.1 / 86_400, retentionEveryMs: 20 });
+  const { client } = coordinator;
+  const kept = await client.tokens.create({ role: "user", subject: "ann" });
+  const gone = await client.tokens.create({ role: "user", subject: "ann" });
+  await client.tokens.revoke(gone.token_id);
+  const subjects = async () => (await client.tokens.list()).items.map(({ token_id }) => token_id);
+  await expect.poll(subjects, { timeout: 20_000 }).not.toContain(gone.token_id);
+  expect(await subjects()).toContain(kept.token_id);
+  expect(await refusal(coordinator, gone.token)).toBe("DROVER-API-009");
+  expect(coordinator.defects).toEqual([]);
+});

@@ -1,0 +1,88 @@
+import { randomBytes } from "node:crypto";
+import { connect, type Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { createHttpPort } from "../wire/http-port.ts";
+
+let database: FreshDatabase;
+let coordinator: TestCoordinator;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  // a poll that is held has no reason of its own to end before a test does
+  const options = { pollHoldMs: 200_000, leaseMs: 600_000 };
+  coordinator = await startTestCoordinator({
+    ...options,
+    database: { url: database.url, secret: randomBytes(32) },
+  });
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+  await database.drop();
+});
+
+test("a stream whose reader left before it was let in is followed by nobody", async () => {
+  const sent = await Promise.all(Array.from({ length: 100 }, () => say(streamRequest())));
+  for (const [index, socket] of sent.entries()) {
+    // before, while and after the coordinator asks its record who that is
+    if (index % 3 === 0) await setImmediate();
+    socket.resetAndDestroy();
+  }
+  await expect.poll(() => requests("/events"), { timeout: 20_000 }).toBeGreaterThan(50);
+  await expect.poll(() => gauge("drover_event_streams"), { timeout: 20_000 }).toBe(0);
+});
+
+test("a stream that was asked for behind another over the same connection ends with it", async () => {
+  const socket = await say(streamRequest() + streamRequest() + streamRequest());
+  await expect.poll(() => gauge("drover_event_streams"), { timeout: 20_000 }).toBe(3);
+  socket.resetAndDestroy();
+  await expect.poll(() => gauge("drover_event_streams"), { timeout: 20_000 }).toBe(0);
+});
+
+test("a runner that hung up is not waited for, wherever its poll was by then", async () => {
+  const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
+  const { runner_id, epoch } = await port.register(registration("hangs up"));
+  const body = JSON.stringify({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 });
+  const poll = `POST /runner/poll HTTP/1.1\r\n${head()}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  for (let round = 0; round < 30; round += 1) {
+    const socket = await say(round % 2 === 0 ? poll : streamRequest() + poll);
+    for (let turns = 0; turns < round; turns += 1) await setImmediate();
+    socket.resetAndDestroy();
+  }
+  await expect.poll(() => gauge("drover_held_polls"), { timeout: 20_000 }).toBe(0);
+  const waiting = await say(streamRequest() + poll);
+  await expect.poll(() => gauge("drover_held_polls"), { timeout: 20_000 }).toBe(1);
+  waiting.resetAndDestroy();
+  await expect.poll(() => gauge("drover_held_polls"), { timeout: 20_000 }).toBe(0);
+  port.close();
+});
+
+const head = (): string => `host: 127.0.0.1\r\nauthorization: Bearer ${coordinator.adminToken}\r\n`;
+const streamRequest = (): string => `GET /events HTTP/1.1\r\n${head()}accept: text/event-stream\r\n\r\n`;
+
+/** Resolves once it is on its way. */
+function say(text: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", port: Number(new URL(coordinator.url).port) }, () => {
+      socket.write(text, () => resolve(socket));
+    });
+    socket.on("error", reject).resume();
+  });
+}
+
+async function gauge(name: string): Promise<number> {
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(await metrics())?.[1]);
+}
+
+async function requests(path: string): Promise<number> {
+  const lines = (await metrics()).split("\n").filter((line) => line.startsWith("drover_http_requests_total"));
+  return lines.filter((line) => line.includes(`"${path}"`)).reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+async function metrics(): Promise<string> {
+  const headers = { authorization: `Bearer ${coordinator.adminToken}` };
+  return (await fetch(`${coordinator.url}/metrics`, { headers })).text();
+}

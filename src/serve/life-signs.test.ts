@@ -1,0 +1,118 @@
+import { type IncomingMessage, request } from "node:http";
+import { afterEach, expect, test } from "vitest";
+import { registration, startTestCoordinator } from "../../test/coordinator.ts";
+import { createHttpPort } from "../wire/http-port.ts";
+
+const cleanups: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0)) await clean();
+});
+
+const held = { pollSignMs: 60, pollHoldMs: 60_000 };
+
+test("a poll that is held for long begins with white space, and is JSON all the same", async () => {
+  const { ask } = await newRunner({ ...held, pollHoldMs: 600 });
+  const { response, pieces } = await ask("c1");
+  expect(response.statusCode).toBe(200);
+  expect(response.headers).toMatchObject({
+    "content-type": "application/json",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-accel-buffering": "no",
+  });
+  const text = (await pieces).join("");
+  expect(text).toMatch(/^\n\n+\{/);
+  expect(JSON.parse(text)).toEqual({ claims: [], orders: [] });
+});
+
+test("one that is answered soon is answered as a whole", async () => {
+  const { ask, client } = await newRunner({ ...held, pollSignMs: 50_000 });
+  const { run_id } = await client.submit({ agent_name: "worker" });
+  const { response, pieces } = await ask("c1");
+  const text = (await pieces).join("");
+  expect(response.headers["content-length"]).toBe(String(Buffer.byteLength(text)));
+  expect(text).toMatch(/^\{/);
+  expect(JSON.parse(text).claims).toMatchObject([{ run_id }]);
+});
+
+test("a run that comes after the first signs is handed out, and again with the same claim", async () => {
+  const { ask, client } = await newRunner(held);
+  const { pieces } = await ask("c1");
+  const { run_id } = await client.submit({ agent_name: "worker" });
+  for (const answered of [await pieces, await (await ask("c1")).pieces])
+    expect(JSON.parse(answered.join("")).claims).toMatchObject([{ run_id, attempt: 1 }]);
+});
+
+test("what goes wrong after the first sign cuts the connection, and is told when it is asked again", async () => {
+  const { ask, register } = await newRunner(held);
+  const { response, pieces } = await ask("c1");
+  expect(response.statusCode).toBe(200);
+  const cut = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
+  await register();
+  await cut;
+  const again = await ask("c1");
+  expect(again.response.statusCode).toBe(409);
+  expect(JSON.parse((await again.pieces).join(""))).toMatchObject({ code: "DROVER-API-017" });
+});
+
+test("a token that ends after the first sign cuts the connection, and is told when it is asked again", async () => {
+  const { ask, client, token_id } = await newRunner(held);
+  const { pieces } = await ask("c1");
+  const cut = expect(pieces).rejects.toMatchObject({ code: "ECONNRESET" });
+  await client.tokens.revoke(token_id);
+  await cut;
+  expect((await ask("c1")).response.statusCode).toBe(401);
+});
+
+test("a runner is told after how much silence a poll is lost", async () => {
+  const { registered } = await newRunner(held);
+  expect(registered.poll_silence_ms).toBe(100);
+});
+
+async function newRunner(options: { pollSignMs: number; pollHoldMs: number }) {
+  const coordinator = await startTestCoordinator({ leaseMs: 600_000, ...options });
+  const { client, url } = coordinator;
+  cleanups.push(async () => {
+    await coordinator.dispose();
+    expect(coordinator.defects).toEqual([]);
+  });
+  await client.agents.put("worker", { command: "true" });
+  const { token, token_id } = await client.tokens.create({ role: "runner", subject: "box" });
+  const port = createHttpPort({ url, token });
+  const register = () => port.register(registration("key-a")).finally(() => port.close());
+  const registered = await register();
+  const { runner_id, epoch } = registered;
+  return {
+    client,
+    token_id,
+    registered,
+    register,
+    ask: (claim_id: string) => poll(url, token, { runner_id, epoch, claim_id, want: 1, ack_order: 0 }),
+  };
+}
+
+/** Resolves when the answer begins. */
+async function poll(
+  url: string,
+  token: string,
+  body: object,
+): Promise<{ response: IncomingMessage; pieces: Promise<string[]> }> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = request(`${url}/runner/poll`, {
+      method: "POST",
+      agent: false,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    });
+    sent.on("response", resolve);
+    sent.on("error", reject);
+    sent.end(JSON.stringify(body));
+  });
+  const pieces = (async () => {
+    const read: string[] = [];
+    for await (const piece of response) read.push(String(piece));
+    return read;
+  })();
+  // whoever asks hears of it
+  pieces.catch(() => undefined);
+  return { response, pieces };
+}

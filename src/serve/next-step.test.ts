@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall, type RawCall } from "../../test/http-call.ts";
+
+let coordinator: TestCoordinator;
+let viewer: string;
+beforeAll(async () => {
+  coordinator = await startTestCoordinator();
+  ({ token: viewer } = await coordinator.client.tokens.create({ role: "viewer", subject: "ann" }));
+});
+afterAll(() => coordinator.dispose());
+
+const json = (body: unknown): RawCall => ({ path: "", method: "POST", body: JSON.stringify(body) });
+const unknownRunner = { runner_id: "r", epoch: 1, claim_id: "c", want: 1, ack_order: 0 };
+
+const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "nobody"][] = [
+  ["no token", 401, { path: "/runs" }, "nobody"],
+  ["a role that may not", 403, { path: "/backup", method: "POST" }, "viewer"],
+  ["everyone's for one who sees some", 403, { path: "/metrics" }, "viewer"],
+  ["a foreign host", 403, { path: "/runs", headers: { host: "evil.example" } }],
+  ["a run that is not there", 404, { path: "/runs/nothing" }],
+  ["an agent that is not there", 404, { path: "/agents/nothing" }],
+  ["a file that is not there", 404, { path: "/runs/nothing/files/x" }],
+  ["a route that is not there", 404, { path: "/nothing" }],
+  ["a method that is not taken", 405, { path: "/runs", method: "DELETE" }],
+  ["a runner that is not registered", 404, { ...json(unknownRunner), path: "/runner/poll" }],
+  ["a body that is no JSON", 400, { path: "/runs", method: "POST", body: "{" }],
+  ["a body of another type", 415, { path: "/runs", method: "POST", body: "a", headers: { "content-type": "text/plain" } }],
+  ["a body that is too deep", 400, { path: "/runs", method: "POST", body: "[".repeat(100) }],
+  ["a body with a bad key", 400, { path: "/runs", method: "POST", body: '{"__proto__":1}' }],
+  ["a field that is not known", 400, { ...json({ x: 1 }), path: "/runs" }],
+  ["a query that is not known", 400, { path: "/runs?x=1" }],
+  ["a query that is given twice", 400, { path: "/runs?limit=1&limit=2" }],
+  ["a cursor of nothing", 400, { path: "/runs?cursor=x" }],
+  ["a run of no agent", 404, { ...json({ agent_name: "nothing" }), path: "/runs" }],
+  ["a token for everyone", 400, { ...json({ role: "user", subject: "*" }), path: "/tokens" }],
+];
+
+test.each(refusals)("%s is refused with %i, and with what to do about it", async (_what, status, call, as) => {
+  const token = as === "viewer" ? viewer : coordinator.adminToken;
+  const headers = {
+    "content-type": "application/json",
+    ...(as === "nobody" ? {} : { authorization: `Bearer ${token}` }),
+    ...call.headers,
+  };
+  const answer = await rawCall(coordinator.url, { ...call, headers });
+  expect([answer.status, answer.text]).toEqual([status, expect.stringMatching(/"next":"[A-Z`].{10,}"/)]);
+});

@@ -1,0 +1,68 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { type Client, createClient } from "../wire/client.ts";
+
+let database: FreshDatabase;
+let here: TestCoordinator;
+/** Over the same record, as another machine would be. */
+let there: TestCoordinator;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  const place = { database: { url: database.url, secret: randomBytes(32) } };
+  here = await startTestCoordinator(place);
+  there = await startTestCoordinator(place);
+});
+afterAll(async () => {
+  expect([...here.defects, ...there.defects]).toEqual([]);
+  await Promise.all([here.dispose(), there.dispose()]);
+  await database.drop();
+});
+
+test("whoever rotates a stolen token again and again at another coordinator is left with none", async () => {
+  const good: string[] = [];
+  for (let round = 0; round < 20; round += 1) {
+    const subject = `ann ${round}`;
+    const { token } = await here.client.tokens.create({ role: "user", subject });
+    const thief = rotateForEver(token);
+    // in the midst of it
+    await expect.poll(() => thief.rotations, { timeout: 20_000, interval: 1 }).toBeGreaterThan(round % 4);
+    await here.client.tokens.revokeOf(subject);
+    const last = await thief.refused;
+    if (await isGood(last)) good.push(subject);
+  }
+  expect(good).toEqual([]);
+});
+
+const clientOf = (token: string): Client => createClient({ url: there.url, token });
+
+const isGood = (token: string): Promise<boolean> =>
+  clientOf(token)
+    .runs.list()
+    .then(
+      () => true,
+      () => false,
+    );
+
+/** Until it is refused: `refused` gives the last token it was given, which may be good all the same. */
+function rotateForEver(stolen: string) {
+  const thief = { rotations: 0, refused: loop() };
+  return thief;
+
+  async function loop(): Promise<string> {
+    let token = stolen;
+    // one that is left with a good token goes on for ever
+    for (const until = Date.now() + 3000; Date.now() < until;) {
+      try {
+        token = (await clientOf(token).tokens.rotate("self")).token;
+        thief.rotations += 1;
+      } catch (error) {
+        expect(["DROVER-API-010", "DROVER-API-030"]).toContain(Reflect.get(Object(error), "code"));
+        return token;
+      }
+    }
+    return token;
+  }
+}

@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import type { Poll } from "../../src/model/dispatch-reads.ts";
+import { agentNamed, type Driven, output } from "../fixtures/dispatch/drive.ts";
+import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
+
+/** What every store must say about runners that poll, before anything is written for them. */
+export function storePollContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${engine} keeps the contract of polls`, () => {
+    const { store, d, now, advance } = eachWithStore(open);
+    const poller = (runner: Driven, changes: Partial<Poll> = {}) =>
+      store.read.poller({ ...runner, claim_id: "c", want: 1, ...changes });
+    const isIdle = async (runner: Driven, changes: Partial<Poll> = {}) => {
+      const found = await poller(runner, changes);
+      return "conflict" in found ? found.conflict : found.idle;
+    };
+
+    it("tells what a run's demands are compared with, and until when the lease lasts", async () => {
+      const runner = await d.register("r", { tags: ["a", "b"], only_agent: "echo", require_matching_tags: true });
+      expect(await poller(runner)).toEqual({
+        runner_id: "r",
+        hostname: "host",
+        project_dir: "/project",
+        executor_profile: "profile",
+        executor_type: "procedural",
+        tags: ["a", "b"],
+        require_matching_tags: true,
+        only_agent: "echo",
+        draining: false,
+        lease_until: now().getTime() + 10_000,
+        idle: false,
+      });
+      await d.poll(runner, 1, "c");
+      advance(3000);
+      await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
+      expect(await poller(await d.register("plain"))).toMatchObject({ only_agent: null, draining: false });
+      expect(await poller(runner)).toMatchObject({
+        draining: true,
+        idle: true,
+        lease_until: now().getTime() + 7000,
+      });
+    });
+
+    it("refuses who claim_runs refuses", async () => {
+      const runner = await d.register("r");
+      expect(await isIdle({ runner_id: "nobody", epoch: 1 })).toBe("unknown_runner");
+      expect(await isIdle(runner, { epoch: runner.epoch - 1 })).toBe("old_epoch");
+      expect(await isIdle(runner, { owner: "eve" })).toBe("unknown_runner");
+      expect(await isIdle(runner, { owner: "ann" })).toBe(false);
+      advance(10_001);
+      await store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
+      expect(await isIdle(runner)).toBe("unknown_runner");
+    });
+
+    it("lets a poll wait once its claim is known and while there is nothing for it", async () => {
+      const [runner, other] = [await d.register("r"), await d.register("other")];
+      await d.poll(other, 1, "c");
+      expect(await isIdle(runner)).toBe(false);
+      await d.poll(runner, 1, "c");
+      expect(await isIdle(runner)).toBe(true);
+      expect(await isIdle(runner, { claim_id: "d" })).toBe(false);
+      await d.submit({ demands: { tags: ["x"] } });
+      expect(await isIdle(runner)).toBe(true);
+      const run = await d.submit();
+      expect(await isIdle(runner)).toBe(false);
+      expect(await isIdle(runner, { want: 0 })).toBe(true);
+      await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
+      expect(await isIdle(runner)).toBe(true);
+      expect(await d.claim(other)).toEqual([run]);
+      await store.apply([{ op: "drain_runner", runner_id: "r", draining: false }]);
+      expect(await isIdle(runner)).toBe(true);
+    });
+
+    it("lets it wait beside what it could not claim: over a cap, of another agent, held up by its session", async () => {
+      const capped = agentNamed("capped", { max_concurrent: 1 });
+      const [runner, picky] = [await d.register("r"), await d.register("picky", { only_agent: "echo" })];
+      await d.poll(runner, 1, "c");
+      await d.poll(picky, 1, "c");
+      const [first] = [await d.submit({}, capped), await d.submit({}, capped)];
+      expect([await isIdle(runner), await isIdle(picky)]).toEqual([false, true]);
+      expect(await d.claim(runner, 1, "d")).toEqual([first]);
+      expect([await isIdle(runner), await isIdle(picky)]).toEqual([true, true]);
+      await d.finish(runner, first, 1);
+      expect([await isIdle(runner), await isIdle(picky)]).toEqual([false, true]);
+      await d.claim(runner, 1, "e");
+      const chat = agentNamed("chat", { type: "autonomous", command: null });
+      const session = await d.submit({ session_id: "s" }, chat);
+      await d.submit({ session_id: "s", mode: "resume" }, chat);
+      expect(await d.claim(runner, 1, "f")).toEqual([session]);
+      expect(await isIdle(runner)).toBe(true);
+    });
+
+    it("does not let it wait while the same claim has runs, which it is to be given again", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await d.poll(runner, 1, "c");
+      await d.poll(runner, 1, "d");
+      expect([await isIdle(runner), await isIdle(runner, { claim_id: "d" })]).toEqual([false, true]);
+      await d.append(runner, run, 1, 1, output("begun"));
+      expect(await isIdle(runner)).toBe(false);
+      await d.finish(runner, run, 1, { last_n: 1 });
+      expect(await isIdle(runner)).toBe(true);
+    });
+
+    it("does not let it wait over an order, until it is acknowledged or for nobody any more", async () => {
+      const [first, second] = [await d.submit(), await d.submit()];
+      const runner = await d.register("r");
+      await d.poll(runner, 2, "b");
+      await d.poll(runner, 0, "c");
+      await store.apply([{ op: "stop_runs", run_ids: [first], reason: "user", by: "ann" }]);
+      expect(await isIdle(runner)).toBe(false);
+      expect(await store.read.with_work(["r"])).toEqual(["r"]);
+      const { orders } = await d.poll(runner, 0, "c");
+      expect(await isIdle(runner)).toBe(false);
+      await d.poll(runner, 0, "c", orders.at(-1)?.no);
+      expect(await isIdle(runner)).toBe(true);
+      await store.apply([{ op: "stop_runs", run_ids: [second], reason: "user", by: "ann" }]);
+      expect(await isIdle(runner)).toBe(false);
+      await d.finish(runner, second, 1);
+      expect(await isIdle(runner)).toBe(true);
+      expect(await store.read.with_work(["r"])).toEqual([]);
+    });
+
+    it("names those of many that have something to fetch", async () => {
+      const names = Array.from({ length: 450 }, (_, index) => `r${index}`);
+      await Promise.all(names.map((name) => d.register(name)));
+      expect(await store.read.with_work(names)).toEqual([]);
+      expect(await store.read.with_work([])).toEqual([]);
+      for (const runner_id of ["r0", "r199", "r200", "r449"]) await d.submit({ demands: { runner_id } });
+      expect((await store.read.with_work([...names, "nobody"])).sort()).toEqual(["r0", "r199", "r200", "r449"]);
+      expect(await store.read.with_work(["r1", "r200"])).toEqual(["r200"]);
+      await d.submit();
+      expect(await store.read.with_work(names)).toHaveLength(450);
+    });
+  });
+}

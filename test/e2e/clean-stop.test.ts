@@ -1,0 +1,68 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { bin, folder } from "./drover.ts";
+import { serve, type Serving } from "./serving.ts";
+
+const kills: (() => void)[] = [];
+afterEach(() => {
+  for (const kill of kills.splice(0)) kill();
+});
+
+/** `drover runner`, once it has said what it offers. */
+async function offer(serving: Serving, cwd: string) {
+  const child = spawn(process.execPath, [bin, "runner", "--examples", "-x", "echo"], {
+    cwd,
+    env: {
+      PATH: process.env["PATH"],
+      HOME: tmpdir(),
+      DROVER_STATE_DIR: join(cwd, "runner"),
+      DROVER_API_URL: serving.url,
+      DROVER_API_KEY: serving.token,
+    },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  kills.push(() => void child.kill("SIGKILL"));
+  let said = "";
+  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
+  const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
+  await expect.poll(() => said, { timeout: 40_000 }).toMatch(/^Offers /m);
+  /** Ends it, and gives its code and what it had said besides its offer. */
+  const stop = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    return [await closed, said.replace(/^Offers .*\n/gm, "")];
+  };
+  return { stop };
+}
+
+const polls = async ({ url, token }: Serving): Promise<string> =>
+  (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
+
+it("says nothing when it is told to end: right after its start, and while its poll is held", async () => {
+  const cwd = folder();
+  const serving = await serve(cwd);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGTERM", "SIGINT"] as const) {
+    expect(await (await offer(serving, cwd)).stop(signal)).toEqual([0, ""]);
+    const idle = await offer(serving, cwd);
+    await expect.poll(() => polls(serving), { timeout: 20_000 }).toMatch(/^drover_held_polls 1$/m);
+    expect(await idle.stop(signal)).toEqual([0, ""]);
+    const { json } = await serving.call<{ items: unknown[] }>("GET", "/runners");
+    expect(json.items).toEqual([]);
+  }
+});
+
+it.each(["SIGKILL", "SIGSTOP"] as const)(
+  "ends, and does not ask to be registered, when the coordinator had its %s",
+  async (gone) => {
+    const cwd = folder();
+    const serving = await serve(cwd);
+    const runner = await offer(serving, cwd);
+    await expect.poll(() => polls(serving), { timeout: 20_000 }).toMatch(/^drover_held_polls 1$/m);
+    process.kill(JSON.parse(readFileSync(join(serving.state, "coordinator.json"), "utf8")).pid, gone);
+    const [code, said] = await runner.stop("SIGTERM");
+    expect(code).toBe(0);
+    expect(said).not.toMatch(/\(register\)|not registered|^drover runner: re(port|gister)/m);
+  },
+);

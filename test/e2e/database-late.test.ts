@@ -1,0 +1,46 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import pg from "pg";
+import { afterEach, expect, test } from "vitest";
+import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import { bin, folder } from "./drover.ts";
+
+let server: PostgresServer | null = null;
+let kill = (): void => undefined;
+afterEach(async () => {
+  kill();
+  await server?.stop();
+});
+
+test("a coordinator that is started before its database waits for it, and says so once", async () => {
+  server = await startPostgres();
+  const url = await server.createDatabase();
+  server.kill("SIGKILL");
+  await expect
+    .poll(() => new pg.Client({ connectionString: url }).connect().then(() => "there", String), { timeout: 30_000 })
+    .not.toBe("there");
+
+  const cwd = folder();
+  const child = spawn(process.execPath, [bin, "coordinator", "--port", "0"], {
+    cwd,
+    env: {
+      PATH: process.env["PATH"],
+      HOME: cwd,
+      DROVER_STATE_DIR: join(cwd, "state"),
+      DATABASE_URL: url,
+      DROVER_SECRET: "5e".repeat(32),
+    },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  kill = () => void child.kill("SIGKILL");
+  let said = "";
+  let code: number | null = null;
+  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
+  child.once("close", (ended) => (code = ended));
+  await expect.poll(() => said, { timeout: 30_000 }).toContain("cannot be reached");
+  expect(code).toBeNull();
+  await server.restart();
+  await expect.poll(() => code ?? said, { timeout: 60_000 }).toMatch(/^Serving /m);
+  expect(said.match(/cannot be reached/g)).toHaveLength(1);
+  expect(said).not.toContain(new URL(url).password);
+});

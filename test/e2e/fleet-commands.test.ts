@@ -1,0 +1,169 @@
+// What commands do where DATABASE_URL says that the record is a fleet's.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Run } from "../../src/model/run.ts";
+import { type FreshDatabase, freshDatabase } from "../postgres/fresh-database.ts";
+import { drover, folder, type Ran } from "./drover.ts";
+import { exitOf, keepRunning } from "./serving.ts";
+
+let cwd: string;
+let database: FreshDatabase;
+beforeEach(async () => {
+  cwd = folder();
+  database = await freshDatabase();
+});
+afterEach(() => database.drop());
+
+const secret = "5e".repeat(32);
+const state = (name = "state"): string => join(cwd, name);
+const fleet = (): Record<string, string> => ({ DATABASE_URL: database.url, DROVER_SECRET: secret });
+const here = (words: string[], env: Record<string, string> = {}): Promise<Ran> =>
+  drover(words, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
+const moved = (): Record<string, string> => ({
+  DATABASE_URL: database.url,
+  DROVER_SECRET_FILE: join(state(), "audit.key"),
+});
+const runsOf = ({ stdout }: Ran): Run[] =>
+  stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
+async function query(text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+test("a run or a session that goes on is not carried out by a runner that is gone with the command", async () => {
+  for (const words of [
+    ["run", "echo", "--message", "hello"],
+    ["sessions", "resume", "019a3f0e", "--prompt", "on"],
+  ]) {
+    const refused = await here(words, fleet());
+    expect(refused).toMatchObject({ code: 125, stdout: "" });
+    expect(refused.stderr).toContain("[DROVER-API-023]");
+    expect(refused.stderr).toContain("DROVER_API_URL");
+  }
+  const told = JSON.parse((await here(["run", "echo", "--message", "hello", "--json"], fleet())).stdout);
+  expect(told.error).toMatchObject({ code: "DROVER-API-023", field: "DATABASE_URL" });
+  expect(await query("select nspname from pg_namespace where nspname = 'drover'")).toEqual([]);
+  expect(existsSync(state())).toBe(false);
+});
+
+test("the history is the database's, and exec keeps its own record and says where that is", async () => {
+  for (const word of ["one", "two"]) expect((await here(["exec", `echo ${word}`])).code).toBe(0);
+  const before = await here(["runs", "list", "--json"]);
+  expect((await here(["migrate", "--to", database.url])).code).toBe(0);
+  const [latest] = runsOf(before);
+
+  const failed = await here(["exec", "echo three; exit 3"], moved());
+  expect(failed).toMatchObject({ code: 3, stdout: "three\n" });
+  const hint = /^ {2}(env -u DATABASE_URL drover runs show (\S+))$/m.exec(failed.stderr);
+  expect(failed.stderr).toMatch(/env -u DATABASE_URL drover runs show/);
+  const local = hint?.[2] ?? "";
+  expect(runsOf(await here(["runs", "list", "--json"])).map(({ run_id }) => run_id)).toContain(local);
+  expect((await here(["runs", "show", local])).code).toBe(0);
+
+  expect(await here(["runs", "list", "--json"], moved())).toMatchObject({ code: 0, stdout: before.stdout });
+  for (const words of [
+    ["runs", "show", latest?.run_id ?? "", "--json"],
+    ["runs", "events", latest?.run_id ?? ""],
+    ["runs", "files", latest?.run_id ?? ""],
+    ["sessions", "list", "--json"],
+  ])
+    expect({ words, ...(await here(words, moved())) }).toEqual({ words, ...(await here(words)) });
+  expect((await here(["runs", "show", local], moved())).code).toBe(2);
+});
+
+test("what would change the database's record without a coordinator is refused, with what to do", async () => {
+  expect((await here(["run", "echo", "--message", "hello"])).code).toBe(0);
+  expect((await here(["migrate", "--to", database.url])).code).toBe(0);
+  const [run] = runsOf(await here(["runs", "list", "--json"], moved()));
+  const removing = await here(["sessions", "delete", run?.session_id ?? "", "--json"], moved());
+  expect(JSON.parse(removing.stdout).error).toMatchObject({
+    code: "DROVER-API-023",
+    next: expect.stringContaining("DROVER_API_URL"),
+  });
+});
+
+test("a database without a record is told, and stays empty", async () => {
+  const listed = await here(["runs", "list"], fleet());
+  expect(listed).toMatchObject({ code: 125, stderr: expect.stringContaining("There is no record in ") });
+  expect(await query("select nspname from pg_namespace where nspname = 'drover'")).toEqual([]);
+});
+
+async function coordinator(env: Record<string, string>): Promise<string> {
+  const said = await keepRunning(["coordinator", "--port", "0"], {
+    cwd,
+    env: { DROVER_STATE_DIR: state(), ...env },
+    ready: /^Serving \S+/m,
+  });
+  return /^Serving (\S+)/m.exec(said)?.[1] ?? "";
+}
+
+const beacon = (): { url: string; pid: number } => JSON.parse(readFileSync(state("state/coordinator.json"), "utf8"));
+
+async function ended(pid: number): Promise<void> {
+  process.kill(pid, "SIGTERM");
+  expect(await exitOf(pid)).toBe(0);
+}
+
+test("a coordinator that ends leaves the address of another one of the same directory", async () => {
+  await coordinator(fleet());
+  const first = beacon();
+  const url = await coordinator(fleet());
+  expect(beacon().url).toBe(url);
+  const { pid } = beacon();
+  await ended(first.pid);
+  expect(beacon()).toMatchObject({ url, pid });
+  expect((await here(["agents", "list"])).code).toBe(0);
+  await ended(pid);
+  expect(existsSync(state("state/coordinator.json"))).toBe(false);
+});
+
+test("a fleet's token and that of the directory's own record have nothing to do with each other", async () => {
+  await coordinator({});
+  const own = readFileSync(state("state/token"), "utf8");
+  await ended(beacon().pid);
+
+  await coordinator(fleet());
+  expect(readFileSync(state("state/token"), "utf8")).toBe(own);
+  const theirs = readFileSync(state("state/fleet-token"), "utf8");
+  expect(theirs).not.toBe(own);
+  expect((await here(["tokens", "list"])).code).toBe(0);
+  const rotated = await here(["tokens", "rotate", "self"]);
+  expect(rotated).toMatchObject({ code: 0, stderr: expect.stringContaining(`${state("state/fleet-token")} holds`) });
+  expect(readFileSync(state("state/fleet-token"), "utf8")).toBe(rotated.stdout);
+  expect(readFileSync(state("state/token"), "utf8")).toBe(own);
+  await ended(beacon().pid);
+
+  const url = await coordinator({});
+  const asks = (token: string): Promise<number> =>
+    fetch(`${url}/tokens`, { headers: { authorization: `Bearer ${token.trim()}` } }).then(({ status }) => status);
+  expect([await asks(own), await asks(theirs), await asks(rotated.stdout)]).toEqual([200, 401, 401]);
+});
+
+test("a coordinator that is told twice to end does not wait for what is stuck", async () => {
+  await coordinator(fleet());
+  const { pid } = beacon();
+  const holder = new pg.Client({ connectionString: database.url });
+  await holder.connect();
+  try {
+    await holder.query("begin; lock table drover.runs in access exclusive mode");
+    const stuck = "select 1 from pg_stat_activity where application_name = 'drover' and wait_event_type = 'Lock'";
+    await expect.poll(async () => (await query(stuck)).length, { timeout: 30_000 }).toBeGreaterThan(0);
+    const code = exitOf(pid);
+    process.kill(pid, "SIGTERM");
+    process.kill(pid, "SIGINT");
+    expect(await code).toBe(130);
+  } finally {
+    await holder.end();
+  }
+});

@@ -1,0 +1,32 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { drover, folder } from "./drover.ts";
+
+test("a restore that is killed at any moment leaves a place where it can be done again", async () => {
+  const cwd = folder();
+  const at = (state: string, words: string[], onSpawn?: (pid: number) => void) =>
+    drover(words, { cwd, env: { DROVER_STATE_DIR: join(cwd, state) }, ...(onSpawn ? { onSpawn } : {}) });
+  expect((await at("state", ["exec", "echo hello"])).code).toBe(0);
+  expect((await at("state", ["backup", "copy"])).code).toBe(0);
+  const { stdout: whole } = await at("state", ["audit", "verify"]);
+  let killed = 0;
+  // on the way to its end, and before that is reached
+  for (const name of ["drover.db.part", "drover.db.part", "audit.key", "audit.head"]) {
+    const state = `${name}-${killed}`;
+    let [pid, ended] = [0, false];
+    const restoring = at(state, ["restore", "copy"], (spawned) => (pid = spawned));
+    void restoring.then(() => (ended = true));
+    while (!ended && !existsSync(join(cwd, state, name))) await turn();
+    if (!ended) process.kill(pid, "SIGKILL");
+    const first = await restoring;
+    killed += first.signal === "SIGKILL" ? 1 : 0;
+    const again = await at(state, ["restore", "copy"]);
+    // where the kill came too late there is a record, which is verified
+    if (!again.stderr.includes("There is a state")) expect(again, again.stderr).toMatchObject({ code: 0 });
+    else expect(existsSync(join(cwd, state, "drover.db.part"))).toBe(false);
+    expect(await at(state, ["audit", "verify"])).toMatchObject({ code: 0, stdout: whole });
+  }
+  expect(killed).toBeGreaterThan(0);
+});

@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { bin, drover, folder } from "./drover.ts";
+
+const started: ChildProcess[] = [];
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((child) => end(child, "SIGTERM")));
+});
+
+function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once("exit", () => resolve());
+    child.kill(signal);
+  });
+}
+
+function place() {
+  const cwd = folder();
+  const state = join(cwd, "state");
+  const env = { DROVER_STATE_DIR: state };
+  const run = (...args: string[]) => drover(args, { cwd, env });
+  const call = async (path: string, token: string, body?: unknown): Promise<number> => {
+    const { url } = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8"));
+    const response = await fetch(`${url}${path}`, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  return { cwd, state, env, run, call };
+}
+
+/** `drover up`, the process of its runner, and the token that was handed to that. */
+async function up({ cwd, env }: ReturnType<typeof place>) {
+  const child = spawn(process.execPath, [bin, "up", "--port", "0"], {
+    cwd,
+    env: { PATH: process.env["PATH"], HOME: cwd, ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  started.push(child);
+  let told = "";
+  child.stderr.on("data", (text: Buffer) => (told += text.toString("utf8")));
+  await expect.poll(() => told, { timeout: 40_000 }).toContain("Drover is up at");
+  const runner = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8")
+    .trim()
+    .split(" ")
+    .find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").includes("runner"));
+  const environment = readFileSync(`/proc/${runner}/environ`, "utf8").split("\0");
+  const key = environment.find((line) => line.startsWith("DROVER_API_KEY="))?.slice("DROVER_API_KEY=".length) ?? "";
+  return { child, runner, key };
+}
+
+it("hands its runner a token that may act as a runner only, is stored nowhere and ends with it", async () => {
+  const here = place();
+  const keys = new Set<string>();
+  for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
+    const { child, runner, key } = await up(here);
+    for (const old of keys) expect(await here.call("/runner/sessions", old, {})).toBe(401);
+    expect(key).toMatch(/^drv_[0-9A-Za-z]{32}$/);
+    expect(key).not.toBe(readFileSync(join(here.state, "token"), "utf8").trim());
+    // the first is faulty and none of its role's business, the second is faulty only
+    expect([await here.call("/runs", key, {}), await here.call("/runner/sessions", key, {})]).toEqual([403, 400]);
+    for (const path of ["/runs", "/tokens", "/agents", "/runners", "/metrics"])
+      expect([path, await here.call(path, key)]).toEqual([path, 403]);
+    for (const entry of readdirSync(here.state, { recursive: true, withFileTypes: true }))
+      if (entry.isFile()) expect(readFileSync(join(entry.parentPath, entry.name), "latin1")).not.toContain(key);
+    expect((await here.run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
+    // the admin's own
+    expect((await here.run("tokens", "list")).stdout.trim().split("\n")).toHaveLength(1);
+    keys.add(key);
+    await end(child, signal);
+    await expect.poll(() => existsSync(`/proc/${runner}`), { timeout: 40_000 }).toBe(false);
+  }
+  expect(keys.size).toBe(3);
+});
+
+it("goes on with its runner when the admin token is rotated at once", async () => {
+  const here = place();
+  await up(here);
+  const rotated = await here.run("tokens", "rotate", "self", "--at-once");
+  expect(rotated, rotated.stderr).toMatchObject({ code: 0 });
+  const run_id = (await here.run("run", "echo", "--message", "hi", "--detach", "--quiet")).stdout.trim();
+  await expect
+    .poll(async () => JSON.parse((await here.run("runs", "show", run_id, "--json")).stdout).status, { timeout: 20_000 })
+    .toBe("completed");
+});

@@ -1,0 +1,78 @@
+import { createClient } from "../src/wire/client.ts";
+import type { CoordinatorTimes } from "./coordinators.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { patiently, waitFor } from "./wait.ts";
+
+export interface Size {
+  /** Of those, so many wait at the coordinator that is to stand still. */
+  waiting: number;
+  /** null: the command line's own. */
+  times: CoordinatorTimes | null;
+  /** Longer is late. */
+  withinMs: number;
+}
+
+/**
+ * R7: runners that have nothing to do wait for work at a coordinator that stands still, and takes connections as before.
+ * They notice that nothing is heard of it, and take work from the other one.
+ */
+export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, times, async (place) => {
+    await place.putAgent("work");
+    const names: string[] = [];
+    let polls: number[];
+    // which of them a runner comes to is the balancer's business
+    while (Math.max(...(polls = await heldPolls(place))) < waiting) names.push(await oneMore(place, names.length));
+    const hanging = place.coordinators[polls.indexOf(Math.max(...polls))]!;
+    const other = place.coordinators.find((one) => one !== hanging)!;
+    const client = createClient({ url: other.url, token: place.token });
+    tools.progress(`${waiting} of ${names.length} runners wait at the one that is stopped`);
+    hanging.child.signal("SIGSTOP");
+    const since = performance.now();
+    try {
+      for (const name of names) await client.submit({ agent_name: "work", demands: { tags: [name] } });
+      const done = await waitFor(
+        async () => {
+          const { items } = await patiently(() => client.runs.list({ status: ["completed"], limit: 1000 }));
+          return items.length === names.length ? true : null;
+        },
+        2 * withinMs,
+        200,
+      );
+      const ms = Math.round(performance.now() - since);
+      const left = names.length - (await client.runs.list({ status: ["completed"], limit: 1000 })).items.length;
+      return {
+        seen: { "waited there": waiting, "back within ms": ms, "not back": left },
+        broken: done === null ? [`${left} of ${names.length} runners have taken nothing for ${ms} ms`] : [],
+        late: ms > withinMs ? [`they were back after ${ms} ms`] : [],
+      };
+    } finally {
+      hanging.child.signal("SIGCONT");
+    }
+  });
+}
+
+/** Resolves when it waits. */
+async function oneMore(place: Place, at: number): Promise<string> {
+  const name = `idle-${at}`;
+  await place.startRunner({ name, slots: 1, tags: [name] });
+  const waits = await waitFor(async () => (sum(await heldPolls(place)) > at ? true : null), 30_000);
+  if (waits === null) throw new Error(`The runner ${name} waits nowhere.`);
+  return name;
+}
+
+function heldPolls({ coordinators, token }: Place): Promise<number[]> {
+  return Promise.all(
+    coordinators.map(async ({ url }) => {
+      const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+      const found = /^drover_held_polls (\d+)$/m.exec(await answer.text());
+      if (found === null) throw new Error(`${url} does not say how many polls it holds.`);
+      return Number(found[1]);
+    }),
+  );
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
