@@ -1,8 +1,6 @@
 import { randomFillSync } from "node:crypto";
 import { statfsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { openBackups } from "./coordinator-backup.ts";
 import { openOnceThere } from "./coordinator-database.ts";
 import { openMetrics } from "./coordinator-metrics.ts";
 import { openSchemaChecker } from "./define/json-schema/checker.ts";
@@ -14,7 +12,6 @@ import { type DefinitionFault, describeFault } from "./model/definition-fault.ts
 import { BugError, type HostError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
-import { backupStore } from "./record/backup.ts";
 import { pruneAudit } from "./record/audit/prune.ts";
 import { readKey } from "./record/audit/key.ts";
 import { openStore } from "./record/open.ts";
@@ -123,6 +120,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const adminToken = options.database
       ? await fleetAdminToken(options.database.secret, store, now, newId)
       : await ensureAdminToken(directory, store, now, newId);
+    const backups = await openBackups(options);
+    stops.push(backups.stop);
     const lentTokens = createLentTokens(store.read);
     const attemptTokens = createAttemptTokens(options.database?.secret ?? auditKey(directory));
     const schemas = openSchemaChecker();
@@ -158,7 +157,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       owners: createOwners(store.read),
       metrics,
       recordFault,
-      backup: () => backup(options),
+      backup: backups.make,
       now,
       newId,
       authEnabled,
@@ -306,28 +305,4 @@ async function followFolder(
       new AbortController().signal,
     );
   });
-}
-
-/** In a folder of its own: it holds the key. */
-async function backup({ stateDirectory, database }: CoordinatorOptions): Promise<BackupFile> {
-  const folder = await mkdtemp(join(database ? tmpdir() : stateDirectory, "backup-"));
-  const file = join(folder, "drover.db");
-  const dispose = (): Promise<void> => rm(folder, { recursive: true, force: true });
-  try {
-    if (database) {
-      const { backupPostgres } = await import("./record/copy/backup-postgres.ts");
-      await backupPostgres(database, file, new Date());
-    } else {
-      await backupStore({ directory: stateDirectory, file }, new Date());
-    }
-  } catch (error) {
-    await dispose();
-    throw error;
-  }
-  return { file, dispose };
-}
-
-interface BackupFile {
-  file: string;
-  dispose(): Promise<void>;
 }

@@ -16,9 +16,14 @@ export const migrateCommand: CommandSpec = {
   takes: "--to URL",
   words: [0, 0],
   examples: [
-    ["drover migrate --to postgres://drover:secret@db/drover", "all or nothing; the state directory stays as it is"],
+    ["drover migrate --to postgres://drover@db/drover", "all or nothing; the password is in PGPASSWORD or ~/.pgpass"],
   ],
-  options: { to: { value: "URL", about: "the database, as postgres://user:password@host:port/database" } },
+  options: {
+    to: {
+      value: "URL",
+      about: "the database, as postgres://user@host:port/database; a password in it can be seen by others",
+    },
+  },
   run: migrate,
 };
 
@@ -42,11 +47,7 @@ function readUrl(input: CommandInput): string {
   const url = text(input.options, "to");
   if (url === undefined) throw usage("migrate needs --to URL.", "migrate", "--to");
   if (!isDatabaseUrl(url))
-    throw usage(
-      "--to is no address of a PostgreSQL database: postgres://user:password@host:port/database.",
-      "migrate",
-      "--to",
-    );
+    throw usage("--to is no address of a PostgreSQL database: postgres://user@host:port/database.", "migrate", "--to");
   return url;
 }
 
@@ -107,9 +108,10 @@ function inWords({ copied, audit }: Migrated, directory: string, url: string, se
     `head ${audit.head}`,
     "",
     "From now on give every coordinator",
-    "  DATABASE_URL=(the address above)",
+    "  DATABASE_URL=(the address above, with its password)",
     `  DROVER_SECRET_FILE=${keyFile(directory)}   (or a copy of it, readable by its user alone)`,
-    `and nothing to ${directory} any more: it is as it was, and is not used with DATABASE_URL set.`,
+    `With DATABASE_URL set, no coordinator and no command but drover exec uses the record in ${directory}, which is as it was.`,
+    "drover exec needs no network, and goes on recording there.",
     "",
   ].join("\n");
 }

@@ -25,10 +25,12 @@ export interface BackupOptions {
   directory: string;
   file: string;
   lockWaitMs?: number;
+  /** Nobody wants it any more. Where it is copied in one go, that is heard after it. */
+  signal?: AbortSignal;
 }
 
 export async function backupStore(
-  { directory, file, lockWaitMs = 5000 }: BackupOptions,
+  { directory, file, lockWaitMs = 5000, signal }: BackupOptions,
   now: Date,
 ): Promise<{ head: string }> {
   const source = databaseFile(directory);
@@ -37,13 +39,14 @@ export async function backupStore(
     (await openConnection(source, "read", lockWaitMs)).close();
     // on another thread: a coordinator goes on serving meanwhile
     await copyDatabase(source, part);
+    signal?.throwIfAborted();
     chmodSync(part, 0o600);
     const copy = connect(part, "write");
     try {
       // synced as a whole in the end
       copy.exec("pragma journal_mode = delete; pragma synchronous = off");
       const head = addExtras(copy, readKey(directory), now);
-      await backUpBlobs(directory, copy);
+      await backUpBlobs(directory, copy, signal);
       return { head };
     } finally {
       copy.close();

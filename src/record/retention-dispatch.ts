@@ -1,6 +1,7 @@
 import { pruneInPages, type Unused } from "./prune-in-pages.ts";
 import { all, type Work } from "./query.ts";
 import type { RecordStore } from "./record-store.ts";
+import { pruneAgentRevs, pruneDemands } from "./retention-leftovers.ts";
 import { pruneRuns } from "./retention.ts";
 import { toColumn } from "./text.ts";
 
@@ -24,13 +25,16 @@ const sessions: Unused = {
         and fork.status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping'))`,
 };
 
-/** Finished runs from before a time with their events, then the keys and sessions that only they used. */
+/** Finished runs from before a time with their events, then the keys, sessions, demands and agents that only they used. */
 export async function pruneDispatch(store: RecordStore, before: Date): Promise<{ runs: number; sessions: number }> {
   const { engine } = store;
   const time = toColumn(before.toISOString());
   const { runs } = await pruneRuns(store, before);
   while ((await engine.write(() => deletePortion(time))) >= keysAtOnce);
-  return { runs, sessions: await pruneInPages(engine, sessions, [time]) };
+  const forgotten = await pruneInPages(engine, sessions, [time]);
+  await pruneDemands(engine);
+  if (runs > 0) await pruneAgentRevs(engine);
+  return { runs, sessions: forgotten };
 }
 
 function* deletePortion(time: string): Work<number> {

@@ -41,17 +41,23 @@ export interface ServeDeps {
   metrics: { seeRequest: SeeRequest; write(): Promise<string> };
   /** Why the record cannot be used now; null where it can. Does not take long. */
   recordFault(): Promise<unknown>;
-  /** Makes a consistent copy of the database and says where; `dispose` removes it. */
-  backup(): Promise<{ file: string; dispose(): Promise<void> }>;
+  /** Makes a consistent copy of the record, or gives it up; null while another one is made or fetched. */
+  backup(signal: AbortSignal): Promise<BackupFile> | null;
   now: () => Date;
   newId: NewId;
   authEnabled: boolean;
   publicUrls: readonly string[];
-  /** How often a poll that is held says that it still is. */
+  /** How often a poll that is held says that it still is, and a backup that it is being made. */
   pollSignMs?: number;
   version: string;
   /** Told of whatever is answered with 5xx. */
   onDefect(error: unknown, where: string): void;
+}
+
+export interface BackupFile {
+  file: string;
+  /** Removes it. */
+  dispose(): Promise<void>;
 }
 
 export interface Who {

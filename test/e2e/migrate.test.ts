@@ -132,7 +132,9 @@ test("the password need not be an argument, where others of the machine could re
   writeFileSync(pass, `${hostname}:${port}:*:${username}:${passwords[1]}\n`, { mode: 0o600 });
   for (const [at, env] of [{ PGPASSWORD: passwords[0] ?? "" }, { PGPASSFILE: pass }].entries()) {
     const to = given[at]!.href;
-    expect((await here(["migrate", "--to", to])).code).toBe(125);
+    const without = await here(["migrate", "--to", to]);
+    expect(without).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-006]") });
+    expect(without.stderr).toContain("PGPASSWORD");
     const migrated = await here(["migrate", "--to", to], env);
     expect(migrated, migrated.stderr).toMatchObject({ code: 0 });
     const found = await here(["runs", "list", "--json"], { ...there(to), ...env });

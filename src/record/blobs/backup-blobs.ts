@@ -27,10 +27,11 @@ export function createBackupFiles(copy: Connection): void {
 }
 
 /** Every content that a file of the copy has, as rows of the copy; piece by piece, so that others get their turn. */
-export async function backUpBlobs(directory: string, copy: Connection): Promise<void> {
+export async function backUpBlobs(directory: string, copy: Connection, signal?: AbortSignal): Promise<void> {
   createBackupFiles(copy);
   copy.exec("begin");
   for (const row of copy.sql(selectWanted).all()) {
+    signal?.throwIfAborted();
     const sha256 = String(row["sha256"]);
     // removed by retention since the copy was made: then the copy does not have it either
     if (!(await backUp(directory, sha256, copy)))

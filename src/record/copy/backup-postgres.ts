@@ -19,17 +19,29 @@ export function backupPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   file: string,
   now: Date,
+  signal?: AbortSignal,
 ): Promise<{ head: string }> {
-  return writeBackup(file, (part) =>
-    snapshotOf(url, async (from) => {
+  return writeBackup(file, (part) => {
+    const work = async (from: StillRecord): Promise<{ head: string }> => {
       // With another key in it, nobody could ever restore it.
       if (!(await from.carryOut(isSealedWith(hmacWith(secret))))) throw anotherSecret(url);
-      return intoBackup(part, secret, now, from);
-    }),
-  );
+      return intoBackup(part, { secret, now, signal }, from);
+    };
+    return snapshotOf(url, work, signal);
+  });
 }
 
-async function intoBackup(part: string, secret: Uint8Array, now: Date, from: StillRecord): Promise<{ head: string }> {
+interface Filling {
+  secret: Uint8Array;
+  now: Date;
+  signal: AbortSignal | undefined;
+}
+
+async function intoBackup(
+  part: string,
+  { secret, now, signal }: Filling,
+  from: StillRecord,
+): Promise<{ head: string }> {
   const copy = connect(part, "write");
   try {
     await migrate(copy, 0);
@@ -39,7 +51,7 @@ async function intoBackup(part: string, secret: Uint8Array, now: Date, from: Sti
     // the one row that every record begins with
     copy.exec("delete from demands");
     createBackupFiles(copy);
-    await copyRecord(from, newBackup(copy, part));
+    await copyRecord(from, newBackup(copy, part), () => signal?.throwIfAborted());
     const head = addExtras(copy, secret, now);
     copy.exec("commit");
     return { head };

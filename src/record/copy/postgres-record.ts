@@ -37,11 +37,25 @@ const insertPart = `insert into blob_parts (upload_id, part, stored_at, bytes) v
 const insertBlob = `insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ?)`;
 
 /** As of one moment; others go on writing. */
-export async function snapshotOf<T>(url: string, work: (record: StillRecord) => Promise<T>): Promise<T> {
+export async function snapshotOf<T>(
+  url: string,
+  work: (record: StillRecord) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
   await requireRecord(url);
   return onItsOwn(url, async (client) => {
-    await client.exec("begin isolation level repeatable read read only");
-    return work(postgresRecord(client, url));
+    // also out of the midst of a statement that takes long
+    const leave = (): void => client.end();
+    signal?.addEventListener("abort", leave);
+    try {
+      signal?.throwIfAborted();
+      await client.exec("begin isolation level repeatable read read only");
+      return await work(postgresRecord(client, url));
+    } catch (fault) {
+      throw signal?.aborted ? signal.reason : fault;
+    } finally {
+      signal?.removeEventListener("abort", leave);
+    }
   });
 }
 

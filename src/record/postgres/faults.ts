@@ -58,12 +58,12 @@ export function hostFault(fault: unknown, url: string): unknown {
       cause: fault,
     });
   }
-  if (code.startsWith("28") || code === "3D000" || code === "42501") {
+  if (code.startsWith("28") || code === "3D000" || code === "42501" || isWithoutPassword(fault)) {
     return new HostError({
       code: "DROVER-STA-006",
       message: `${name} cannot be used: ${messageOf(fault)}.`,
       field: "DATABASE_URL",
-      next: "Check user, password and database in DATABASE_URL; the user must be allowed to create a schema.",
+      next: "Check user, password (in the address, PGPASSWORD or ~/.pgpass) and database; the user must be allowed to create a schema.",
       cause: fault,
     });
   }
@@ -78,6 +78,11 @@ export function hostFault(fault: unknown, url: string): unknown {
   }
   if (isAway(fault)) return away(url, fault);
   return fault;
+}
+
+/** The driver says so itself, without a code, before the server can. */
+function isWithoutPassword(fault: unknown): boolean {
+  return codeOf(fault) === null && messageOf(fault).startsWith("SASL: ");
 }
 
 export function away(url: string, cause: unknown): HostError {

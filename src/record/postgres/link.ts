@@ -38,7 +38,7 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
         } catch (fault) {
           if (!isAway(fault)) throw hostFault(fault, url);
           if (connecting === mine) drop();
-          if (closed || awayMs(began) >= waitMs) throw away(url, fault);
+          if (closed || isOver(began)) throw away(url, fault);
         }
         await delay();
       }
@@ -50,14 +50,15 @@ export function openLink({ url, waitMs, answerMs = longestAnswerMs, ...options }
   };
 
   /**
-   * Since the first try in vain ended: this process may itself have been asleep until then. A fault of long ago, with
+   * Whether a try that was in vain began after the outage had lasted long enough. That began when the first try in vain
+   * ended, and who has slept meanwhile, as this process itself may have, tries once more. A fault of long ago, with
    * nothing asked since, is another matter.
    */
-  function awayMs(began: number): number {
+  function isOver(began: number): boolean {
     const now = performance.now();
     const since = outage === null || began - outage.last > waitMs ? now : outage.since;
     outage = { since, last: now };
-    return now - since;
+    return began - since >= waitMs;
   }
 
   function connectAnew(): Promise<Client> {

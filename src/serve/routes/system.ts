@@ -1,11 +1,13 @@
-import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
-import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import { healthSchema, problemSchema } from "../../wire/schemas.ts";
 import { docsPage } from "../docs-page.ts";
-import { alreadySent, json, route } from "../route.ts";
+import { Refusal } from "../refusal.ts";
+import { json, route } from "../route.ts";
 import { admins } from "../rule.ts";
+import { sendBackup } from "../send-backup.ts";
+import { whenClosed } from "../when-closed.ts";
+
+const signMs = 10_000;
 
 export const systemRoutes = [
   route({
@@ -44,25 +46,35 @@ export const systemRoutes = [
     path: "/backup",
     rule: { roles: admins },
     summary: "A consistent copy of the database, while everything goes on",
-    answers: { 200: { description: "An SQLite file", media: "application/vnd.sqlite3", schema: z.string() } },
-    async handle({ deps, outgoing }) {
-      const { file, dispose } = await deps.backup();
+    answers: {
+      200: { description: "An SQLite file", media: "application/vnd.sqlite3", schema: z.string() },
+      409: {
+        description: "Another one is being made or fetched here",
+        media: "application/problem+json",
+        schema: problemSchema,
+      },
+    },
+    async handle({ deps, outgoing, headers, stay, standing }) {
+      const gone = new AbortController();
+      const making = deps.backup(gone.signal);
+      if (making === null) throw another();
+      const stayed = whenClosed(outgoing, () => gone.abort(hungUp()));
       try {
-        const { size } = await stat(file);
-        outgoing.writeHead(200, {
-          "content-type": "application/vnd.sqlite3",
-          "content-length": size,
-          "cache-control": "no-store",
+        return await sendBackup(making, {
+          outgoing,
+          headers: { "x-content-type-options": "nosniff" },
+          acceptEncoding: String(headers["accept-encoding"] ?? ""),
+          signMs: deps.pollSignMs ?? signMs,
+          async mayHaveIt() {
+            // it has the key in it: not for one whose token ended while it was made, wherever that was
+            await standing.look();
+            if (stay.refused) throw stay.refused;
+            gone.signal.throwIfAborted();
+          },
         });
-        await pipeline(createReadStream(file), outgoing);
-      } catch (error) {
-        // the head is out: a cut answer, shorter than it said, is how the other side learns of it
-        if (!outgoing.destroyed) deps.onDefect(error, "post /backup");
-        outgoing.destroy();
       } finally {
-        await dispose();
+        stayed();
       }
-      return alreadySent();
     },
   }),
   route({
@@ -95,3 +107,13 @@ export const systemRoutes = [
     handle: async () => new Response(null, { status: 302, headers: { location: "/docs" } }),
   }),
 ];
+
+function another(): Refusal {
+  return new Refusal(409, "DROVER-API-030", "Another backup is being made or fetched at this coordinator.", {
+    next: "Ask again when that one is done.",
+  });
+}
+
+function hungUp(): Refusal {
+  return new Refusal(400, "DROVER-API-029", "Whoever asked for the backup hung up.");
+}

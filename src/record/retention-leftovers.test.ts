@@ -1,0 +1,104 @@
+import { expect, it } from "vitest";
+import { agentNamed } from "../../test/fixtures/dispatch/drive.ts";
+import { eachEngine, type EachRecord, fromEndToEnd, watched } from "../../test/fixtures/record/each-engine.ts";
+import { recordRuns } from "../../test/fixtures/record/sample.ts";
+import type { Engine } from "./engine.ts";
+import type { Query } from "./query.ts";
+import { pruneDispatch } from "./retention-dispatch.ts";
+import { pruneAgentRevs } from "./retention-leftovers.ts";
+import { pruneRuns } from "./retention.ts";
+
+const minute = 60_000;
+
+eachEngine("what only runs of before had", (record) => {
+  it("goes with them: demands, what matched them, and agents as they were", async () => {
+    const { d, store } = record;
+    await d.register("a", { tags: ["x", "y"] });
+    const [x, y] = [{ tags: ["x"] }, { tags: ["y"] }];
+    await d.submit({ demands: x }, agentNamed("one"));
+    await d.submit({ demands: y }, agentNamed("two"));
+    await d.submit({}, agentNamed("three"));
+    await finishAll(record);
+    record.advance(minute);
+    const before = record.now();
+    const kept = await d.submit({ demands: y }, agentNamed("two"));
+    await recordRuns(store, 1);
+    expect(await demands(record)).toEqual(["{}", '{"tags":["x"]}', '{"tags":["y"]}']);
+    expect(await pruneDispatch(store, before)).toMatchObject({ runs: 3 });
+    expect(await demands(record)).toEqual(["{}", '{"tags":["y"]}']);
+    expect(await agents(record)).toEqual(["two"]);
+    expect(await record.rows("select demand_id from demand_matches where demand_id not in (select demand_id from demands)")).toEqual([]);
+    expect((await store.read.run(kept))?.demands).toEqual(y);
+    // Asked for again, they are as they were.
+    const again = await d.submit({ demands: x }, agentNamed("one"));
+    expect((await d.claim(await d.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual([kept, again].toSorted());
+  });
+
+  it("stays where a run came to need it meanwhile", async () => {
+    const { d, store } = record;
+    await d.submit({}, agentNamed("one"));
+    await finishAll(record);
+    record.advance(minute);
+    const before = record.now();
+    await d.submit({}, agentNamed("two"));
+    await recordRuns(store, 1);
+    expect(await pruneRuns(store, before)).toEqual({ runs: 1 });
+    let came = "";
+    const engine: Engine = {
+      ...store.engine,
+      async write(work) {
+        came = await d.submit({}, agentNamed("one"));
+        return store.engine.write(work);
+      },
+    };
+    expect(await pruneAgentRevs(engine)).toBe(0);
+    expect(await agents(record)).toEqual(["one", "two"]);
+    const { claims } = await d.poll(await d.register("b"), 5);
+    expect(claims.map(({ run_id, invocation }) => [run_id, invocation.agent.name])).toContainEqual([came, "one"]);
+  });
+
+  it("is looked for without the lock, and no table is read from end to end under it", async () => {
+    const { d, store } = record;
+    await d.submit({ demands: { tags: ["x"] } }, agentNamed("one"));
+    await finishAll(record);
+    record.advance(minute);
+    const before = record.now();
+    await d.submit({}, agentNamed("two"));
+    await recordRuns(store, 1);
+    const asks: Query[] = [];
+    const engine: Engine = { ...store.engine, write: (work) => store.engine.write(() => watched(work(), asks)) };
+    await pruneDispatch({ ...store, engine }, before);
+    const about = asks.filter(({ text }) => /agent_revs|demand/.test(text));
+    expect(about.length).toBeGreaterThan(1);
+    for (const { text, values } of about)
+      expect([text, await record.plan(text, ...values)]).toEqual([text, expect.not.stringMatching(fromEndToEnd)]);
+  });
+
+  it("is left for the next time where the newest run went meanwhile, as its number may be given out again", async () => {
+    const { d, store } = record;
+    await d.submit({}, agentNamed("one"));
+    await store.engine.write(function* () {
+      yield { text: "insert into agent_revs (hash, max_attempts, type, body) values (?, 1, '', '{}')", values: [Buffer.from("h")], gives: "none" };
+    });
+    const engine: Engine = {
+      ...store.engine,
+      async write(work) {
+        await store.engine.write(function* () {
+          yield { text: "delete from runs", values: [], gives: "none" };
+        });
+        return store.engine.write(work);
+      },
+    };
+    expect(await pruneAgentRevs(engine)).toBe(0);
+    expect(await pruneAgentRevs(store.engine)).toBe(2);
+  });
+});
+
+const demands = async ({ rows }: EachRecord) => (await rows("select key from demands order by demand_id")).map(({ key }) => key);
+const agents = async ({ rows }: EachRecord) =>
+  (await rows("select body from agent_revs")).map(({ body }) => JSON.parse(String(body)).name).toSorted();
+
+async function finishAll({ d }: EachRecord): Promise<void> {
+  const runner = await d.register("a", { tags: ["x", "y"] });
+  for (const run_id of await d.claim(runner, 50)) await d.finish(runner, run_id, 1);
+}

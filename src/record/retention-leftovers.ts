@@ -1,0 +1,84 @@
+import type { Engine } from "./engine.ts";
+import { pruneInPages } from "./prune-in-pages.ts";
+import { all, first, write, type Row, type Work } from "./query.ts";
+
+const runsAtOnce = 5000;
+const revsAtOnce = 500;
+
+const deleteMatches = `delete from demand_matches where demand_id = ?`;
+const selectNewest = `select run_no, run_id from runs order by run_no desc limit 1`;
+const selectUsed = `
+  select agent_rev_id, count(*) as runs, max(run_no) as last_no
+  from (select run_no, agent_rev_id from runs where run_no > ? order by run_no limit ?) page group by agent_rev_id`;
+const selectRevs = `select agent_rev_id from agent_revs where agent_rev_id > ? order by agent_rev_id limit ?`;
+const selectRun = `select run_id from runs where run_no = ?`;
+const selectUsedSince = `select distinct agent_rev_id from runs where run_no > ?`;
+const deleteRev = `delete from agent_revs where agent_rev_id = ?`;
+
+/** Demands that no run has, all but the first, which every record has. A runner that comes is compared with all there are. */
+export function pruneDemands(engine: Engine): Promise<number> {
+  return pruneInPages(
+    engine,
+    {
+      table: "demands",
+      key: "demand_id",
+      from: 1,
+      // word for word the condition of the index
+      condition: `not exists (select 1 from runs where runs.demand_id = demands.demand_id and runs.demand_id <> 1)`,
+      returning: "demand_id",
+    },
+    [],
+    function* (rows) {
+      for (const { demand_id = null } of rows) yield write(deleteMatches, demand_id);
+    },
+  );
+}
+
+/**
+ * Agents as they were, of which there is no run any more. No index says whose runs are there, as every run would pay for
+ * it: all are gone through while others write, and under the lock only those that came since.
+ */
+export async function pruneAgentRevs(engine: Engine): Promise<number> {
+  const [newest] = await engine.read(() => asked(first(selectNewest)));
+  const used = await usedRevs(engine);
+  let gone = 0;
+  for (let after = 0; ;) {
+    const revs = (await engine.read(() => asked(all(selectRevs, after, revsAtOnce)))).map(revOf);
+    const unused = revs.filter((rev) => !used.has(rev));
+    if (unused.length > 0) gone += await engine.write(() => deleteRevs(unused, newest));
+    if (revs.length < revsAtOnce) return gone;
+    after = revs.at(-1) ?? after;
+  }
+}
+
+async function usedRevs(engine: Engine): Promise<Set<number>> {
+  const used = new Set<number>();
+  for (let last = 0; ;) {
+    const page = await engine.read(() => asked(all(selectUsed, last, runsAtOnce)));
+    for (const row of page) used.add(revOf(row));
+    if (page.reduce((runs, row) => runs + Number(row["runs"]), 0) < runsAtOnce) return used;
+    last = Math.max(...page.map((row) => Number(row["last_no"])));
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+/** Who came since has a higher number than the newest had, as long as that one is there: SQLite gives out again what was the highest. */
+function* deleteRevs(unused: readonly number[], newest: Row | undefined): Work<number> {
+  const run_no = Number(newest?.["run_no"] ?? 0);
+  const [still] = yield first(selectRun, run_no);
+  if (still?.["run_id"] !== newest?.["run_id"]) return 0;
+  const since = new Set((yield all(selectUsedSince, run_no)).map(revOf));
+  const gone = unused.filter((rev) => !since.has(-rev));
+  for (const rev of gone) yield write(deleteRev, rev);
+  return gone.length;
+}
+
+function revOf(row: Row): number {
+  return Number(row["agent_rev_id"]);
+}
+
+function* asked(query: ReturnType<typeof all>): Work<Row[]> {
+  return yield query;
+}
