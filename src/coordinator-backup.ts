@@ -76,7 +76,16 @@ async function sweep(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const pid = /-(\d+)-\w+$/.exec(name)?.[1];
     if (pid === undefined || !name.startsWith(ownPrefix(pid)) || isAlive(Number(pid))) continue;
-    await rm(join(parent, name), { recursive: true, force: true });
+    await removeOwn(join(parent, name));
+  }
+}
+
+async function removeOwn(folder: string): Promise<void> {
+  try {
+    await rm(folder, { recursive: true, force: true });
+  } catch (error) {
+    // another user's, who has the same folder for such files
+    if (!(error instanceof Error) || !["EACCES", "EPERM"].includes(String(Reflect.get(error, "code")))) throw error;
   }
 }
 

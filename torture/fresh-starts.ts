@@ -30,7 +30,8 @@ async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<
   if (hostname !== "127.0.0.1") faults.push(`it says it listens on ${hostname}`);
   const heard = listeners(port);
   if (heard.join() !== "0100007F") faults.push(`it listens on ${heard.join()}`);
-  const files = [["token", 0o600], ...(fleet ? [] : [["audit.key", 0o600] as const]), [".", 0o700]] as const;
+  const own = fleet ? (["fleet-token"] as const) : (["token", "audit.key"] as const);
+  const files = [...own.map((name) => [name, 0o600] as const), [".", 0o700]] as const;
   for (const [file, most] of files) {
     const mode = statSync(join(state, file)).mode & 0o777;
     if ((mode & ~most) !== 0) faults.push(`${file} has mode ${mode.toString(8)}`);
@@ -47,8 +48,8 @@ async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<
 
 /** Where it is, and how to speak to it, for commands given there: nothing that the others would need. */
 function keptByOneOfFleet(state: string, token: string): string[] {
-  const kept = readdirSync(state).filter((name) => name !== "token" && name !== "coordinator.json");
-  const own = readFileSync(join(state, "token"), "utf8").trim();
+  const kept = readdirSync(state).filter((name) => name !== "fleet-token" && name !== "coordinator.json");
+  const own = readFileSync(join(state, "fleet-token"), "utf8").trim();
   return [
     ...(kept.length === 0 ? [] : [`a coordinator of a fleet keeps ${kept.join(", ")}`]),
     ...(own === token ? [] : ["two coordinators have two admin tokens"]),

@@ -171,10 +171,11 @@ async function openPlace(
   };
 }
 
-/** A fleet's coordinator answers a moment before it has written it there. */
+/** A fleet's coordinator answers a moment before it has written it there, and has a file of its own for it. */
 async function tokenOf(state: string): Promise<string> {
-  const file = join(state, "token");
-  await waitFor(async () => (existsSync(file) ? true : null), 10_000, 10);
+  const files = ["token", "fleet-token"].map((name) => join(state, name));
+  const file = await waitFor(async () => files.find((one) => existsSync(one)) ?? null, 10_000, 10);
+  if (file === null) throw new Error(`There is no token in ${state}.`);
   return readFileSync(file, "utf8").trim();
 }
 

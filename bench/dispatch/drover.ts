@@ -63,7 +63,7 @@ export async function startCoordinator(root: string, place: string, state: strin
   const beacon = beaconFile(join(place, state));
   await until("the coordinator", () => existsSync(beacon));
   const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
-  const token = readFileSync(join(place, state, "token"), "utf8").trim();
+  const token = readFileSync(join(place, state, database ? "fleet-token" : "token"), "utf8").trim();
   return { url, token, client: createClient({ url, token }), pid: child.pid ?? 0, stop: () => stopChild(child) };
 }
 

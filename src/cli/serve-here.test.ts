@@ -5,7 +5,7 @@ import { afterEach, expect, it } from "vitest";
 import { registration } from "../../test/coordinator.ts";
 import { findLocal } from "../local.ts";
 import { createHttpPort } from "../wire/http-port.ts";
-import { serveHere } from "./serve-here.ts";
+import { readListen, serveHere } from "./serve-here.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -33,4 +33,10 @@ it("tells runners whose record it keeps, and how large a file drover.yaml lets i
   expect(first).toMatchObject({ store_id: first.id, max_file_bytes: 50 * 1024 * 1024 });
   writeFileSync(join(cwd, "drover.yaml"), "files:\n  max_file_mb: 200\n");
   expect(await registeredIn(cwd)).toMatchObject({ store_id: first.id, max_file_bytes: 200 * 1024 * 1024 });
+});
+
+it.each(["up", "coordinator"] as const)("leads who gave %s a wrong port to that command's help", (command) => {
+  const input = { options: { port: "http" }, positionals: [], rest: null, others: [], env: {}, cwd: "/" };
+  const fault = { code: "DROVER-USE-001", field: "--port", next: `See \`drover ${command} --help\`.` };
+  expect(() => readListen(input, command)).toThrow(expect.objectContaining(fault));
 });

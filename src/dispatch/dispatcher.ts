@@ -71,6 +71,8 @@ const renewBelow = 0.7;
 const renewEvery = 0.1;
 const localOwner = "local";
 const rescuedAtOnce = 500;
+/** In one transaction: everybody else waits for it. */
+const stoppedAtOnce = 50;
 const defaultMaxFileBytes = 50 * 1024 * 1024;
 
 /** Brings runs and runners together. Everything it knows is in the store; here is only who waits at the moment. */
@@ -93,10 +95,16 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     port: portOf(undefined),
     portFor: portOf,
     async stopRuns(run_ids, by, reason = "user") {
-      const [stopped] = await store.apply([{ op: "stop_runs", run_ids, reason, by }]);
-      if (!stopped.ok) throw portConflict(stopped.conflict);
-      const { cancelled, stopping: ordered, untouched } = stopped;
-      return { cancelled, stopping: ordered, untouched };
+      const all = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
+      for (let from = 0; from < run_ids.length; from += stoppedAtOnce) {
+        const some = run_ids.slice(from, from + stoppedAtOnce);
+        const [stopped] = await store.apply([{ op: "stop_runs", run_ids: some, reason, by }]);
+        if (!stopped.ok) throw portConflict(stopped.conflict);
+        all.cancelled.push(...stopped.cancelled);
+        all.stopping.push(...stopped.stopping);
+        all.untouched.push(...stopped.untouched);
+      }
+      return all;
     },
     async drainRunner(runner_id, draining) {
       const [drained] = await store.apply([{ op: "drain_runner", runner_id, draining }]);
@@ -221,7 +229,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     const now = performance.now();
     const runner_ids = waiters.leasesEndingBefore(now + leaseMs * renewBelow);
     if (runner_ids.length === 0) return;
-    await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
+    try {
+      await store.apply([{ op: "renew_idle", runner_ids, lease_ms: leaseMs }]);
+    } catch (fault) {
+      // They wait in vain once their leases are over. They fail where they ask again, or come to one who can.
+      waiters.wakeRunners(new Set(waiters.leasesEndingBefore(performance.now())));
+      throw fault;
+    }
     waiters.renewed(runner_ids, now + leaseMs);
   }
 

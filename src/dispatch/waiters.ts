@@ -150,7 +150,8 @@ function wake(place: Place): void {
 function waitAt(place: Place, ms: number, signal: AbortSignal): Promise<void> {
   if (place.rung || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
+    // Whole ones: timers of one length share a list, of which there would be thousands. One more: never before the time.
+    const timer = setTimeout(done, Math.ceil(ms) + 1);
     signal.addEventListener("abort", done);
     place.ring = done;
     function done(): void {

@@ -41,7 +41,7 @@ export interface RegisterRunner {
 }
 
 /**
- * Hands out at most `want` pending runs the runner matches, highest priority first, oldest first.
+ * Hands out at most `want` pending runs the runner matches, highest priority first, oldest first; never more than fifty.
  * The same claim_id is answered with the same claims. Orders after `ack_order` come along.
  * Renews the lease.
  */

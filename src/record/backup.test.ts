@@ -197,6 +197,14 @@ it("can be restored again where an earlier try was killed, whatever that left", 
   await restored.close();
 });
 
+it("leaves nothing of one that nobody wants any more", async () => {
+  await record(store);
+  const signal = AbortSignal.abort(new Error("nobody waits"));
+  const making = backupStore({ directory: store.directory, file: join(folder, "copy"), signal }, now);
+  await expect(making).rejects.toThrow("nobody waits");
+  expect(readdirSync(folder)).toEqual(["state"]);
+});
+
 it("keeps a key that is another record's", async () => {
   await record(store);
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);

@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
 import { headFile } from "./audit/head.ts";
 import { givenHeadCheck } from "./audit/expected-head.ts";
@@ -10,6 +10,8 @@ import { restoreBlobs } from "./blobs/backup-blobs.ts";
 import { connect } from "./sqlite/connection.ts";
 import { openSqliteEngine } from "./sqlite/engine.ts";
 import { hostFault } from "./sqlite/faults.ts";
+import { migrate } from "./sqlite/migrations/migrate.ts";
+import { schemaVersion } from "./sqlite/migrations/version.ts";
 import { walkStatements } from "./sqlite/walk-statements.ts";
 import { createDirectory, databaseFile } from "./state-directory.ts";
 import { sync } from "./sync.ts";
@@ -34,17 +36,18 @@ export async function restoreStore({ directory, file }: { directory: string; fil
   const made: string[] = [];
   try {
     createDirectory(directory);
-    made.push(part);
+    made.push(part, `${keyFile(directory)}.part`);
     remove(made);
     copyFileSync(file, part);
     chmodSync(part, 0o600);
-    unpack(directory, part, made);
+    await unpack(directory, part, made, extras);
     const audit = await verify(part, extras);
     // What the chain itself tells of the past is no fault of the copy, and goes with it.
     if (!audit.ok && !audit.first_bad?.told)
       throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
-    made.push(headFile(directory), ...(hasKey ? [] : [keyFile(directory)]));
+    made.push(headFile(directory));
     writeBeside(directory, extras, hasKey);
+    if (!hasKey) made.push(keyFile(directory));
     turnToWal(part);
     sync(part);
     renameSync(part, databaseFile(directory));
@@ -78,20 +81,32 @@ async function verify(part: string, { audit_key, audit_head }: BackupExtras): Pr
 }
 
 function writeBeside(directory: string, { audit_key, audit_head }: BackupExtras, hasKey: boolean): void {
-  if (audit_key !== null && !hasKey) {
-    writeFileSync(keyFile(directory), `${Buffer.from(audit_key).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
-    sync(keyFile(directory));
-  }
   writeFileSync(headFile(directory), headText(audit_head), { mode: 0o600 });
   sync(headFile(directory));
+  if (audit_key !== null && !hasKey) writeKey(keyFile(directory), Buffer.from(audit_key).toString("hex"));
 }
 
-/** What belongs beside the database is put there. */
-function unpack(directory: string, part: string, made: string[]): void {
+/** Linked into place: nobody ever sees half a key, and one that is there stays. */
+function writeKey(file: string, key: string): void {
+  const draft = `${file}.part`;
+  rmSync(draft, { force: true });
+  writeFileSync(draft, `${key}\n`, { mode: 0o600, flag: "wx" });
+  sync(draft);
+  try {
+    linkSync(draft, file);
+  } finally {
+    rmSync(draft);
+  }
+}
+
+/** What belongs beside the database is put there; an older one is brought up to date. One file is left of it. */
+async function unpack(directory: string, part: string, made: string[], { version }: BackupExtras): Promise<void> {
   const copy = connect(part, "write");
   try {
     dropExtras(copy);
     restoreBlobs(directory, copy, made);
+    if (version < schemaVersion) await migrate(copy, 0);
+    copy.exec("pragma journal_mode = delete");
   } finally {
     copy.close();
   }

@@ -27,11 +27,15 @@ eachEngine("what only runs of before had", (record) => {
     expect(await pruneDispatch(store, before)).toMatchObject({ runs: 3 });
     expect(await demands(record)).toEqual(["{}", '{"tags":["y"]}']);
     expect(await agents(record)).toEqual(["two"]);
-    expect(await record.rows("select demand_id from demand_matches where demand_id not in (select demand_id from demands)")).toEqual([]);
+    expect(
+      await record.rows("select demand_id from demand_matches where demand_id not in (select demand_id from demands)"),
+    ).toEqual([]);
     expect((await store.read.run(kept))?.demands).toEqual(y);
     // Asked for again, they are as they were.
     const again = await d.submit({ demands: x }, agentNamed("one"));
-    expect((await d.claim(await d.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual([kept, again].toSorted());
+    expect((await d.claim(await d.register("a", { tags: ["x", "y"] }), 5)).toSorted()).toEqual(
+      [kept, again].toSorted(),
+    );
   });
 
   it("stays where a run came to need it meanwhile", async () => {
@@ -78,7 +82,11 @@ eachEngine("what only runs of before had", (record) => {
     const { d, store } = record;
     await d.submit({}, agentNamed("one"));
     await store.engine.write(function* () {
-      yield { text: "insert into agent_revs (hash, max_attempts, type, body) values (?, 1, '', '{}')", values: [Buffer.from("h")], gives: "none" };
+      yield {
+        text: "insert into agent_revs (hash, max_attempts, type, body) values (?, 1, '', '{}')",
+        values: [Buffer.from("h")],
+        gives: "none",
+      };
     });
     const engine: Engine = {
       ...store.engine,
@@ -94,7 +102,8 @@ eachEngine("what only runs of before had", (record) => {
   });
 });
 
-const demands = async ({ rows }: EachRecord) => (await rows("select key from demands order by demand_id")).map(({ key }) => key);
+const demands = async ({ rows }: EachRecord) =>
+  (await rows("select key from demands order by demand_id")).map(({ key }) => key);
 const agents = async ({ rows }: EachRecord) =>
   (await rows("select body from agent_revs")).map(({ body }) => JSON.parse(String(body)).name).toSorted();
 

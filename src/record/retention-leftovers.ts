@@ -70,7 +70,7 @@ function* deleteRevs(unused: readonly number[], newest: Row | undefined): Work<n
   const [still] = yield first(selectRun, run_no);
   if (still?.["run_id"] !== newest?.["run_id"]) return 0;
   const since = new Set((yield all(selectUsedSince, run_no)).map(revOf));
-  const gone = unused.filter((rev) => !since.has(-rev));
+  const gone = unused.filter((rev) => !since.has(rev));
   for (const rev of gone) yield write(deleteRev, rev);
   return gone.length;
 }

@@ -16,5 +16,10 @@ export function fromColumn(stored: string): string {
   return stored.startsWith('"') ? (JSON.parse(stored) as string) : stored;
 }
 
+/** Of a column that may be null, or of a row that is not there. */
+export function textOrNull(stored: unknown): string | null {
+  return typeof stored === "string" ? fromColumn(stored) : null;
+}
+
 // Surrogates of a pair too: telling lone ones apart costs a cold process a millisecond.
 const needsEscape = /^"|[\0\ud800-\udfff]/;

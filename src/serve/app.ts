@@ -41,7 +41,11 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
       const from = performance.now();
-      const answer = await respond(row, { params: c.req.param(), url: c.req.url, document, standing, lifeSigns, ...c.env }, deps);
+      const answer = await respond(
+        row,
+        { params: c.req.param(), url: c.req.url, document, standing, lifeSigns, ...c.env },
+        deps,
+      );
       deps.metrics.seeRequest(row.method, row.path, answer.status, (performance.now() - from) / 1000);
       return answer;
     });

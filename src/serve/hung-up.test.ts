@@ -79,7 +79,9 @@ async function gauge(name: string): Promise<number> {
 
 async function requests(path: string): Promise<number> {
   const lines = (await metrics()).split("\n").filter((line) => line.startsWith("drover_http_requests_total"));
-  return lines.filter((line) => line.includes(`"${path}"`)).reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+  return lines
+    .filter((line) => line.includes(`"${path}"`))
+    .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }
 
 async function metrics(): Promise<string> {

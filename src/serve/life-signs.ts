@@ -20,6 +20,8 @@ export interface LifeSignOptions {
 
 /** How often it is looked who is due: so many times between two signs. */
 const looks = 15;
+/** Who came together, as after a restart, gets them spread over so many looks. */
+const spread = 5;
 
 /** There may be thousands, so there is one timer for all, which runs only while somebody waits. */
 export function createLifeSigns({ everyMs, headers }: LifeSignOptions): LifeSigns {
@@ -48,8 +50,10 @@ export function createLifeSigns({ everyMs, headers }: LifeSignOptions): LifeSign
       timer = null;
     }
     const now = performance.now();
+    let left = Math.ceil(waiting.size / spread);
     for (const [outgoing, due] of waiting) {
-      if (due > now) return;
+      if (due > now || left === 0) return;
+      left -= 1;
       waiting.delete(outgoing);
       if (outgoing.destroyed) continue;
       if (!outgoing.headersSent) outgoing.writeHead(200, { ...answerHeaders, ...headers });

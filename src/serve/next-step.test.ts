@@ -25,7 +25,11 @@ const refusals: [what: string, status: number, call: RawCall, as?: "viewer" | "n
   ["a method that is not taken", 405, { path: "/runs", method: "DELETE" }],
   ["a runner that is not registered", 404, { ...json(unknownRunner), path: "/runner/poll" }],
   ["a body that is no JSON", 400, { path: "/runs", method: "POST", body: "{" }],
-  ["a body of another type", 415, { path: "/runs", method: "POST", body: "a", headers: { "content-type": "text/plain" } }],
+  [
+    "a body of another type",
+    415,
+    { path: "/runs", method: "POST", body: "a", headers: { "content-type": "text/plain" } },
+  ],
   ["a body that is too deep", 400, { path: "/runs", method: "POST", body: "[".repeat(100) }],
   ["a body with a bad key", 400, { path: "/runs", method: "POST", body: '{"__proto__":1}' }],
   ["a field that is not known", 400, { ...json({ x: 1 }), path: "/runs" }],

@@ -14,7 +14,8 @@ test("each code is told once in an outage, its end too, and the next outage agai
     quietMs: 0,
     everyMs: 5,
   });
-  for (const detail of ["read ECONNRESET", "connect ECONNREFUSED", "write EPIPE"]) outages.tell(away(detail), "database");
+  for (const detail of ["read ECONNRESET", "connect ECONNREFUSED", "write EPIPE"])
+    outages.tell(away(detail), "database");
   outages.tell(locked(), "dispatch");
   for (let times = 0; times < 2; times += 1) outages.tell(new TypeError("x is not a function"), "get /runs");
   expect(said).toEqual([

@@ -24,35 +24,38 @@ afterAll(async () => {
 test.each([
   ["says nothing", "nothing", "DROVER-STA-010"],
   ["cannot be reached", "away", "DROVER-STA-008"],
-] as const)("while its record %s a coordinator is not well, says why to anybody, and is well again after it", async (_, what, code) => {
-  expect((await health()).status).toBe(200);
-  const told = coordinator.defects.length;
-  way.let(what);
-  await expect.poll(async () => (await health()).status, { timeout: 20_000 }).toBe(503);
-  await expect.poll(async () => JSON.parse((await health()).text).code, { timeout: 20_000 }).toBe(code);
-  const since = performance.now();
-  const answers = await Promise.all(Array.from({ length: 20 }, health));
-  // what is known already is not waited for
-  expect(performance.now() - since).toBeLessThan(5000);
-  // a record that is only silent is waited for where it is needed
-  const strangers = what === "away" ? [await askAs("drv_stranger"), await askAs(coordinator.adminToken)] : [];
-  for (const answer of [...answers, ...strangers]) {
-    expect(answer).toMatchObject({
-      status: 503,
-      headers: { "content-type": "application/problem+json", connection: "close", "retry-after": "1" },
-    });
-    expect(JSON.parse(answer.text)).toMatchObject({ detail: expect.any(String), next: expect.any(String) });
-    expect(answer.text).not.toMatch(/127\.0\.0\.1|postgres:\/\//);
-    expect(answer.text).not.toContain(new URL(way.url).port);
-  }
-  way.let("through");
-  await expect.poll(async () => (await health()).status, { timeout: 20_000 }).toBe(200);
-  await expect.poll(() => coordinator.client.runs.list(), { timeout: 20_000 }).toMatchObject({ items: [] });
-  // one line for each thing that can be said of it, however much was asked meanwhile
-  expect(coordinator.defects.slice(told).map(String)).toHaveLength(
-    new Set(coordinator.defects.slice(told).map((one) => Reflect.get(Object(one), "code"))).size,
-  );
-});
+] as const)(
+  "while its record %s a coordinator is not well, says why to anybody, and is well again after it",
+  async (_, what, code) => {
+    expect((await health()).status).toBe(200);
+    const told = coordinator.defects.length;
+    way.let(what);
+    await expect.poll(async () => (await health()).status, { timeout: 20_000 }).toBe(503);
+    await expect.poll(async () => JSON.parse((await health()).text).code, { timeout: 20_000 }).toBe(code);
+    const since = performance.now();
+    const answers = await Promise.all(Array.from({ length: 20 }, health));
+    // what is known already is not waited for
+    expect(performance.now() - since).toBeLessThan(5000);
+    // a record that is only silent is waited for where it is needed
+    const strangers = what === "away" ? [await askAs("drv_stranger"), await askAs(coordinator.adminToken)] : [];
+    for (const answer of [...answers, ...strangers]) {
+      expect(answer).toMatchObject({
+        status: 503,
+        headers: { "content-type": "application/problem+json", connection: "close", "retry-after": "1" },
+      });
+      expect(JSON.parse(answer.text)).toMatchObject({ detail: expect.any(String), next: expect.any(String) });
+      expect(answer.text).not.toMatch(/127\.0\.0\.1|postgres:\/\//);
+      expect(answer.text).not.toContain(new URL(way.url).port);
+    }
+    way.let("through");
+    await expect.poll(async () => (await health()).status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(() => coordinator.client.runs.list(), { timeout: 20_000 }).toMatchObject({ items: [] });
+    // one line for each thing that can be said of it, however much was asked meanwhile
+    expect(coordinator.defects.slice(told).map(String)).toHaveLength(
+      new Set(coordinator.defects.slice(told).map((one) => Reflect.get(Object(one), "code"))).size,
+    );
+  },
+);
 
 const askAs = (token: string) =>
   rawCall(coordinator.url, { path: "/runs", headers: { authorization: `Bearer ${token}` } });
@@ -78,8 +81,14 @@ async function openWay(url: string): Promise<Way> {
       pairs.delete(pair);
       for (const socket of pair) socket.destroy();
     };
-    near.on("data", (bytes) => void far.write(bytes)).on("error", leave).on("close", leave);
-    far.on("data", (bytes) => void near.write(bytes)).on("error", leave).on("close", leave);
+    near
+      .on("data", (bytes) => void far.write(bytes))
+      .on("error", leave)
+      .on("close", leave);
+    far
+      .on("data", (bytes) => void near.write(bytes))
+      .on("error", leave)
+      .on("close", leave);
     if (now === "through") for (const socket of pair) socket.resume();
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));

@@ -166,8 +166,7 @@ test("whoever says to be far ahead of the log gets what comes, and keeps nobody 
   });
   await expect.poll(() => reads, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
   for (const { source, ordinary } of followed) hub.follow(source, 0, ordinary.sink);
-  for (const { ordinary } of followed)
-    await expect.poll(() => ordinary.seen().length, { timeout: 10_000 }).toBe(5);
+  for (const { ordinary } of followed) await expect.poll(() => ordinary.seen().length, { timeout: 10_000 }).toBe(5);
   await append("run-1", 5, 2);
   for (const { ahead, ordinary } of followed) {
     await expect.poll(() => ordinary.seen().length, { timeout: 10_000 }).toBe(7);

@@ -43,7 +43,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       return registered;
     },
     poll: (poll, signal) =>
-      post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, silenceMs: pollSilenceMs, signal }),
+      post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, quietMs: pollSilenceMs, signal }),
     report: (report) => post("/runner/report", report, { limitMs: reportMs }),
     upload: (request, content, signal) =>
       uploadFile(request, content, signal, { url: base, token: options.token, silenceMs }),
@@ -85,7 +85,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   function send<T>(
     path: string,
     bytes: Buffer,
-    { limitMs, silenceMs, signal }: Patience,
+    { limitMs, quietMs, signal }: Patience,
     onSocket: (socket: Socket) => void,
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -108,8 +108,8 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
         request.destroy(cause);
       };
       const timer = setTimeout(() => giveUp(`no answer within ${limitMs} ms`), limitMs);
-      const silent = (): void => giveUp(`nothing was heard for ${silenceMs} ms`);
-      const silence = silenceMs === undefined ? undefined : setTimeout(silent, silenceMs);
+      const silent = (): void => giveUp(`nothing was heard for ${quietMs} ms`);
+      const silence = quietMs === undefined ? undefined : setTimeout(silent, quietMs);
       const abort = (): void => giveUp("given up by the runner");
       const done = (): void => {
         clearTimeout(timer);
@@ -143,7 +143,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
 interface Patience {
   limitMs: number;
   /** The same for each piece of it. */
-  silenceMs?: number | undefined;
+  quietMs?: number | undefined;
   signal?: AbortSignal;
 }
 

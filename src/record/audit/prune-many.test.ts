@@ -24,7 +24,10 @@ eachEngine("audit retention", (record) => {
   it("looks for what is to go in portions, and takes it in portions", async () => {
     const { store } = record;
     const at = record.now().toISOString();
-    const [counted, mac] = ["with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)", Buffer.alloc(32)];
+    const [counted, mac] = [
+      "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2500)",
+      Buffer.alloc(32),
+    ];
     await store.engine.write(function* () {
       yield write(`${counted} insert into audit_batches select i, i, 1, ?, ? from n`, at, mac);
       yield write(

@@ -1,8 +1,8 @@
 import type { Agent } from "../../model/agent.ts";
 import type { ClaimedRun } from "../../model/dispatch-ops.ts";
 import type { Invocation } from "../../model/executor.ts";
-import { first, write, type SqlValue, type Work } from "../query.ts";
-import { fromColumn } from "../text.ts";
+import { first, write, type Work } from "../query.ts";
+import { fromColumn, textOrNull } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import type { Head } from "./pick-runs.ts";
 import { executorOf, type StoredRunner } from "./runner-row.ts";
@@ -74,8 +74,4 @@ export function* claimedRun(runner: StoredRunner, run_no: number): Work<ClaimedR
   };
   const { run_id, attempt } = invocation;
   return { run_id, attempt, invocation, correlation, timeout_seconds: agent.timeout_seconds ?? null };
-}
-
-function textOrNull(value: SqlValue | undefined): string | null {
-  return typeof value === "string" ? fromColumn(value) : null;
 }

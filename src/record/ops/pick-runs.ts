@@ -26,8 +26,10 @@ const selectHeads = `
   from runs indexed by runs_to_claim
   where demand_id = ? and status = 'pending' and blocked_by is null
   order by priority desc, run_id limit ?`;
-/** Looks past the runs of other agents one by one: what a runner pays that takes those of one agent alone. */
-const selectHeadsOf = selectHeads.replace("is null\n", "is null and agent_name = ?\n");
+/** For a runner that takes those of one agent alone, past however many of others. */
+const selectHeadsOf = selectHeads
+  .replace("runs_to_claim", "runs_to_claim_of")
+  .replace("is null\n", "is null and agent_name = ?\n");
 const busy = `agent_rev_id is not null and status in ('claimed', 'running', 'stopping')`;
 const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;

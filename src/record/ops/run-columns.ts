@@ -1,7 +1,7 @@
 import type { Run } from "../../model/run.ts";
 import type { RunRow } from "../../model/store.ts";
 import type { Row, SqlValue } from "../query.ts";
-import { fromColumn, toColumn } from "../text.ts";
+import { textOrNull, toColumn } from "../text.ts";
 
 /** Columns that hold a Run's field of the same name as text that comes from outside. */
 const texts = [
@@ -104,8 +104,4 @@ export function runFromRow(row: Row): RunRow {
   run["demands"] = JSON.parse(String(row["demands"]));
   // Every field was written from a Run by runValues, under the same names.
   return run as unknown as RunRow;
-}
-
-function textOrNull(value: SqlValue | undefined): string | null {
-  return typeof value === "string" ? fromColumn(value) : null;
 }

@@ -17,6 +17,18 @@ export interface Submitted extends Omit<Unshown, "last"> {
   before: RunEvent[];
 }
 
+export const sessionColumns = [
+  "session_id",
+  "executor_session_id",
+  "agent_name",
+  "created_by",
+  "project_dir",
+  "forked_from",
+  "run_count",
+  "created_at",
+  "last_used_at",
+] as const;
+
 const selectKey = `
   select fingerprint, run_id from idempotency where subject = ? and key = ?
     and exists (select 1 from runs where runs.run_id = idempotency.run_id)`;
@@ -28,8 +40,7 @@ const selectRev = `
 const insertRev = `
   insert into agent_revs (hash, max_attempts, type, body) values (?, ?, ?, ?) returning agent_rev_id`;
 const insertSession = `
-  insert into sessions (session_id, executor_session_id, agent_name, created_by, project_dir, forked_from, run_count, created_at, last_used_at)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+  insert into sessions (${sessionColumns.join(", ")}) values (${sessionColumns.map(() => "?").join(", ")})
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 
 /** The run that the same key has made before, or the conflict that the key now asks for something else. A key goes with its run. */
@@ -108,18 +119,6 @@ function* keepSession(run: Run, agent: Agent): Work<"session" | null> {
   yield write(insertSession, ...sessionColumns.map((name) => sessionRow(run, agent)[name]));
   return busy ? "session" : null;
 }
-
-export const sessionColumns = [
-  "session_id",
-  "executor_session_id",
-  "agent_name",
-  "created_by",
-  "project_dir",
-  "forked_from",
-  "run_count",
-  "created_at",
-  "last_used_at",
-] as const;
 
 /** Of a run that has a session, as it is stored where it is the first of it. */
 export function sessionRow(run: Run, agent: Agent): Record<(typeof sessionColumns)[number], SqlValue> {

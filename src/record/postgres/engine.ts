@@ -71,7 +71,8 @@ export async function rolledBack(client: Client, fault: unknown): Promise<unknow
 async function onItsOwn<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   let client: Client | null = null;
   try {
-    client = await connect(url);
+    // Whoever is suspended in the middle must not keep the server from clearing away what others delete.
+    client = await connect(url, { idleInTransactionMs: longestTidyingMs });
     return await work(client);
   } catch (fault) {
     throw hostFault(fault, url);

@@ -6,6 +6,7 @@ import { undoIndexes } from "../../../test/fixtures/record/undo-indexes.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
 import { connect } from "../postgres/client.ts";
 import { prepared } from "../postgres/dialect.ts";
+import { schemaVersion } from "../postgres/migrations/migrate.ts";
 import { openPostgresStore } from "../postgres/open.ts";
 import type { Query } from "../query.ts";
 import { openDatabase } from "../sqlite/driver.ts";
@@ -95,7 +96,9 @@ describe("agents of one name, on PostgreSQL", () => {
     expect(await again.read.agents("old")).toMatchObject([{ agent: { name: "old" }, source: "runner" }]);
     await again.close();
     expect(await ask((client) => client.exec(indexes))).toEqual(made);
-    expect(await ask((client) => client.exec("select version from schema_version"))).toEqual([{ version: 2 }]);
+    expect(await ask((client) => client.exec("select version from schema_version"))).toEqual([
+      { version: schemaVersion },
+    ]);
   });
 });
 

@@ -2,7 +2,7 @@ import type { Run } from "../../model/run.ts";
 import type { Page, RunFilter, RunRow } from "../../model/store.ts";
 import { runFromRow, selectRuns } from "../ops/run-columns.ts";
 import { all, first, type SqlValue, type Work } from "../query.ts";
-import { fromColumn, toColumn } from "../text.ts";
+import { textOrNull, toColumn } from "../text.ts";
 import { uuidTimeBounds } from "./uuid-time.ts";
 
 const oneRun = `${selectRuns} where run_id = ?`;
@@ -32,7 +32,6 @@ export function* readRuns(filter: RunFilter, page: Page): Work<RunRow[]> {
 const equals = [
   "agent_name",
   "created_by",
-  "created_by",
   "parent_run_id",
   "session_id",
   "task_id",
@@ -50,11 +49,13 @@ function whereRuns(filter: RunFilter, page: Page): { conditions: string[]; value
     if (wanted !== undefined) add(`${name} = ?`, toColumn(wanted));
   }
   if (filter.status !== undefined) {
+    // Each once: every length is a statement of its own, which is kept.
+    const statuses = [...new Set(filter.status)];
     // An empty list is not SQL; and none of no states is nothing.
-    if (filter.status.length === 0) conditions.push("1 = 0");
-    else add(`status in (${filter.status.map(() => "?").join(", ")})`, ...filter.status);
+    if (statuses.length === 0) conditions.push("1 = 0");
+    else add(`status in (${statuses.map(() => "?").join(", ")})`, ...statuses);
     // Word for word the condition of the partial index, which is how SQLite knows that it may use it.
-    if (!filter.status.includes("completed")) conditions.push("status <> 'completed'");
+    if (!statuses.includes("completed")) conditions.push("status <> 'completed'");
   }
   if (filter.since !== undefined) add("created_at >= ?", toColumn(filter.since));
   if (filter.until !== undefined) add("created_at < ?", toColumn(filter.until));
@@ -68,8 +69,4 @@ function whereRuns(filter: RunFilter, page: Page): { conditions: string[]; value
     conditions.push(condition);
     values.push(...given);
   }
-}
-
-function textOrNull(value: SqlValue | undefined): string | null {
-  return typeof value === "string" ? fromColumn(value) : null;
 }

@@ -1,12 +1,8 @@
 import type { Session, SessionVersion } from "../../model/session.ts";
 import { all, first, type Row, type Work } from "../query.ts";
-import { fromColumn, toColumn } from "../text.ts";
+import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
 const oneSession = `select * from sessions where session_id = ?`;
-const sessionPage = `
-  select * from sessions
-  where (agent_name = ?1 or ?1 is null) and (created_by = ?2 or ?2 is null) and (session_id < ?3 or ?3 is null)
-  order by session_id desc limit ?4`;
 const versions = `
   select run_id, mode, status, executor_session_id, coalesce(
     (select max(run_id) from runs before where before.session_id = runs.session_id and before.run_id < runs.run_id),
@@ -18,18 +14,19 @@ export function* readSession(session_id: string): Work<Session | null> {
   return row === undefined ? null : sessionFromRow(row);
 }
 
+/** Only what is given is asked for: an index serves no "or nothing is given". */
 export function* readSessions(
   filter: { agent_name?: string; created_by?: string },
-  page: { before?: string; limit: number },
+  { before, limit }: { before?: string; limit: number },
 ): Work<Session[]> {
-  const rows = yield all(
-    sessionPage,
-    toColumn(filter.agent_name ?? null),
-    toColumn(filter.created_by ?? null),
-    toColumn(page.before ?? null),
-    page.limit,
-  );
-  return rows.map(sessionFromRow);
+  const given = [
+    ["agent_name = ?", filter.agent_name],
+    ["created_by = ?", filter.created_by],
+    ["session_id < ?", before],
+  ].filter((pair): pair is [string, string] => pair[1] !== undefined);
+  const where = given.length === 0 ? "" : `where ${given.map(([condition]) => condition).join(" and ")}`;
+  const text = `select * from sessions ${where} order by session_id desc limit ?`;
+  return (yield all(text, ...given.map(([, value]) => toColumn(value)), limit)).map(sessionFromRow);
 }
 
 export function* readVersions(session_id: string): Work<SessionVersion[]> {
@@ -39,8 +36,8 @@ export function* readVersions(session_id: string): Work<SessionVersion[]> {
     // Only words of these lists are ever written.
     mode: row["mode"] as SessionVersion["mode"],
     status: row["status"] as SessionVersion["status"],
-    parent: textOrNull(row, "parent"),
-    executor_session_id: textOrNull(row, "executor_session_id"),
+    parent: textOrNull(row["parent"]),
+    executor_session_id: textOrNull(row["executor_session_id"]),
   }));
 }
 
@@ -56,21 +53,16 @@ export function* readGoneSessions(session_ids: readonly string[]): Work<string[]
 function sessionFromRow(row: Row): Session {
   return {
     session_id: fromColumn(String(row["session_id"])),
-    executor_session_id: textOrNull(row, "executor_session_id"),
+    executor_session_id: textOrNull(row["executor_session_id"]),
     agent_name: fromColumn(String(row["agent_name"])),
     created_by: fromColumn(String(row["created_by"])),
-    hostname: textOrNull(row, "hostname"),
-    executor_profile: textOrNull(row, "executor_profile"),
-    runner_id: textOrNull(row, "runner_id"),
-    project_dir: textOrNull(row, "project_dir"),
+    hostname: textOrNull(row["hostname"]),
+    executor_profile: textOrNull(row["executor_profile"]),
+    runner_id: textOrNull(row["runner_id"]),
+    project_dir: textOrNull(row["project_dir"]),
     run_count: Number(row["run_count"]),
     created_at: fromColumn(String(row["created_at"])),
     last_used_at: fromColumn(String(row["last_used_at"])),
-    forked_from: textOrNull(row, "forked_from"),
+    forked_from: textOrNull(row["forked_from"]),
   };
-}
-
-function textOrNull(row: Row, name: string): string | null {
-  const value = row[name];
-  return typeof value === "string" ? fromColumn(value) : null;
 }

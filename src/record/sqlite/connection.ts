@@ -2,7 +2,7 @@ import { openDatabase, type Statement } from "./driver.ts";
 
 export interface Connection {
   readonly file: string;
-  /** Prepared once per connection; texts are made from parts of the source alone, so there are not many. */
+  /** Prepared once per connection, and kept; of more than are ever ours, as of filters put together at will, the oldest goes. */
   sql(text: string): Statement;
   exec(text: string): void;
   close(): void;
@@ -10,6 +10,8 @@ export interface Connection {
 
 /** `immutable`: nobody can write where the file lies, so SQLite need not look for a WAL, nor make one. */
 export type ConnectionMode = "read" | "write" | "immutable";
+
+const mostKept = 1000;
 
 export function connect(file: string, mode: ConnectionMode): Connection {
   const database = openDatabase(mode === "immutable" ? immutableUrl(file) : file, {
@@ -25,6 +27,8 @@ export function connect(file: string, mode: ConnectionMode): Connection {
       let statement = statements.get(text);
       if (statement === undefined) {
         statement = database.prepare(text);
+        const [oldest] = statements.size < mostKept ? [] : statements.keys();
+        if (oldest !== undefined) statements.delete(oldest);
         statements.set(text, statement);
       }
       return statement;

@@ -4,6 +4,7 @@ import { HostError } from "../../model/errors.ts";
 import { schemaVersion } from "./migrations/version.ts";
 import { connect, type Connection, type ConnectionMode } from "./connection.ts";
 import { hostFault } from "./faults.ts";
+import { newerDatabase } from "./newer-database.ts";
 import { patiently } from "./patience.ts";
 
 /**
@@ -70,14 +71,5 @@ function missingDatabase(file: string): HostError {
     message: `There is no database at ${file}.`,
     field: file,
     next: 'Nothing was recorded here yet: run something first (drover exec "echo hello"), or name another place with DROVER_STATE_DIR.',
-  });
-}
-
-function newerDatabase(file: string, version: number): HostError {
-  return new HostError({
-    code: "DROVER-STA-005",
-    message: `The database ${file} has version ${version}; this Drover knows versions up to ${schemaVersion}.`,
-    field: file,
-    next: "Update Drover on this machine. Nothing was changed.",
   });
 }

@@ -72,6 +72,8 @@ export const systemRoutes = [
             gone.signal.throwIfAborted();
           },
         });
+      } catch (error) {
+        throw isLeaving(error) ? hungUp() : error;
       } finally {
         stayed();
       }
@@ -112,6 +114,12 @@ function another(): Refusal {
   return new Refusal(409, "DROVER-API-030", "Another backup is being made or fetched at this coordinator.", {
     next: "Ask again when that one is done.",
   });
+}
+
+/** What a stream says whose reader went away. */
+function isLeaving(error: unknown): boolean {
+  const codes = ["ERR_STREAM_PREMATURE_CLOSE", "ERR_STREAM_DESTROYED", "ECONNRESET", "EPIPE"];
+  return error instanceof Error && codes.includes(String(Reflect.get(error, "code")));
 }
 
 function hungUp(): Refusal {

@@ -1,6 +1,7 @@
 import { BugError } from "../../../model/errors.ts";
 import type { Connection } from "../connection.ts";
 import { hostFault } from "../faults.ts";
+import { newerDatabase } from "../newer-database.ts";
 import { patiently } from "../patience.ts";
 import { rollBack } from "../write-lock.ts";
 import { first } from "./0001_first.ts";
@@ -21,8 +22,10 @@ export async function migrate(connection: Connection, waitMs: number): Promise<v
   await patiently(() => connection.exec("pragma journal_mode = wal"), connection.file, waitMs);
   await patiently(() => connection.exec("begin immediate"), connection.file, waitMs);
   try {
-    // Read again under the lock: whoever had it before may have done the work.
-    for (const text of migrations.slice(readVersion(connection))) connection.exec(text);
+    // Read again under the lock: whoever had it before may have done the work, or more than we know of.
+    const version = readVersion(connection);
+    if (version > schemaVersion) throw newerDatabase(connection.file, version);
+    for (const text of migrations.slice(version)) connection.exec(text);
     connection.exec(`pragma user_version = ${schemaVersion}`);
     connection.exec("commit");
   } catch (fault) {

@@ -1,0 +1,54 @@
+import { randomBytes } from "node:crypto";
+import { request } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+
+let database: FreshDatabase;
+let coordinator: TestCoordinator;
+
+// over PostgreSQL: a reader that never pauses would keep this very process busy for ever over SQLite
+beforeAll(async () => {
+  database = await freshDatabase();
+  coordinator = await startTestCoordinator({ database: { url: database.url, secret: randomBytes(32) } });
+  await coordinator.client.agents.put("agent", { command: "true" });
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+  await database.drop();
+});
+
+test("a stream from a place that no event has yet shows what comes, to its reader and to others", async () => {
+  const { client } = coordinator;
+  const { run_id } = await client.submit({ agent_name: "agent" });
+  const streams = ["/events", `/runs/${run_id}/events`].map((path) => {
+    const ahead = follow(path, "900000000");
+    return { ahead, ordinary: follow(path) };
+  });
+  for (const { ordinary } of streams)
+    await expect.poll(() => ordinary.text(), { timeout: 20_000 }).toContain('"status":"pending"');
+  await client.runs.stop(run_id);
+  for (const { ahead, ordinary } of streams)
+    for (const one of [ahead, ordinary]) {
+      await expect.poll(() => one.text(), { timeout: 20_000 }).toContain('"status":"cancelled"');
+      one.leave();
+    }
+  expect(await client.health()).toMatchObject({ status: "ok" });
+});
+
+function follow(path: string, after?: string) {
+  let text = "";
+  const headers = {
+    authorization: `Bearer ${coordinator.adminToken}`,
+    accept: "text/event-stream",
+    ...(after === undefined ? {} : { "last-event-id": after }),
+  };
+  const sent = request(`${coordinator.url}${path}`, { headers, agent: false }, (response) => {
+    response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    // it is left in the end
+    response.on("error", () => undefined);
+  });
+  sent.on("error", () => undefined).end();
+  return { text: () => text, leave: () => void sent.destroy() };
+}
