@@ -4,7 +4,11 @@ export interface Ticking {
 }
 
 /** One turn after the other, with a pause of `ms` between them; a failed turn is told, and the next one still comes. */
-export function every(ms: number, turn: (signal: AbortSignal) => Promise<unknown>, onFault: (fault: unknown) => void): Ticking {
+export function every(
+  ms: number,
+  turn: (signal: AbortSignal) => Promise<unknown>,
+  onFault: (fault: unknown) => void,
+): Ticking {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
   let underWay: Promise<void> = Promise.resolve();

@@ -9,8 +9,7 @@ export async function sideBySide<const T extends readonly Promise<unknown>[]>(
   works: T,
 ): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
   await Promise.allSettled(works);
-  // All of them have an outcome by now.
-  return Promise.all(works) as Promise<{ [K in keyof T]: Awaited<T[K]> }>;
+  return Promise.all(works);
 }
 
 export async function carryOut<T>(client: Client, work: Work<T>): Promise<T> {
