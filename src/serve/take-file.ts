@@ -17,10 +17,10 @@ export async function takeFile(
       faults: [{ path: "header.content-length", message: `${request.size} expected` }],
     });
   }
-  const { upload } = await port.upload(request, progressing(incoming), signal);
+  const { upload } = await port.upload(request, progressing(incoming, signal), signal);
   if (upload === "stored") return { upload };
   // Read to its end, so that the sender is there for the answer.
-  for await (const _ of progressing(incoming)) continue;
+  for await (const _ of progressing(incoming, signal)) continue;
   if (upload === "mismatch") {
     throw new Refusal(400, "DROVER-API-006", "The body is not what was announced; nothing was kept.", {
       faults: [{ path: "body", message: "mismatch" }],
@@ -31,18 +31,30 @@ export async function takeFile(
   });
 }
 
-async function* progressing(incoming: IncomingMessage): AsyncGenerator<Uint8Array> {
+/** Ends with the signal, also while nothing comes: whoever may not go on is told so. */
+async function* progressing(incoming: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const watch = setTimeout(() => incoming.destroy(new Error("nothing came for too long")), silenceMs);
+  let giveUp = (): void => undefined;
+  const over = new Promise<never>((_, reject) => {
+    giveUp = () => reject(signal.reason);
+  });
+  over.catch(() => undefined); // it may come when nobody waits any more
+  signal.addEventListener("abort", giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  // leaving it early must not close the connection, over which the answer goes
+  const chunks = incoming.iterator({ destroyOnReturn: false });
   try {
-    // leaving it early must not close the connection, over which the answer goes
-    for await (const bytes of incoming.iterator({ destroyOnReturn: false })) {
+    for (;;) {
+      const { done, value } = await Promise.race([chunks.next(), over]);
+      if (done) return;
       watch.refresh();
-      yield bytes as Uint8Array; // no encoding is set, so chunks are buffers
+      yield value as Uint8Array; // no encoding is set, so chunks are buffers
     }
   } catch (error) {
     if (!incoming.destroyed) throw error;
     throw new Refusal(400, "DROVER-API-029", "The request was cut off.");
   } finally {
     clearTimeout(watch);
+    signal.removeEventListener("abort", giveUp);
   }
 }
