@@ -4,7 +4,7 @@ import { createHttpPort } from "../src/wire/http-port.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace } from "./place.ts";
 import { allEvents, allRuns, faultsOfLog } from "./record.ts";
-import { each, upTo } from "./wait.ts";
+import { each, patiently, upTo } from "./wait.ts";
 
 /** R2: many claimers race for many runs over HTTP. Each run is handed to one of them, once. */
 export async function race({ claimers, runs }: { claimers: number; runs: number }, tools: Tools): Promise<Finding> {
@@ -98,10 +98,10 @@ async function claimAll(
       });
     if (claims.length === 0) continue;
     onHanded(claims.map(({ run_id }) => run_id));
-    await port.report({
+    const report = {
       runner_id,
       epoch,
-      held: claims.map(({ run_id, attempt }) => [run_id, attempt]),
+      held: claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]),
       as_of_claim: claim_id,
       events: [],
       partials: [],
@@ -109,9 +109,11 @@ async function claimAll(
         run_id,
         attempt,
         last_n: 0,
-        outcome: { status: "completed", exit_code: 0, text: null },
+        outcome: { status: "completed" as const, exit_code: 0, text: null },
       })),
-    });
+    };
+    // as a runner does: the same again until it is answered
+    await patiently(() => port.report(report));
     onFinished(claims.length);
   }
 }

@@ -1,4 +1,5 @@
 import { HostError } from "../src/model/errors.ts";
+import { PortError } from "../src/model/port-error.ts";
 
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
@@ -19,7 +20,8 @@ export async function patiently<T>(call: () => Promise<T>, withinMs = 120_000): 
     try {
       return await call();
     } catch (error) {
-      if (!(error instanceof HostError) || performance.now() > until) throw error;
+      const isAway = error instanceof HostError || (error instanceof PortError && error.conflict === "away");
+      if (!isAway || performance.now() > until) throw error;
     }
     await pause(40);
   }
