@@ -90,12 +90,13 @@ async function claimAll(
   for (let no = 1; !signal.aborted; no += 1) {
     const claim_id = `${at}-${no}`;
     const want = 1 + Math.floor(Math.random() * 5);
-    const { claims } = await port
-      .poll({ runner_id, epoch, claim_id, want, ack_order: 0 }, signal)
-      .catch((error: unknown) => {
+    // as a runner does: the same again until it is answered
+    const { claims } = await patiently(() =>
+      port.poll({ runner_id, epoch, claim_id, want, ack_order: 0 }, signal).catch((error: unknown) => {
         if (signal.aborted) return { claims: [] };
         throw error;
-      });
+      }),
+    );
     if (claims.length === 0) continue;
     onHanded(claims.map(({ run_id }) => run_id));
     const report = {
@@ -112,7 +113,6 @@ async function claimAll(
         outcome: { status: "completed" as const, exit_code: 0, text: null },
       })),
     };
-    // as a runner does: the same again until it is answered
     await patiently(() => port.report(report));
     onFinished(claims.length);
   }
