@@ -41,6 +41,7 @@ interface ClientOptions {
 
 const connectMs = 5000;
 const muchBytes = 32 * 1024;
+const goodbyeMs = 1000;
 const { types } = pg;
 const { BOOL, INT8, NUMERIC } = types.builtins;
 
@@ -110,6 +111,9 @@ export async function connect(url: string, options: ClientOptions = {}): Promise
     onNotice: (listener) => void client.on("notification", ({ channel, payload }) => listener(channel, payload ?? "")),
     end() {
       ending = true;
+      // A server that is in the midst of a statement, or says nothing, does not hear a goodbye.
+      const late = setTimeout(() => socket.destroy(), goodbyeMs).unref();
+      socket.once("close", () => clearTimeout(late));
       client.end().catch(() => undefined); // it is being left either way
     },
   };

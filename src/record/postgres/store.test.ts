@@ -290,6 +290,27 @@ test("one that hangs in the middle of a transaction holds up the others for seco
   expect(hanging.broken).toBe(true);
 });
 
+test("a connection that is left in the midst of statements is gone soon, on the server too", async () => {
+  await (await open()).close();
+  const [holding, watching] = [await connect(database.url), await connect(database.url)];
+  cleanups.push(
+    () => holding.end(),
+    () => watching.end(),
+  );
+  await holding.exec("begin; lock table uploads in access exclusive mode");
+  for (const statements of [1, 3]) {
+    const left = await connect(database.url);
+    const asked = Array.from({ length: statements }, () => left.exec("select * from uploads"));
+    if (statements > 1) left.end();
+    else await expect.poll(() => watching.exec(waitingForLocks)).toEqual([{ n: 1 }]);
+    left.end();
+    expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(asked.map(() => "rejected"));
+  }
+});
+
+const waitingForLocks =
+  "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+
 test("so does one that no longer fetches what the server has for it", async () => {
   const { url, stall } = await wire();
   const store = await open();
