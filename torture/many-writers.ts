@@ -69,12 +69,15 @@ async function writeMany(script: string, state: string, marks: string, wanted: n
     const child = spawn(process.execPath, [script, state, marks, String(share), String(underWay)], {
       stdio: ["ignore", "pipe", "pipe"],
     });
-    const dieAt = killsLeft-- > 0 ? Math.ceil(share / 3) : Infinity;
+    let dieAt = killsLeft-- > 0 ? Math.ceil(share / 3) : Infinity;
     let own = 0;
     child.stdout.on("data", (dots: Buffer) => {
       own += dots.length;
       found.acknowledged += dots.length;
-      if (own >= dieAt && child.kill("SIGKILL")) found.killed += 1;
+      if (own < dieAt) return;
+      // what it had said before may still come
+      dieAt = Infinity;
+      if (child.kill("SIGKILL")) found.killed += 1;
     });
     child.stderr.on("data", (text: Buffer) => found.errors.push(text.toString("utf8")));
     return new Promise((resolve) => void child.once("close", () => resolve()));
