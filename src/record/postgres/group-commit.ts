@@ -92,17 +92,18 @@ export function groupCommit(options: Options): GroupCommit {
 
   /** Over a connection that breaks, too: a commit that was not answered is looked up, not repeated. */
   function committedOnce(callers: Caller[]): Promise<Done> {
-    const mark = randomBytes(12).toString("hex");
-    let sent: { no: number; done: Done } | null = null;
+    let sent: { no: number; mark: string; done: Done } | null = null;
     return options.link.use(async (client) => {
+      // One for each try: the next may well get the same number.
+      const mark = randomBytes(12).toString("hex");
       try {
         const { no, now } = await lockForWriting(client, mark);
-        if (sent !== null && (await wasCommitted(client, sent.no, mark))) {
+        if (sent !== null && (await wasCommitted(client, sent.no, sent.mark))) {
           await client.exec("rollback");
           return sent.done;
         }
         const done = await carryOutAll(client, callers, options.now?.() ?? now);
-        sent = { no, done };
+        sent = { no, mark, done };
         await commit(client, options.notice(no, done.changed));
         return done;
       } catch (fault) {

@@ -193,6 +193,8 @@ interface Wire {
   url: string;
   /** From the next commit on nothing comes back; resolves when there was one. */
   swallowAnswers(): Promise<void>;
+  /** The next commit does not arrive, and the connections break. */
+  cutBeforeCommit(): void;
   /** Nothing of what the server says is fetched any more. */
   stall(): void;
   cut(): void;
@@ -204,12 +206,17 @@ async function wire(): Promise<Wire> {
   const sockets = new Set<Socket>();
   let awaited: (() => void) | null = null;
   let swallows = false;
+  let cutsBefore = false;
   const servers = new Set<Socket>();
   const server: Server = createServer((near) => {
     const far = connectTcp(Number(to.port), to.hostname);
     servers.add(far);
     for (const socket of [near, far]) sockets.add(socket.on("error", () => undefined));
     near.on("data", (bytes) => {
+      if (cutsBefore && bytes.includes("commit\0")) {
+        cutsBefore = false;
+        return cut();
+      }
       if (awaited !== null && bytes.includes("commit\0")) {
         swallows = true;
         awaited();
@@ -238,7 +245,8 @@ async function wire(): Promise<Wire> {
   const stall = (): void => {
     for (const far of servers) far.pause();
   };
-  return { url: url.href, swallowAnswers, stall, cut };
+  const cutBeforeCommit = (): void => void (cutsBefore = true);
+  return { url: url.href, swallowAnswers, cutBeforeCommit, stall, cut };
 }
 
 test("a connection that breaks is made again, and what was asked for meanwhile is done once", async () => {
@@ -268,6 +276,18 @@ test("a commit whose answer never came is looked up: it happened, and is not don
   cut();
   expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
   expect(await watcher.exec("select commits from store")).toEqual([before]);
+});
+
+test("a commit that never arrived is made again, though its number is the same", async () => {
+  const { url, cutBeforeCommit } = await wire();
+  const store = await open(url);
+  await store.apply([create()]);
+  for (let round = 0; round < 3; round += 1) {
+    cutBeforeCommit();
+    const run = sampleRun({ run_id: sampleId() });
+    expect(await store.apply([create(run)])).toEqual([{ ok: true, last_n: 1 }]);
+    expect(await store.read.run(run.run_id)).toMatchObject({ run_id: run.run_id });
+  }
 });
 
 test("a server that says nothing any more is taken to be gone", async () => {
