@@ -3,6 +3,7 @@ import { statfsSync } from "node:fs";
 import { openBackups } from "./coordinator-backup.ts";
 import { openOnceThere } from "./coordinator-database.ts";
 import { openMetrics } from "./coordinator-metrics.ts";
+import { pruneUntil, type RetentionDays } from "./coordinator-retention.ts";
 import { openSchemaChecker } from "./define/json-schema/checker.ts";
 import type { DatabasePlace } from "./define/database.ts";
 import { watchAgents } from "./define/watch-agents.ts";
@@ -12,14 +13,9 @@ import { type DefinitionFault, describeFault } from "./model/definition-fault.ts
 import { BugError, type HostError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
-import { pruneAudit } from "./record/audit/prune.ts";
 import { readKey } from "./record/audit/key.ts";
 import { openStore } from "./record/open.ts";
 import type { RecordStore } from "./record/record-store.ts";
-import { pruneDispatch } from "./record/retention-dispatch.ts";
-import { pruneTokens } from "./record/retention-tokens.ts";
-import { stoppable } from "./record/stoppable.ts";
-import { clockOf } from "./record/store-clock.ts";
 import { createApp } from "./serve/app.ts";
 import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
 import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
@@ -37,7 +33,7 @@ import { submitRun } from "./submit/submit.ts";
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;
 
-export interface CoordinatorOptions {
+export interface CoordinatorOptions extends RetentionDays {
   stateDirectory: string;
   /** The record of a fleet, in PostgreSQL; else it lies in the state directory. */
   database?: DatabasePlace | null;
@@ -58,11 +54,6 @@ export interface CoordinatorOptions {
   pollSignMs?: number;
   unmatchedMs?: number;
   rescueEveryMs?: number;
-  /** Finished runs (and audit rows) older than this are removed; null: kept. */
-  runRetentionDays?: number | null;
-  auditRetentionDays?: number | null;
-  /** The same for tokens that have ended. */
-  tokenRetentionDays?: number | null;
   retentionEveryMs?: number;
   /** Below it nothing new is claimed. */
   minFreeBytes?: number;
@@ -235,28 +226,6 @@ function dispatchOptions(options: CoordinatorOptions, store: RecordStore, attemp
       prune: (signal: AbortSignal) => pruneUntil(signal, options, store),
     },
   };
-}
-
-/** What is left of it when the coordinator ends, the next start removes. */
-async function pruneUntil(signal: AbortSignal, options: CoordinatorOptions, store: RecordStore): Promise<void> {
-  try {
-    await prune(options, stoppable(store, signal));
-  } catch (fault) {
-    if (!signal.aborted || fault !== signal.reason) throw fault;
-  }
-}
-
-async function prune(
-  { runRetentionDays, auditRetentionDays, tokenRetentionDays }: CoordinatorOptions,
-  store: RecordStore,
-): Promise<void> {
-  // by this process's own clock, one that is far ahead would remove what everybody else keeps
-  const now = await clockOf(store);
-  const daysAgo = (days: number): Date => new Date(now.getTime() - days * 86_400_000);
-  if (runRetentionDays) await pruneDispatch(store, daysAgo(runRetentionDays));
-  if (auditRetentionDays) await pruneAudit(store, daysAgo(auditRetentionDays));
-  if (tokenRetentionDays) await pruneTokens(store, daysAgo(tokenRetentionDays));
-  await store.pruneBlobs(store.now());
 }
 
 /** Asked with every claim, looked up once a second. */
