@@ -1,8 +1,8 @@
-import type { ExecutionEnd, ExecutionStart } from "../src/model/execution.ts";
 import { openStore } from "../src/record/open.ts";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
 import type { RecordStore } from "../src/record/record-store.ts";
 import { claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
+import { executionEnded, executionStarted } from "../test/fixtures/record/sample.ts";
 import { type Finding, largest, percentile, type Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 import { readAudit } from "./record.ts";
@@ -19,10 +19,7 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
     const tookMs: number[] = [];
     try {
       for (const at of upTo(rows)) {
-        const event =
-          at % 2 === 0
-            ? ({ type: "execution_started", execution: startOf(at) } as const)
-            : ({ type: "execution_ended", execution: endOf(at - 1) } as const);
+        const event = at % 2 === 0 ? executionStarted(idOf(at)) : executionEnded(idOf(at - 1));
         const events = [{ n: at + 1, at: new Date().toISOString(), event }];
         const since = performance.now();
         const [stored] = await store.apply([{ op: "append_events", run_id: run.run_id, attempt: run.attempt, events }]);
@@ -60,44 +57,3 @@ function openRecord({ fleet, state }: Place): Promise<RecordStore> {
 }
 
 const idOf = (at: number): string => `0190aaaa-0000-7000-8000-${String(at).padStart(12, "0")}`;
-
-function startOf(at: number): ExecutionStart {
-  return {
-    execution_id: idOf(at),
-    command: "true",
-    argv: ["true"],
-    working_directory: "/",
-    started_at: new Date().toISOString(),
-    timeout_ms: null,
-    owner: { pid: 1, start: "1", host: "elsewhere" },
-    correlation: {
-      session_id: null,
-      task_id: null,
-      step_id: null,
-      tool_call_id: null,
-      worktree_id: null,
-      repo_sha: null,
-    },
-  };
-}
-
-function endOf(at: number): ExecutionEnd {
-  return {
-    execution_id: idOf(at),
-    exit_code: 0,
-    signal: null,
-    stopped: null,
-    success: true,
-    timed_out: false,
-    interrupted: false,
-    ended_at: new Date().toISOString(),
-    duration_ms: 1,
-    isolation: "pid",
-    leftovers: 0,
-    resources: null,
-    error: null,
-    stdout_bytes: 0,
-    stderr_bytes: 0,
-    truncated: false,
-  };
-}

@@ -30,7 +30,7 @@ export async function secrets(
     let wrong = 0;
     for (const at of upTo(runs)) {
       const { run_id } = await place.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
-      const words = watchWords();
+      const words = watchWords("anybody's");
       const streamed: string[] = [];
       for await (const event of place.client.runs.follow(run_id)) {
         // while it prints, its runner has a log of its own
@@ -38,7 +38,7 @@ export async function secrets(
         streamed.push(JSON.stringify(event));
       }
       searched.push([`the stream of ${run_id}`, Buffer.from(streamed.join("\n"))]);
-      searched.push([`the words of processes`, Buffer.from(words.stop())]);
+      searched.push([words.whose, Buffer.from(words.stop())]);
       const run = await place.client.runs.get(run_id);
       if (run.status !== "completed") wrong += 1;
       searched.push([`the run ${run_id}`, Buffer.from(JSON.stringify(run))]);
@@ -103,36 +103,56 @@ async function rowsOf({ fleet }: Place): Promise<Found[]> {
 async function ownSecrets({ fleet, client }: Place, searched: readonly Found[]): Promise<string[]> {
   if (fleet === null) return [];
   const secret = fleet.secret.toString("hex");
-  const words = watchWords();
+  const words = watchWords("our");
   await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 5000);
-  const places = [...searched, ["the words of processes", Buffer.from(words.stop())] as const];
+  // somebody else may be at work on the same server
+  const places = [...searched.filter(([place]) => !isWords(place)), [words.whose, Buffer.from(words.stop())] as const];
   return [secret, fleet.secret.toString("base64"), new URL(fleet.url).password].flatMap((own) =>
     places.filter(([, bytes]) => bytes.includes(own)).map(([place]) => `a secret of the fleet is in ${place}`),
   );
 }
 
-/** What `ps` would show, again and again. */
-function watchWords(): { stop(): string } {
+/** What `ps` would show, again and again, of all processes or of those that came from this one. */
+function watchWords(of: "anybody's" | "our"): { whose: string; stop(): string } {
   const seen = new Set<string>();
   const look = (): void => {
-    for (const pid of readdirSync("/proc")) {
-      if (!/^\d+$/.test(pid)) continue;
-      try {
-        seen.add(readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " "));
-      } catch {
-        // it ended meanwhile
-      }
-    }
+    for (const { pid, words } of processesNow()) if (of === "anybody's" || cameFromHere(pid)) seen.add(words);
   };
   const timer = setInterval(look, 50);
   look();
   return {
+    whose: `the words of ${of} processes`,
     stop() {
       look();
       clearInterval(timer);
       return [...seen].join("\n");
     },
   };
+}
+
+const isWords = (place: string): boolean => place.startsWith("the words of ");
+
+function* processesNow(): Generator<{ pid: number; words: string }> {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const words = readOfProcess(pid, "cmdline");
+    if (words !== null) yield { pid: Number(pid), words: words.replaceAll("\0", " ") };
+  }
+}
+
+function cameFromHere(pid: number): boolean {
+  if (pid === process.pid) return true;
+  const parent = Number(/^PPid:\s*(\d+)$/m.exec(readOfProcess(String(pid), "status") ?? "")?.[1] ?? 0);
+  return parent > 0 && cameFromHere(parent);
+}
+
+/** null: it has ended meanwhile. */
+function readOfProcess(pid: string, file: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH")) return null;
+    throw error;
+  }
 }
 
 /** Prints every secret of its environment in every encoding; split: in two writes, with time to be read between some. */

@@ -157,7 +157,8 @@ test("a coordinator that is told twice to end does not wait for what is stuck", 
   await holder.connect();
   try {
     await holder.query("begin; lock table drover.runs in access exclusive mode");
-    const stuck = "select 1 from pg_stat_activity where application_name = 'drover' and wait_event_type = 'Lock'";
+    const stuck = `select 1 from pg_stat_activity
+      where application_name = 'drover' and wait_event_type = 'Lock' and datname = current_database()`;
     await expect.poll(async () => (await query(stuck)).length, { timeout: 30_000 }).toBeGreaterThan(0);
     const code = exitOf(pid);
     process.kill(pid, "SIGTERM");

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { drover, folder } from "./drover.ts";
-import { startDrover } from "./agents/place.ts";
+import { startDrover } from "./start-drover.ts";
 
 /** Does what its parameter says; the lines of this file are looked for in traces. */
 const executor = `import { defineExecutor, RunFailure } from "drover";

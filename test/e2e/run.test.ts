@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
-import { bin, drover, folder } from "./drover.ts";
+import { describe, expect, it } from "vitest";
+import { drover, folder } from "./drover.ts";
+import { type Process, startDrover } from "./start-drover.ts";
 
 const place = () => {
   const cwd = folder();
@@ -10,31 +10,9 @@ const place = () => {
   return { cwd, state: join(cwd, "state"), run: (...args: string[]) => drover(args, { cwd, env }), env };
 };
 
-const started: ChildProcess[] = [];
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((child) => end(child, "SIGTERM")));
-});
-
 /** `drover up` in a process of its own, once its runner is there. */
-async function up({ cwd, env }: ReturnType<typeof place>): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [bin, "up", "--port", "0"], {
-    cwd,
-    env: { PATH: process.env["PATH"], HOME: cwd, ...env },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  started.push(child);
-  let told = "";
-  child.stderr.on("data", (text: Buffer) => (told += text.toString("utf8")));
-  await expect.poll(() => told, { timeout: 40_000 }).toContain("Drover is up at");
-  return child;
-}
-
-function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode);
-  return new Promise((resolve) => {
-    child.once("exit", (code) => resolve(code));
-    child.kill(signal);
-  });
+function up({ cwd, env }: ReturnType<typeof place>): Promise<Process> {
+  return startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
 }
 
 describe("run without a coordinator", () => {
@@ -66,7 +44,7 @@ describe("up", () => {
   it("serves runs, stops, tokens and backups, and ends when told to", async () => {
     const here = place();
     const { run, cwd, state } = here;
-    const child = await up(here);
+    const process = await up(here);
     expect(statSync(join(state, "token")).mode & 0o777).toBe(0o600);
 
     expect((await run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
@@ -101,7 +79,7 @@ describe("up", () => {
       (await drover(["runs", "list", "--agent", "echo"], { cwd, env: restored })).stdout.trim().split("\n"),
     ).toHaveLength(3);
 
-    expect(await end(child, "SIGTERM")).toBe(0);
+    expect(await process.end("SIGTERM")).toBe(0);
     expect((await run("runners", "list")).stderr).toContain("No coordinator");
   });
 

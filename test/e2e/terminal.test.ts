@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { bin, drover, folder } from "./drover.ts";
 
 // util-linux's `script` gives a real terminal; without it there is none to press Ctrl-C on
@@ -84,6 +84,7 @@ function open(script: string) {
     env: { ...process.env, ...env, SHELL: "/bin/sh", NODE: process.execPath, BIN: bin, SCRIPT: script },
     stdio: ["pipe", "pipe", "pipe"],
   });
+  onTestFinished(() => endDrover(child, join(cwd, "pid")));
   let text = "";
   child.stdout?.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
   return {
@@ -104,4 +105,11 @@ function open(script: string) {
       return JSON.parse(stdout) as { status: string };
     },
   };
+}
+
+/** A test that failed leaves nothing running: Drover's end takes its command along, and `script` then has none. */
+function endDrover(child: ChildProcess, pidFile: string): void {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (existsSync(pidFile)) process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
+  child.kill("SIGKILL");
 }

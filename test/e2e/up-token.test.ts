@@ -1,21 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect, it } from "vitest";
-import { bin, drover, folder } from "./drover.ts";
-
-const started: ChildProcess[] = [];
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((child) => end(child, "SIGTERM")));
-});
-
-function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
-  return new Promise((resolve) => {
-    child.once("exit", () => resolve());
-    child.kill(signal);
-  });
-}
+import { expect, it } from "vitest";
+import { drover, folder } from "./drover.ts";
+import { startDrover } from "./start-drover.ts";
 
 function place() {
   const cwd = folder();
@@ -37,29 +24,21 @@ function place() {
 
 /** `drover up`, the process of its runner, and the token that was handed to that. */
 async function up({ cwd, env }: ReturnType<typeof place>) {
-  const child = spawn(process.execPath, [bin, "up", "--port", "0"], {
-    cwd,
-    env: { PATH: process.env["PATH"], HOME: cwd, ...env },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  started.push(child);
-  let told = "";
-  child.stderr.on("data", (text: Buffer) => (told += text.toString("utf8")));
-  await expect.poll(() => told, { timeout: 40_000 }).toContain("Drover is up at");
-  const runner = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8")
+  const process = await startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
+  const runner = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8")
     .trim()
     .split(" ")
     .find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").includes("runner"));
   const environment = readFileSync(`/proc/${runner}/environ`, "utf8").split("\0");
   const key = environment.find((line) => line.startsWith("DROVER_API_KEY="))?.slice("DROVER_API_KEY=".length) ?? "";
-  return { child, runner, key };
+  return { process, runner, key };
 }
 
 it("hands its runner a token that may act as a runner only, is stored nowhere and ends with it", async () => {
   const here = place();
   const keys = new Set<string>();
   for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
-    const { child, runner, key } = await up(here);
+    const { process, runner, key } = await up(here);
     for (const old of keys) expect(await here.call("/runner/sessions", old, {})).toBe(401);
     expect(key).toMatch(/^drv_[0-9A-Za-z]{32}$/);
     expect(key).not.toBe(readFileSync(join(here.state, "token"), "utf8").trim());
@@ -73,7 +52,7 @@ it("hands its runner a token that may act as a runner only, is stored nowhere an
     // the admin's own
     expect((await here.run("tokens", "list")).stdout.trim().split("\n")).toHaveLength(1);
     keys.add(key);
-    await end(child, signal);
+    await process.end(signal);
     await expect.poll(() => existsSync(`/proc/${runner}`), { timeout: 40_000 }).toBe(false);
   }
   expect(keys.size).toBe(3);

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { folder } from "../drover.ts";
 import { type Gate, openGate } from "./gate.ts";
-import { endOf, eventsOf, filesBelow, type Process, pathsOf, processesOf, show, startDrover, submit } from "./place.ts";
+import { type Process, startDrover } from "../start-drover.ts";
+import { endOf, eventsOf, filesBelow, pathsOf, processesOf, show, submit } from "./place.ts";
 
 /** Does what its parameter says, by real processes. */
 const executor = `

@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { create, ownDatabase } from "../../../test/fixtures/record/postgres-stores.ts";
+import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import type { Change } from "../../model/store.ts";
+import { write } from "../query.ts";
+import type { RecordStore } from "../record-store.ts";
+import { emptyNotice, openChanges } from "./changes.ts";
+import { connect } from "./client.ts";
+
+const at = ownDatabase();
+
+/** What it is told from here on; the first thing any store says is that it knows of nothing yet. */
+async function listen(store: RecordStore): Promise<Change[]> {
+  const heard: Change[] = [];
+  store.changes((change) => heard.push(change));
+  await expect.poll(() => heard.length).toBe(1);
+  expect(heard.splice(0)).toMatchObject([{ runs: null, foreign: true }]);
+  return heard;
+}
+
+test("what one store commits, another hears of by name", async () => {
+  const other = await at.open();
+  const heard = await listen(other);
+  const one = await at.open();
+  const run = sampleRun({ run_id: sampleId() });
+  await one.apply([create(run)]);
+  await expect
+    .poll(() => heard)
+    .toEqual([{ runs: new Set([run.run_id]), claimable: [], ordered: new Set(), foreign: false }]);
+});
+
+test("what is passed on reaches the others once, and is kept nowhere", async () => {
+  const [one, other] = [await at.open(), await at.open()];
+  const heard: string[] = [];
+  other.othersTell((text) => heard.push(text));
+  one.othersTell((text) => heard.push(`again ${text}`));
+  await expect.poll(() => (one.tellOthers("hello \0 \ud800 ü"), heard.length)).toBeGreaterThan(0);
+  expect(new Set(heard)).toEqual(new Set(["hello \0 \ud800 ü"]));
+});
+
+test("more changes than a notice can name are told as any", async () => {
+  const other = await at.open();
+  const heard = await listen(other);
+  const one = await at.open();
+  await one.apply(Array.from({ length: 400 }, () => create()));
+  await expect.poll(() => heard).toEqual([{ runs: null, claimable: [], ordered: new Set(), foreign: false }]);
+});
+
+test("cursors are in the order of commits, whoever writes: a reader that follows misses nothing", async () => {
+  const stores = [await at.open(), await at.open(), await at.open()];
+  const reader = await at.open();
+  const seen: number[] = [];
+  let writing = true;
+  const following = (async () => {
+    for (let after = 0; ;) {
+      const last = !writing;
+      const page = await reader.read.feed(after, 1000);
+      seen.push(...page.map(({ cursor }) => cursor));
+      after = page.at(-1)?.cursor ?? after;
+      if (last && page.length === 0) return;
+    }
+  })();
+  await Promise.all(
+    stores.map(async (store) => {
+      for (let count = 0; count < 60; count += 1) {
+        await store.apply([create()]);
+      }
+    }),
+  );
+  writing = false;
+  await following;
+  const all = (await reader.read.feed(0, 10_000)).map(({ cursor }) => cursor);
+  expect(seen).toEqual(all);
+  expect(all).toHaveLength(180);
+});
+
+test("what others say on our channel does no harm", async () => {
+  const store = await at.open();
+  const told = await listen(store);
+  const other = await connect(at.url);
+  at.afterwards(() => other.end());
+  for (const text of ["not JSON", "5", "null", '{"no":"x"}', "{}"])
+    for (const channel of ["drover", "drover_live"]) await other.exec(`select pg_notify('${channel}', '${text}')`);
+  await expect.poll(() => told.filter(({ foreign }) => foreign).length).toBe(10);
+  expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
+});
+
+test("a commit that tells of nothing counts all the same", async () => {
+  const [store, other] = [await at.open(), await at.open()];
+  const told = await listen(other);
+  await store.apply([create()]);
+  await store.engine.write(function* () {
+    yield write("delete from idempotency");
+  });
+  await store.apply([create()]);
+  await expect.poll(() => told.filter(({ runs }) => runs?.size === 1).length).toBe(2);
+  expect(told.every(({ foreign }) => !foreign)).toBe(true);
+});
+
+test("notices that do not come are missed, also by one that has heard none, or was behind before", async () => {
+  await (await at.open()).close();
+  const faults: unknown[] = [];
+  const changes = openChanges(at.url, "me", (fault) => faults.push(fault));
+  at.afterwards(() => changes.stop());
+  const told: Change[] = [];
+  changes.listen((change) => told.push(change));
+  await expect.poll(() => told.length).toBe(1);
+  changes.compare(5);
+  expect(told).toHaveLength(2);
+  const other = await connect(at.url);
+  at.afterwards(() => other.end());
+  const hear = async (no: number): Promise<void> => {
+    const before = told.length;
+    await other.exec(`select pg_notify('drover', '${emptyNotice("other", no)}')`);
+    await expect.poll(() => told.length).toBe(before + 1);
+  };
+  changes.compare(6);
+  await hear(6);
+  await hear(7);
+  // one more than was heard, twice: the first time it may still be on its way
+  changes.compare(8);
+  expect(faults).toEqual([]);
+  changes.compare(8);
+  await expect.poll(() => faults.map(String)).toEqual(["Error: notices went missing"]);
+});

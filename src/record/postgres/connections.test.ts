@@ -1,0 +1,147 @@
+import { expect, test } from "vitest";
+import { create, ownDatabase, secret } from "../../../test/fixtures/record/postgres-stores.ts";
+import { sampleId, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import { wireTo } from "../../../test/fixtures/record/wire.ts";
+import { connect } from "./client.ts";
+import { openLink } from "./link.ts";
+import { openPostgresStore } from "./open.ts";
+import { commit, lockForWriting, wasCommitted } from "./write-lock.ts";
+
+const at = ownDatabase();
+
+test("a connection that breaks is made again, and what was asked for meanwhile is done once", async () => {
+  const { url, cut } = await wireTo(at);
+  const store = await at.open(url);
+  const runs = Array.from({ length: 40 }, () => sampleRun({ run_id: sampleId() }));
+  const asked = runs.map((run) => store.apply([create(run)]));
+  cut();
+  const answers = await Promise.all(asked);
+  expect(answers).toEqual(runs.map(() => [{ ok: true, last_n: 1 }]));
+  expect((await store.read.runs({}, { limit: 100 })).length).toBe(40);
+});
+
+test("a commit whose answer never came is looked up: it happened, and is not done again", async () => {
+  const { url, swallowAnswers, cut } = await wireTo(at);
+  const store = await at.open(url);
+  await store.apply([create()]);
+  const watcher = await connect(at.url);
+  at.afterwards(() => watcher.end());
+  const swallowed = swallowAnswers();
+  const run = sampleRun({ run_id: sampleId() });
+  const asked = store.apply([create(run)]);
+  await swallowed;
+  const stored = `select count(*) as n from runs where run_id = '${run.run_id}'`;
+  await expect.poll(() => watcher.exec(stored)).toEqual([{ n: 1 }]);
+  const [before] = await watcher.exec("select commits from store");
+  cut();
+  expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
+  expect(await watcher.exec("select commits from store")).toEqual([before]);
+});
+
+test("a commit that never arrived is made again, though its number is the same", async () => {
+  const { url, cutBeforeCommit } = await wireTo(at);
+  const store = await at.open(url);
+  await store.apply([create()]);
+  for (let round = 0; round < 3; round += 1) {
+    cutBeforeCommit();
+    const run = sampleRun({ run_id: sampleId() });
+    expect(await store.apply([create(run)])).toEqual([{ ok: true, last_n: 1 }]);
+    expect(await store.read.run(run.run_id)).toMatchObject({ run_id: run.run_id });
+  }
+});
+
+test("a server that says nothing any more is taken to be gone", async () => {
+  const { url, swallowAnswers } = await wireTo(at);
+  await (await at.open()).close();
+  const client = await connect(url, { answerMs: 300 });
+  at.afterwards(() => client.end());
+  void swallowAnswers();
+  await client.exec("begin; commit").catch(() => undefined);
+  await expect(client.exec("select 1")).rejects.toThrow();
+  await expect.poll(() => client.broken).toBe(true);
+});
+
+test("one that hangs in the middle of a transaction holds up the others for seconds, not for ever", async () => {
+  const store = await at.open();
+  const hanging = await connect(at.url, { idleInTransactionMs: 500 });
+  at.afterwards(() => hanging.end());
+  await hanging.exec("begin; update store set commits = commits + 1");
+  expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
+  expect(hanging.broken).toBe(true);
+});
+
+test("a connection that is left in the midst of statements is gone soon, on the server too", async () => {
+  await (await at.open()).close();
+  const [holding, watching] = [await connect(at.url), await connect(at.url)];
+  at.afterwards(() => (holding.end(), watching.end()));
+  await holding.exec("begin; lock table uploads in access exclusive mode");
+  for (const statements of [1, 3]) {
+    const left = await connect(at.url);
+    const asked = Array.from({ length: statements }, () => left.exec("select * from uploads"));
+    if (statements > 1) left.end();
+    else await expect.poll(() => watching.exec(waitingForLocks)).toEqual([{ n: 1 }]);
+    left.end();
+    expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(asked.map(() => "rejected"));
+  }
+});
+
+const waitingForLocks =
+  "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+
+test("so does one that no longer fetches what the server has for it", async () => {
+  const { url, stall } = await wireTo(at);
+  const store = await at.open();
+  const hanging = await connect(url, { idleInTransactionMs: 500 });
+  at.afterwards(() => hanging.end());
+  await hanging.exec("begin; update store set commits = commits + 1");
+  stall();
+  hanging.exec("select repeat('x', 100000000) as much").catch(() => undefined);
+  expect(await store.apply([create()])).toEqual([{ ok: true, last_n: 1 }]);
+});
+
+test("a connection that was refused is tried anew", async () => {
+  const name = `${new URL(at.url).pathname.slice(1)}_later`;
+  const link = openLink({ url: at.url.replace(/[^/]+$/, name), waitMs: 1000 });
+  at.afterwards(() => link.close());
+  const look = () => link.use((client) => client.exec("select 1 as one"));
+  await expect(look()).rejects.toMatchObject({ code: "DROVER-STA-006" });
+  const admin = await connect(at.url);
+  at.afterwards(() => admin.end());
+  await admin.exec(`create database ${name}`);
+  at.afterwards(async () => {
+    link.close();
+    await admin.exec(`drop database ${name} with (force)`);
+  });
+  expect(await look()).toEqual([{ one: 1 }]);
+});
+
+test("a commit is known by its mark: another that got its number, or its place, is another", async () => {
+  await (await at.open()).close();
+  const client = await connect(at.url);
+  at.afterwards(() => client.end());
+  const { no } = await lockForWriting(client, "ours");
+  expect(await wasCommitted(client, no, "ours")).toBe(true);
+  await client.exec("rollback");
+  expect(await wasCommitted(client, no, "ours")).toBe(false);
+  await lockForWriting(client, "theirs");
+  await commit(client);
+  expect(await wasCommitted(client, no, "ours")).toBe(false);
+  expect(await wasCommitted(client, no, "theirs")).toBe(true);
+  await client.exec("update turns set no = no + 65536");
+  await expect(wasCommitted(client, no, "theirs")).rejects.toThrow("nobody knows");
+});
+
+test("what took longer than the patience before its connection broke is tried again all the same", async () => {
+  const { url, cut } = await wireTo(at);
+  const store = await openPostgresStore({ url, secret, waitMs: 300 });
+  at.afterwards(() => store.close());
+  const holder = await connect(at.url);
+  at.afterwards(() => holder.end());
+  await holder.exec("begin; update store set commits = commits");
+  const asked = store.apply([create()]);
+  const since = performance.now();
+  await expect.poll(() => performance.now() - since, { timeout: 5000 }).toBeGreaterThan(600);
+  cut();
+  await holder.exec("rollback");
+  expect(await asked).toEqual([{ ok: true, last_n: 1 }]);
+});
