@@ -19,7 +19,7 @@ export async function dropDatabase(url: string): Promise<void> {
   await execute(admin.href, `drop database if exists ${pg.escapeIdentifier(name)} with (force)`);
 }
 
-async function execute(url: string, sql: string): Promise<void> {
+export async function execute(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

@@ -7,13 +7,13 @@ import { storePollContract } from "../../../test/contract/store-polls.ts";
 import { storeSessionContract } from "../../../test/contract/store-sessions.ts";
 import { storeContract } from "../../../test/contract/store.ts";
 import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
-import { freshDatabase } from "../../../test/postgres/fresh-database.ts";
+import { emptyRecord } from "../../../test/postgres/empty-record.ts";
 import { openPostgresStore } from "./open.ts";
 
 const secret = Buffer.alloc(32, 7);
 
 storeContract("PostgreSQL", async () => {
-  const database = await freshDatabase();
+  const database = await emptyRecord(secret);
   const again = () => openPostgresStore({ url: database.url, secret });
   const store = await again();
   return {
@@ -27,7 +27,7 @@ storeContract("PostgreSQL", async () => {
 });
 
 async function openForDispatch(): Promise<OpenedForDispatch> {
-  const database = await freshDatabase();
+  const database = await emptyRecord(secret);
   const { now, advance } = standingClock();
   const store = await openPostgresStore({ url: database.url, secret, now });
   return {

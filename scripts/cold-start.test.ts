@@ -33,3 +33,13 @@ test("a cold exec loads nothing but our own code and Node's: a library costs it 
   expect(loaded).toContain("src/record/ops/finish-run.ts");
   expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
 });
+
+test("whoever has a coordinator does not load one", async () => {
+  for (const entry of ["src/cli/run.ts", "src/cli/sessions-resume.ts"]) {
+    const loaded = await loadedAtOnce(entry);
+    expect(loaded).toContain("src/wire/client.ts");
+    expect(loaded.filter((path) => /^(?!src|node:)|^src\/(serve|dispatch|coordinator|runner)\b/.test(path))).toEqual(
+      [],
+    );
+  }
+});
