@@ -98,8 +98,7 @@ async function readThrough(file: FoundFile): Promise<{ sha256: string; size: num
   let size = 0;
   let isText = true;
   const handle = await openOrFail(file);
-  // as long as it is now: one that grows and grows is read to here
-  for await (const chunk of contentOf(handle, (await handle.stat()).size)) {
+  for await (const chunk of contentOf(handle)) {
     size += chunk.length;
     hash.update(chunk);
     isText = isText && !chunk.includes(0) && decodes(chunk, true);
@@ -198,9 +197,10 @@ async function openOrFail(file: FoundFile): Promise<OpenFile> {
 
 const chunkBytes = 256 * 1024;
 
-/** Closes what it reads. */
-async function* contentOf(handle: OpenFile, maxBytes: number): AsyncGenerator<Uint8Array> {
+/** Closes what it reads. Without `upTo` that is as long as it is now: one that grows and grows is read to there. */
+async function* contentOf(handle: OpenFile, upTo?: number): AsyncGenerator<Uint8Array> {
   try {
+    const maxBytes = upTo ?? (await handle.stat()).size;
     for (let at = 0; at < maxBytes;) {
       const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, maxBytes - at));
       const { bytesRead } = await handle.read({ buffer, position: at });

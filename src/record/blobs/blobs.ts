@@ -76,8 +76,13 @@ export async function openBlob(directory: string, sha256: string): ReturnType<Bl
   const file = blobFile(directory, sha256);
   try {
     const handle = await open(file, "r");
-    const { size } = await handle.stat();
-    return { size, stream: handle.createReadStream() };
+    try {
+      const { size } = await handle.stat();
+      return { size, stream: handle.createReadStream() };
+    } catch (fault) {
+      await handle.close();
+      throw fault;
+    }
   } catch (fault) {
     if (isErrno(fault, "ENOENT")) return null;
     throw hostFault(fault, file);
