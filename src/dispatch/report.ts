@@ -28,6 +28,7 @@ export async function report(
       op: "heartbeat",
       ...speaker,
       held: request.held,
+      finishing: request.finishes.map(({ run_id, attempt }) => [run_id, attempt] as const),
       as_of_claim: request.as_of_claim,
       lease_ms: deps.leaseMs,
     } as const,

@@ -65,6 +65,8 @@ export interface ClaimRuns extends Speaker {
 export interface Heartbeat extends Speaker {
   op: "heartbeat";
   held: [run_id: string, attempt: number][];
+  /** Of these nothing need be told where they are no longer held: their ends came along. */
+  finishing?: readonly [run_id: string, attempt: number][];
   as_of_claim: string | null;
   lease_ms: number;
 }

@@ -3,8 +3,9 @@ import { first, write, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { enterDirectory } from "./directory.ts";
-import { claimedRun, handOut } from "./hand-out.ts";
+import { handOut } from "./hand-out.ts";
 import { runsOfClaim } from "./held-runs.ts";
+import { claimedRun } from "./invocation.ts";
 import { ackOrders, openOrders } from "./orders.ts";
 import { pickRuns } from "./pick-runs.ts";
 import { speakingOf, type StoredRunner } from "./runner-row.ts";
@@ -74,8 +75,8 @@ function* givenBefore(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]
   const given: ClaimedRun[] = [];
   // A claim that comes for the first time was given nothing yet.
   if (runner.row["known_claim_no"] === null) return given;
-  for (const { status, run_no } of yield* runsOfClaim(runner.column, claim_no))
-    if (status !== "stopping") given.push(yield* claimedRun(runner, run_no));
+  for (const row of yield* runsOfClaim(runner.column, claim_no))
+    if (row["status"] !== "stopping") given.push(claimedRun(runner, row, Number(row["attempt"])));
   return given;
 }
 

@@ -1,12 +1,14 @@
-import { all, type Work } from "../query.ts";
+import { all, type Row, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
+import { invocationColumns, withInvocations } from "./invocation.ts";
 import { ending, selectStored, type EndingRun, type StoredRun } from "./run-state.ts";
 
 /** Word for word the condition of the partial index, which is how SQLite knows that it may use it. */
 const assigned = `agent_rev_id is not null and status in ('claimed', 'running', 'waiting', 'stopping')`;
 const selectHeld = `${selectStored} where runner_id = ? and ${assigned} order by claim_no, run_no limit ?`;
-const selectOfClaim = `${selectStored} where runner_id = ? and claim_no = ? and ${assigned} order by run_no`;
-const selectUpTo = `${selectStored} where runner_id = ? and claim_no <= ? and ${assigned} order by claim_no, run_no`;
+const selectOfClaim = `
+  select run_no, status, ${invocationColumns} from runs where runner_id = ? and claim_no = ? and ${assigned}`;
+const selectGiven = `${withInvocations(selectOfClaim)} order by run_no`;
 /** From the few that were lost, however many runs there are; both conditions are word for word those of the indexes. */
 const selectOfLost = `
   select ${ending} from runners indexed by runners_lost cross join runs indexed by runs_by_runner
@@ -25,12 +27,9 @@ export function* heldRuns(runner: string, limit = 1_000_000_000): Work<StoredRun
   return (yield all(selectHeld, runner, limit)).map(storedRun);
 }
 
-export function* runsOfClaim(runner: string, claim_no: number): Work<StoredRun[]> {
-  return (yield all(selectOfClaim, runner, claim_no)).map(storedRun);
-}
-
-export function* runsUpToClaim(runner: string, claim_no: number): Work<StoredRun[]> {
-  return (yield all(selectUpTo, runner, claim_no)).map(storedRun);
+/** What this claim was given: rows with their invocations. */
+export function* runsOfClaim(runner: string, claim_no: number): Work<Row[]> {
+  return yield all(selectGiven, runner, claim_no);
 }
 
 /** Of a row that selectStored selects. */

@@ -1,4 +1,5 @@
 import { all, first, type Row, type Work } from "../query.ts";
+import { invocationColumns, withInvocations } from "./invocation.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
 /** A pending run at the head of a demand. Texts as stored. */
@@ -14,6 +15,8 @@ export interface Head {
   in_place: number | null;
   project_dir: string | null;
   directory: string | null;
+  /** With what its runner will be told. */
+  row: Row;
 }
 
 const selectRows = `
@@ -21,15 +24,9 @@ const selectRows = `
   where runner_id = ? and exists (
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = demand_matches.demand_id and runs.status = 'pending' and runs.blocked_by is null)`;
-const selectHeads = `
-  select run_no, run_id, attempt, last_seq, priority, session_id, demand_id, in_place, project_dir, directory
-  from runs indexed by runs_to_claim
-  where demand_id = ? and status = 'pending' and blocked_by is null
-  order by priority desc, run_id limit ?`;
+const selectHeads = headsBy("runs_to_claim", "");
 /** For a runner that takes those of one agent alone, past however many of others. */
-const selectHeadsOf = selectHeads
-  .replace("runs_to_claim", "runs_to_claim_of")
-  .replace("is null\n", "is null and agent_name = ?\n");
+const selectHeadsOf = headsBy("runs_to_claim_of", "and agent_name = ?");
 const busy = `agent_rev_id is not null and status in ('claimed', 'running', 'stopping')`;
 const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
@@ -46,11 +43,20 @@ export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: n
     const free = yield* freeUnder(row, room, capOf);
     if (free < 1) continue;
     const found = yield all(select, Number(row["demand_id"]), ...only, Math.min(want, free));
-    // The statement selects exactly the columns of Head.
-    heads.push(...(found as unknown as Head[]));
+    // The statement selects the columns of Head.
+    for (const its of found) heads.push({ ...(its as unknown as Omit<Head, "row">), row: its });
   }
   if (rows.length > 1) heads.sort(byPriority);
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);
+}
+
+function headsBy(index: string, agent: string): string {
+  const heads = `
+    select run_no, last_seq, priority, demand_id, in_place, directory, ${invocationColumns}
+    from runs indexed by ${index}
+    where demand_id = ? and status = 'pending' and blocked_by is null ${agent}
+    order by priority desc, run_id limit ?`;
+  return `${withInvocations(heads)} order by priority desc, run_id`;
 }
 
 /** How many more the cap of this row lets through; rows of one agent share it. */

@@ -9,6 +9,8 @@ export interface StoredRun extends RunPosition {
   failures: number;
   /** As stored, as are the other texts here but run_id. */
   runner_id: string | null;
+  /** By which its runner was given it. */
+  claim_no: number | null;
   session_id: string | null;
   blocked_by: string | null;
   demand_id: number;
@@ -46,6 +48,7 @@ const stored = [
   "last_seq",
   "failures",
   "runner_id",
+  "claim_no",
   "session_id",
   "blocked_by",
   "demand_id",

@@ -1,0 +1,64 @@
+import type { Agent } from "../../model/agent.ts";
+import type { ClaimedRun } from "../../model/dispatch-ops.ts";
+import type { Invocation } from "../../model/executor.ts";
+import type { Row } from "../query.ts";
+import { fromColumn, textOrNull } from "../text.ts";
+import { executorOf, type StoredRunner } from "./runner-row.ts";
+
+/** Of `runs`. */
+export const invocationColumns = `run_id, attempt, mode, session_id, project_dir, attended, timeout_seconds, task_id, step_id,
+    tool_call_id, worktree_id, repo_sha, forked_from, agent_rev_id`;
+
+/** These runs, whose columns are named above, with what else a runner is told of them. Found first: the others are looked up for them. */
+export function withInvocations(runs: string): string {
+  return `
+  select found.*, run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id,
+    origin.executor_session_id as origin_session_id
+  from (${runs}) found
+    left join agent_revs on agent_revs.agent_rev_id = found.agent_rev_id
+    left join run_bodies on run_bodies.run_no = found.run_no
+    left join sessions on sessions.session_id = found.session_id
+    left join sessions origin on origin.session_id = found.forked_from`;
+}
+
+/** Of a row that such a statement gives. */
+export function claimedRun(runner: StoredRunner, row: Row, attempt: number): ClaimedRun {
+  const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
+  // Both were written from the model's types by create_run.
+  const snapshot = JSON.parse(String(row["agent"])) as Agent;
+  const parameters = JSON.parse(String(row["parameters"] ?? "{}")) as Invocation["parameters"];
+  const agent = timeout_seconds === null ? snapshot : { ...snapshot, timeout_seconds };
+  const mode = row["mode"] as Invocation["mode"];
+  const invocation: Invocation = {
+    schema_version: 1,
+    run_id: fromColumn(String(row["run_id"])),
+    attempt,
+    mode,
+    session_id: textOrNull(row["session_id"]) ?? fromColumn(String(row["run_id"])),
+    // A fork goes on from the session it was forked from, whatever its own is called by now.
+    executor_session_id:
+      mode === "start" ? null : textOrNull(row[mode === "fork" ? "origin_session_id" : "executor_session_id"]),
+    forked_from: mode === "fork" ? textOrNull(row["forked_from"]) : null,
+    agent,
+    parameters,
+    prompt: textOrNull(row["prompt"]),
+    project_dir: textOrNull(row["project_dir"]),
+    attended: row["attended"] === 1,
+    executor_config: executorOf(runner.row).config,
+  };
+  const correlation = {
+    session_id: invocation.session_id,
+    task_id: textOrNull(row["task_id"]),
+    step_id: textOrNull(row["step_id"]),
+    tool_call_id: textOrNull(row["tool_call_id"]),
+    worktree_id: textOrNull(row["worktree_id"]),
+    repo_sha: textOrNull(row["repo_sha"]),
+  };
+  return {
+    run_id: invocation.run_id,
+    attempt,
+    invocation,
+    correlation,
+    timeout_seconds: agent.timeout_seconds ?? null,
+  };
+}
