@@ -1,10 +1,8 @@
 import { HostError } from "../model/errors.ts";
-import type { Client } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import type { CommandInput } from "./options.ts";
 import { directoryOfSession } from "./session-directory.ts";
-
-export type Work = (client: Client) => Promise<number>;
+import type { Work } from "./with-own.ts";
 
 /**
  * Works with the coordinator that is there, or with one that lives as long as this command: that one and its runner

@@ -3,12 +3,13 @@ import type { Local } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
-import { createClient } from "../wire/client.ts";
+import { type Client, createClient } from "../wire/client.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { serveHere } from "./serve-here.ts";
 import { noteDirectory } from "./session-directory.ts";
-import type { Work } from "./with-coordinator.ts";
+
+export type Work = (client: Client) => Promise<number>;
 
 /** Works with a coordinator and a runner that live in this process, and as long as this takes. */
 export async function withOwn(input: CommandInput, local: Local, work: Work): Promise<number> {
