@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import { chainEnd } from "./audit/chain.ts";
@@ -10,7 +11,6 @@ import { carryOut } from "./sqlite/carry-out.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
 import { hostFault } from "./sqlite/faults.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
-import { sync } from "./sync.ts";
 
 /**
  * A backup is a SQLite database, of whichever engine it was made: the tables of the record, the contents of its files
@@ -43,13 +43,23 @@ export async function writeBackup<T>(file: string, fill: (part: string) => Promi
   reserve(part, file);
   try {
     const done = await fill(part);
-    sync(part);
+    await flush(part);
     giveName(part, file);
-    sync(dirname(file));
+    await flush(dirname(file));
     return done;
   } catch (fault) {
     removePartial(file);
     throw hostFault(fault, file);
+  }
+}
+
+/** On another thread: a large file takes its time, and a coordinator serves others meanwhile. */
+async function flush(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }
 
