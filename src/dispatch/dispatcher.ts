@@ -5,7 +5,6 @@ import type { Registration, ReportRequest, RunnerPort } from "../model/runner-po
 import type { StopReason } from "../model/states.ts";
 import type { Change } from "../model/store.ts";
 import type { RecordStore } from "../record/record-store.ts";
-import { clockOf } from "../record/store-clock.ts";
 import { createPoll, portConflict } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
@@ -70,8 +69,6 @@ export interface Dispatcher {
  */
 const renewBelow = 0.7;
 const renewEvery = 0.1;
-/** That somebody judges is written down so often: well before the half of a lease after which it would be doubted. */
-const judgedEvery = 0.125;
 const localOwner = "local";
 const rescuedAtOnce = 500;
 /** In one transaction: everybody else waits for it. */
@@ -89,7 +86,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   let rescued: { at: number; asked: number; answered: number } | null = null;
   const storeNow = () => rescued && rescued.at + performance.now() - rescued.asked;
   const poll = createPoll({ ...options, lowDisk, waiters, storeNow, stopped: stopping.signal });
-  const amongOthers: { among_others?: true } = store.engine.kind === "postgres" ? { among_others: true } : {};
+  const amongOthers = store.engine.kind === "postgres" ? { among_others: true as const } : {};
   let looking: Promise<void> | null = null;
   let lookAgain = false;
   const unsubscribe = store.changes(notice);
@@ -247,22 +244,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     if (lookAgain) lookForWork();
   }
 
-  /** So it is most of the time, and a look tells it without holding up who writes. */
-  async function nothingIsDue(): Promise<boolean> {
-    if (rescued === null) return false;
-    const asked = performance.now();
-    const at = (await clockOf(store)).getTime();
-    // Whoever could not look for so long may have to begin leases anew.
-    if (at - rescued.at >= leaseMs / 2) return false;
-    const judged = amongOthers.among_others ? { judged_within_ms: leaseMs * judgedEvery } : {};
-    if (await store.read.due({ at, unmatched_ms: options.unmatchedMs, ...judged })) return false;
-    rescued = { at, asked, answered: performance.now() };
-    return true;
-  }
-
   async function rescue(): Promise<void> {
-    // Where it cannot be looked at, trying tells why.
-    if (await nothingIsDue().catch(() => false)) return;
     while (!stopping.signal.aborted) {
       const last = rescued === null ? {} : { last: { at: rescued.at, lease_ms: leaseMs } };
       const asked = performance.now();

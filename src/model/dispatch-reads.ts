@@ -11,8 +11,6 @@ export interface DispatchReads {
   poller(poll: Poll): Promise<Poller | { conflict: "unknown_runner" | "old_epoch" }>;
   /** Those of these runners that have an order, or a run they could claim. */
   with_work(runner_ids: readonly string[]): Promise<string[]>;
-  /** Whether there is anything for a rescue to do. */
-  due(due: Due): Promise<boolean>;
   /** Why a pending run waits; empty where it does not wait, or only for its turn. null: no such run. */
   why(run_id: string): Promise<WhyPending[] | null>;
   /** The agent a run was submitted with; null for a run that no runner claims. */
@@ -23,14 +21,6 @@ export interface DispatchReads {
 
 /** As it would be asked for with claim_runs. */
 export type Poll = Pick<ClaimRuns, "runner_id" | "epoch" | "owner" | "claim_id" | "want">;
-
-export interface Due {
-  /** By the store's clock, in milliseconds. */
-  at: number;
-  unmatched_ms: number;
-  /** Where others judge this record too: it is to be known of one of them that it did so this lately. */
-  judged_within_ms?: number;
-}
 
 /** What a poll has to know before it waits. */
 export interface Poller extends Pick<

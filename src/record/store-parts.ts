@@ -46,7 +46,6 @@ export function readsOf(engine: Engine): Reads {
     agents: (name) => later(({ readAgents }) => readAgents(name)),
     poller: (poll) => later(({ readPoller }) => readPoller(poll)),
     with_work: (runner_ids) => later(({ readWithWork }) => readWithWork(runner_ids)),
-    due: (due) => later(({ readDue }) => readDue(due)),
     why: (run_id) => later(({ readWhy }) => readWhy(run_id)),
     agent_of: (run_id) => later(({ readAgentOf }) => readAgentOf(run_id)),
     session: (session_id) => later(({ readSession }) => readSession(session_id)),

@@ -30,7 +30,7 @@ const selectOldest = `
 const setUnmatched = `update demands set unmatched_since = ? where demand_id = ?`;
 
 /** How long a lost runner stays in the list. */
-export const keptLostMs = 24 * 60 * 60 * 1000;
+const keptLostMs = 24 * 60 * 60 * 1000;
 
 /** Of one call: others wait meanwhile, and each run is some questions. */
 const mostRuns = 100;

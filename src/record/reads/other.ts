@@ -5,7 +5,6 @@ import { selectToken, tokenFromRow } from "../ops/tokens.ts";
 import { all, first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 
-export { readDue } from "./due.ts";
 export { readFile, readFiles } from "./files.ts";
 export { readPoller, readWithWork } from "./pollers.ts";
 export { readAgents, readRunner, readRunners } from "./runners.ts";
