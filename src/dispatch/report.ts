@@ -28,6 +28,7 @@ export async function report(
       op: "heartbeat",
       ...speaker,
       held: request.held,
+      // What ends with this very report is no longer held afterwards, and need not be told so.
       finishing: request.finishes.map(({ run_id, attempt }) => [run_id, attempt] as const),
       as_of_claim: request.as_of_claim,
       lease_ms: deps.leaseMs,
@@ -39,10 +40,7 @@ export async function report(
       beat !== undefined && "conflict" in beat && beat.conflict === "old_epoch" ? "old_epoch" : "unknown_runner",
     );
   }
-  // What ends with this very report is no longer held afterwards, and need not be told so.
-  const ended = new Set(request.finishes.map(keyOf));
-  const others = (list: [string, number][]) => list.map(toAttempt).filter((one) => !ended.has(keyOf(one)));
-  const answer: ReportAnswer = { acked: [], fenced: others(beat.fenced), abandon: others(beat.abandon) };
+  const answer: ReportAnswer = { acked: [], fenced: beat.fenced.map(toAttempt), abandon: beat.abandon.map(toAttempt) };
   // One result per write, in their order, before that of the heartbeat.
   writes.forEach((write, index) => judge(answer, write, results[index] as OpResult));
   const lost = new Set([...answer.fenced, ...answer.abandon].map(keyOf));

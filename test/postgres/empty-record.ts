@@ -11,9 +11,12 @@ const spare: string[] = [];
  */
 export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
   const url = spare.pop() ?? (await makeOne(secret));
+  let dropped = false;
   return {
     url,
     async drop() {
+      if (dropped) return;
+      dropped = true;
       await execute(url, putBack);
       spare.push(url);
     },
@@ -41,7 +44,7 @@ const keep = `
   end $$`;
 
 const putBack = `
-  select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
+  select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
   set session_replication_role = replica;
   do $$ declare t record; begin
     for t in ${eachTable} loop

@@ -1,8 +1,8 @@
 import type { ClaimedRun } from "../../model/dispatch-ops.ts";
-import { write, type Work } from "../query.ts";
+import { first, write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { claimedRun } from "./invocation.ts";
+import { claimedRun, selectInvocation } from "./invocation.ts";
 import type { Head } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
 import { storeEvent } from "./store-events.ts";
@@ -27,5 +27,6 @@ export function* handOut(tx: Transaction, runner: StoredRunner, head: Head, clai
   yield write(claim, run.attempt, run.last_seq, runner.column, claim_no, at, run.run_no);
   const { hostname = null, executor_profile = null } = runner.row;
   if (head.session_id !== null) yield write(placeSession, hostname, executor_profile, runner.column, head.session_id);
-  return claimedRun(runner, head.row, run.attempt);
+  const [told = {}] = head.row === null ? yield first(selectInvocation, run.run_no) : [head.row];
+  return claimedRun(runner, told, run.attempt);
 }

@@ -60,7 +60,8 @@ function* takeBack(tx: Transaction, runner: StoredRunner, op: Heartbeat, missing
   const requeued: string[] = [];
   const upTo = seenUpTo(runner, op.as_of_claim);
   for (const run of missing)
-    if ((run.claim_no ?? 0) <= upTo && (yield* putBack(tx, run, op.runner_id))) requeued.push(run.run_id);
+    if (run.claim_no !== null && run.claim_no <= upTo && (yield* putBack(tx, run, op.runner_id)))
+      requeued.push(run.run_id);
   return requeued;
 }
 

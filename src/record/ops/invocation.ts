@@ -21,6 +21,8 @@ export function withInvocations(runs: string): string {
     left join sessions origin on origin.session_id = found.forked_from`;
 }
 
+export const selectInvocation = withInvocations(`select run_no, ${invocationColumns} from runs where run_no = ?`);
+
 /** Of a row that such a statement gives. */
 export function claimedRun(runner: StoredRunner, row: Row, attempt: number): ClaimedRun {
   const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);

@@ -15,8 +15,8 @@ export interface Head {
   in_place: number | null;
   project_dir: string | null;
   directory: string | null;
-  /** With what its runner will be told. */
-  row: Row;
+  /** With what its runner will be told; null where that is still to be asked for. */
+  row: Row | null;
 }
 
 const selectRows = `
@@ -27,6 +27,20 @@ const selectRows = `
 const selectHeads = headsBy("runs_to_claim", "");
 /** For a runner that takes those of one agent alone, past however many of others. */
 const selectHeadsOf = headsBy("runs_to_claim_of", "and agent_name = ?");
+
+/**
+ * `told`: with their invocations, which spares a question for each. Where several demands give heads, most of them are
+ * not taken, and what they are to be told may be large.
+ */
+function headsBy(index: string, agent: string): { plain: string; told: string } {
+  const plain = `
+    select run_no, last_seq, priority, demand_id, in_place, directory, ${invocationColumns}
+    from runs indexed by ${index}
+    where demand_id = ? and status = 'pending' and blocked_by is null ${agent}
+    order by priority desc, run_id limit ?`;
+  return { plain, told: `${withInvocations(plain)} order by priority desc, run_id` };
+}
+
 const busy = `agent_rev_id is not null and status in ('claimed', 'running', 'stopping')`;
 const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
@@ -35,28 +49,20 @@ const countBusyOn = `select count(*) as busy from runs where agent_name = ? and 
 export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: number): Work<Head[]> {
   const rows = yield all(selectRows, column);
   const only = typeof only_agent === "string" ? [only_agent] : [];
-  const select = only.length === 0 ? selectHeads : selectHeadsOf;
+  const { plain, told } = only.length === 0 ? selectHeads : selectHeadsOf;
+  const isTold = rows.length === 1;
   const room = new Map<string, number>();
   const capOf = new Map<number, string>();
   const heads: Head[] = [];
   for (const row of rows) {
     const free = yield* freeUnder(row, room, capOf);
     if (free < 1) continue;
-    const found = yield all(select, Number(row["demand_id"]), ...only, Math.min(want, free));
+    const found = yield all(isTold ? told : plain, Number(row["demand_id"]), ...only, Math.min(want, free));
     // The statement selects the columns of Head.
-    for (const its of found) heads.push({ ...(its as unknown as Omit<Head, "row">), row: its });
+    for (const its of found) heads.push({ ...(its as unknown as Omit<Head, "row">), row: isTold ? its : null });
   }
   if (rows.length > 1) heads.sort(byPriority);
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);
-}
-
-function headsBy(index: string, agent: string): string {
-  const heads = `
-    select run_no, last_seq, priority, demand_id, in_place, directory, ${invocationColumns}
-    from runs indexed by ${index}
-    where demand_id = ? and status = 'pending' and blocked_by is null ${agent}
-    order by priority desc, run_id limit ?`;
-  return `${withInvocations(heads)} order by priority desc, run_id`;
 }
 
 /** How many more the cap of this row lets through; rows of one agent share it. */
