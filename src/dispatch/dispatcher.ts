@@ -5,6 +5,7 @@ import type { Registration, ReportRequest, RunnerPort } from "../model/runner-po
 import type { StopReason } from "../model/states.ts";
 import type { Change } from "../model/store.ts";
 import type { RecordStore } from "../record/record-store.ts";
+import { createFarClock } from "./far-clock.ts";
 import { createPoll, portConflict } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
@@ -49,7 +50,7 @@ export interface Dispatcher {
   why(run_id: string): Promise<WhyPending[]>;
   listRunners(): Promise<RunnerRow[]>;
   /**
-   * The store's clock, as far as it can be told without asking: rather behind, by as long as an answer takes. What is
+   * The store's clock, as far as it can be told without asking: rather behind, by as long as a quick answer takes. What is
    * compared with the store's times goes by it.
    */
   storeNow(): Date;
@@ -82,9 +83,10 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const waiters = createWaiters();
   const stopping = new AbortController();
   const tickings: Ticking[] = [];
-  /** By the store's clock, and when that was asked by the clock here. */
-  let rescued: { at: number; asked: number; answered: number } | null = null;
-  const storeNow = () => rescued && rescued.at + performance.now() - rescued.asked;
+  /** By the store's clock. */
+  let rescuedAt: number | null = null;
+  const storeClock = createFarClock();
+  const storeNow = () => storeClock.latest(performance.now());
   const poll = createPoll({ ...options, lowDisk, waiters, storeNow, stopped: stopping.signal });
   const amongOthers = store.engine.kind === "postgres" ? { among_others: true as const } : {};
   let looking: Promise<void> | null = null;
@@ -117,8 +119,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     },
     listRunners: () => store.read.runners(),
     storeNow() {
-      if (rescued === null || store.engine.kind === "sqlite") return store.now();
-      return new Date(rescued.at + performance.now() - rescued.answered);
+      const earliest = store.engine.kind === "sqlite" ? null : storeClock.earliest(performance.now());
+      return earliest === null ? store.now() : new Date(earliest);
     },
     get polls() {
       return waiters.size;
@@ -246,13 +248,14 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   async function rescue(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const last = rescued === null ? {} : { last: { at: rescued.at, lease_ms: leaseMs } };
+      const last = rescuedAt === null ? {} : { last: { at: rescuedAt, lease_ms: leaseMs } };
       const asked = performance.now();
       const [round] = await store.apply([
         { op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce, ...last, ...amongOthers },
       ]);
       if (!round.ok) return;
-      rescued = { at: round.at, asked, answered: performance.now() };
+      rescuedAt = round.at;
+      storeClock.hear(round.at, asked, performance.now());
       if (!round.more) return;
     }
   }

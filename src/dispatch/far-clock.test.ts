@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { createFarClock } from "./far-clock.ts";
+
+it("knows nothing of a clock that was never heard", () => {
+  const clock = createFarClock();
+  expect([clock.earliest(5), clock.latest(5)]).toEqual([null, null]);
+});
+
+it("goes by what quick answers told, however slow the others are", () => {
+  const clock = createFarClock();
+  // 1000 ahead of the clock here
+  clock.hear(1005, 0, 10);
+  expect([clock.earliest(10), clock.latest(10)]).toEqual([1005, 1016]);
+  clock.hear(1101, 100, 102);
+  expect([clock.earliest(102), clock.latest(102)]).toEqual([1101, 1104]);
+  clock.hear(1250, 200, 900);
+  expect([clock.earliest(900), clock.latest(900)]).toEqual([1899, 1902]);
+});
+
+it("goes by the newest answer once a clock was set", () => {
+  const clock = createFarClock();
+  clock.hear(1005, 0, 10);
+  for (const at of [605, 9105]) {
+    clock.hear(at, 100, 110);
+    expect([clock.earliest(110), clock.latest(110)]).toEqual([at, at + 11]);
+  }
+});
