@@ -155,8 +155,9 @@ describe.each(stage.implementations)("$name at group", (implementation) => {
     });
     expect(result.lines[0]).toBe("I group");
     expect(endOf(result)).toMatchObject({ status: 0, leftovers: 0 });
-    const [survivor = 0, ...more] = marked(mark);
-    expect([survivor > 0, more]).toEqual([true, []]);
+    // it may be on its way from one program to the next, and shows no words meanwhile
+    await until("there is one survivor", () => marked(mark).length === 1);
+    const [survivor = 0] = marked(mark);
     process.kill(survivor, "SIGKILL");
     await until("the survivor is gone", () => marked(mark).length === 0);
   });
