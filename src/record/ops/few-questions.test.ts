@@ -2,6 +2,8 @@ import { expect, it } from "vitest";
 import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, watched } from "../../../test/fixtures/record/each-engine.ts";
 import type { Query } from "../query.ts";
+import { claimRuns } from "./claim-runs.ts";
+import { heartbeat } from "./heartbeat.ts";
 import { stopRuns } from "./stop-runs.ts";
 
 eachEngine("one operation", (record) => {
@@ -27,6 +29,44 @@ eachEngine("one operation", (record) => {
     await store.apply([{ op: "stop_runs", run_ids: [first], reason: "user", by: "ann" }]);
     expect(heard.length).toBeGreaterThan(0);
     expect(await d.claim(await d.register("r"))).toEqual([second]);
+  });
+
+  it("asks no more for ten runs that it hands out, or that are held, than for one", async () => {
+    const { d, store, now } = record;
+    const asked = async (runs: number): Promise<number[]> => {
+      const runner = await d.register(`r${runs}`);
+      for (let i = 0; i < runs; i += 1) await d.submit();
+      const tx = () => ({
+        now: now(),
+        audit: [],
+        changed: { runs: new Set<string>(), claimable: [], ordered: new Set<string>() },
+      });
+      const [claims, beats]: Query[][] = [[], []];
+      const claim = { op: "claim_runs", ...runner, claim_id: "c", want: 50, ack_order: 0, lease_ms: 10_000 } as const;
+      const claimed = await store.engine.write(() => watched(claimRuns(tx(), claim), claims!));
+      if (!("claims" in claimed)) throw new Error("nothing was claimed");
+      expect(claimed.claims).toHaveLength(runs);
+      const held = claimed.claims.map(({ run_id, attempt }): [string, number] => [run_id, attempt]);
+      const beat = { op: "heartbeat", ...runner, held, as_of_claim: null, lease_ms: 10_000 } as const;
+      await store.engine.write(() => watched(heartbeat(tx(), beat), beats!));
+      return [claims!, beats!].map((asks) => asks.filter(({ gives }) => gives !== "none").length);
+    };
+    expect(await asked(10)).toEqual(await asked(1));
+  });
+
+  it("tells a runner what to do, whether its runs are of one demand or of several", async () => {
+    const { d } = record;
+    const both = [];
+    for (const tags of [[], ["fast"]])
+      both.push(await d.submit({ demands: { tags }, parameters: { tags }, prompt: `do ${tags.length}` }));
+    const runner = await d.register("r", { tags: ["fast"] });
+    const { claims } = await d.poll(runner, 5);
+    expect(claims.map(({ run_id }) => run_id)).toEqual(both);
+    expect(claims.map(({ attempt, invocation }) => [attempt, invocation.attempt, invocation.prompt])).toEqual([
+      [1, 1, "do 0"],
+      [1, 1, "do 1"],
+    ]);
+    expect(claims.map(({ invocation }) => invocation.parameters)).toEqual([{ tags: [] }, { tags: ["fast"] }]);
   });
 
   it("hands out fifty runs at most, and the others with the next claims", async () => {
