@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
+import { sampleRun } from "../../test/fixtures/record/sample.ts";
 import type { NumberedEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { Reads } from "../model/store.ts";
@@ -297,48 +298,6 @@ function reader(slowMs: number, waiting = Infinity) {
 }
 
 function newRun(run_id: string, created_by: string): Run {
-  const none = {
-    session_id: null,
-    task_id: null,
-    step_id: null,
-    tool_call_id: null,
-    worktree_id: null,
-    repo_sha: null,
-  };
-  return {
-    ...none,
-    run_id,
-    agent_name: "exec",
-    created_by,
-    mode: "start",
-    status: "running",
-    reason: null,
-    error: null,
-    waiting_for: null,
-    parameters: {},
-    prompt: null,
-    attended: false,
-    forked_from: null,
-    parent_run_id: null,
-    retry_of: null,
-    trigger_type: "manual",
-    schedule: null,
-    project_dir: null,
-    demands: {},
-    priority: 0,
-    attempt: 1,
-    failures: 0,
-    runner_id: null,
-    progress: null,
-    exit_code: null,
-    result_text: null,
-    result_data: null,
-    summary: null,
-    usage: null,
-    isolation: null,
-    created_at: new Date().toISOString(),
-    claimed_at: null,
-    started_at: null,
-    finished_at: null,
-  };
+  // its ids need not be ids
+  return { ...sampleRun({ created_by, started_at: null }), run_id, created_at: new Date().toISOString() };
 }

@@ -1,0 +1,54 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type Host, openHost, serve, standingClock } from "../../test/fixtures/dispatch/host.ts";
+import { HostError } from "../model/errors.ts";
+
+const never = new AbortController().signal;
+let host: Host;
+beforeEach(async () => {
+  host = await openHost({ clock: standingClock() });
+});
+afterEach(async () => {
+  await host.close();
+  await host.dispose();
+});
+
+it("lets go of those whose leases it cannot renew: another coordinator may", async () => {
+  let away = false;
+  const fault = new HostError({ code: "DROVER-STA-008", message: "the database is away" });
+  const other = serve(
+    { ...host.store, apply: (ops) => (away ? Promise.reject(fault) : host.store.apply(ops)) },
+    { leaseMs: 400, pollHoldMs: 3_600_000, rescueEveryMs: 1e9, onFault: () => undefined },
+  );
+  await other.dispatcher.start();
+  const { runner_id, epoch } = await other.register({ name: "waits" });
+  const request = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
+  const outcome = other.port.poll(request, never).then(
+    () => "answered",
+    (error: unknown) => error,
+  );
+  // its claim is written down: from here on it waits
+  await expect.poll(() => host.store.read.poller(request)).toMatchObject({ idle: true });
+  away = true;
+  expect(await outcome).toBe(fault);
+  await other.close();
+});
+
+it("renews the leases of those who wait again and again, and of nobody else", async () => {
+  const other = await openHost({ leaseMs: 2000, rescueEveryMs: 50, pollHoldMs: 3_600_000 });
+  await other.dispatcher.start();
+  const [waits, silent] = [await other.register({ name: "waits" }), await other.register({ name: "silent" })];
+  const gone = new AbortController();
+  const request = { runner_id: waits.runner_id, epoch: waits.epoch, claim_id: "same", want: 1, ack_order: 0 };
+  const waiting = other.port.poll(request, gone.signal);
+  const seen = new Set<string | undefined>();
+  const statuses = async () => {
+    const rows = new Map((await other.dispatcher.listRunners()).map((row) => [row.runner_id, row]));
+    seen.add(rows.get(waits.runner_id)?.last_seen_at);
+    return [rows.get(waits.runner_id)?.status, rows.get(silent.runner_id)?.status, seen.size > 4];
+  };
+  await expect.poll(statuses, { timeout: 60_000, interval: 20 }).toEqual(["online", "lost", true]);
+  gone.abort();
+  expect(await waiting).toEqual({ claims: [], orders: [] });
+  await other.close();
+  await other.dispose();
+});
