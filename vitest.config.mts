@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 // Only loopback is spoken to: certificates would cost each process that a test starts more than Node's own start.
@@ -8,24 +9,27 @@ const common = {
   // against hanging only: nothing here is judged by how long it takes
   testTimeout: 240_000,
   hookTimeout: 120_000,
+  expect: { poll: { timeout: 120_000 } },
 };
 
 export default defineConfig({
   define: { DROVER_VERSION: JSON.stringify("0.0.0-source") },
   test: {
-    // more than the cores of a small machine: many tests wait for processes rather than work
-    maxWorkers: 3,
+    // more than cores: many tests wait for processes rather than work
+    maxWorkers: Math.min(8, 2 * availableParallelism()),
     projects: [
       {
         extends: true,
         test: {
           ...common,
           name: "source",
+          // Starting a process and loading Drover again costs a third of a second per file. Helpers of these tests
+          // therefore keep their hooks inside functions: what they did on import would count for the first file only.
+          isolate: false,
           include: [
             "src/**/*.test.ts",
             "scripts/**/*.test.ts",
             "test/contract/**/*.test.ts",
-            "test/clients/*.test.ts",
             "test/model-server/*.test.ts",
             "test/postgres/*.test.ts",
           ],
@@ -39,6 +43,15 @@ export default defineConfig({
           name: "whole",
           include: ["test/e2e/**/*.test.ts"],
           globalSetup: ["test/setup-build.ts", "test/postgres/setup.ts"],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...common,
+          name: "browser",
+          include: ["test/browser/*.test.ts"],
+          globalSetup: ["test/browser/setup.ts"],
         },
       },
     ],

@@ -80,7 +80,7 @@ function runBare(name: Name, { bin, env }: PreparedClient): Promise<void> {
   const [cwd, tmp] = [join(own, "work"), join(own, "tmp")];
   for (const folder of [cwd, tmp]) mkdirSync(folder);
   const child = spawn(bin, bareWords[name], { cwd, env: { PATH: process.env["PATH"] ?? "", TMPDIR: tmp, ...env } });
-  child.stdin.end(prompt);
+  child.stdin.on("error", () => undefined).end(prompt);
   let said = "";
   child.stdout.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-2000)));
   child.stderr.resume();

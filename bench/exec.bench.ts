@@ -1,17 +1,28 @@
 import { spawn, spawnSync } from "node:child_process";
-import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { cpus, release, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { execOnRecord, type ExecDeps, type ExecRequest } from "../src/execute/exec.ts";
 import { newLocalIds } from "../src/local.ts";
+import { newRun, noCorrelation } from "../src/model/new-run.ts";
 import type { CaptureOptions, StartOptions } from "../src/model/process.ts";
 import { createExecute } from "../src/process/execute.ts";
 import { createStart } from "../src/process/start.ts";
 import { currentOwner } from "../src/record/audit/owner.ts";
 import { openStore } from "../src/record/open.ts";
 import { createRedactor } from "../src/redact/redactor.ts";
+import { wants } from "./run-bench.ts";
 import { added, difference, interleave, median, ms, printTable, ratio, times, type Way } from "./rounds.ts";
 
 const benchFolder = process.argv[2] ?? "";
@@ -19,7 +30,6 @@ const root = dirname(benchFolder);
 const peers = createRequire(join(benchFolder, "package.json"));
 const load = (name: string): Promise<unknown> => import(pathToFileURL(peers.resolve(name)).href);
 
-const noIds = { session_id: null, task_id: null, step_id: null, tool_call_id: null, worktree_id: null, repo_sha: null };
 const capture: CaptureOptions = { mode: "both", maxBytes: 1 << 20, onLimit: "truncate" };
 const redactor = createRedactor({ variables: process.env, values: secrets() });
 
@@ -27,10 +37,8 @@ async function main(): Promise<void> {
   const state = mkdtempSync(join(tmpdir(), "drover-bench-"));
   try {
     process.stdout.write(`Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}\n`);
-    await benchSpawn(state);
-    await benchCapture(state);
-    await benchAudit(state);
-    await benchCold(state);
+    const parts = { spawn: benchSpawn, capture: benchCapture, audit: benchAudit, cold: benchCold, run: benchRun };
+    for (const [name, part] of Object.entries(parts)) if (wants(name)) await part(state);
   } finally {
     rmSync(state, { recursive: true, force: true });
   }
@@ -220,6 +228,43 @@ async function benchCold(state: string): Promise<void> {
   );
 }
 
+/** The bundled agent echo against `drover exec` of its script: the same program, both on the record of one place. */
+async function benchRun(state: string): Promise<void> {
+  const env = { PATH: process.env["PATH"], HOME: state, DROVER_STATE_DIR: join(state, "run") };
+  const drover =
+    (...args: string[]) =>
+    () => {
+      const command = [join(root, "bin", "drover.js"), ...args, "--message", "hi"];
+      const { status, stderr } = spawnSync(process.execPath, command, { env, cwd: state });
+      if (status !== 0) throw new Error(stderr.toString("utf8"));
+    };
+  const ways = [
+    { name: "exec", once: drover("exec", "--", join(root, "bundled", "scripts", "echo", "echo")) },
+    { name: "run", once: drover("run", "echo") },
+  ];
+  const [wall, cpu] = [await interleave(ways, 9, 5), await interleave(ways, 9, 5, childCpuMs)];
+  const row = (name: string, label: string, goal: string): string[] => [
+    label,
+    ms(median(wall.get(name)!)),
+    times(ratio(wall, name, "exec")),
+    ms(median(cpu.get(name)!)),
+    times(ratio(cpu, name, "exec")),
+    goal,
+  ];
+  printTable(
+    "A run without a coordinator, cold",
+    ["what", "median", "against exec", "CPU time", "against exec", "goal"],
+    [row("exec", "drover exec of echo's script", "1x"), row("run", "drover run echo", "<= 1.5x")],
+  );
+}
+
+/** CPU time of all processes that this one has waited for, and of those that they waited for. */
+function childCpuMs(): number {
+  const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1]!.split(" ");
+  // cutime and cstime, in ticks of 10 ms
+  return (Number(fields[13]) + Number(fields[14])) * 10;
+}
+
 async function onRecord(
   store: NonNullable<ExecDeps["store"]>,
   command: ExecRequest["command"] = { executable: "/bin/true", workingDirectory: "/" },
@@ -232,7 +277,7 @@ async function onRecord(
     capture: { ...capture },
     spillDirectory: null,
     parentRunId: null,
-    correlation: noIds,
+    correlation: noCorrelation,
   };
   const { result } = await execOnRecord(
     request,
@@ -298,7 +343,7 @@ function auditAppender(
         started_at: at,
         timeout_ms: 300_000,
         owner,
-        correlation: noIds,
+        correlation: noCorrelation,
       },
     },
   });
@@ -306,50 +351,24 @@ function auditAppender(
   return async () => {
     if (!created) {
       created = true;
-      await store.apply([{ op: "create_run", run: benchRun(run_id, at), events: [] }]);
+      await store.apply([
+        {
+          op: "create_run",
+          run: newRun({
+            run_id,
+            agent_name: "exec",
+            created_by: "bench",
+            status: "running",
+            attempt: 1,
+            created_at: at,
+          }),
+          events: [],
+        },
+      ]);
       return;
     }
     const [saved] = await store.apply([{ op: "append_events", run_id, attempt: 1, events: [started()] }]);
     if (!saved.ok) throw new Error(saved.conflict);
-  };
-}
-
-function benchRun(run_id: string, at: string) {
-  return {
-    ...noIds,
-    run_id,
-    agent_name: "exec",
-    created_by: "bench",
-    mode: "start" as const,
-    status: "running" as const,
-    reason: null,
-    error: null,
-    waiting_for: null,
-    parameters: {},
-    prompt: null,
-    attended: false,
-    forked_from: null,
-    parent_run_id: null,
-    retry_of: null,
-    trigger_type: "manual" as const,
-    schedule: null,
-    project_dir: "/",
-    demands: {},
-    priority: 0,
-    attempt: 1,
-    failures: 0,
-    runner_id: null,
-    progress: null,
-    exit_code: null,
-    result_text: null,
-    result_data: null,
-    summary: "bench",
-    usage: null,
-    isolation: null,
-    created_at: at,
-    claimed_at: at,
-    started_at: at,
-    finished_at: null,
   };
 }
 

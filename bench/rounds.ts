@@ -7,7 +7,12 @@ export interface Way {
 export type Times = Map<string, number[]>;
 
 /** In each round every way is done `times` times, in an order that changes from round to round. */
-export async function interleave(ways: readonly Way[], rounds: number, times: number): Promise<Times> {
+export async function interleave(
+  ways: readonly Way[],
+  rounds: number,
+  times: number,
+  clock = (): number => performance.now(),
+): Promise<Times> {
   const result: Times = new Map(ways.map(({ name }) => [name, []]));
   for (const { once } of ways) await once();
   for (let round = 0; round < rounds; round++) {
@@ -15,9 +20,9 @@ export async function interleave(ways: readonly Way[], rounds: number, times: nu
       const { name, once } = ways[(at + round) % ways.length]!;
       const samples: number[] = [];
       for (let time = 0; time < times; time++) {
-        const began = performance.now();
+        const began = clock();
         await once();
-        samples.push(performance.now() - began);
+        samples.push(clock() - began);
       }
       result.get(name)!.push(median(samples));
     }

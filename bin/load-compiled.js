@@ -5,26 +5,32 @@ const { join } = require("node:path");
 const { Script } = require("node:vm");
 
 const dist = join(__dirname, "..", "dist");
+const requireOther = createRequire(join(dist, "chunk.cjs"));
+const loaded = new Map();
 
 /**
- * Loads a bundle with the code that the build compiled ahead of time. V8 itself refuses a cache of another
- * version of Node or of the source; then, and where there is none, it is compiled as usual.
+ * Loads a bundle, and the bundles it requires, with the code that the build compiled ahead of time. V8 itself refuses a
+ * cache of another version of Node or of the source; then, and where there is none, it is compiled as usual.
  */
 module.exports = function loadCompiled(name) {
+  const known = loaded.get(name);
+  if (known !== undefined) return known.module.exports;
   const file = join(dist, `${name}.cjs`);
-  const script = compile(file, readFileSync(file, "utf8"), readCache(name));
-  const loaded = { exports: {} };
-  script.runInThisContext()(loaded.exports, createRequire(file), loaded, file, dist);
-  return loaded.exports;
+  const script = new Script(
+    `(function (exports, require, module, __filename, __dirname, importFromBundle) {${readFileSync(file, "latin1")}\n})`,
+    { filename: file, cachedData: readCache(name) },
+  );
+  const module = { exports: {} };
+  loaded.set(name, { module, script });
+  script.runInThisContext()(module.exports, requireFromDist, module, file, dist, (url) => import(url));
+  return module.exports;
 };
 
-module.exports.compile = compile;
+/** The bundles loaded so far, by name. */
+module.exports.loaded = loaded;
 
-function compile(file, source, cachedData) {
-  return new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {
-    filename: file,
-    cachedData,
-  });
+function requireFromDist(id) {
+  return id.startsWith("./") ? module.exports(id.slice(2, -".cjs".length)) : requireOther(id);
 }
 
 function readCache(name) {

@@ -11,7 +11,7 @@ const allowed = {
   define: ["model"],
   process: ["model"],
   redact: ["model"],
-  llm: ["model"],
+  llm: ["model", "define"],
   wire: ["model"],
   record: ["model", "redact"],
   tools: ["model", "process"],
@@ -24,10 +24,14 @@ const allowed = {
   execute: ["model", "process", "redact", "llm", "tools", "wire"],
   serve: ["model", "wire", "submit", "dispatch", "show", "sessions", "govern", "trigger"],
   cli: "*",
+  library: "*",
   "": "*",
 };
 /** Packages a folder may use where that is restricted. */
 const packages = { model: ["zod", "node:stream"] };
+
+/** The only files with import() of an address that is no literal: in a bundle that is compiled ahead it becomes require(). */
+const importers = new Set(["llm/import-module.ts", "execute/executors/host/module-host.ts"]);
 
 const src = resolve(process.argv[2] ?? join(dirname(dirname(fileURLToPath(import.meta.url))), "src"));
 const faults = [];
@@ -84,9 +88,13 @@ function importsOf(file) {
   return [
     ...module.staticImports.map((i) => i.moduleRequest.value),
     ...module.staticExports.flatMap((e) => e.entries.flatMap((x) => (x.moduleRequest ? [x.moduleRequest.value] : []))),
-    ...module.dynamicImports.map((i) =>
-      text.slice(i.moduleRequest.start, i.moduleRequest.end).replaceAll(/^["'`]|["'`]$/g, ""),
-    ),
+    ...module.dynamicImports.flatMap((i) => {
+      const address = text.slice(i.moduleRequest.start, i.moduleRequest.end);
+      if (/^(["']).*\1$/.test(address)) return [address.slice(1, -1)];
+      if (!importers.has(relative(src, file)))
+        report(file, `import(${address}) must be a literal, or importModule() of llm/import-module.ts`);
+      return [];
+    }),
   ];
 }
 

@@ -55,6 +55,11 @@ it.each([
     "execute/ may not import record/",
   ],
   [
+    "an import by an address that is computed",
+    { "execute/a.ts": "export const load = (url: string) => import(url);" },
+    "import(url) must be a literal",
+  ],
+  [
     "a package in the model",
     { "model/a.ts": 'import { readFileSync } from "node:fs"; readFileSync("x");' },
     "model/ may not import node:fs",

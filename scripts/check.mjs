@@ -1,22 +1,35 @@
 // `npm run check`: lint, format, types, import rules, unused code. All of them run; any of them fails it.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
+ensureInstalled(join(root, "web"), "product", "the dashboard's packages");
+// the tests of the dashboard are checked against its types
+ensureInstalled(join(root, "test", "browser"), "product", "what drives a browser in tests");
 const bin = (name) => join(root, "node_modules", ".bin", name);
 const checks = [
   ["types", bin("tsc"), ["--noEmit", "-p", "."]],
-  ["lint", bin("oxlint"), ["--type-aware", "--deny-warnings", "src", "test", "scripts", "bench", "torture"]],
+  ["types of web", bin("tsc"), ["--noEmit", "-p", "web"]],
+  ["lint", bin("oxlint"), ["--type-aware", "--deny-warnings", "src", "web", "test", "scripts", "bench", "torture"]],
   ["format", bin("oxfmt"), ["--check"]],
   ["import rules", process.execPath, ["scripts/check-imports.mjs"]],
   ["unused code", bin("knip"), ["--no-progress"]],
 ];
-const failed = checks.filter(([name, file, args]) => {
-  const { status, error } = spawnSync(file, args, { cwd: root, stdio: ["ignore", 2, 2] });
-  process.stderr.write(`${status === 0 ? "ok    " : "FAILED"} ${name}${error ? ` (${error.message})` : ""}\n`);
-  return status !== 0;
-});
-process.exit(failed.length === 0 ? 0 : 1);
+/** Runs one check and prints its output in one piece, as the others run at the same time. */
+const passes = ([name, file, args]) =>
+  new Promise((resolve) => {
+    const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const output = [];
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => output.push(chunk));
+    child.once("error", (error) => output.push(Buffer.from(`${error.message}\n`)));
+    child.once("close", (status) => {
+      process.stderr.write(Buffer.concat(output));
+      process.stderr.write(`${status === 0 ? "ok    " : "FAILED"} ${name}\n`);
+      resolve(status === 0);
+    });
+  });
+const passed = await Promise.all(checks.map(passes));
+process.exitCode = passed.every(Boolean) ? 0 : 1;

@@ -43,3 +43,30 @@ test("whoever has a coordinator does not load one", async () => {
     );
   }
 });
+
+test("a run without a coordinator loads what runs it, and neither HTTP nor the contracts of the other routes", async () => {
+  const loaded = await loadedAtOnce("src/cli/with-own.ts");
+  expect(loaded).toContain("src/wire/submit-input.ts");
+  expect(loaded.filter((path) => /^(?!src|node:|zod$|yaml$)|^src\/(wire\/contracts|serve\/app)\b/.test(path))).toEqual(
+    [],
+  );
+});
+
+test("a command that reads the record of this place loads neither a coordinator nor a library", async () => {
+  const loaded = await loadedAtOnce("src/record-client.ts");
+  expect(loaded).toContain("src/serve/routes/record.ts");
+  expect(
+    loaded.filter((path) =>
+      /^(?!src|node:)|^src\/(dispatch\/(?!by-record)|(define|submit|execute|coordinator|runner)\b)/.test(path),
+    ),
+  ).toEqual([]);
+});
+
+test("a chat shows its prompt before it loads a client, a coordinator or a library", async () => {
+  for (const entry of ["src/cli/chat.ts", "src/cli/chat/on-terminal.ts"]) {
+    const loaded = await loadedAtOnce(entry);
+    expect(loaded).toContain("src/cli/io.ts");
+    expect(loaded.filter((path) => !/^node:|^src\/(cli|model\/(errors|suggest|output))\b/.test(path))).toEqual([]);
+    expect(loaded).not.toContain("src/cli/with-own.ts");
+  }
+});

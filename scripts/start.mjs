@@ -2,12 +2,14 @@
 import { spawn, spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ensureWebBuilt } from "./lib/build-web.mjs";
 import { ensureBuilt } from "./lib/build.mjs";
 import { ensureInstalled } from "./lib/install.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "product");
 await ensureBuilt(root);
+await ensureWebBuilt(root);
 
 const drover = join(root, "bin", "drover.js");
 // words after `npm start --` are for `drover up`
@@ -40,5 +42,9 @@ function firstRun() {
   spawnSync(process.execPath, [drover, "runs", "list", "--limit", "3", "--quiet"], { cwd: root, stdio: "inherit" });
   process.stdout.write(
     "\nDrover goes on serving. Use it from another terminal as `npx drover ...` in this folder; Ctrl-C ends it.\n",
+  );
+  const link = spawnSync(process.execPath, [drover, "ui"], { cwd: root, encoding: "utf8" });
+  process.stdout.write(
+    `\nDashboard, signed in by this link once within ten minutes (\`npx drover ui\` makes another):\n${link.stdout}`,
   );
 }

@@ -2,7 +2,9 @@
 import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ensureBrowser } from "../test/browser/find-chromium.mjs";
 import { ensurePostgres } from "../test/postgres/ensure.mjs";
+import { ensureWebBuilt } from "./lib/build-web.mjs";
 import { ensureBuilt } from "./lib/build.mjs";
 import { ensureInstalled, run } from "./lib/install.mjs";
 
@@ -10,7 +12,9 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 ensureInstalled(root, "tools");
 ensureInstalled(join(root, "test", "clients"), "product", "the agent clients that tests drive (about 1 GB, once)");
 ensurePostgres();
+ensureBrowser();
 await ensureBuilt(root);
+await ensureWebBuilt(root);
 const args = process.argv.slice(2);
 if (args.length === 0) run(process.execPath, ["scripts/check.mjs"], root);
 const vitest = spawnSync(join(root, "node_modules", ".bin", "vitest"), ["run", ...args], {

@@ -112,7 +112,7 @@ it.each(Object.entries(engines))("counts on %s what is lost, requeued and fenced
   const twice = await client.submit({ agent_name: "retried" });
   const lost = runnerOn(coordinator, await port.register(registration("lost")));
   const claims = await lost.claim("c1");
-  await expect.poll(async () => (await client.runs.get(once.run_id)).status, { timeout: 20_000 }).toBe("failed");
+  await expect.poll(async () => (await client.runs.get(once.run_id)).status).toBe("failed");
   expect((await client.runs.get(twice.run_id)).status).toBe("pending");
   await expect(lost.finish(claims[0]!, done)).rejects.toMatchObject({ conflict: "unknown_runner" });
 
@@ -173,11 +173,11 @@ it("shows who waits: readers of events and polls that are held", async () => {
     const values = await scrape(coordinator);
     return [values.get("drover_event_streams"), values.get("drover_held_polls")];
   };
-  await expect.poll(waiting, { timeout: 20_000 }).toEqual([1, 1]);
+  await expect.poll(waiting).toEqual([1, 1]);
   gone.abort();
   reader.destroy();
   await poll;
-  await expect.poll(waiting, { timeout: 20_000 }).toEqual([0, 0]);
+  await expect.poll(waiting).toEqual([0, 0]);
 });
 
 it("gives requests that meet no route, or the wrong host, no labels of their own", async () => {
@@ -210,7 +210,7 @@ it("goes on answering when the database is gone, and says so", async () => {
   disposals.push(coordinator.dispose);
   expect(Object.fromEntries(await open())).toMatchObject({ drover_store_up: 1, 'drover_runs{status="pending"}': 0 });
   await database.drop();
-  await expect.poll(async () => (await open()).get("drover_store_up"), { timeout: 60_000 }).toBe(0);
+  await expect.poll(async () => (await open()).get("drover_store_up")).toBe(0);
   const values = await open();
   expect(values.get("drover_store_down_seconds_total")).toBeGreaterThan(0);
   expect([...values.keys()].filter((name) => name.startsWith("drover_store_faults_total"))).not.toEqual([]);

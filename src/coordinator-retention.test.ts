@@ -7,7 +7,7 @@ import { first } from "./record/query.ts";
 it("ends while retention has much to remove, and leaves the rest to the next start", async () => {
   const many = 3000;
   // everything that has ended is older than this
-  const coordinator = await startTestCoordinator({ runRetentionDays: 1e-9, retentionEveryMs: 200 });
+  const coordinator = await startTestCoordinator({ retention: { runs_days: 1e-9 }, retentionEveryMs: 200 });
   const { store } = coordinator;
   const count = (): Promise<number> =>
     store.engine.read(function* () {

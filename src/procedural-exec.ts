@@ -4,6 +4,7 @@ import { readLines } from "./execute/executors/lines.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import type { RunEvent } from "./model/event.ts";
 import type { Invocation, Outcome, RunContext } from "./model/executor.ts";
+import { resultOf } from "./model/outcome.ts";
 import type { Ended } from "./model/process.ts";
 import { stopReasons } from "./model/states.ts";
 import { start } from "./process/start.ts";
@@ -14,6 +15,8 @@ import { createRedactor } from "./redact/redactor.ts";
  * the first line of stdin, events on stdout, and the command's own exit code.
  */
 export async function main(): Promise<void> {
+  // a runner that is gone reads no more events; the command ends as it would have
+  process.stdout.on("error", () => undefined);
   const controller = new AbortController();
   process.once("SIGTERM", () => controller.abort("user"));
   process.once("SIGINT", () => controller.abort("user"));
@@ -80,6 +83,7 @@ async function obey(lines: ReturnType<typeof readLines>, controller: AbortContro
 function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (ended: Ended) => void): RunContext {
   return {
     signal,
+    overBudget: new AbortController().signal,
     emit: print,
     partial: () => undefined,
     ask: () => Promise.resolve({ decision: "deny" }),
@@ -94,8 +98,13 @@ function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (end
       void running.result.then(onEnd);
       return running;
     },
+    startHost: () => Promise.reject(new Error("a procedural run has no host")),
     usage: () => undefined,
     keepFiles: () => Promise.resolve({ ok: false, message: "A procedural run leaves no files." }),
+    session: {
+      load: () => Promise.resolve(null),
+      save: () => Promise.reject(new Error("a procedural run has no session to save")),
+    },
     dirs: { work: project_dir ?? process.cwd(), home: homedir(), tmp: tmpdir() },
     runnerDirectory: runnerDirectory(),
   };
@@ -104,41 +113,6 @@ function contextOf({ project_dir }: Invocation, signal: AbortSignal, onEnd: (end
 /** Waits where the reader is slow. */
 async function print(event: RunEvent): Promise<void> {
   await new Promise<void>((resolve) => process.stdout.write(`${JSON.stringify(event)}\n`, () => resolve()));
-}
-
-function resultOf(outcome: Outcome): RunEvent {
-  const none = { reason: null, error: null, exit_code: null, result_text: null, result_data: null };
-  switch (outcome.status) {
-    case "completed":
-      return {
-        type: "result",
-        ...none,
-        status: "completed",
-        exit_code: outcome.exit_code,
-        result_text: outcome.text,
-        result_data: outcome.data ?? null,
-      };
-    case "failed": {
-      const { reason, message, exit_code, text, data } = outcome;
-      return {
-        type: "result",
-        ...none,
-        status: "failed",
-        reason,
-        error: message,
-        exit_code,
-        result_text: text ?? null,
-        result_data: data ?? null,
-      };
-    }
-    case "cancelled":
-    case "parked":
-      return { type: "result", ...none, status: "cancelled" };
-    default: {
-      const unknown: never = outcome;
-      return unknown;
-    }
-  }
 }
 
 function exitCodeOf(outcome: Outcome, ended: Ended | null): number {

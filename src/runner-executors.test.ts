@@ -1,19 +1,20 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
 import { openHost } from "../test/fixtures/dispatch/host.ts";
-import { notTheExecutors } from "./execute/run-record.ts";
+import { notTheExecutors } from "./execute/recorder.ts";
 import { runEventSchema } from "./model/event.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import { isTerminal } from "./model/states.ts";
 import { openProfiles } from "./runner-profiles.ts";
 import { type RunnerOptions, startRunner } from "./runner.ts";
 
-const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -50,7 +51,7 @@ test("the executor of examples/, over a real coordinator: result, file and nothi
     status: "completed",
     result_text: "5 words, 4 of them different",
     result_data: { the: 2, cat: 1, saw: 1, dog: 1 },
-    progress: 50,
+    progress: 100,
   });
   const files = await host.store.read.files(run_id);
   expect(files).toMatchObject([{ path: "words.csv", media_type: "text/csv" }]);
@@ -77,6 +78,43 @@ test("the manual lists every event that an executor may emit, with its fields", 
       return `${type.value}: ${names.map((name) => `\`${name}\``).join(", ")}`;
     }),
   );
+});
+
+test("a profile that names drover-procedural-exec has the agent's own command on the record, with commit, limits and variables", async () => {
+  const host = await openHost();
+  await host.dispatcher.start();
+  closing.push(host.dispose, host.close);
+  const home = mkdtempSync(join(tmpdir(), "drover-profile-"));
+  closing.push(() => rm(home, { recursive: true, force: true }));
+  await mkdir(join(home, "profiles"));
+  await mkdir(join(home, "agents"));
+  const profile = { type: "wrapped", command: "drover-procedural-exec", agents_dir: "./agents" };
+  await writeFile(join(home, "profiles", "wrapped.json"), JSON.stringify(profile));
+  const agent = { name: "sha", executor: "wrapped", command: "printenv DROVER_REPO_SHA", limits: { files: 1000 } };
+  await writeFile(join(home, "agents", "sha.yaml"), JSON.stringify(agent));
+  const { folder } = await start(host.port, "wrapped", [join(home, "profiles")]);
+  const git = (...words: string[]) =>
+    execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.invalid", ...words], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+  git("init", "-q");
+  git("commit", "-q", "--allow-empty", "-m", "first");
+  const repo_sha = git("rev-parse", "HEAD").trim();
+  const run_id = await host.submit({ agent_name: "sha" });
+  await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+  expect(await host.run(run_id)).toMatchObject({ status: "completed", result_text: `${repo_sha}\n`, repo_sha });
+  expect(await host.store.read.executions({ run_id }, { limit: 10 })).toMatchObject([
+    {
+      start: {
+        argv: [expect.stringMatching(/\/printenv$/), "DROVER_REPO_SHA"],
+        correlation: { repo_sha },
+        limits: { files: 1000 },
+        environment: { mode: "merge", given: ["HOME", "TMPDIR"], withheld: [] },
+      },
+      end: { exit_code: 0 },
+    },
+  ]);
 });
 
 async function profileFolder(source: string): Promise<string[]> {

@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { randomFillSync } from "node:crypto";
+import { basename, join } from "node:path";
 import type { LoadedProfile } from "./define/profiles.ts";
 import { createCommandExecutor } from "./execute/executors/command.ts";
 import { loadModuleExecutor } from "./execute/executors/module.ts";
@@ -6,17 +7,35 @@ import { createProceduralExecutor } from "./execute/executors/procedural/procedu
 import type { LazySchemas } from "./lazy-schemas.ts";
 import { RequestError } from "./model/errors.ts";
 import type { Executor } from "./model/executor.ts";
+import { createIds } from "./model/ids.ts";
+import type { InProcess } from "./model/in-process.ts";
 import type { Isolation, Redactor, StartCommand } from "./model/process.ts";
 import type { Profile } from "./model/profile.ts";
+import { splitWords } from "./model/split-words.ts";
 import { start } from "./process/start.ts";
 
+/** Set by the bundler. */
+declare const DROVER_VERSION: string;
+
 /** Executors that a profile may name without a command or a module. */
-export const builtInExecutors = ["procedural", "claude", "codex", "gemini", "code-review"] as const;
+export const builtInExecutors = [
+  "procedural",
+  "claude",
+  "codex",
+  "gemini",
+  "code-review",
+  "model",
+  "claude-sdk",
+] as const;
 
 export interface ExecutorPlace {
   stateDirectory: string;
   env: Readonly<Record<string, string | undefined>>;
   maxOutputKb: number;
+  /** `provider` of drover.yaml. */
+  provider?: string | null;
+  /** For the executor `claude-sdk`, of a runner that lives in the process of a caller. */
+  inProcess?: InProcess;
   start?: StartCommand;
 }
 
@@ -28,8 +47,23 @@ export async function executorFor(
   schemas: LazySchemas,
 ): Promise<Executor> {
   const place = { runnerDirectory: directory, variables: { allowed: profile.allow_env, env: options.env } };
+  const procedural = (): Executor =>
+    createProceduralExecutor({
+      ...place,
+      redactor,
+      maxOutputBytes: options.maxOutputKb * 1024,
+      checkOutput: schemas.check,
+    });
+  // carried out here: through the wrapper, the command itself would not be on the record
+  if (profile.command !== undefined && isProceduralExec(profile.command))
+    return { ...procedural(), name: profile.type };
   if (profile.command !== undefined)
-    return createCommandExecutor({ ...place, name: profile.type, command: profile.command });
+    return createCommandExecutor({
+      ...place,
+      name: profile.type,
+      command: profile.command,
+      can: profile.can,
+    });
   if (profile.module !== undefined) {
     const cacheDirectory = join(options.stateDirectory, "cache", "modules");
     return loadModuleExecutor({
@@ -37,29 +71,45 @@ export async function executorFor(
       runnerDirectory: directory,
       cacheDirectory,
       config: profile.config,
+      start: options.start ?? start,
+      env: options.env,
     });
   }
-  if (profile.type === "procedural")
-    return createProceduralExecutor({
-      ...place,
-      redactor,
-      maxOutputBytes: options.maxOutputKb * 1024,
-      checkOutput: schemas.check,
+  if (profile.type === "procedural") return procedural();
+  if (profile.type === "model") {
+    const { createModelExecutor } = await import("./execute/executors/loop/model.ts");
+    return createModelExecutor({
+      env: options.env,
+      ...(options.provider ? { named: { config: options.provider } } : {}),
+      version: DROVER_VERSION,
+      checkInput: schemas.check,
+      newId: createIds(Date.now, (bytes) => void randomFillSync(bytes)),
     });
+  }
+  const host = {
+    env: options.env,
+    isRoot: process.getuid?.() === 0,
+    isolation: () => isolationHere(profile, options.start ?? start),
+  };
+  if (profile.type === "claude-sdk") {
+    const { createClaudeSdkExecutor } = await import("./execute/executors/claude-sdk/claude-sdk.ts");
+    return createClaudeSdkExecutor({ ...host, ...options.inProcess });
+  }
   const { clientExecutors } = await import("./execute/executors/clients/index.ts");
   const client = clientExecutors[profile.type];
-  if (client)
-    return client({
-      env: options.env,
-      isRoot: process.getuid?.() === 0,
-      isolation: () => isolationHere(profile, options.start ?? start),
-    });
+  if (client) return client(host);
   throw new RequestError({
     code: "DROVER-CFG-004",
     message: `The profile ${name} names the executor ${profile.type}, which is not built in.`,
     field: "type",
     next: `Give it a command or a module, or one of: ${builtInExecutors.join(", ")}.`,
   });
+}
+
+/** Whether a profile names the procedural executor by the program that wraps it. */
+export function isProceduralExec(command: string): boolean {
+  const split = splitWords(command);
+  return split.ok && split.words.length === 1 && basename(split.words[0]!) === "drover-procedural-exec";
 }
 
 /** As a command shows that is run with it. */

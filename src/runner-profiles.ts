@@ -1,16 +1,20 @@
 import { existsSync } from "node:fs";
 import { basename, extname, join, resolve } from "node:path";
-import { openSchemaChecker } from "./define/json-schema/checker.ts";
+import { openSchemaChecker, type SchemaChecker } from "./define/json-schema/checker.ts";
 import { findPackageFolder } from "./define/package-folder.ts";
 import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "./define/profiles.ts";
 import { watchAgents } from "./define/watch-agents.ts";
-import { loadAgents } from "./define/agents-folder.ts";
+import { loadAgents, type LoadedAgents } from "./define/agents-folder.ts";
 import { missingProgram } from "./execute/executors/clients/missing-program.ts";
+import { agentSdk } from "./llm/claude-code/sdk.ts";
+import { missingPackage } from "./llm/optional-package.ts";
+import type { Config } from "./model/config.ts";
 import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
 import { RequestError } from "./model/errors.ts";
-import { splitWords } from "./process/command-line.ts";
+import { splitWords } from "./model/split-words.ts";
 import { findExecutable } from "./process/lookup.ts";
 import { builtInExecutors, type Runner, type RunnerProfile } from "./runner.ts";
+import { isProceduralExec } from "./runner-executors.ts";
 
 /** The profiles of a runner with their agents, and what keeps those up to date while it runs. */
 export interface OpenProfiles {
@@ -27,16 +31,26 @@ export interface ProfileChoice {
   wanted: readonly string[] | null;
   /** Folders named `profiles`, first come first served. */
   folders: readonly string[];
+  /** Of profiles that choose none. */
+  isolation?: Config["isolation"];
   env: Readonly<Record<string, string | undefined>>;
   onNotice: (message: string) => void;
+  /** Leaves the schemas of agents unchecked until one is used: a check of all costs more than a short run. */
+  uncheckedSchemas?: boolean;
 }
 
-/** The `profiles/` folder of the working directory, then the ones that come with Drover. */
-export function profileFolders(cwd: string, withExamples: boolean): string[] {
+/** The folder that drover.yaml names, else `profiles/` of the working directory; then those that come with Drover. */
+export function profileFolders(cwd: string, { profiles }: Pick<Config, "profiles">, withExamples: boolean): string[] {
+  if (profiles !== null && !existsSync(profiles))
+    throw new RequestError({
+      code: "DROVER-CFG-004",
+      field: "profiles",
+      message: `drover.yaml names ${profiles} as the folder of profiles, and there is none.`,
+      next: "Create it, or correct profiles in drover.yaml: it is relative to that file.",
+    });
   const ours = [findPackageFolder("bundled"), withExamples ? findPackageFolder("examples") : null];
-  return [cwd, ...ours].flatMap((folder) =>
-    folder && existsSync(join(folder, "profiles")) ? [join(folder, "profiles")] : [],
-  );
+  const folders = [profiles ?? join(cwd, "profiles"), ...ours.map((folder) => folder && join(folder, "profiles"))];
+  return folders.flatMap((folder) => (folder && existsSync(folder) ? [folder] : []));
 }
 
 export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles> {
@@ -46,12 +60,16 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
       ? everyProfile(choice)
       : { loaded: choice.wanted.map((name) => namedProfile(name, choice)), absent: [] };
   const profiles: RunnerProfile[] = [];
-  for (const profile of loaded) {
-    const found = profile.agentsDirectory
-      ? await loadAgents(profile.agentsDirectory, schemas)
-      : { agents: [], faults: [] };
-    tell(found.faults, choice.onNotice);
-    profiles.push({ loaded: profile, agents: found.agents.map(({ agent }) => agent) });
+  const found = new Map<LoadedProfile, LoadedAgents>();
+  for (const each of loaded) {
+    const isolation = each.profile.isolation ?? choice.isolation;
+    const profile: LoadedProfile = { ...each, profile: { ...each.profile, ...(isolation ? { isolation } : {}) } };
+    const brought = profile.agentsDirectory
+      ? await loadAgents(profile.agentsDirectory, choice.uncheckedSchemas ? unchecked : schemas)
+      : null;
+    if (brought) found.set(profile, brought);
+    tell(brought?.faults ?? [], choice.onNotice);
+    profiles.push({ loaded: profile, agents: brought?.agents.map(({ agent }) => agent) ?? [] });
   }
   const ended = new AbortController();
   const watches: { stop(): Promise<void> }[] = [];
@@ -59,17 +77,15 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
     profiles,
     absent,
     follow(runner) {
-      for (const { loaded: profile, agents } of profiles) {
-        if (!profile.agentsDirectory) continue;
-        let known = JSON.stringify(agents);
+      for (const [profile, first] of found) {
+        let known = first;
         const onChange: Parameters<typeof watchAgents>[2] = async (now) => {
-          const changed = now.agents.map(({ agent }) => agent);
-          if (JSON.stringify(changed) === known) return;
-          known = JSON.stringify(changed);
-          tell(now.faults, choice.onNotice);
-          await runner.replaceAgents(profile.name, changed);
+          const [before, after] = [known, now].map(({ agents }) => agents.map(({ agent }) => agent));
+          if (JSON.stringify(now.faults) !== JSON.stringify(known.faults)) tell(now.faults, choice.onNotice);
+          known = now;
+          if (JSON.stringify(after) !== JSON.stringify(before)) await runner.replaceAgents(profile.name, after!);
         };
-        watches.push(watchAgents(profile.agentsDirectory, schemas, onChange, ended.signal));
+        watches.push(watchAgents(profile.agentsDirectory!, schemas, onChange, ended.signal, first.agents));
       }
     },
     async stop() {
@@ -79,6 +95,8 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
     },
   };
 }
+
+const unchecked: Pick<SchemaChecker, "checkSchema"> = { checkSchema: async () => ({ faults: [] }) };
 
 /** Of the profiles that are for programs which are not here. */
 export function absentNames({ absent }: Pick<OpenProfiles, "absent">): string {
@@ -104,9 +122,12 @@ function namedProfile(name: string, { folders, env }: ProfileChoice): LoadedProf
 function hostOf(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
-    lacks: (type, config) => missingProgram(type, config, env),
+    lacks: (type, config, directory) =>
+      type === "claude-sdk" ? missingPackage(agentSdk, { directory }) : missingProgram(type, config, env),
     hasCommand(command, directory) {
-      const program = splitWords(command)?.[0] ?? command;
+      if (isProceduralExec(command)) return true;
+      const split = splitWords(command);
+      const program = (split.ok && split.words[0]) || command;
       return [program, resolve(directory, program)].some(
         (name) => "found" in findExecutable(name, env["PATH"], directory),
       );

@@ -8,7 +8,7 @@ import { loadProfile } from "./define/profiles.ts";
 import { builtInExecutors, startRunner, type RunnerOptions } from "./runner.ts";
 
 /** Long enough for a busy machine: only a hang takes it. */
-const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -1,8 +1,12 @@
 import { createHash, randomFillSync } from "node:crypto";
+import { rmSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { join } from "node:path";
 import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts";
+import { findWorkedOn } from "./define/repo-sha.ts";
 import { type LazySchemas, lazySchemas } from "./lazy-schemas.ts";
+import { canRunOne, countDescriptors, describeShortage } from "./execute/descriptors.ts";
+import { startLogSweep } from "./execute/log-sweep.ts";
 import { uploadTimes } from "./execute/keep-files.ts";
 import {
   type RegistrationOptions,
@@ -10,18 +14,21 @@ import {
   startRegistration,
   type Times,
 } from "./execute/registration.ts";
-import { lockRunner, runnerKey } from "./execute/runner-lock.ts";
+import { lockRunner, placeId, runnerKey } from "./execute/runner-lock.ts";
 import type { Agent } from "./model/agent.ts";
-import { RequestError } from "./model/errors.ts";
+import { HostError, RequestError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
+import type { InProcess } from "./model/in-process.ts";
 import type { StartCommand } from "./model/process.ts";
-import type { RunnerPort } from "./model/runner-port.ts";
+import type { Registration, RunnerPort } from "./model/runner-port.ts";
 import { sweepCgroups } from "./process/cgroup.ts";
 import { killOrphans } from "./process/orphans.ts";
 import { start } from "./process/start.ts";
 import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";
+import type { RunnerFacts } from "./record/matching.ts";
 import { createRedactor } from "./redact/redactor.ts";
 import { executorFor } from "./runner-executors.ts";
+import { noteShortLived } from "./short-lived-runners.ts";
 
 export { builtInExecutors } from "./runner-executors.ts";
 
@@ -34,13 +41,25 @@ export interface RunnerOptions {
   projectDir: string;
   /** Tells runners of one host and directory apart. */
   name?: string;
+  /**
+   * There for a single command: takes only runs that are pinned to it, offers its agents to nobody else, and leaves
+   * nothing behind. What one that was killed leaves, ./sweep-short-lived.ts ends.
+   */
+  shortLived?: boolean;
   /** In place of each profile's own number. */
   slots?: number;
   env: Readonly<Record<string, string | undefined>>;
   maxOutputKb: number;
+  /** `provider` of drover.yaml. */
+  provider?: string | null;
   defaultTimeoutSeconds?: number;
+  /** How long the logs of autonomous runs stay after they have finished: 30 unless given. */
+  keepLogsDays?: number;
+  inProcess?: InProcess;
   times?: Partial<Times>;
   start?: StartCommand;
+  /** Once aborted, a stop waits for nothing: programs and executors are killed at once. */
+  hurry?: AbortSignal;
   /** Whatever an operator should see. `cause` may hold a stack. */
   onNotice: (message: string, cause?: unknown) => void;
 }
@@ -52,6 +71,8 @@ export interface RunnerProfile {
 
 export interface Runner {
   readonly registrations: readonly RunningRegistration[];
+  /** What runs' demands are compared with, for each registration. */
+  readonly facts: readonly RunnerFacts[];
   replaceAgents(profile: string, agents: Agent[]): Promise<void>;
   /** No new claims; what runs gets its time, then is stopped and goes back at no cost. */
   drain(): Promise<void>;
@@ -71,7 +92,14 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   const giveUp = new AbortController();
   const schemas = lazySchemas();
   sweepCgroups();
-  const opened: { profile: string; registration: RunningRegistration; release: () => void }[] = [];
+  const descriptors = countDescriptors();
+  if (!canRunOne(descriptors))
+    throw new HostError({
+      code: "DROVER-EXE-010",
+      message: `A runner cannot run anything here: ${describeShortage(descriptors!)}.`,
+      next: "Raise the limit with `ulimit -n 1024`, then start it again.",
+    });
+  const opened: Awaited<ReturnType<typeof openProfile>>[] = [];
   const stop = async (): Promise<void> => {
     giveUp.abort();
     await Promise.all(opened.map(({ registration }) => registration.stop()));
@@ -83,12 +111,21 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
     for (const { release } of opened) release();
     throw error;
   }
+  const logs = startLogSweep({
+    directory: join(options.stateDirectory, "logs"),
+    keepMs: (options.keepLogsDays ?? 30) * 24 * 3_600_000,
+    everyMs: 3_600_000,
+    now,
+    onNotice: options.onNotice,
+  });
   const done = Promise.all(opened.map(({ registration }) => registration.done)).then(async () => {
+    await logs.stop();
     for (const { release } of opened) release();
     await schemas.stop();
   });
   return {
     registrations: opened.map(({ registration }) => registration),
+    facts: opened.map(({ facts }) => facts),
     async replaceAgents(name, agents) {
       await Promise.all(
         opened.filter(({ profile }) => profile === name).map(({ registration }) => registration.replaceAgents(agents)),
@@ -117,7 +154,13 @@ async function openProfile(
   const directory = join(options.stateDirectory, "runners", runner);
   const owner = currentOwner();
   const lock = lockRunner(directory, owner, ownerIsAlive);
+  const release = (): void => {
+    if (options.shortLived) rmSync(directory, { recursive: true, force: true });
+    else lock.release();
+  };
   try {
+    if (options.shortLived)
+      noteShortLived(directory, { name: options.name ?? "", projectDir: options.projectDir, loaded });
     const redactor = createRedactor({ variables: options.env });
     const executor = await executorFor(loaded, options, redactor, schemas);
     const registrationOptions: RegistrationOptions = {
@@ -127,12 +170,14 @@ async function openProfile(
         runner_key: runnerKey(directory),
         ...(options.name === undefined ? {} : { name: options.name }),
         hostname: hostname(),
+        place_id: placeId(options.stateDirectory),
         project_dir: options.projectDir,
         executor_profile,
         executor: toRegistrationExecutor(profile),
         tags: profile.tags,
         require_matching_tags: profile.require_matching_tags,
-        agents,
+        agents: options.shortLived ? [] : agents,
+        ...(options.shortLived ? { only_pinned: true } : {}),
         slots: options.slots ?? profile.slots,
         ...(options.env["DROVER_AGENT"] ? { only_agent: options.env["DROVER_AGENT"] } : {}),
       },
@@ -169,6 +214,7 @@ async function openProfile(
           environment: { mode: "merge", allow: [...profile.env_from, ...(executor.variables ?? [])] },
           parentEnvironment: options.env,
           uncounted: { folders: [options.stateDirectory] },
+          ...(options.hurry === undefined ? {} : { hurry: options.hurry }),
           ...(profile.leftovers === undefined ? {} : { leftovers: profile.leftovers }),
         },
         owner,
@@ -176,6 +222,7 @@ async function openProfile(
         locks: join(options.stateDirectory, "locks"),
         uploads: uploadTimes,
         random: Math.random,
+        findWorkedOn,
         redactor,
         newId: createIds(Date.now, (bytes) => void randomFillSync(bytes)),
         now,
@@ -191,15 +238,22 @@ async function openProfile(
       killOrphans,
       onNotice: options.onNotice,
     };
+    const registration = await startRegistration(registrationOptions, signal);
     return {
       profile: executor_profile,
-      registration: await startRegistration(registrationOptions, signal),
-      release: () => lock.release(),
+      registration,
+      facts: factsOf(registration.runner_id, registrationOptions.registration),
+      release,
     };
   } catch (error) {
-    lock.release();
+    release();
     throw error;
   }
+}
+
+function factsOf(runner_id: string, registration: Registration): RunnerFacts {
+  const { place_id = null, only_pinned = false } = registration;
+  return { ...registration, runner_id, place_id, only_pinned, executor_type: registration.executor.type };
 }
 
 const now = (): Date => new Date();

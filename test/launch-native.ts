@@ -102,6 +102,11 @@ export function prepareStage() {
     const stderr: Buffer[] = [];
     child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
+    // as in the product: a read that fails ends the stream, what came before is kept, and the fault can be seen
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on("error", (fault) => stderr.push(Buffer.from(`[${fault.message}]`)));
+    // a command may end without reading its input, or before it is sent
+    child.stdin?.on("error", () => undefined);
     const finished = new Promise<Finished>((resolve, reject) => {
       child.on("error", reject);
       child.on("close", (code, signal) => {
@@ -186,7 +191,7 @@ function argumentsOf(pid: string): string[] {
   }
 }
 
-export async function until(what: string, condition: () => boolean, milliseconds = 20_000): Promise<void> {
+export async function until(what: string, condition: () => boolean, milliseconds = 120_000): Promise<void> {
   const deadline = Date.now() + milliseconds;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`waited ${milliseconds} ms in vain until ${what}`);

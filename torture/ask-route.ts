@@ -1,4 +1,5 @@
-import { type Route, withParameters } from "../src/serve/route.ts";
+import type { Route } from "../src/serve/route.ts";
+import { fillPath } from "../src/wire/transport.ts";
 import { rawCall } from "../test/http-call.ts";
 
 /** What was asked and found so far. */
@@ -14,7 +15,7 @@ export interface Seen {
 export type Ids = Readonly<Record<string, string>>;
 
 export async function ask(url: string, row: Route, ids: Ids, token: string | null, seen: Seen): Promise<number> {
-  const path = withParameters(row.path, (key) => encodeURIComponent(ids[key] ?? "x"));
+  const path = fillPath(row.path, (key) => encodeURIComponent(ids[key] ?? "x"));
   // nothing is changed by it
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
   const headers = { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) };

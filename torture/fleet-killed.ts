@@ -14,7 +14,7 @@ import { pause, upTo } from "./wait.ts";
 export async function fleetKilled({ kills, runs }: { kills: number; runs: number }, tools: Tools): Promise<Finding> {
   return inPlace(tools, null, async (place) => {
     await place.putAgent("work", { max_attempts: 50 });
-    const runners: Slot[] = [];
+    const runners: RunnerSlot[] = [];
     for (const at of upTo(4)) {
       const spec: RunnerSpec = { name: `runner-${at}`, slots: 3, times: { pollPauseMs: 50 } };
       runners.push({ spec, child: (await place.startRunner(spec)).child });
@@ -38,13 +38,13 @@ export async function fleetKilled({ kills, runs }: { kills: number; runs: number
   });
 }
 
-interface Slot {
+export interface RunnerSlot {
   spec: RunnerSpec;
   child: Child;
 }
 
 /** The same runner comes back on the same state, as whoever looks after services would have it. */
-async function killRunner(place: Place, slot: Slot): Promise<void> {
+export async function killRunner(place: Place, slot: RunnerSlot): Promise<void> {
   await pause(Math.random() * 1500);
   slot.child.signal("SIGKILL");
   await slot.child.closed;

@@ -18,7 +18,7 @@ export async function fuzz({ requests }: { requests: number }, tools: Tools): Pr
     const document = JSON.parse((await rawCall(place.url, { path: "/openapi.json" })).text) as ApiDocument;
     // a whole copy of the database with each: measured elsewhere
     const calls = openApiCalls(document, headers, dice(seed), ["/backup"]);
-    const broken: string[] = [];
+    const broken: string[] = calls.operations > 30 ? [] : [`the document has ${calls.operations} operations only`];
     const seen = new Map<string, number>();
     const bombs = makeBombs();
     let done = 0;

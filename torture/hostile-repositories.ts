@@ -101,14 +101,14 @@ async function runIn(
   const folder = join(directory, `${client}-${kind}-${name ?? "all"}`);
   const repository = join(folder, "repository");
   plantTraps(
-    kind,
+    [kind],
     {
       repository,
       mark: (mark) => `touch ${join(bait.marks, `${client}.${mark}`)}`,
       url: bait.url,
       secret: join(folder, "secret.txt"),
     },
-    ...(name === null ? [] : [[name]]),
+    name,
   );
   const { run_id } = await api.submit({ agent_name: client, prompt: "write here", project_dir: repository });
   const run = await waitFor(

@@ -1,3 +1,4 @@
+import type { CoordinatorTimes } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { startMutingProxy } from "./muting-proxy.ts";
 import { withServer } from "./own-server.ts";
@@ -8,6 +9,8 @@ import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
 export interface Size {
   runs: number;
   seconds: number;
+  /** Other times than a coordinator's own: on a machine that is busy with other things its lease may be short. */
+  times?: CoordinatorTimes;
 }
 
 /** Begins what is to be held out; what it resolves to ends it. */
@@ -43,7 +46,7 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
   url.port = String(proxy.port);
   const openDatabase = async () => ({ url: url.href, drop: async () => undefined });
   try {
-    return await inPlace({ ...tools, openDatabase }, null, (place) =>
+    return await inPlace({ ...tools, openDatabase }, size.times ?? null, (place) =>
       holdOut(place, size, tools, async () => {
         proxy.mute();
         return async () => proxy.unmute();

@@ -52,6 +52,8 @@ export interface RunnerSpec {
   /** Where it is told the coordinator is. */
   url?: string;
   times?: RunnerOptions["times"];
+  /** Unless given, its own name. */
+  profileName?: string;
   /** More of its profile. */
   profile?: Record<string, unknown>;
   /** More variables of it. */
@@ -113,7 +115,7 @@ async function openPlace(
   const bin = join(root, "bin", "drover.js");
 
   const spawnRunner = (spec: RunnerSpec): Child => {
-    const profile = join(directory, "profiles", `${spec.name}.json`);
+    const profile = join(directory, "profiles", `${spec.profileName ?? spec.name}.json`);
     writeFileSync(
       profile,
       JSON.stringify({

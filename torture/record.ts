@@ -75,9 +75,10 @@ export async function readAudit(place: Pick<Place, "fleet" | "state">): Promise<
     // our own export
     const record = JSON.parse(line) as
       | { eventType: "command_execution"; executionId: string; runId: string; state: string; success: boolean }
-      | { eventType: "refused_write"; runId: string; attempt: number };
+      | { eventType: "refused_write"; runId: string; attempt: number }
+      | { eventType: "permission_decision" };
     if (record.eventType === "command_execution") executions.set(record.executionId, record);
-    else fenced.add(`${record.runId}.${record.attempt}`);
+    if (record.eventType === "refused_write") fenced.add(`${record.runId}.${record.attempt}`);
   };
   const { ok, rows } = await (place.fleet ? readFleet(place.fleet, note) : readState(place.state, note));
   return { executions, fenced, verified: ok, rows };

@@ -4,15 +4,17 @@ import pg from "pg";
 import { schema } from "../src/record/postgres/client.ts";
 import { findCanaries, makeCanaries } from "../test/fixtures/e2e/canaries.ts";
 import { filesBelow } from "../test/fixtures/e2e/left-over.ts";
+import { drover } from "./drover-command.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
+import { converseWithSecrets } from "./secret-conversations.ts";
 import { upTo, waitFor } from "./wait.ts";
 
 type Found = [place: string, bytes: Buffer];
 
 /**
  * S6: secrets of a runner that its runs print, in every encoding, whole and in pieces. None of it is in the database, in
- * a file that Drover writes, in what it answers or streams, or in the words of a process; nor is the fleet's own secret.
+ * a file that Drover writes (conversations and backups too), in what it answers or streams, or in the words of a process; nor is the fleet's own secret.
  */
 export async function secrets(
   { canaries: count, runs }: { canaries: number; runs: number },
@@ -27,7 +29,7 @@ export async function secrets(
     await place.startRunner({ name: "leaky", slots: 2, env, profile: { env_from: names } });
     await place.client.agents.put("leak", { type: "procedural", command: `${process.execPath} ${script}` });
     const searched: Found[] = [];
-    let wrong = 0;
+    const failed: string[] = [];
     for (const at of upTo(runs)) {
       const { run_id } = await place.client.submit({ agent_name: "leak", parameters: { split: at % 2 === 1 } });
       const words = watchWords("anybody's");
@@ -40,21 +42,35 @@ export async function secrets(
       searched.push([`the stream of ${run_id}`, Buffer.from(streamed.join("\n"))]);
       searched.push([words.whose, Buffer.from(words.stop())]);
       const run = await place.client.runs.get(run_id);
-      if (run.status !== "completed") wrong += 1;
+      if (run.status !== "completed") failed.push(`${run_id} is ${run.status} (${run.reason}): ${run.error}`);
       searched.push([`the run ${run_id}`, Buffer.from(JSON.stringify(run))]);
     }
+    const thinking = await converseWithSecrets(place, { names, env, runs: Math.max(2, Math.ceil(runs / 4)) });
+    for (const stream of thinking.streams) searched.push(["the stream of a conversation", Buffer.from(stream)]);
+    searched.push(["/sessions", Buffer.from(JSON.stringify(await place.client.sessions.list({})))]);
+    const backup = join(place.directory, "backup");
+    const own = { DROVER_API_URL: place.url, DROVER_API_KEY: place.token };
+    const made = await drover({ processes: place.processes, tools, cwd: place.directory }, own, "backup", backup);
     searched.push(["/executions", Buffer.from(JSON.stringify(await place.client.executions.list({ limit: 1000 })))]);
     searched.push(["/runners", Buffer.from(JSON.stringify(await place.client.runners.list()))]);
     searched.push(...filesOf(place), ...(await rowsOf(place)));
-    const own = await ownSecrets(place, searched);
+    const fleets = await ownSecrets(place, searched);
     const found = findCanaries(canaries, searched);
     const told = searched.some(([, bytes]) => bytes.includes(`[redacted:${names.at(-1)}]`));
     return {
-      seen: { canaries: count, runs, "places searched": searched.length, found: found.length + own.length },
+      seen: {
+        canaries: count,
+        runs,
+        conversations: thinking.streams.length,
+        "places searched": searched.length,
+        found: found.length + fleets.length,
+      },
       broken: [
         ...found.slice(0, 20),
-        ...own,
-        ...(wrong === 0 ? [] : [`${wrong} runs did not complete`]),
+        ...fleets,
+        ...thinking.failed,
+        ...failed,
+        ...(made.code === 0 && existsSync(backup) ? [] : [`there is no backup: ${made.said}`]),
         ...(told ? [] : ["nothing is there in place of what was taken out"]),
       ],
       late: [],

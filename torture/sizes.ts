@@ -3,12 +3,14 @@ import { auditRows } from "./audit-rows.ts";
 import { backups } from "./backups.ts";
 import { bombing } from "./bombs.ts";
 import { busyCores } from "./busy-cores.ts";
+import { conversationsLost } from "./conversations.ts";
 import { coordinatorKilled } from "./coordinator-killed.ts";
 import { databaseKilled } from "./database-killed.ts";
 import { deaf } from "./deaf.ts";
 import { drain } from "./drain.ts";
 import { escapes } from "./escapes.ts";
 import type { EngineName, Finding, Tools } from "./finding.ts";
+import { fileEscapes } from "./file-escapes.ts";
 import { fleetReaders } from "./fleet-readers.ts";
 import { fleetKilled } from "./fleet-killed.ts";
 import { freshStarts } from "./fresh-starts.ts";
@@ -23,6 +25,7 @@ import { manyReaders } from "./many-readers.ts";
 import { manyWriters } from "./many-writers.ts";
 import { migration } from "./migration.ts";
 import { databaseOutage, databaseSilence, oneHangs, outage } from "./outage.ts";
+import { questions } from "./questions.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
@@ -87,6 +90,12 @@ export const tortures: readonly Torture[] = [
     promise: "runner killed: noticed within 15 s",
     engines: both,
     run: (scale, tools) => runnerKilled({ kills: of(200, scale), atOnce: 16 }, tools),
+  },
+  {
+    name: "R4-model",
+    promise: "runners of conversations killed: continued elsewhere, no effect and no recorded answer twice",
+    engines: both,
+    run: (scale, tools) => conversationsLost({ runs: of(50, scale), atOnce: 6 }, tools),
   },
   {
     name: "R5",
@@ -207,6 +216,12 @@ export const tortures: readonly Torture[] = [
       bombing({ each: of(25, scale), outputMb: of(10_240, scale), files: of(1_000_000, scale) }, tools),
   },
   {
+    name: "S1",
+    promise: "file tools: nothing outside the workspace is read, listed or changed",
+    engines: sqlite,
+    run: (scale, tools) => fileEscapes({ vectors: of(500, scale), raceSeconds: of(60, scale) }, tools),
+  },
+  {
     name: "S2",
     promise: "hostile values through the database to every executor: none misread",
     engines: both,
@@ -259,6 +274,12 @@ export const tortures: readonly Torture[] = [
     promise: "a fresh start is closed to everybody else",
     engines: both,
     run: (scale, tools) => freshStarts({ starts: of(50, scale) }, tools),
+  },
+  {
+    name: "questions",
+    promise: "coordinators and runners killed: no question lost, none answered twice, no command without its approval",
+    engines: both,
+    run: (scale, tools) => questions({ runs: of(20, scale), questions: 10, kills: of(40, scale) }, tools),
   },
   {
     name: "agents",

@@ -119,10 +119,14 @@ function countCgroups(pids: readonly number[]): number {
 
 /** In these folders of every runner's state. */
 function countBelow(folder: string, names: readonly string[]): number {
-  return readdirSync(folder)
-    .flatMap((runner) => names.map((name) => join(folder, runner, name)))
-    .filter((path) => existsSync(path))
-    .reduce((sum, path) => sum + readdirSync(path, { recursive: true }).length, 0);
+  return (
+    readdirSync(folder)
+      .flatMap((runner) => names.map((name) => join(folder, runner, name)))
+      .filter((path) => existsSync(path))
+      .flatMap((path) => readdirSync(path, { recursive: true }).map((name) => join(path, String(name))))
+      // logs of finished runs stay until retention removes them
+      .filter((path) => !path.endsWith(".jsonl") || !readFileSync(path, "utf8").endsWith('{"shipped":true}\n')).length
+  );
 }
 
 async function connections(url: string): Promise<number> {

@@ -49,15 +49,18 @@ export async function submitDuring(
 
 const stuckMs = 60_000;
 
-/** How many runs are open when none has ended for a minute: how long a backlog takes is the machine's business. */
-export async function untilNothingMoves({ client }: Place): Promise<number> {
+/**
+ * How many runs are open when none has ended for a minute, and nothing else was done: how long a backlog takes is the
+ * machine's business.
+ */
+export async function untilNothingMoves({ client }: Place, done: () => number = () => 0): Promise<number> {
   let ended = -1;
   for (let since = performance.now(); performance.now() - since < stuckMs; await pause(500)) {
     const runs = await patiently(() => allRuns(client));
     const count = runs.filter(({ status }) => isTerminal(status)).length;
     if (count === runs.length) return 0;
-    if (count > ended) since = performance.now();
-    ended = count;
+    if (count + done() > ended) since = performance.now();
+    ended = count + done();
   }
   return (await allRuns(client)).filter(({ status }) => !isTerminal(status)).length;
 }

@@ -6,7 +6,7 @@ import { inPlace } from "./place.ts";
 import { pause, upTo } from "./wait.ts";
 
 /** Longer, and it was not woken: it found the run when it looked by itself. */
-const unwokenMs = 1000;
+const unwokenMs = 10_000;
 /** On an idle machine. */
 const lateMs = 100;
 

@@ -102,6 +102,7 @@ function lines(child: ChildProcess, what: string): () => Promise<string> {
     waiting?.reject(error);
   };
   child.once("error", fails);
+  child.stdin?.on("error", fails);
   child.once("exit", (code, signal) => fails(new Error(`${what} ended (${signal ?? code}) when it was needed`)));
   createInterface({ input: child.stdout! }).on("line", (line) => {
     if (waiting === null) said.push(line);

@@ -60,7 +60,7 @@ function followResults({ client }: Drover): { next(): Promise<bigint>; stop(): v
   let fault: unknown = null;
   void (async () => {
     const { next_cursor } = await client.events({ limit: 1 });
-    for await (const { event } of client.follow({ after: Number(next_cursor ?? 0), signal: ending.signal })) {
+    for await (const { event } of client.follow({ after: next_cursor ?? 0, signal: ending.signal })) {
       if (event.type === "result" && event.exit_code === 0) waiting.shift()?.(process.hrtime.bigint());
     }
   })().catch((error: unknown) => (fault = error));

@@ -95,7 +95,8 @@ export async function noDatabaseRole(): Promise<void> {
     submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
     dispatcher: null as never, // not asked
     agents,
-    checkSchema: async () => [],
+    checkAgent: async () => ({ ok: true, agent: noop }),
+    checkInput: async () => [],
     attemptTokens: createAttemptTokens(Buffer.alloc(32)),
     hub: createFeedHub({ onFault: () => undefined }),
     owners: async () => null,
@@ -106,6 +107,8 @@ export async function noDatabaseRole(): Promise<void> {
     newId,
     authEnabled: true,
     publicUrls: [],
+    cookieName: "drover",
+    webFolder: null,
     version: "0",
     onDefect: (error) => process.stderr.write(`${String(error)}\n`),
   });

@@ -15,18 +15,21 @@ export async function ensureBuilt(root) {
   writeFileSync(stampFile, stamp);
 }
 
-/** Only speed depends on it: where it fails, Drover compiles at each start as any program does. */
-export function compileAhead(root) {
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    [join(root, "scripts", "lib", "compile-ahead.mjs"), "cli-exec"],
-    { encoding: "utf8" },
-  );
-  if (status !== 0) process.stderr.write(`Not compiled ahead: ${stderr}\n`);
+/** The commands whose cold start counts, by the bundle they begin in. Only speed depends on it: where it fails, Drover compiles at each start. */
+function compileAhead(root) {
+  for (const words of [
+    ["cli-exec", "exec", "true"],
+    ["cli-main", "run", "echo", "--message", "compiled"],
+    ["library-run-agent"],
+  ]) {
+    const script = join(root, "scripts", "lib", "compile-ahead.mjs");
+    const { status, stderr } = spawnSync(process.execPath, [script, ...words], { cwd: root, encoding: "utf8" });
+    if (status !== 0) process.stderr.write(`Not compiled ahead: ${stderr}\n`);
+  }
 }
 
 /** @param {string} root */
-export async function build(root) {
+async function build(root) {
   const { build: esbuild, stop } = await import("esbuild");
   const dist = join(root, "dist");
   // made aside and moved file by file: a Drover that runs from dist/ never sees half a build
@@ -45,7 +48,18 @@ export async function build(root) {
     logLevel: "warning",
   };
 
-  const pending = ["src/cli/main.ts", "src/cli/exec.ts", "src/procedural-exec.ts"];
+  const moduleHost = "src/execute/executors/host/module-host.ts";
+  const pending = ["src/cli/main.ts", "src/cli/exec.ts", "src/procedural-exec.ts", moduleHost];
+  await esbuild({
+    ...common,
+    entryPoints: ["src/index.ts"],
+    outfile: join(aside, "index.mjs"),
+    format: "esm",
+    plugins: [lazyChunks(root, (file) => pending.push(file), throughLoader)],
+    banner: {
+      js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
+    },
+  });
   const done = new Map();
   while (pending.length > 0) {
     const entry = pending.pop();
@@ -58,24 +72,19 @@ export async function build(root) {
       format: "cjs",
       // sources look for their folder with __dirname first, and with import.meta only where that is missing
       logOverride: { "empty-import-meta": "silent" },
+      // a script compiled ahead has no import(); the host, which needs it for users' modules, is started as a program
+      supported: { "dynamic-import": entry === moduleHost },
       minifySyntax: true,
       minifyWhitespace: true,
       plugins: [lazyChunks(root, (file) => pending.push(file))],
     });
   }
-  await esbuild({
-    ...common,
-    entryPoints: ["src/index.ts"],
-    outfile: join(aside, "index.mjs"),
-    format: "esm",
-    banner: {
-      js: 'import { createRequire as drvRequire } from "node:module"; const require = drvRequire(import.meta.url);',
-    },
-  });
   // its service would live as long as we do
   await stop();
   mkdirSync(dist, { recursive: true });
   const built = readdirSync(aside);
+  // V8 knows the source of a cache by its length alone
+  for (const file of readdirSync(dist)) if (file.endsWith(".cache")) rmSync(join(dist, file));
   for (const file of built) renameSync(join(aside, file), join(dist, file));
   for (const file of readdirSync(dist)) if (/\.[cm]js$/.test(file) && !built.includes(file)) rmSync(join(dist, file));
   rmSync(aside, { recursive: true });
@@ -86,8 +95,13 @@ function chunkName(entry) {
   return `${relative("src", entry).replace(/\.ts$/, "").replaceAll("/", "-")}.cjs`;
 }
 
+/** The library has no loader around it: what it loads gets the one of the command line, with its code compiled ahead. */
+function throughLoader(path) {
+  return `require("../bin/load-compiled.js")(${JSON.stringify(path.slice("./".length, -".cjs".length))})`;
+}
+
 /** Each becomes a `require` of its bundle, done when it is asked for: the loader behind a real import() costs milliseconds. */
-function lazyChunks(root, found) {
+function lazyChunks(root, found, load = (path) => `require(${JSON.stringify(path)})`) {
   return {
     name: "lazy-chunks",
     setup(builder) {
@@ -99,7 +113,7 @@ function lazyChunks(root, found) {
         return { path: `./${chunkName(file)}`, namespace: "lazy" };
       });
       builder.onLoad({ filter: /.*/, namespace: "lazy" }, ({ path }) => ({
-        contents: `module.exports = require(${JSON.stringify(path)});`,
+        contents: `module.exports = ${load(path)};`,
       }));
     },
   };

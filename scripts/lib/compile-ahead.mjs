@@ -1,30 +1,37 @@
-// node compile-ahead.mjs NAME: runs dist/NAME.cjs once for real, and keeps what V8 compiled of it in dist/NAME.cache.
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+// node compile-ahead.mjs BUNDLE WORD...: calls main(WORD...) of dist/BUNDLE.cjs once for real, or its runAgent where it has
+// one, and keeps what V8 compiled of each bundle it loaded in dist/NAME.cache.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const name = process.argv[2];
-const file = join(root, "dist", `${name}.cjs`);
-const { compile } = createRequire(file)(join(root, "bin", "load-compiled.js"));
+const [bundle, ...words] = process.argv.slice(2);
 
 const state = mkdtempSync(join(tmpdir(), "drover-compile-"));
 process.env.DROVER_STATE_DIR = join(state, "state");
-const script = compile(file, readFileSync(file, "utf8"));
-const loaded = { exports: {} };
-script.runInThisContext()(loaded.exports, createRequire(file), loaded, file, join(root, "dist"));
+// before it, so that what only an existing state directory leads to is compiled too
+if (words.length > 0) execFileSync(process.execPath, [join(root, "bin", "drover.js"), ...words]);
 
+const load = createRequire(import.meta.url)(join(root, "bin", "load-compiled.js"));
 process.exit = (code) => {
   rmSync(state, { recursive: true, force: true });
   if (code !== 0) process.reallyExit(code);
-  const cache = join(root, "dist", `${name}.cache`);
-  writeFileSync(`${cache}.${process.pid}`, script.createCachedData());
-  renameSync(`${cache}.${process.pid}`, cache);
+  for (const [name, { script }] of load.loaded) {
+    const cache = join(root, "dist", `${name}.cache`);
+    writeFileSync(`${cache}.${process.pid}`, script.createCachedData());
+    renameSync(`${cache}.${process.pid}`, cache);
+  }
   process.reallyExit(0);
 };
-// twice, so that what only an existing state directory leads to is compiled too
-const { execFileSync } = await import("node:child_process");
-execFileSync(process.execPath, [join(root, "bin", "drover.js"), "exec", "true"], { env: process.env });
-loaded.exports.main(["exec", "true"]);
+const { main, runAgent } = load(bundle);
+if (main) main(words);
+else {
+  const agent = { name: "compiled", executor: "model", provider: "scripted" };
+  const options = { agent, prompt: "compiled", stateDir: process.env.DROVER_STATE_DIR, cwd: state };
+  await runAgent(options);
+  const { success } = await runAgent(options);
+  process.exit(success ? 0 : 1);
+}

@@ -20,7 +20,8 @@ export function ensureInstalled(root, asked, what, lacks = () => null) {
   const named = what ?? (want === "product" ? "Drover's packages" : "packages and test tools");
   process.stderr.write(`Installing ${named}...\n`);
   // not `npm ci`: it refuses a lockfile that lacks another platform's optional binaries
-  const args = ["install", "--no-save", "--no-audit", "--no-fund", "--include=optional"];
+  // No package runs code when it is installed. .npmrc does not say so: `npm pack` would skip our own build.
+  const args = ["install", "--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--include=optional"];
   if (want === "product") args.push("--omit=dev");
   // `npm run` hands down what the root's .npmrc says, and that would go before the folder's own
   const { npm_config_engine_strict: _, ...env } = process.env;

@@ -1,12 +1,19 @@
 import { existsSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import { loadAgentFile, loadAgents } from "../define/agents-folder.ts";
+import { join, resolve } from "node:path";
+import { loadAgents, loadFiles } from "../define/agents-folder.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
+import { findProfiles } from "../define/profiles.ts";
+import { findLocal } from "../local.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { connectOrFail } from "./connect.ts";
+import { builtInExecutors } from "../runner-executors.ts";
+import type { Client } from "../wire/client.ts";
+import type { AgentHere } from "./agents-here.ts";
+import { connect, connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
-import type { CommandInput, CommandSpec } from "./options.ts";
+import { modelAgentFaults, modelProfileFaults } from "./model-agent-faults.ts";
+import { type CommandInput, type CommandSpec, text } from "./options.ts";
+import { agentsFolder } from "./agents-folder.ts";
 import { writeTable } from "./table.ts";
 
 export const agentsList: CommandSpec = {
@@ -14,8 +21,11 @@ export const agentsList: CommandSpec = {
   summary: "what can be run",
   takes: "",
   words: [0, 0],
-  examples: [["drover agents list", "by name, with where each comes from"]],
-  options: {},
+  examples: [
+    ["drover agents list", "by name, with where each comes from"],
+    ["drover agents list --tag review", "those with this among their tags"],
+  ],
+  options: { tag: { value: "TAG", about: "only agents with this tag" } },
   run: listAgents,
 };
 
@@ -32,15 +42,21 @@ export const agentsShow: CommandSpec = {
 export const agentsCheck: CommandSpec = {
   name: "agents check",
   summary: "are these definitions sound?",
-  takes: "FILE|FOLDER...",
-  words: [1, Infinity],
-  examples: [["drover agents check agents/", "every fault with its file, line and cause"]],
+  takes: "[FILE|FOLDER...]",
+  words: [0, Infinity],
+  examples: [
+    ["drover agents check", "all of this project: its agents folder, and the profiles with theirs"],
+    ["drover agents check agents/writer.md", "every fault with its file, line and cause"],
+  ],
   options: {},
   run: checkAgents,
 };
 
 async function listAgents(input: CommandInput): Promise<number> {
-  const { items } = await (await connectOrFail(input)).agents.list();
+  const tag = text(input.options, "tag");
+  const client = await findClient(input);
+  const all = "here" in client ? client.here : (await client.agents.list()).items;
+  const items = tag === undefined ? all : all.filter(({ tags }) => tags?.includes(tag));
   if (input.options["json"]) {
     for (const agent of items) write(1, `${JSON.stringify(agent)}\n`);
     return 0;
@@ -53,39 +69,87 @@ async function listAgents(input: CommandInput): Promise<number> {
     agent.description ?? "",
   ]);
   writeTable(["NAME", "TYPE", "SOURCE", "RUNNER", "DESCRIPTION"], rows);
+  for (const { name, fault } of items)
+    if (fault) write(2, `drover: warning: ${name} is offered as it was before its file was changed: ${fault}\n`);
   return 0;
 }
 
+/** The coordinator, or where there is none the agents that a `drover run` finds here. */
+async function findClient(input: CommandInput): Promise<Client | { here: AgentHere[] }> {
+  const { client, local } = await connect(input);
+  // a fleet's agents are in its database
+  if (client !== null || input.env["DATABASE_URL"]) return client ?? connectOrFail(input);
+  const { agentsHere } = await import("./agents-here.ts");
+  return { here: await agentsHere(input, local) };
+}
+
 async function showAgent(input: CommandInput): Promise<number> {
-  const agent = await (await connectOrFail(input)).agents.get(input.positionals[0]!);
+  const [name = ""] = input.positionals;
+  const client = await findClient(input);
+  const agent = "here" in client ? client.here.find((one) => one.name === name) : await client.agents.get(name);
+  if (agent === undefined)
+    throw new RequestError({
+      code: "DROVER-API-014",
+      field: "AGENT",
+      message: `There is no agent ${name} here.`,
+      next: "See `drover agents list`.",
+    });
   write(1, `${JSON.stringify(agent, null, input.options["json"] ? 0 : 2)}\n`);
   return 0;
 }
 
 async function checkAgents(input: CommandInput): Promise<number> {
+  const project = input.positionals.length === 0 ? await findProject(input) : null;
   const schemas = openSchemaChecker();
-  const faults: DefinitionFault[] = [];
+  const checks = { ...schemas, checkAgent: modelAgentFaults };
+  const faults: DefinitionFault[] = [...(project?.faults ?? [])];
   const names: string[] = [];
-  for (const given of input.positionals) {
-    const path = resolve(input.cwd, given);
-    if (!existsSync(path)) throw missing(given);
-    if (statSync(path).isDirectory()) {
-      const loaded = await loadAgents(path, schemas);
-      faults.push(...loaded.faults);
-      names.push(...loaded.agents.map(({ agent }) => agent.name));
-    } else {
-      const parsed = await loadAgentFile(path, schemas);
-      if (parsed.ok) names.push(parsed.agent.name);
-      else faults.push(...parsed.faults);
-    }
+  const skipped: string[] = [];
+  const paths = project?.folders ?? input.positionals.map((given) => existing(resolve(input.cwd, given), given));
+  let files = 0;
+  for (const path of paths) {
+    const loaded = statSync(path, { throwIfNoEntry: false })?.isFile()
+      ? { ...(await loadFiles([path], checks)), folders: [] }
+      : await loadAgents(path, checks);
+    faults.push(...loaded.faults);
+    names.push(...loaded.agents.map(({ agent }) => agent.name));
+    skipped.push(...loaded.folders.filter((folder) => !paths.includes(folder)));
+    files += loaded.files;
   }
   await schemas.stop();
-  if (input.options["json"]) write(1, `${JSON.stringify({ agents: names, faults })}\n`);
+  if (input.options["json"]) write(1, `${JSON.stringify({ agents: names, faults, files, skipped })}\n`);
   else {
     for (const name of names) write(1, `ok ${name}\n`);
     for (const fault of faults) write(2, `${describeFault(fault)} [${fault.code}]\n  ${fault.next}\n`);
+    if (!input.options["quiet"]) {
+      for (const folder of skipped) write(2, `Not read: ${folder} (only files directly in a folder are agents)\n`);
+      write(2, `Checked ${files} file${files === 1 ? "" : "s"}.\n`);
+    }
   }
   return faults.length === 0 ? 0 : 1;
+}
+
+/** The folders that agents of this project lie in, and what is wrong with its profiles. */
+async function findProject(input: CommandInput): Promise<{ folders: string[]; faults: DefinitionFault[] }> {
+  const local = await findLocal(input.env, input.cwd);
+  const host = { builtIn: builtInExecutors, hasCommand: () => true };
+  const found = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
+  const { profiles } = found;
+  const faults = [...found.faults, ...(await Promise.all(profiles.map(modelProfileFaults))).flat()];
+  const brought = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
+  const folders = [...new Set([agentsFolder(input, local) ?? [], brought].flat())];
+  if (folders.length > 0 || faults.length > 0) return { folders, faults };
+  throw new RequestError({
+    code: "DROVER-USE-001",
+    field: "FILE",
+    message: `There are no agents in ${input.cwd}: neither a folder agents nor a profile with an agents_dir.`,
+    next: "Name an agent file or a folder of them, or begin with `drover init`.",
+  });
+}
+
+function existing(path: string, given: string): string {
+  if (existsSync(path)) return path;
+  throw missing(given);
 }
 
 function missing(path: string): RequestError {

@@ -4,31 +4,48 @@ import type { Delta } from "../model/executor.ts";
 import type { Run } from "../model/run.ts";
 import { isTerminal as isFinal } from "../model/states.ts";
 import type { Client } from "../wire/client.ts";
+import { askHere } from "./ask-here.ts";
+import { canAsk } from "./can-ask.ts";
 import { brief, eventLine, outputOf, warningOf } from "./event-line.ts";
+import { signalExitCode } from "./exec-end.ts";
 import { harmless } from "./harmless.ts";
 import { isTerminal, write } from "./io.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
-import type { CommandInput, ParsedOptions } from "./options.ts";
+import type { CommandInput } from "./options.ts";
+import { describeParked, parkedExitCode } from "./parked.ts";
 import { patiently } from "./patiently.ts";
 import type { Submitted } from "./submit-run.ts";
 
 /** What a command does with the run it has asked for: shows it until its end, and ends with its exit code. */
-export async function attendRun(client: Client, submitted: Submitted, { options }: CommandInput): Promise<number> {
+export async function attendRun(client: Client, submitted: Submitted, input: CommandInput): Promise<number> {
   const { run } = submitted;
+  const { options } = input;
   if (options["detach"]) {
     write(1, options["json"] ? `${JSON.stringify(run)}\n` : `${run.run_id}\n`);
     if (!options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
     return 0;
   }
   stopOnSignal(client, run.run_id);
-  const seen: Seen = { stdout: "", said: "", hasFiles: isFinal(run.status), canGoOn: false, stopped: null };
-  const finished = isFinal(run.status) ? run : await follow(client, run.run_id, seen, options);
+  const seen: Seen = {
+    stdout: "",
+    said: "",
+    hasFiles: isFinal(run.status),
+    canGoOn: false,
+    stopped: null,
+    signal: null,
+  };
+  const finished = isFinal(run.status) ? run : await follow(client, run, seen, input);
   if (options["json"]) write(1, `${JSON.stringify(finished)}\n`);
-  else {
-    if (submitted.type !== "procedural") tellResult(finished, seen, options);
+  else if (finished.status === "parked") {
+    if (!options["quiet"]) write(2, await describeParked(client, finished));
+  } else {
+    if (submitted.type !== "procedural") tellResult(finished, seen, input);
     if (!options["quiet"]) await tellNext(client, finished, submitted, seen);
   }
-  return exitCodeOf(finished);
+  // a request that was sent before: nobody followed this run to its end
+  if (finished.reason === "signalled" && seen.signal === null)
+    for await (const stored of client.runs.follow(run.run_id)) note(stored, seen);
+  return exitCodeOf(finished, submitted.type, seen.signal);
 }
 
 /** What was shown of a run on the way, so that nothing is said twice. */
@@ -41,63 +58,94 @@ interface Seen {
   canGoOn: boolean;
   /** Who stopped it, in words. */
   stopped: string | null;
+  /** That ended its command. */
+  signal: string | null;
 }
 
 const kept = 16 * 1024;
 
-/** Its output as it comes, and warnings; everything else only for a person who watches. */
-async function follow(client: Client, run_id: string, seen: Seen, options: ParsedOptions): Promise<Run> {
-  const live = isTalking(options) ? createLiveText((text) => write(2, text)) : null;
+/** Its output as it comes, and warnings; everything else only for a person who watches. Until its end, or until it is parked. */
+async function follow(client: Client, run: Run, seen: Seen, input: CommandInput): Promise<Run> {
+  const { run_id } = run;
+  const live = isTalking(input) ? createLiveText((text) => aside(() => write(2, text))) : null;
+  const asking = run.attended && canAsk(input) ? askHere(client, run, input.env) : null;
+  const aside = (writeThere: () => void): void => (asking ? asking.aside(writeThere) : writeThere());
   const onPartial =
     live &&
     ((delta: Delta) => {
       if (delta.kind === "assistant") live.piece(delta.text);
     });
-  for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
-    note(stored, seen);
-    show(stored, live, options);
+  try {
+    for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
+      note(stored, seen);
+      if (asking && isQuestion(stored)) {
+        live?.makeWay();
+        asking.event(stored);
+      } else show(stored, live, input, aside);
+      if (isParked(stored)) {
+        const now = await patiently(() => client.runs.get(run_id));
+        if (now.status === "parked") return now;
+      }
+    }
+  } finally {
+    live?.end();
+    asking?.close();
   }
-  live?.end();
   return patiently(() => client.runs.get(run_id));
 }
 
-function show(stored: StoredEvent, live: LiveText | null, options: ParsedOptions): void {
+function isQuestion({ event: { type } }: StoredEvent): boolean {
+  return type === "permission_request" || type === "permission_decision";
+}
+
+function isParked({ event }: StoredEvent): boolean {
+  return event.type === "status" && event.status === "parked";
+}
+
+function show(
+  stored: StoredEvent,
+  live: LiveText | null,
+  { options }: CommandInput,
+  aside: (writeThere: () => void) => void,
+): void {
   const output = outputOf(stored);
   const warning = warningOf(stored);
   if (output) {
     if (options["json"]) return;
     live?.makeWay();
-    write(output.stream === "stdout" ? 1 : 2, output.text);
+    aside(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
   } else if (live && stored.event.type === "assistant") live.whole(stored.event.text);
   else if (live) live.line(warning ?? brief(eventLine(stored) ?? ""));
   else if (warning && !options["quiet"]) write(2, `drover: ${harmless(warning)}\n`);
 }
 
-function isTalking(options: ParsedOptions): boolean {
+function isTalking({ options }: CommandInput): boolean {
   return isTerminal(2) && !options["quiet"] && !options["json"];
 }
 
 function note(stored: StoredEvent, seen: Seen): void {
   const { event } = stored;
   const output = outputOf(stored);
-  if (output?.stream === "stdout") seen.stdout = (seen.stdout + output.text).slice(-kept);
+  if (output?.stream === "stdout") seen.stdout = (seen.stdout + output.bytes.toString("utf8")).slice(-kept);
   else if (event.type === "assistant") seen.said = event.text;
   else if (event.type === "file") seen.hasFiles = true;
   else if (event.type === "system" && event.executor_session_id) seen.canGoOn = true;
   else if (event.type === "status" && event.status === "stopping") seen.stopped = event.reason ?? null;
+  // the first one: commands of on_finish come later
+  else if (event.type === "execution_ended") seen.signal ??= event.execution.signal;
 }
 
 /** What an agent answers is the data of this command, unless the same stands there already. */
-function tellResult({ result_text, result_data }: Run, seen: Seen, options: ParsedOptions): void {
+function tellResult({ result_text, result_data }: Run, seen: Seen, input: CommandInput): void {
   const text = result_text ?? (result_data === null || result_data === undefined ? "" : JSON.stringify(result_data));
   const end = text.trimEnd().slice(-kept);
   if (end === "" || seen.stdout.trimEnd().endsWith(end)) return;
   // on a terminal both streams are one: the person has just read it
-  if (isTerminal(1) && isTalking(options) && seen.said.trim() === text.trim()) return;
+  if (isTerminal(1) && isTalking(input) && seen.said.trim() === text.trim()) return;
   write(1, text.endsWith("\n") ? text : `${text}\n`);
 }
 
-async function tellNext(client: Client, run: Run, { type }: Submitted, seen: Seen): Promise<void> {
+async function tellNext(client: Client, run: Run, { type, resume }: Submitted, seen: Seen): Promise<void> {
   if (run.status !== "completed") {
     const why = run.error ?? seen.stopped;
     const status = `${run.status}${run.reason ? ` (${run.reason})` : ""}`;
@@ -108,7 +156,7 @@ async function tellNext(client: Client, run: Run, { type }: Submitted, seen: See
     if (files !== null) write(2, `${files}\n`);
   }
   if (seen.canGoOn && type !== "procedural" && isTerminal(2))
-    write(2, `Go on: drover sessions resume ${run.session_id} --prompt "..."\n`);
+    write(2, `Go on: ${resume ?? `drover sessions resume ${run.session_id}`} --prompt "..."\n`);
 }
 
 /** A hint only: that it cannot be had is told, and is not how the run ended. */
@@ -134,10 +182,13 @@ function stopOnSignal(client: Client, run_id: string): void {
   });
 }
 
-function exitCodeOf({ status, reason, exit_code }: Run): number {
-  if (status === "completed") return exit_code ?? 0;
+/** A command's own code, or that of the signal that ended it; an agent that is no command fails with 1. */
+function exitCodeOf({ status, reason, exit_code }: Run, type: Submitted["type"], signal: string | null): number {
   if (status === "cancelled") return 130;
+  if (status === "parked") return parkedExitCode;
   if (reason === "timeout" || reason === "idle" || reason === "limit_exceeded") return 124;
+  if (type === "autonomous") return status === "completed" ? 0 : 1;
+  if (status === "completed") return exit_code ?? 0;
   if (reason === "command_not_found") return 127;
-  return exit_code || 1;
+  return exit_code || (reason === "signalled" && signal !== null ? signalExitCode(signal) : 1);
 }

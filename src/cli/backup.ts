@@ -11,7 +11,6 @@ import { publicName } from "../record/postgres/faults.ts";
 import { restoreRecord } from "../record/restore.ts";
 import type { Client } from "../wire/client.ts";
 import { connect } from "./connect.ts";
-import { cutIsTold } from "./cut-is-told.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 
@@ -67,9 +66,7 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
 }
 
 function fetchBackup(client: Client, file: string): Promise<void> {
-  return writeBackup(file, async (part) =>
-    pipeline(cutIsTold(await client.backup(), client.url), createWriteStream(part)),
-  );
+  return writeBackup(file, async (part) => pipeline(await client.backup(), createWriteStream(part)));
 }
 
 /** Told to end in the middle, it goes at once, and takes what it has written along. */

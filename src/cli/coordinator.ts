@@ -20,6 +20,7 @@ export const coordinatorCommand: CommandSpec = {
 async function serve(input: CommandInput): Promise<number> {
   const local = await findLocal(input.env, input.cwd);
   const coordinator = await serveHere(input, local, readListen(input, "coordinator"));
+  coordinator.announce();
   let forced = false;
   const ended = untilToldToEnd({
     gently: coordinator.stop,

@@ -1,5 +1,5 @@
-import { textOf } from "../execute/output-log.ts";
 import type { RunEvent, StoredEvent } from "../model/event.ts";
+import { shownBytes } from "../model/output.ts";
 import { printable, size } from "./table.ts";
 
 /** An event for a person, mostly one line; output is not a line, but itself. */
@@ -40,8 +40,8 @@ export function eventLine({ event }: StoredEvent): string | null {
   }
 }
 
-export function outputOf({ event }: StoredEvent): { stream: "stdout" | "stderr"; text: string } | null {
-  return event.type === "output" ? { stream: event.stream, text: textOf(event) } : null;
+export function outputOf({ event }: StoredEvent): { stream: "stdout" | "stderr"; bytes: Buffer } | null {
+  return event.type === "output" ? { stream: event.stream, bytes: shownBytes(event) } : null;
 }
 
 /** What Drover left out or could not do although the run went on: nobody may miss it, whether they watch or not. */

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { ExecRecord, ExecRequest } from "../execute/exec.ts";
 import type { CommandResult } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
-import { isTerminal, write } from "./io.ts";
+import { isTerminal, tryWrite, write } from "./io.ts";
 
 /** How long a command on a terminal has to die of a Ctrl-C before we ask whether it had one. */
 const reactMs = 2000;
@@ -26,7 +26,7 @@ export async function withSignals<T>(
     presses++;
     if (presses > 1) hurry.abort();
     if (presses > 1 || !onTerminal) return stop("user");
-    if (!quiet) tryTell("drover: interrupted. Ctrl-C again to force the end.\n");
+    if (!quiet) tryWrite(2, "drover: interrupted. Ctrl-C again to force the end.\n");
     setTimeout(() => void stopIfUntold(stop, reactMs), reactMs).unref();
   });
   process.on("SIGTERM", () => stop("shutdown"));
@@ -42,15 +42,6 @@ async function stopIfUntold(stop: (reason: StopReason) => void, agoMs: number): 
   const since = performance.now() - agoMs;
   const { someoneHadNoInterrupt } = await import("./interrupt.ts");
   if (someoneHadNoInterrupt(process.pid, performance.now() - since)) stop("user");
-}
-
-/** A hint only: a stderr that is gone must not end what runs. */
-function tryTell(line: string): void {
-  try {
-    write(2, line);
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-  }
 }
 
 /** The command's own code, or what design calls for where it has none; says on stderr what happened. */
@@ -85,7 +76,7 @@ function codeOf({ error, exitCode, signal, stopped }: CommandResult): number {
     case "DROVER-EXE-009":
       return 124;
     case "DROVER-EXE-003":
-      return exitCode ?? 128 + signalNumber(signal);
+      return exitCode ?? (signal === null ? 128 : signalExitCode(signal));
     case "DROVER-EXE-011":
       return stopped === "shutdown" ? 128 + constants.signals.SIGTERM : 130;
     default:
@@ -93,8 +84,8 @@ function codeOf({ error, exitCode, signal, stopped }: CommandResult): number {
   }
 }
 
-function signalNumber(signal: CommandResult["signal"]): number {
-  if (!signal) return 0;
+/** What a shell answers for a command that this signal ended. */
+export function signalExitCode(signal: string): number {
   const known = Object.entries(constants.signals).find(([name]) => name === signal)?.[1];
-  return known ?? Number(signal.slice("SIG".length));
+  return 128 + (known ?? Number(signal.slice("SIG".length)));
 }

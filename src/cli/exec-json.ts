@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { ExecRecord } from "../execute/exec.ts";
+import { skippedMark } from "../model/output.ts";
 import type { Captured, OutputStream } from "../model/process.ts";
 
 /** The result as document 004 names its fields. What the command wrote is here as it wrote it. */
@@ -38,7 +39,7 @@ export function toExecutionJson({ runId, request, result }: ExecRecord) {
 function stream(name: OutputStream, kept: Captured): Record<string, string> {
   const { head, tail } = kept;
   const skipped = kept.totalBytes - head.length - tail.length;
-  const mark = kept.truncated ? Buffer.from(`\n[... ${skipped} bytes not kept ...]\n`) : Buffer.alloc(0);
+  const mark = kept.truncated ? Buffer.from(skippedMark(skipped)) : Buffer.alloc(0);
   const bytes = Buffer.concat([head, mark, tail]);
   return isUtf8(bytes) ? { [name]: bytes.toString("utf8") } : { [`${name}Base64`]: bytes.toString("base64") };
 }

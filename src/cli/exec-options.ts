@@ -38,7 +38,10 @@ export const execOptions: Record<string, OptionSpec> = {
   "step-id": { value: "ID", about: "the step of that task" },
   "tool-call-id": { value: "ID", about: "the tool call that asked for it" },
   "worktree-id": { value: "ID", about: "the worktree it works in" },
-  "repo-sha": { value: "SHA", about: "the commit worked on (default: what git has checked out)" },
+  "repo-sha": {
+    value: "SHA",
+    about: "the commit worked on (default: inherited in the same repository, else what git has checked out)",
+  },
 };
 
 export function readTimeoutMs(options: ParsedOptions, config: Config): number {
@@ -86,7 +89,7 @@ export function readEnvironment(options: ParsedOptions): Record<string, string> 
   return Object.fromEntries(pairs);
 }
 
-/** `repo_sha` is filled in by the caller, who knows the repository. */
+/** `repo_sha` is the given one: whether one is inherited depends on the repository. */
 export function readCorrelation(
   options: ParsedOptions,
   env: CommandInput["env"],

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { readRepoSha } from "../define/repo-sha.ts";
+import { findWorkedOn } from "../define/repo-sha.ts";
 import { type ExecRecord, type ExecRequest, execOnRecord } from "../execute/exec.ts";
 import { findLocal, type Local, localUser, newLocalIds, openLocalStore } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
@@ -13,7 +13,7 @@ import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
 import { exitCodeOf, withSignals } from "./exec-end.ts";
 import * as read from "./exec-options.ts";
-import { isClosedPipe, write } from "./io.ts";
+import { isClosedPipe, tryWrite, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { retainIfDue } from "./retain.ts";
@@ -85,6 +85,7 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
   const capture = read.readCapture(options, config);
   const cwd = options["cwd"];
   const workingDirectory = typeof cwd === "string" ? resolve(input.cwd, cwd) : input.cwd;
+  const { repo_sha, repo_root } = findWorkedOn(workingDirectory, correlation.repo_sha, env);
   return {
     command: {
       executable: argv[0]!,
@@ -100,7 +101,8 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
     capture,
     spillDirectory: options["spill"] || capture.mode === "file" ? resolve(places.stateDirectory, "logs") : null,
     parentRunId: run_id,
-    correlation: { ...correlation, repo_sha: correlation.repo_sha ?? readRepoSha(workingDirectory) },
+    correlation: { ...correlation, repo_sha },
+    repoRoot: repo_root,
   };
 }
 
@@ -140,7 +142,7 @@ function show(stream: "stdout" | "stderr", chunk: Uint8Array, stop: () => void):
   try {
     write(stream === "stdout" ? 1 : 2, chunk);
   } catch (error) {
-    if (!isClosedPipe(error)) tell(`drover: the output cannot be written: ${messageOf(error)}\n`);
+    if (!isClosedPipe(error)) tryWrite(2, `drover: the output cannot be written: ${messageOf(error)}\n`);
     stop();
   }
 }
@@ -157,16 +159,7 @@ async function housekeeping(what: string, work: () => Promise<void>): Promise<vo
   try {
     await work();
   } catch (error) {
-    tell(`drover: ${what} failed, and is tried again next time: ${messageOf(error)}\n`);
-  }
-}
-
-function tell(line: string): void {
-  try {
-    write(2, line);
-  } catch (error) {
-    // stderr is gone as well: nobody is left to tell
-    if (!(error instanceof Error)) throw error;
+    tryWrite(2, `drover: ${what} failed, and is tried again next time: ${messageOf(error)}\n`);
   }
 }
 

@@ -20,6 +20,15 @@ export function write(fd: 1 | 2, data: string | Uint8Array): void {
   }
 }
 
+/** For hints: a reader that is gone must not end what runs. */
+export function tryWrite(fd: 1 | 2, line: string): void {
+  try {
+    write(fd, line);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+  }
+}
+
 export function isClosedPipe(error: unknown): boolean {
   return isCode(error, "EPIPE");
 }

@@ -75,6 +75,17 @@ describe("text shown while it comes", () => {
     expect(text).toBe("  I lo\n  cancelled\n");
   });
 
+  it("is not shown again where its pieces come after the record has shown it", () => {
+    const text = shown((live) => {
+      live.piece("I l");
+      live.whole("I look");
+      live.piece("ook");
+      live.piece("Done");
+      live.whole("Done");
+    });
+    expect(text).toBe("  I look\n  Done\n");
+  });
+
   it("cannot redraw the terminal", () => {
     const text = shown((live) => {
       live.piece("a\u001b[2Jb\u0007");

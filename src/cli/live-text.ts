@@ -16,6 +16,8 @@ export interface LiveText {
 export function createLiveText(print: (text: string) => void): LiveText {
   /** Shown piece by piece, and not yet met on the record. */
   let ahead = "";
+  /** Shown from the record before its pieces came: they may still come. */
+  let late = "";
   let waiting: string[] = [];
   let lineIsOpen = false;
 
@@ -34,7 +36,10 @@ export function createLiveText(print: (text: string) => void): LiveText {
     waiting = [];
   };
   return {
-    piece(text) {
+    piece(given) {
+      const known = late.startsWith(given) ? given : given.startsWith(late) ? late : "";
+      const text = given.slice(known.length);
+      late = text === "" ? late.slice(known.length) : "";
       say(text);
       ahead += text;
     },
@@ -49,6 +54,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
       if (more === null) endLine();
       say(more ?? text);
       endLine();
+      late += more ?? "";
       ahead = "";
       showLines();
     },

@@ -8,76 +8,67 @@ import { runCommand } from "./run-command.ts";
 declare const DROVER_VERSION: string;
 
 /** Every command, by the words that name it. Each is its own file, loaded when asked for. */
-const commands: Record<string, { about: string; load: () => Promise<CommandSpec> }> = {
-  up: { about: "coordinator and runner by one command", load: async () => (await import("./up.ts")).upCommand },
-  run: { about: "run an agent and wait for its result", load: async () => (await import("./run.ts")).runCommand },
-  exec: { about: "run one command, on the record", load: async () => (await import("./exec.ts")).execCommand },
-  "runs list": { about: "what ran, newest first", load: async () => (await import("./runs-list.ts")).runsList },
-  "runs show": { about: "one run with its output", load: async () => (await import("./runs-show.ts")).runsShow },
-  "runs events": { about: "the log of a run, live", load: async () => (await import("./runs-events.ts")).runsEvents },
-  "runs files": { about: "what a run left", load: async () => (await import("./runs-files.ts")).runsFiles },
-  "runs stop": { about: "end runs", load: async () => (await import("./runs-stop.ts")).runsStop },
-  "runs retry": { about: "run it again", load: async () => (await import("./runs-retry.ts")).runsRetry },
-  "sessions list": { about: "what can go on", load: async () => (await import("./sessions.ts")).sessionsList },
-  "sessions show": {
-    about: "one session with its runs",
-    load: async () => (await import("./sessions.ts")).sessionsShow,
-  },
-  "sessions resume": {
-    about: "go on with a session",
-    load: async () => (await import("./sessions-resume.ts")).sessionsResume,
-  },
-  "sessions fork": {
-    about: "go on with a copy of a session",
-    load: async () => (await import("./sessions-resume.ts")).sessionsFork,
-  },
-  "sessions delete": {
-    about: "end a session and its folders",
-    load: async () => (await import("./sessions.ts")).sessionsDelete,
-  },
-  "agents list": { about: "what can be run", load: async () => (await import("./agents.ts")).agentsList },
-  "agents show": { about: "one agent's definition", load: async () => (await import("./agents.ts")).agentsShow },
-  "agents check": {
-    about: "are these definitions sound?",
-    load: async () => (await import("./agents.ts")).agentsCheck,
-  },
-  "runners list": { about: "who claims runs", load: async () => (await import("./runners.ts")).runnersList },
-  "runners drain": {
-    about: "no further runs for a runner",
-    load: async () => (await import("./runners.ts")).runnersDrain,
-  },
-  coordinator: {
-    about: "keeps the journal and hands out runs",
-    load: async () => (await import("./coordinator.ts")).coordinatorCommand,
-  },
-  runner: { about: "claims runs and carries them out", load: async () => (await import("./runner.ts")).runnerCommand },
-  "tokens list": { about: "who may do what", load: async () => (await import("./tokens.ts")).tokensList },
-  "tokens create": {
-    about: "a new token, shown once",
-    load: async () => (await import("./tokens-create.ts")).tokensCreate,
-  },
-  "tokens enrol": {
-    about: "a token that a runner exchanges, once",
-    load: async () => (await import("./tokens-create.ts")).tokensEnrol,
-  },
-  "tokens rotate": {
-    about: "a new token for an old one",
-    load: async () => (await import("./tokens-rotate.ts")).tokensRotate,
-  },
-  "tokens revoke": { about: "ends tokens at once", load: async () => (await import("./tokens.ts")).tokensRevoke },
-  "audit verify": { about: "is the record whole?", load: async () => (await import("./audit-verify.ts")).auditVerify },
-  "audit export": {
-    about: "the record as JSON lines",
-    load: async () => (await import("./audit-export.ts")).auditExport,
-  },
-  backup: { about: "the whole record in one file", load: async () => (await import("./backup.ts")).backupCommand },
-  restore: { about: "a backup into a new place", load: async () => (await import("./backup.ts")).restoreCommand },
-  migrate: { about: "this record into PostgreSQL", load: async () => (await import("./migrate.ts")).migrateCommand },
-  doctor: {
-    about: "what this machine can do, what is missing",
-    load: async () => (await import("./doctor.ts")).doctor,
-  },
+const commands: Record<string, readonly [about: string, load: () => Promise<CommandSpec>]> = {
+  init: ["write a small project", async () => (await import("./init.ts")).initCommand],
+  up: ["coordinator and runner by one command", async () => (await import("./up.ts")).upCommand],
+  ui: ["a link that signs a browser in to the dashboard", async () => (await import("./ui.ts")).uiCommand],
+  run: ["run an agent and wait for its result", async () => (await import("./run.ts")).runCommand],
+  chat: ["talk with an agent", async () => (await import("./chat.ts")).chatCommand],
+  exec: ["run one command, on the record", async () => (await import("./exec.ts")).execCommand],
+  "runs list": ["what ran, newest first", async () => (await import("./runs-list.ts")).runsList],
+  "runs show": ["one run with its output", async () => (await import("./runs-show.ts")).runsShow],
+  "runs events": ["the log of a run, live", async () => (await import("./runs-events.ts")).runsEvents],
+  "runs files": ["what a run left", async () => (await import("./runs-files.ts")).runsFiles],
+  "runs stop": ["end runs", async () => (await import("./runs-stop.ts")).runsStop],
+  "runs retry": ["run it again", async () => (await import("./runs-retry.ts")).runsRetry],
+  "runs approve": ["allow what a run asks for", async () => (await import("./runs-answer.ts")).runsApprove],
+  "runs deny": ["refuse what a run asks for", async () => (await import("./runs-answer.ts")).runsDeny],
+  "runs resume": ["continue a parked run now", async () => (await import("./runs-resume.ts")).runsResume],
+  "questions list": ["what runs ask people", async () => (await import("./questions.ts")).questionsList],
+  "questions show": ["one question with its input", async () => (await import("./questions.ts")).questionsShow],
+  usage: ["tokens and cost of what ran", async () => (await import("./usage.ts")).usageCommand],
+  "sessions list": ["what can go on", async () => (await import("./sessions.ts")).sessionsList],
+  "sessions show": ["one session with its runs", async () => (await import("./sessions.ts")).sessionsShow],
+  "sessions resume": ["go on with a session", async () => (await import("./sessions-resume.ts")).sessionsResume],
+  "sessions fork": ["go on with a copy of a session", async () => (await import("./sessions-resume.ts")).sessionsFork],
+  "sessions delete": ["end a session and its folders", async () => (await import("./sessions.ts")).sessionsDelete],
+  "agents list": ["what can be run", async () => (await import("./agents.ts")).agentsList],
+  "agents show": ["one agent's definition", async () => (await import("./agents.ts")).agentsShow],
+  "agents check": ["are these definitions sound?", async () => (await import("./agents.ts")).agentsCheck],
+  "runners list": ["who claims runs", async () => (await import("./runners.ts")).runnersList],
+  "runners drain": ["no further runs for a runner", async () => (await import("./runners.ts")).runnersDrain],
+  coordinator: [
+    "keeps the journal and hands out runs",
+    async () => (await import("./coordinator.ts")).coordinatorCommand,
+  ],
+  runner: ["claims runs and carries them out", async () => (await import("./runner.ts")).runnerCommand],
+  "tokens list": ["who may do what", async () => (await import("./tokens.ts")).tokensList],
+  "tokens create": ["a new token, shown once", async () => (await import("./tokens-create.ts")).tokensCreate],
+  "tokens enrol": [
+    "a token that a runner exchanges, once",
+    async () => (await import("./tokens-create.ts")).tokensEnrol,
+  ],
+  "tokens rotate": ["a new token for an old one", async () => (await import("./tokens-rotate.ts")).tokensRotate],
+  "tokens revoke": ["ends tokens at once", async () => (await import("./tokens.ts")).tokensRevoke],
+  "audit verify": ["is the record whole?", async () => (await import("./audit-verify.ts")).auditVerify],
+  "audit export": ["the record as JSON lines", async () => (await import("./audit-export.ts")).auditExport],
+  backup: ["the whole record in one file", async () => (await import("./backup.ts")).backupCommand],
+  restore: ["a backup into a new place", async () => (await import("./backup.ts")).restoreCommand],
+  migrate: ["this record into PostgreSQL", async () => (await import("./migrate.ts")).migrateCommand],
+  "agent-executor": [
+    "run the agent of one file in one folder",
+    async () => (await import("./agent-executor.ts")).agentExecutor,
+  ],
+  "file-tools": ["files inside one folder, for agents", async () => (await import("./file-tools.ts")).fileToolsCommand],
+  "import herdctl": [
+    "agents of a herdctl fleet as agents of Drover",
+    async () => (await import("./import-herdctl.ts")).importHerdctl,
+  ],
+  doctor: ["what this machine can do, what is missing", async () => (await import("./doctor.ts")).doctor],
 };
+
+/** A group that is a command on its own: `drover questions` is `drover questions list`. */
+const alone: Record<string, string> = { questions: "questions list" };
 
 export async function main(argv: readonly string[]): Promise<void> {
   try {
@@ -94,9 +85,29 @@ async function obey(argv: readonly string[]): Promise<void> {
   if (first === "help") return second === "" ? overview() : obey([...argv.slice(1), "--help"]);
   for (const words of [2, 1]) {
     const name = argv.slice(0, words).join(" ");
-    if (Object.hasOwn(commands, name)) return runCommand(await commands[name]!.load(), argv.slice(words));
+    if (Object.hasOwn(commands, name)) return runCommand(await commands[name]![1](), argv.slice(words));
   }
-  throw unknownCommand(first, second);
+  const group = Object.entries(commands).filter(([name]) => name.startsWith(`${first} `));
+  if (group.length === 0) throw unknownCommand(first);
+  if (second !== "" && !second.startsWith("-")) throw unknownInGroup(first, second, group);
+  const itself = alone[first];
+  if (itself) return runCommand(await commands[itself]![1](), argv.slice(1));
+  const asked = second === "--help" || second === "-h";
+  await showGroup(first, group, asked ? 1 : 2);
+  if (!asked) process.exit(2);
+}
+
+type Named = [name: string, command: readonly [about: string, ...unknown[]]][];
+
+async function showGroup(first: string, group: Named, fd: 1 | 2): Promise<void> {
+  const { columns } = await import("./help.ts");
+  const rows = columns(group.map(([name, [about]]): [string, string] => [`drover ${name}`, about]));
+  write(
+    fd,
+    [`drover ${first} COMMAND`, "", "Commands", ...rows, "", `\`drover help ${first} COMMAND\` tells more.\n`].join(
+      "\n",
+    ),
+  );
 }
 
 async function overview(): Promise<void> {
@@ -114,7 +125,7 @@ async function overview(): Promise<void> {
       ]),
       "",
       "Commands",
-      ...columns(Object.entries(commands).map(([name, { about }]): [string, string] => [name, about])),
+      ...columns(Object.entries(commands).map(([name, [about]]): [string, string] => [name, about])),
       "",
       "`drover help COMMAND` tells more. --version shows the version.",
       "",
@@ -122,17 +133,17 @@ async function overview(): Promise<void> {
   );
 }
 
-function unknownCommand(first: string, second: string): RequestError {
+function unknownInGroup(first: string, second: string, group: Named): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field: first,
+    message: `${first} has no ${second}.`,
+    next: `Try ${group.map(([name]) => `drover ${name}`).join(" or ")}.`,
+  });
+}
+
+function unknownCommand(first: string): RequestError {
   const names = Object.keys(commands);
-  const family = names.filter((name) => name.startsWith(`${first} `));
-  if (family.length > 0) {
-    return new RequestError({
-      code: "DROVER-USE-001",
-      field: first,
-      message: second ? `${first} has no ${second}.` : `${first} needs one more word.`,
-      next: `Try ${family.map((name) => `drover ${name}`).join(" or ")}.`,
-    });
-  }
   const near = suggest(first, new Set(names.flatMap((name) => [name, name.split(" ")[0]!])));
   return new RequestError({
     code: "DROVER-USE-007",

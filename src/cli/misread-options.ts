@@ -1,7 +1,7 @@
 import type { Agent } from "../model/agent.ts";
 import { execOptions } from "./exec-options.ts";
 import type { CommandInput } from "./options.ts";
-import { declares } from "./run-parameters.ts";
+import { findProperty } from "./parameter-types.ts";
 
 /**
  * Options and an agent's parameters look alike, so a word may be taken otherwise than it was meant: an option of
@@ -15,13 +15,13 @@ export function misreadOptions(
   const names = [...new Set(others.map(([name]) => name))];
   return [
     ...names
-      .filter((name) => Object.hasOwn(execOptions, name) && !declares(schema, name))
+      .filter((name) => Object.hasOwn(execOptions, name) && findProperty(schema, name) === undefined)
       .map(
         (name) =>
           `--${name} is an option of drover exec, not of drover ${command}: the agent gets it as its parameter ${name}.`,
       ),
     ...Object.keys(options)
-      .filter((name) => declares(schema, name))
+      .filter((name) => findProperty(schema, name) !== undefined)
       .map(
         (name) =>
           `--${name} is taken as the option of drover ${command}: the agent's parameter of that name goes into --params.`,

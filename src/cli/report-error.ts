@@ -30,16 +30,20 @@ function tryWrite(fd: 1 | 2, text: string): boolean {
   }
 }
 
-/** Wrong usage is 2; whatever keeps Drover itself from doing its work is 125. */
+/** Wrong usage is 2; what cannot be done any more, or not yet, is 1; whatever keeps Drover itself from its work is 125. */
 function exitCodeOf(code: string): number {
+  if (wrongState.test(code)) return 1;
   return wrongUsage.test(code) ? 2 : 125;
 }
 
+/** A run that is not parked, or a question that somebody else has answered. */
+const wrongState = /^DROVER-API-03[0-2]/;
+
 /**
- * Words that cannot be meant so: options, the agent, session, id or profile that is named, and parameters. The
+ * Words that cannot be meant so: options, the agent, session, id, profile or provider that is named, and parameters. The
  * coordinator finds some of them, in a request that was made of the same words.
  */
-const wrongUsage = /^DROVER-(?:USE-|SUB-|PAR-|PRF-001|API-006|API-014|API-021)/;
+const wrongUsage = /^DROVER-(?:USE-|SUB-|PAR-|AGT-|LLM-|PRF-001|API-006|API-014|API-021)/;
 
 /** Which parameters do not fit, and why: the refusal has it beside its message. */
 function parameterFaults(error: unknown, code: string): string[] {

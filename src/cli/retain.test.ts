@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { execOnRecord } from "../execute/exec.ts";
 import { type Local, newLocalIds } from "../local.ts";
 import { defaultConfig } from "../model/config.ts";
+import { noCorrelation } from "../model/new-run.ts";
 import { currentOwner } from "../record/audit/owner.ts";
 import { verifyAudit } from "../record/audit/verify.ts";
 import { openStore, type SqliteStore } from "../record/open.ts";
@@ -35,14 +36,7 @@ async function exec(at: Date): Promise<string> {
       capture: { mode: "both", maxBytes: 1024, onLimit: "truncate" },
       spillDirectory: null,
       parentRunId: null,
-      correlation: {
-        session_id: null,
-        task_id: null,
-        step_id: null,
-        tool_call_id: null,
-        worktree_id: null,
-        repo_sha: null,
-      },
+      correlation: noCorrelation,
     },
     {
       store,
@@ -60,7 +54,7 @@ async function exec(at: Date): Promise<string> {
 it("removes what is older than the operator keeps, at most once a day, and the rest still verifies", async () => {
   const local: Local = {
     places: { stateDirectory: directory, configFile: null, repository: null },
-    config: defaultConfig,
+    config: { ...defaultConfig, retention: { ...defaultConfig.retention, runs_days: 1e-9 } },
   };
   const now = new Date();
   const stamp = join(directory, "retention.stamp");
@@ -71,7 +65,9 @@ it("removes what is older than the operator keeps, at most once a day, and the r
   await retainIfDue(store, local, now);
   expect(await store.read.run(old)).not.toBeNull();
   utimesSync(stamp, new Date(now.getTime() - 2 * day), new Date(now.getTime() - 2 * day));
+  clock = new Date(now.getTime() + day);
   await retainIfDue(store, local, now);
+  expect(await store.read.run(old)).toBeNull();
   expect(await store.read.run(recent)).not.toBeNull();
   expect(await verifyAudit({ directory })).toMatchObject({ ok: true, pruned: { rows: 2 } });
 });

@@ -13,11 +13,6 @@ export async function retainIfDue(store: SqliteStore, { places, config }: Local,
   // before the work, so that of several only one does it
   if (last) utimesSync(stamp, now, now);
   else writeFileSync(stamp, "");
-  const before = new Date(now.getTime() - config.execution.audit.retention_days * day);
-  const [{ pruneAudit }, { pruneRuns }] = await Promise.all([
-    import("../record/audit/prune.ts"),
-    import("../record/retention.ts"),
-  ]);
-  await pruneRuns(store, before);
-  await pruneAudit(store, before);
+  const { retain, retentionDays } = await import("../record/retain.ts");
+  await retain(store, retentionDays(config));
 }

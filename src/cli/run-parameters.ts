@@ -1,5 +1,7 @@
 import type { Agent } from "../model/agent.ts";
 import { RequestError } from "../model/errors.ts";
+import { findInexact, isExact } from "../model/exact-numbers.ts";
+import { findProperty, type Kind, readTypes, type Types } from "./parameter-types.ts";
 
 /** `--key value` words as the parameters of an agent, each typed as its schema says. */
 export function readParameters(
@@ -7,81 +9,121 @@ export function readParameters(
   json: string | undefined,
   schema: Agent["parameters_schema"],
 ): Record<string, unknown> {
-  const parameters: Record<string, unknown> = json === undefined ? {} : parseObject(json);
+  const parameters: Record<string, unknown> = json === undefined ? {} : parseParameters("--params", json);
   const given = new Map<string, (string | true)[]>();
   for (const [name, value] of others) given.set(name, [...(given.get(name) ?? []), value]);
   for (const [name, values] of given) {
     if (Object.hasOwn(parameters, name))
       throw fault(`--${name}`, `${name} is given twice: as --${name} and in --params.`);
-    parameters[name] = typed(name, values, typeOf(schema, name));
+    const property = findProperty(schema, name) ?? schema?.["additionalProperties"];
+    parameters[name] = typed(`--${name}`, values, readTypes(property, schema));
   }
   return parameters;
 }
 
-function typed(name: string, values: (string | true)[], type: string | null): unknown {
-  if (type === "array")
-    return values.length === 1 && isJson(values[0]!, "[") ? parseJson(name, values[0]!) : values.map(String);
-  if (values.length > 1)
-    throw fault(`--${name}`, `--${name} is given ${values.length} times, and the agent takes one.`);
-  const value = values[0]!;
-  switch (type) {
-    case "boolean":
-      if (value === true || value === "true") return true;
-      if (value === "false") return false;
-      throw fault(`--${name}`, `--${name} ${value} is not true or false.`);
-    case "integer":
-    case "number":
-      if (value !== true && value.trim() !== "" && Number.isFinite(Number(value))) return Number(value);
-      throw fault(`--${name}`, `--${name} ${value === true ? "without a value" : value} is not a number.`);
-    case "object":
-      return parseJson(name, value);
-    case "string":
-      if (value === true) throw fault(`--${name}`, `--${name} needs a value.`);
-      return value;
-    default:
-      return value;
+function typed(option: string, values: (string | true)[], types: Types): unknown {
+  const isList = types.kinds?.has("array") === true;
+  const [value = true, ...more] = values;
+  if (more.length > 0 && !isList)
+    throw fault(option, `${option} is given ${values.length} times, and the agent takes one.`);
+  if (more.length > 0) return values.map((item) => typedOne(option, item, types.items()));
+  const accepted = attempt(value, types);
+  if (accepted !== undefined) return accepted.value;
+  if (!isList) return typedOne(option, value, types);
+  if (typeof value === "string" && value.trimStart().startsWith("[")) return parseJson(option, value);
+  const items = types.items();
+  // only text may hold a comma of its own
+  const words = typeof value === "string" && items.kinds && !items.kinds.has("string") ? value.split(",") : [value];
+  return words.map((item) => typedOne(option, item, items));
+}
+
+function typedOne(option: string, value: string | true, types: Types): unknown {
+  const accepted = attempt(value, types);
+  if (accepted !== undefined) return accepted.value;
+  if (value === true) throw fault(option, `${option} needs a value.`);
+  if (types.kinds?.has("object") || types.kinds?.has("array")) return parseJson(option, value);
+  if (isNumber(value) && !isExact(value) && (types.kinds?.has("integer") || types.kinds?.has("number")))
+    throw inexact(option, value);
+  throw fault(option, `${option} ${value} is not ${describe(types)}.`);
+}
+
+/** undefined where the word cannot be meant as any of these types. */
+function attempt(value: string | true, { kinds, values }: Types): { value: unknown } | undefined {
+  if (values !== null) {
+    const found = values.filter((each) => (typeof each === "string" ? each : JSON.stringify(each)) === String(value));
+    return found.length > 0 ? { value: found[0] } : undefined;
   }
+  if (kinds === null) return { value };
+  const is = (kind: Kind): boolean => kinds.has(kind);
+  if (is("boolean") && (value === true || value === "true" || value === "false"))
+    return { value: String(value) === "true" };
+  if (value === true) return undefined;
+  if (is("null") && value === "null") return { value: null };
+  if (isNumber(value) && isExact(value)) {
+    if (is("number") || (is("integer") && Number.isInteger(Number(value)))) return { value: Number(value) };
+  }
+  return is("string") ? { value } : undefined;
 }
 
-/** Whether the schema names this parameter, where it says so plainly. */
-export function declares(schema: Agent["parameters_schema"], name: string): boolean {
-  const properties = schema?.["properties"];
-  return typeof properties === "object" && properties !== null && Object.hasOwn(properties, name);
+const words: Record<Kind, string> = {
+  null: "null",
+  boolean: "true or false",
+  integer: "a whole number",
+  number: "a number",
+  string: "text",
+  array: "a list",
+  object: "a JSON object",
+};
+
+function describe({ kinds, values }: Types): string {
+  const all = values?.map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
+  return all ? `one of ${all.join(", ")}` : [...(kinds ?? [])].map((kind) => words[kind]).join(" or ");
 }
 
-/** Only what is plainly said: a schema that is more involved is judged by the coordinator. */
-function typeOf(schema: Agent["parameters_schema"], name: string): string | null {
-  if (!declares(schema, name)) return null;
-  const property: unknown = Reflect.get(schema?.["properties"] as object, name); // declared, hence an object
-  if (typeof property !== "object" || property === null) return null;
-  const type: unknown = Reflect.get(property, "type");
-  return typeof type === "string" ? type : null;
+function isNumber(text: string): boolean {
+  return text.trim() !== "" && !Number.isNaN(Number(text));
 }
 
-function parseObject(text: string): Record<string, unknown> {
-  const value = parseJson("params", text);
+/** Parameters as one JSON object. */
+export function parseParameters(field: string, text: string, code: FaultCode = "DROVER-USE-001") {
+  const value = parseJson(field, text, code);
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw fault("--params", "--params is not a JSON object.");
-  return { ...value };
+    throw fault(field, `${field} is not a JSON object.`, code);
+  return { ...value } as Record<string, unknown>;
 }
 
-function parseJson(name: string, text: string | true): unknown {
+function parseJson(option: string, text: string, code?: FaultCode): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(String(text));
+    value = JSON.parse(text);
   } catch (error) {
-    throw fault(`--${name}`, `--${name} is not valid JSON: ${error instanceof Error ? error.message : String(error)}.`);
+    const why = error instanceof Error ? error.message : String(error);
+    throw fault(option, `${option} is not valid JSON: ${why}.`, code);
   }
+  const found = findInexact(text);
+  if (found) throw inexact([option, ...found.path].join("."), found.text);
+  return value;
 }
 
-function isJson(value: string | true, begin: string): boolean {
-  return typeof value === "string" && value.trimStart().startsWith(begin);
-}
-
-function fault(field: string, message: string): RequestError {
+function inexact(field: string, text: string): RequestError {
   return new RequestError({
-    code: "DROVER-USE-001",
+    code: "DROVER-PAR-005",
+    field,
+    message: `${field}: a JSON number cannot carry ${text} exactly.`,
+    next: "Send it as a string; the agent's parameters_schema has to take one.",
+  });
+}
+
+type FaultCode = "DROVER-USE-001" | "DROVER-PAR-006";
+
+function fault(field: string, message: string, code: FaultCode = "DROVER-USE-001"): RequestError {
+  return new RequestError({
+    code,
     field,
     message,
-    next: "See what it takes: drover agents show AGENT",
+    next:
+      code === "DROVER-PAR-006"
+        ? `Give one JSON object in UTF-8, as in: echo '{"NAME": "value"}' | drover agent-executor SPEC WORKSPACE`
+        : "See what it takes: drover agents show AGENT",
   });
 }

@@ -23,7 +23,7 @@ async function runAgent(input: CommandInput): Promise<number> {
   if (!agent_name) throw usage("Name the agent to run.", "run", "AGENT");
   if (more.length > 0)
     throw usage(`${more[0]} is not an option: parameters are given as --name value.`, "run", more[0]);
-  return withCoordinator(input, async (client) =>
+  return withCoordinator(input, { agent: agent_name }, async (client) =>
     attendRun(client, await submitRun(client, input, { agent_name }), input),
   );
 }

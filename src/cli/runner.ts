@@ -33,7 +33,7 @@ export const runnerCommand: CommandSpec = {
     "project-dir": { value: "DIR", about: "where runs work that name no directory (default here)" },
     examples: { about: "offer the examples that come with Drover too" },
     ...envFileOption,
-    "while-stdin": { about: "end when stdin does: with whoever started it" },
+    "while-stdin": { about: "for a program that starts it: end when stdin does, print `ready` once registered" },
   },
   run: (input) => runRunner(withEnvFile(input)),
 };
@@ -46,13 +46,15 @@ async function runRunner(input: CommandInput): Promise<number> {
     if (cause instanceof Error && env["DROVER_DEBUG"]) write(2, `${cause.stack}\n`);
   };
   const { places, config } = await findLocal(env, cwd);
-  const folders = profileFolders(cwd, options["examples"] === true);
-  const profiles = await openProfiles({ wanted: wanted.length > 0 ? wanted : null, folders, env, onNotice });
+  const folders = profileFolders(cwd, config, options["examples"] === true);
+  const { isolation } = config;
+  const profiles = await openProfiles({ wanted: wanted.length > 0 ? wanted : null, folders, isolation, env, onNotice });
   if (profiles.profiles.length === 0)
     throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
   const { url, token } = await findCoordinator(input, places.stateDirectory);
   const port = createHttpPort({ url, token });
   const name = text(options, "name");
+  const hurry = new AbortController();
   const runner = await startRunner({
     port,
     profiles: profiles.profiles,
@@ -62,7 +64,10 @@ async function runRunner(input: CommandInput): Promise<number> {
     ...(options["slots"] ? { slots: readSlots(options) } : {}),
     env: withoutOurKey(env),
     maxOutputKb: config.execution.max_output_kb,
+    provider: config.provider,
     defaultTimeoutSeconds: config.execution.default_timeout_seconds,
+    keepLogsDays: Math.min(config.retention.runs_days, config.retention.events_days),
+    hurry: hurry.signal,
     onNotice,
   }).catch((error: unknown) => {
     throw error instanceof PortError ? notRegistered(error, url) : error;
@@ -77,15 +82,26 @@ async function runRunner(input: CommandInput): Promise<number> {
     }
     if (profiles.absent.length > 0) write(2, `Not here (drover doctor says why): ${absentNames(profiles)}\n`);
   }
-  if (options["while-stdin"]) process.stdin.resume().once("end", () => void runner.stop());
-  await untilToldToEnd({ gently: () => runner.drain(), atOnce: () => runner.stop(), ended: runner.done });
+  const atOnce = (): Promise<void> => {
+    hurry.abort();
+    return runner.stop();
+  };
+  const byParent = options["while-stdin"] === true;
+  if (byParent) {
+    for (const over of ["end", "error"]) process.stdin.resume().once(over, () => void atOnce());
+    write(1, "ready\n");
+  }
+  await untilToldToEnd({ gently: () => runner.drain(), atOnce, ended: runner.done, byParent });
   await profiles.stop();
   port.close();
   return 0;
 }
 
 /** With DROVER_ENROLMENT the runner gets a token of its own, once, and keeps it; from then on it needs neither variable. */
-async function findCoordinator(input: CommandInput, stateDirectory: string): Promise<{ url: string; token: string }> {
+async function findCoordinator(
+  input: CommandInput,
+  stateDirectory: string,
+): Promise<{ url: string; token: string | null }> {
   const { client, token } = await connect(input);
   if (!client) {
     throw new RequestError({
@@ -99,21 +115,18 @@ async function findCoordinator(input: CommandInput, stateDirectory: string): Pro
   const enrolment = input.env["DROVER_ENROLMENT"];
   if (enrolment && !existsSync(file)) await enrolRunner(client.url, enrolment, file);
   const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : null;
-  const own = enrolment ? kept : (token ?? kept);
-  if (own) return { url: client.url, token: own };
-  throw new RequestError({
-    code: "DROVER-USE-001",
-    field: "DROVER_API_KEY",
-    message: `A token is needed for ${client.url}.`,
-    next: "Set DROVER_API_KEY, or DROVER_ENROLMENT to what `drover tokens enrol SUBJECT` printed.",
-  });
+  // without one, a coordinator with auth refuses the registration
+  return { url: client.url, token: (enrolment ? kept : (token ?? kept)) || null };
 }
 
 /** What the coordinator has against it is the operator's to mend. */
 function notRegistered({ conflict, message, cause }: PortError, url: string): HostError {
   const [code, next] =
     conflict === "unauthorized"
-      ? (["DROVER-API-009", "Set DROVER_API_KEY to a token that may register a runner."] as const)
+      ? ([
+          "DROVER-API-009",
+          "Set DROVER_API_KEY to a token that may register a runner, or DROVER_ENROLMENT to what `drover tokens enrol SUBJECT` printed.",
+        ] as const)
       : conflict === "duplicate_runner"
         ? (["DROVER-API-018", "End the other one, or tell them apart with --name."] as const)
         : (["DROVER-API-024", "The coordinator's own log may say more."] as const);

@@ -1,6 +1,5 @@
-import { RequestError } from "../model/errors.ts";
-import type { Client } from "../wire/client.ts";
-import { connectOrFail } from "./connect.ts";
+import { onlyMatch } from "./find-id.ts";
+import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { age, writeTable } from "./table.ts";
@@ -26,7 +25,7 @@ export const runnersDrain: CommandSpec = {
 };
 
 async function listRunners(input: CommandInput): Promise<number> {
-  const { items } = await (await connectOrFail(input)).runners.list();
+  const items = (await withHistory(input, async (client) => (await client.runners.list()).items)) ?? [];
   if (input.options["json"]) {
     for (const runner of items) write(1, `${JSON.stringify(runner)}\n`);
     return 0;
@@ -49,28 +48,17 @@ async function listRunners(input: CommandInput): Promise<number> {
 }
 
 async function drainRunner(input: CommandInput): Promise<number> {
-  const client = await connectOrFail(input);
-  const runner_id = await findRunner(client, input.positionals[0]!);
   const draining = input.options["undo"] !== true;
-  await client.runners.drain(runner_id, draining);
+  const runner_id = await withHistory(input, async (client) => {
+    const { items } = await client.runners.list();
+    const ids = items.map((runner) => runner.runner_id);
+    const found = onlyMatch("runner", input.positionals[0]!, ids);
+    await client.runners.drain(found, draining);
+    return found;
+  });
+  if (runner_id === null) return 1;
   if (input.options["json"]) write(1, `${JSON.stringify({ runner_id, draining })}\n`);
   else if (!input.options["quiet"])
     write(2, draining ? `${runner_id} takes no further runs.\n` : `${runner_id} claims again.\n`);
   return 0;
-}
-
-/** A runner's id from the beginning of it, where only one begins so. */
-async function findRunner(client: Client, given: string): Promise<string> {
-  const ids = (await client.runners.list()).items.map(({ runner_id }) => runner_id);
-  const matches = given === "" ? [] : ids.filter((id) => id.startsWith(given));
-  if (matches.length === 1) return matches[0]!;
-  throw new RequestError({
-    code: "DROVER-USE-008",
-    field: "RUNNER",
-    message:
-      matches.length > 1
-        ? `More than one runner begins with ${given}: ${matches.join(", ")}.`
-        : `There is no runner ${given}, or it is not yours.`,
-    next: "`drover runners list` shows the runners.",
-  });
 }

@@ -1,9 +1,9 @@
 import { isTerminal as isFinal } from "../model/states.ts";
 import type { StoredEvent } from "../model/event.ts";
-import { connect } from "./connect.ts";
 import { eventLine, outputOf } from "./event-line.ts";
+import { findRun } from "./find-id.ts";
 import { harmless } from "./harmless.ts";
-import { allEvents, findRun, withHistory } from "./history.ts";
+import { allEvents, withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
@@ -29,13 +29,12 @@ async function showEvents(input: CommandInput): Promise<number> {
   if (!Number.isInteger(after) || after < 0)
     throw usage("--after takes the number of an event.", "runs events", "--after");
   const show = (event: StoredEvent): void => showEvent(event, input.options["json"] === true);
-  const shown = await withHistory(input, async (history) => {
-    const run = await findRun(history, id);
-    const { client } = await connect(input);
-    if (client && !isFinal(run.status) && !input.options["no-follow"]) {
+  const shown = await withHistory(input, async (client, live) => {
+    const run = await findRun(client, id);
+    if (live && !isFinal(run.status) && !input.options["no-follow"]) {
       for await (const event of client.runs.follow(run.run_id, { after })) show(event);
     } else {
-      for await (const event of allEvents(history, run.run_id, after)) show(event);
+      for await (const event of allEvents(client, run.run_id, after)) show(event);
     }
     return true;
   });
@@ -45,7 +44,7 @@ async function showEvents(input: CommandInput): Promise<number> {
 function showEvent(event: StoredEvent, json: boolean): void {
   if (json) return write(1, `${JSON.stringify(event)}\n`);
   const output = outputOf(event);
-  const lines = output ? output.text : harmless(eventLine(event) ?? "");
+  const lines = output ? output.bytes.toString("utf8") : harmless(eventLine(event) ?? "");
   const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`);
   write(1, `${String(event.seq).padStart(6)} ${output?.stream === "stderr" ? "!" : " "}   ${line}\n`);
 }

@@ -1,7 +1,9 @@
 import { RequestError } from "../model/errors.ts";
 import type { StoredFile } from "../model/file.ts";
 import { suggest } from "../model/suggest.ts";
-import { findRun, type History, withHistory } from "./history.ts";
+import type { Client } from "../wire/client.ts";
+import { findRun } from "./find-id.ts";
+import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
@@ -34,11 +36,11 @@ async function files(input: CommandInput): Promise<number> {
       "runs files",
       "--output",
     );
-  const done = await withHistory(input, async (history) => {
-    const { run_id } = await findRun(history, id);
-    const all = await history.files(run_id);
+  const done = await withHistory(input, async (client) => {
+    const { run_id } = await findRun(client, id);
+    const { items: all } = await client.runs.files(run_id);
     if (path === undefined) listFiles(all, run_id, input);
-    else await oneFile(history, run_id, findFile(all, path, run_id), input);
+    else await oneFile(client, run_id, findFile(all, path, run_id), input);
     return true;
   });
   return done ? 0 : 1;
@@ -59,13 +61,13 @@ function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput)
 }
 
 async function oneFile(
-  history: History,
+  { runs }: Client,
   run_id: string,
   file: StoredFile,
   { options, cwd }: CommandInput,
 ): Promise<void> {
   const force = options["force"] === true;
-  const content = await history.content(run_id, file);
+  const { stream: content } = await runs.file(run_id, file.path);
   const target = text(options, "output");
   if (target !== undefined && target !== "-") {
     const saved = await saveFile(content, file, { target, cwd, force });

@@ -41,7 +41,9 @@ export const runsList: CommandSpec = {
 async function listRuns(input: CommandInput): Promise<number> {
   const filter = readFilter(input.options);
   const limit = readLimit(input.options, "runs list");
-  const page = await withHistory(input, (history) => history.runs(filter, limit, text(input.options, "cursor")));
+  const page = await withHistory(input, ({ runs }) =>
+    runs.list({ ...filter, limit, cursor: text(input.options, "cursor") }),
+  );
   if (!page) return 0;
   if (input.options["json"]) {
     for (const row of page.items) write(1, `${JSON.stringify(row)}\n`);

@@ -1,20 +1,58 @@
-import { connectOrFail } from "./connect.ts";
+import { RequestError } from "../model/errors.ts";
+import type { ExecutionStart } from "../model/execution.ts";
+import { attendRun } from "./attend-run.ts";
+import { connect } from "./connect.ts";
+import { findRun } from "./find-id.ts";
+import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
+import { quoted } from "./quoted.ts";
+import { withCoordinator } from "./with-coordinator.ts";
 
 export const runsRetry: CommandSpec = {
   name: "runs retry",
   summary: "a new run with the same agent and parameters",
   takes: "RUN",
   words: [1, 1],
-  examples: [["drover runs retry 019a3f0e-7c1b-7a3e-9d54-2f6f1f0a9b11", "prints the new run's id"]],
+  examples: [["drover runs retry 019a3f", "prints the new run's id; without a coordinator it runs here, to its end"]],
   options: {},
   run: retry,
 };
 
 async function retry(input: CommandInput): Promise<number> {
-  const run = await (await connectOrFail(input)).runs.retry(input.positionals[0]!);
+  const found = await withHistory(input, async (client) => {
+    const { run_id, agent_name } = await findRun(client, input.positionals[0]!);
+    if (agent_name === "exec") throw madeByExec(run_id, (await client.executions.list({ run_id })).items[0]?.start);
+    return { run_id, agent_name };
+  });
+  if (found === null) return 1;
+  const { client } = await connect(input);
+  // without a coordinator nobody else would run it
+  if (!client)
+    return withCoordinator(input, { agent: found.agent_name }, async (own) => {
+      const { type } = await own.agents.get(found.agent_name);
+      return attendRun(own, { run: await own.runs.retry(found.run_id), type }, input);
+    });
+  const run = await client.runs.retry(found.run_id);
   write(1, input.options["json"] ? `${JSON.stringify(run)}\n` : `${run.run_id}\n`);
   if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
   return 0;
+}
+
+/** Values of variables and redacted words are not on the record: only the person who ran it can repeat it exactly. */
+function madeByExec(run_id: string, start: ExecutionStart | undefined): RequestError {
+  const line = start && execLine(start);
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field: "RUN",
+    message: `The run ${run_id} was made by drover exec, and has no agent to run again.`,
+    next: line
+      ? `Run its command again${line.includes("[redacted:") ? ", with the real words in place of [redacted:...]" : ""}: ${line}`
+      : "Run its command again with drover exec.",
+  });
+}
+
+function execLine({ working_directory, environment, argv }: ExecutionStart): string {
+  const variables = environment?.given.map((name) => `--env ${name}=... `).join("") ?? "";
+  return `drover exec --cwd ${quoted(working_directory)} ${variables}-- ${argv.map(quoted).join(" ")}`;
 }

@@ -1,12 +1,13 @@
-import { textOf } from "../execute/output-log.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { StoredFile } from "../model/file.ts";
+import { shownBytes } from "../model/output.ts";
 import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
 import { usageLine } from "./event-line.ts";
+import { findRun } from "./find-id.ts";
 import { harmless } from "./harmless.ts";
 import { columns } from "./help.ts";
-import { allEvents, findRun, withHistory } from "./history.ts";
+import { allEvents, withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { duration, printable } from "./table.ts";
@@ -26,12 +27,12 @@ export const runsShow: CommandSpec = {
 
 async function showRun(input: CommandInput): Promise<number> {
   const id = input.positionals[0]!;
-  const found = await withHistory(input, async (history) => {
-    const run = await findRun(history, id);
-    const executions = await history.executions(run.run_id);
+  const found = await withHistory(input, async (client) => {
+    const run = await findRun(client, id);
+    const { items: executions } = await client.executions.list({ run_id: run.run_id, limit: 1000 });
     const events: StoredEvent[] = [];
-    for await (const event of allEvents(history, run.run_id)) events.push(event);
-    const files = await history.files(run.run_id);
+    for await (const event of allEvents(client, run.run_id)) events.push(event);
+    const { items: files } = await client.runs.files(run.run_id);
     return { run, executions, events, files };
   });
   if (!found) return 1;
@@ -86,15 +87,18 @@ function resources(end: Execution["end"] | undefined): string | null {
 
 function showOutput(events: StoredEvent[]): void {
   for (const stream of ["stdout", "stderr"] as const) {
-    const text = events
-      .flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [textOf(event)] : []))
-      .join("");
-    if (text === "") continue;
-    // stored output may hold what would redraw a terminal; a pipe gets it as it is
-    const shown = isTerminal(1) ? harmless(text) : text;
-    write(1, `\n${stream}\n${shown}${text.endsWith("\n") ? "" : "\n"}`);
+    const bytes = Buffer.concat(
+      events.flatMap(({ event }) => (event.type === "output" && event.stream === stream ? [shownBytes(event)] : [])),
+    );
+    if (bytes.length === 0) continue;
+    write(1, `\n${stream}\n`);
+    // stored output may hold what would redraw a terminal; a pipe gets its exact bytes
+    write(1, isTerminal(1) ? harmless(bytes.toString("utf8")) : bytes);
+    if (bytes.at(-1) !== newline) write(1, "\n");
   }
 }
+
+const newline = 0x0a;
 
 /** What an agent answered, where that is not what it wrote. */
 function showAnswer({ result_text }: Run, events: StoredEvent[]): void {

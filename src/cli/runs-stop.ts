@@ -1,4 +1,6 @@
-import { connectOrFail } from "./connect.ts";
+import type { Client } from "../wire/client.ts";
+import { findRunId } from "./find-id.ts";
+import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
@@ -8,7 +10,7 @@ export const runsStop: CommandSpec = {
   takes: "[RUN...]",
   words: [0, Infinity],
   examples: [
-    ["drover runs stop 019a3f0e-7c1b-7a3e-9d54-2f6f1f0a9b11", "one run"],
+    ["drover runs stop 019a3f", "a run by its id, or the beginning of it"],
     ["drover runs stop --agent nightly", "all runs of an agent"],
     ["drover runs stop --all", "everything"],
   ],
@@ -24,29 +26,36 @@ async function stopRuns(input: CommandInput): Promise<number> {
   const agent = text(options, "agent");
   if (positionals.length === 0 && !agent && !options["all"])
     throw usage("Name the runs to stop, or give --agent or --all.", "runs stop", "RUN");
-  const client = await connectOrFail(input);
-  const stopped: string[] = [];
-  for (const run_id of positionals) {
-    const run = await client.runs.stop(run_id);
-    stopped.push(`${run.run_id}\t${run.status}`);
-  }
-  if (agent || options["all"]) {
-    const many = await client.runs.stopMany(agent ? { agent_name: agent } : { all: true });
-    for (const run_id of many.cancelled) stopped.push(`${run_id}\tcancelled`);
-    for (const run_id of many.stopping) stopped.push(`${run_id}\tstopping`);
-  }
-  if (options["json"])
-    write(
-      1,
-      `${JSON.stringify(
-        stopped.map((line) =>
-          Object.fromEntries([
-            ["run_id", line.split("\t")[0]],
-            ["status", line.split("\t")[1]],
-          ]),
-        ),
-      )}\n`,
-    );
-  else for (const line of stopped) write(1, `${line}\n`);
+  const stopped =
+    (await withHistory(input, (client) => stopWith(client, positionals, agent, options["all"] === true))) ?? [];
+  if (options["json"]) write(1, `${JSON.stringify(stopped)}\n`);
+  else for (const { run_id, status } of stopped) write(1, `${run_id}\t${status}\n`);
   return 0;
+}
+
+interface Stopped {
+  run_id: string;
+  status: string;
+}
+
+async function stopWith(
+  client: Client,
+  given: readonly string[],
+  agent: string | undefined,
+  all: boolean,
+): Promise<Stopped[]> {
+  const ids: string[] = [];
+  // all are found before the first is stopped
+  for (const one of given) ids.push(await findRunId(client, one));
+  const stopped: Stopped[] = [];
+  for (const id of ids) {
+    const { run_id, status } = await client.runs.stop(id);
+    stopped.push({ run_id, status });
+  }
+  if (agent || all) {
+    const many = await client.runs.stopMany(agent ? { agent_name: agent } : { all: true });
+    for (const status of ["cancelled", "stopping"] as const)
+      for (const run_id of many[status]) stopped.push({ run_id, status });
+  }
+  return stopped;
 }

@@ -1,14 +1,19 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Coordinator, startCoordinator } from "../coordinator.ts";
 import { findDatabase } from "../define/database.ts";
-import { findPackageFolder } from "../define/package-folder.ts";
 import type { Local } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
+import type { RunnerPort } from "../model/runner-port.ts";
+import { HostError } from "../model/errors.ts";
+import { lockCoordinator, type PlaceLock } from "../record/place-lock.ts";
+import { retentionDays } from "../record/retain.ts";
 import { replaceTokenFile, type TokenFile } from "../serve/token-file.ts";
-import { type Beacon, beaconFile, readBeacon } from "./connect.ts";
+import { deadShortLived } from "../short-lived-runners.ts";
+import { agentsFolder } from "./agents-folder.ts";
+import { type Beacon, beaconFile, isAlive, readBeacon } from "./connect.ts";
 import { write } from "./io.ts";
-import { type CommandInput, type OptionSpec, text, usage } from "./options.ts";
+import { type CommandInput, list, type OptionSpec, text, usage } from "./options.ts";
 
 export const serveOptions: Record<string, OptionSpec> = {
   port: { value: "N", about: "where to listen (default 8765; 0 for any free port)" },
@@ -20,16 +25,37 @@ export const serveOptions: Record<string, OptionSpec> = {
 /** Longer than a database takes that is started together with us. */
 const databaseWaitMs = 30_000;
 
-/** A coordinator over this place's state directory, with a beacon that tells the command line where it is. */
-export async function serveHere(
-  input: CommandInput,
-  local: Local,
-  listen: { host: string; port: number },
-): Promise<Coordinator & { tokenFile: string }> {
+interface Served extends Coordinator {
+  tokenFile: string;
+  /** Leaves the beacon: from here on every command of this state directory uses this coordinator. */
+  announce(): void;
+}
+
+interface Listen {
+  host: string;
+  port: number;
+}
+
+/**
+ * The one coordinator of this state directory. Commands given there find it once it is announced. A second one is refused
+ * before it writes anything, whatever its port.
+ */
+export async function serveHere(input: CommandInput, local: Local, listen: Listen): Promise<Served> {
   const { stateDirectory } = local.places;
-  const { audit } = local.config.execution;
+  const lock = lockCoordinator(stateDirectory);
+  if (lock === null) throw alreadyServed(stateDirectory);
+  try {
+    return await serveAlone(input, local, listen, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: PlaceLock): Promise<Served> {
+  const { stateDirectory } = local.places;
   const database = findDatabase(input.env);
-  const publicUrls = input.options["public-url"];
+  const publicUrls = [...list(input.options, "public-url"), ...local.config.public_urls];
   const coordinator = await startCoordinator({
     stateDirectory,
     database,
@@ -39,10 +65,8 @@ export async function serveHere(
     ...listen,
     agentsDirectory: agentsFolder(input, local),
     authEnabled: input.env["AUTH_ENABLED"] !== "false",
-    ...(Array.isArray(publicUrls) ? { publicUrls } : {}),
-    runRetentionDays: audit.retention_days,
-    auditRetentionDays: audit.retention_days,
-    tokenRetentionDays: audit.retention_days,
+    publicUrls,
+    retention: retentionDays(local.config),
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
     onDefect: (error, where) =>
       write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}\n`),
@@ -50,30 +74,63 @@ export async function serveHere(
   });
   // Nothing that a fleet needs; but commands given here find their way by it.
   const token_file: TokenFile = database ? "fleet-token" : "token";
-  if (database) {
-    mkdirSync(stateDirectory, { recursive: true, mode: 0o700 });
-    replaceTokenFile(stateDirectory, coordinator.adminToken, token_file);
-  }
-  const removeBeacon = leaveBeacon(stateDirectory, { url: coordinator.url, pid: process.pid, token_file });
+  if (database) replaceTokenFile(stateDirectory, coordinator.adminToken, token_file);
+  // A fleet's record is not in this directory, and neither are its short-lived runners.
+  const sweeping = database ? null : sweepEvery(input, local, coordinator.port);
+  let removeBeacon: (() => void) | null = null;
+  let stopping: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    removeBeacon?.();
+    clearInterval(sweeping ?? undefined);
+    await coordinator.stop();
+    lock.release();
+  };
   return {
     ...coordinator,
     tokenFile: join(stateDirectory, token_file),
-    async stop() {
-      removeBeacon();
-      await coordinator.stop();
+    announce() {
+      if (stopping) return;
+      removeBeacon = leaveBeacon(stateDirectory, { url: coordinator.url, pid: process.pid, token_file });
     },
+    stop: () => (stopping ??= stop()),
   };
 }
 
-/** Gives what takes it away again, unless another coordinator of this directory has put its own there meanwhile. */
-function leaveBeacon(stateDirectory: string, mine: Beacon): () => void {
-  const file = beaconFile(stateDirectory);
-  writeFileSync(`${file}.${process.pid}`, JSON.stringify(mine), { mode: 0o600 });
-  renameSync(`${file}.${process.pid}`, file);
-  return () => {
-    const found = readBeacon(stateDirectory);
-    if (found?.pid === mine.pid && found.url === mine.url) rmSync(file, { force: true });
+/** How long the run of a killed `drover run` may look as if it still ran. */
+const sweepEveryMs = 5000;
+
+/** Ends what killed commands left, now and every so often. */
+function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS.Timeout {
+  const { stateDirectory } = local.places;
+  const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
+  const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
+  const sweep = async (): Promise<void> => {
+    const dead = deadShortLived(stateDirectory);
+    // all that runs things: a coordinator does not have it otherwise
+    if (dead.length > 0) await (await import("../sweep-short-lived.ts")).sweepShortLived(dead, options);
   };
+  const begin = (): void =>
+    void sweep().catch((error: unknown) => onNotice(error instanceof Error ? error.message : String(error)));
+  begin();
+  return setInterval(begin, sweepEveryMs).unref();
+}
+
+/** Returns what removes it. Only the holder of the coordinator lock writes or removes a beacon. */
+function leaveBeacon(stateDirectory: string, beacon: Beacon): () => void {
+  const file = beaconFile(stateDirectory);
+  writeFileSync(`${file}.new`, JSON.stringify(beacon), { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+  return () => rmSync(file, { force: true });
+}
+
+function alreadyServed(stateDirectory: string): HostError {
+  const beacon = readBeacon(stateDirectory);
+  const which = beacon && isAlive(beacon.pid) ? `at ${beacon.url} (process ${beacon.pid})` : "and is starting";
+  return new HostError({
+    code: "DROVER-STA-011",
+    message: `A coordinator already serves ${stateDirectory} ${which}.`,
+    next: "Use that one: commands in this directory find it. Or stop it, or set DROVER_STATE_DIR to another directory.",
+  });
 }
 
 export function readListen({ options }: CommandInput, command: "up" | "coordinator"): { host: string; port: number } {
@@ -81,11 +138,4 @@ export function readListen({ options }: CommandInput, command: "up" | "coordinat
   const port = Number(given);
   if (!/^\d+$/.test(given) || port > 65_535) throw usage(`--port ${given} is not a port number.`, command, "--port");
   return { host: text(options, "host") ?? "127.0.0.1", port };
-}
-
-function agentsFolder(input: CommandInput, { places }: Local): string | null {
-  const given = text(input.options, "agents");
-  if (given) return given;
-  const beside = join(places.configFile ? dirname(places.configFile) : input.cwd, "agents");
-  return existsSync(beside) && beside !== join(findPackageFolder("examples") ?? "", "agents") ? beside : null;
 }

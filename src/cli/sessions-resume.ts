@@ -1,7 +1,7 @@
 import type { Client } from "../wire/client.ts";
 import { attendRun } from "./attend-run.ts";
-import { type CommandInput, type CommandSpec, usage } from "./options.ts";
-import { findSession, sessionsOverHttp } from "./session-history.ts";
+import { findSession } from "./find-id.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { submitOptions, submitRun } from "./submit-run.ts";
 import { withCoordinator } from "./with-coordinator.ts";
 
@@ -19,8 +19,14 @@ export const sessionsFork: CommandSpec = {
   name: "sessions fork",
   summary: "go on with a copy of a session, and leave the session as it is",
   takes: "SESSION --prompt T [--PARAMETER VALUE...]",
-  examples: [['drover sessions fork 019a3f --prompt "Try it the other way"', "a new session with the same past"]],
-  options: submitOptions,
+  examples: [
+    ['drover sessions fork 019a3f --prompt "Try it the other way"', "a new session with the same past"],
+    ['drover sessions fork 019a3f --at-turn 2 --prompt "Use a map instead"', "with its first two turns alone"],
+  ],
+  options: {
+    ...submitOptions,
+    "at-turn": { value: "N", about: "keep the first N turns of the session (default: all)" },
+  },
   takesOthers: true,
   run: (input) => goOn(input, "fork"),
 };
@@ -31,9 +37,18 @@ async function goOn(input: CommandInput, mode: "resume" | "fork"): Promise<numbe
   if (!id) throw usage(`Name the session to ${mode}.`, `sessions ${mode}`, "SESSION");
   if (more.length > 0)
     throw usage(`${more[0]} is not an option: say what to do with --prompt.`, `sessions ${mode}`, more[0]);
+  const turn = text(input.options, "at-turn");
+  if (turn !== undefined && !/^[1-9]\d{0,5}$/.test(turn))
+    throw usage(`--at-turn is a number from 1 on, not ${turn}.`, "sessions fork", "--at-turn");
   const work = async (client: Client): Promise<number> => {
-    const { agent_name, session_id } = await findSession(sessionsOverHttp(client), id);
-    return attendRun(client, await submitRun(client, input, { agent_name, mode, session_id }), input);
+    const { agent_name, session_id } = await findSession(client, id);
+    const submitted = await submitRun(client, input, {
+      agent_name,
+      mode,
+      session_id,
+      ...(turn === undefined ? {} : { fork_at_turn: Number(turn) }),
+    });
+    return attendRun(client, submitted, input);
   };
-  return withCoordinator(input, work, id);
+  return withCoordinator(input, { session: id }, work);
 }

@@ -1,10 +1,12 @@
 import type { Session, SessionVersion } from "../model/session.ts";
+import type { Output } from "../wire/contracts.ts";
 import { columns } from "./help.ts";
+import { findSession } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { quoted } from "./quoted.ts";
-import { findSession, type ShownSession } from "./session-history.ts";
+import { treeLines } from "./session-tree.ts";
 import { age, printable, writeTable } from "./table.ts";
 
 export const sessionsList: CommandSpec = {
@@ -49,7 +51,7 @@ async function listSessions(input: CommandInput): Promise<number> {
   const agent = text(options, "agent");
   const limit = readLimit(options, "sessions list");
   const page = await withHistory(input, ({ sessions }) =>
-    sessions.list(agent ? { agent_name: agent } : {}, limit, text(options, "cursor")),
+    sessions.list({ agent_name: agent, limit, cursor: text(options, "cursor") }),
   );
   if (!page) return 0;
   if (options["json"]) for (const session of page.items) write(1, `${JSON.stringify(session)}\n`);
@@ -79,25 +81,28 @@ function cells(session: Session, now: Date): string[] {
 }
 
 async function showSession(input: CommandInput): Promise<number> {
-  const session = await withHistory(input, ({ sessions }) => findSession(sessions, input.positionals[0]!));
+  const session = await withHistory(input, (client) => findSession(client, input.positionals[0]!));
   if (!session) return 1;
   if (input.options["json"]) write(1, `${JSON.stringify(session)}\n`);
   else {
     showHead(session);
     write(1, "\n");
     writeTable(["RUN", "MODE", "STATUS", "AFTER RUN"], session.versions.map(versionCells));
+    const tree = treeLines(session);
+    if (tree.length > 0) write(1, `\n${tree.join("\n")}\n`);
   }
   if (session.executor_session_id && !input.options["quiet"])
     write(2, `Go on: drover sessions resume ${session.session_id} --prompt "..."\n`);
   return 0;
 }
 
-function showHead(session: ShownSession): void {
+function showHead(session: Output<"GET /sessions/{session_id}">): void {
   const rows: [string, string | null][] = [
     ["session", session.session_id],
     ["agent", session.agent_name],
     ["its own id", session.executor_session_id],
     ["forked from", session.forked_from],
+    ["at turn", session.fork_at_turn === null ? null : String(session.fork_at_turn)],
     ["runs", String(session.run_count)],
     ["by", session.created_by],
     ["host", session.hostname],
@@ -115,12 +120,12 @@ function versionCells({ run_id, mode, status, parent }: SessionVersion): string[
 }
 
 async function deleteSessions(input: CommandInput): Promise<number> {
-  const deleted = await withHistory(input, async ({ sessions }) => {
+  const deleted = await withHistory(input, async (client) => {
     const ids: string[] = [];
     // all are found before the first is gone
-    for (const given of input.positionals) ids.push((await findSession(sessions, given)).session_id);
+    for (const given of input.positionals) ids.push((await findSession(client, given)).session_id);
     for (const session_id of ids) {
-      await sessions.remove(session_id);
+      await client.sessions.remove(session_id);
       write(1, input.options["json"] ? `${JSON.stringify({ session_id, deleted: true })}\n` : `${session_id}\n`);
     }
     return ids;

@@ -3,7 +3,8 @@ import { resolve } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
 import type { Client, FlatAgent, Submission } from "../wire/client.ts";
-import { isTerminal, write } from "./io.ts";
+import { attended } from "./can-ask.ts";
+import { write } from "./io.ts";
 import { misreadOptions } from "./misread-options.ts";
 import { type CommandInput, type OptionSpec, seconds, text, usage } from "./options.ts";
 import { patiently } from "./patiently.ts";
@@ -15,6 +16,8 @@ export const submitOptions: Record<string, OptionSpec> = {
   prompt: { value: "T", about: "what to do, in words" },
   timeout: { value: "S", about: "end it after S seconds (default: the agent's time, else its profile's)" },
   detach: { about: "print the run's id and do not wait" },
+  attended: { about: "send its questions to the inbox (default on a terminal: ask them here)" },
+  "no-attended": { about: "deny what it asks" },
   priority: { value: "N", about: "higher is earlier (default 0)" },
   "idempotency-key": { value: "K", about: "the same key again is the same run" },
 };
@@ -22,14 +25,17 @@ export const submitOptions: Record<string, OptionSpec> = {
 export interface Submitted {
   run: Run;
   type: FlatAgent["type"] | null;
+  /** The command that resumes its session, where that is not `sessions resume`. */
+  resume?: string;
 }
 
 /** Asks for a run as the options say: of an agent, or of a session that goes on. */
 export async function submitRun(
   client: Client,
-  { options, others, env, cwd }: CommandInput,
-  what: Pick<Submission, "agent_name" | "mode" | "session_id">,
+  input: CommandInput,
+  what: Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">,
 ): Promise<Submitted> {
+  const { options, others, env, cwd } = input;
   const timeout = seconds(options, "timeout");
   const agent = await findAgent(client, what.agent_name);
   const prompt = text(options, "prompt");
@@ -52,7 +58,7 @@ export async function submitRun(
   const request: Submission = {
     ...what,
     parameters,
-    attended: isTerminal(0) && !options["detach"],
+    ...attended(input),
     ...(prompt === undefined ? {} : { prompt }),
     ...(project === undefined ? {} : { project_dir: resolve(cwd, project) }),
     ...(timeout === undefined ? {} : { timeout_seconds: timeout }),

@@ -59,7 +59,7 @@ async function listTokens(input: CommandInput): Promise<number> {
 function cells(token: Token, now: Date): string[] {
   return [
     token.token_id,
-    token.kind === "enrolment" ? "enrolment" : token.role,
+    token.kind === "access" ? token.role : token.kind,
     token.subject,
     token.used_at === null ? (endOf(token, now.toISOString()) ?? "valid") : "used",
     [token.expires_at, token.revoked_at].filter((at) => at !== null).sort()[0] ?? "never",

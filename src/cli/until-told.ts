@@ -3,11 +3,14 @@ export async function untilToldToEnd(how: {
   gently: () => Promise<void>;
   atOnce: () => Promise<void>;
   ended: Promise<void>;
+  /** The parent passes on what it gets: of Ctrl-C, which the terminal sends to both, only its own SIGTERM counts. */
+  byParent?: boolean;
 }): Promise<void> {
   let asked = 0;
   const told = new Promise<void>((resolve, reject) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => {
+        if (how.byParent && signal !== "SIGTERM") return;
         asked++;
         (asked === 1 ? how.gently() : how.atOnce()).then(resolve, reject);
       });

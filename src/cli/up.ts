@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { findLocal } from "../local.ts";
 import type { Running } from "../model/process.ts";
+import { localClient } from "../open-coordinator.ts";
+import { trustTypes } from "../serve/trust-types.ts";
 import { start } from "../process/start.ts";
 import { createClient } from "../wire/client.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
@@ -8,6 +10,7 @@ import { firstToTry } from "./first-to-try.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
 import { readListen, serveHere, serveOptions } from "./serve-here.ts";
+import { signInAddress } from "./ui.ts";
 import { untilToldToEnd } from "./until-told.ts";
 
 export const upCommand: CommandSpec = {
@@ -57,14 +60,20 @@ async function up(input: CommandInput): Promise<number> {
     },
     ending.signal,
   );
-  for (const stream of [runner.stdout, runner.stderr]) stream?.on("data", (chunk: Buffer) => write(2, chunk));
+  runner.stderr?.on("data", (chunk: Buffer) => write(2, chunk));
   let told = false;
-  const greet = async (): Promise<void> => {
-    const offers = await untilItOffers(runner);
+  const welcome = async (): Promise<void> => {
+    const ready = await isReady(runner);
     if (told) return;
-    if (!offers) throw usage("The runner did not come up; what it said stands above.", "up");
-    const { items } = await createClient({ url: coordinator.url, token: coordinator.adminToken }).agents.list();
-    write(2, welcome(coordinator.url, coordinator.tokenFile, firstToTry(items)));
+    if (!ready) throw usage("The runner did not come up; what it said stands above.", "up");
+    // not before: a command that found us would be refused, as nobody offers its agent yet
+    coordinator.announce();
+    if (input.options["quiet"]) return;
+    const { items } = await localClient(coordinator, trustTypes).agents.list();
+    write(2, greeting(coordinator.url, coordinator.tokenFile, firstToTry(items)));
+    if (!coordinator.hasWeb) return;
+    const { url, adminToken: token } = coordinator;
+    write(2, `\nDashboard: ${await signInAddress(createClient({ url, token }))}\n`);
   };
   // a signal counts from the beginning: nobody else ends the runner
   const ended = untilToldToEnd({
@@ -75,13 +84,15 @@ async function up(input: CommandInput): Promise<number> {
     },
     async atOnce() {
       ending.abort("shutdown");
+      // its SIGTERM made it drain; without its stdin it waits no longer
+      runner.stdin?.end();
       await runner.result;
       // begun, and not waited for
       void coordinator.stop();
     },
     ended: runner.result.then(() => undefined),
   });
-  await Promise.all([ended, ...(input.options["quiet"] ? [] : [greet()])]);
+  await Promise.all([ended, welcome()]);
   if (told) return 0;
   const { error } = await runner.result;
   await coordinator.stop();
@@ -100,19 +111,13 @@ function runnerWords({ options }: CommandInput): string[] {
   ];
 }
 
-/** A runner says what it offers once all its profiles are registered. False: it ended before. */
-function untilItOffers({ stderr, result }: Running): Promise<boolean> {
-  let said = "";
-  const offers = new Promise<boolean>((resolve) =>
-    stderr?.on("data", (chunk: Buffer) => {
-      said = (said + chunk.toString("latin1")).slice(-10_000);
-      if (/^Offers /m.test(said)) resolve(true);
-    }),
-  );
-  return Promise.race([offers, result.then(() => false)]);
+/** Resolves once all profiles of the runner are registered; false if it ended before. */
+function isReady({ stdout, result }: Running): Promise<boolean> {
+  const ready = new Promise<boolean>((resolve) => stdout?.once("data", () => resolve(true)));
+  return Promise.race([ready, result.then(() => false)]);
 }
 
-function welcome(url: string, tokenFile: string, first: string | null): string {
+function greeting(url: string, tokenFile: string, first: string | null): string {
   return `
 Drover is up at ${url}
   API reference   ${url}/docs

@@ -1,21 +1,30 @@
+import type { Wanted } from "../embedded.ts";
 import { HostError } from "../model/errors.ts";
 import { connect } from "./connect.ts";
+import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
-import { directoryOfSession } from "./session-directory.ts";
 import type { Work } from "./with-own.ts";
 
 /**
- * Works with the coordinator that is there, or with one that lives as long as this command: that one and its runner
- * are as if started where the session lies that is to go on.
+ * Works with the coordinator of this place, or where there is none with the record itself, opened by this process.
+ * `report` gets what goes wrong beside the work.
  */
-export async function withCoordinator(input: CommandInput, work: Work, session?: string): Promise<number> {
+export async function withCoordinator(
+  input: CommandInput,
+  wanted: Wanted,
+  work: Work,
+  report = reportOnStderr,
+): Promise<number> {
   const { client, local } = await connect(input);
   if (client) return work(client);
   if (input.env["DATABASE_URL"]) throw fleetHasItsOwn();
-  const there = session === undefined ? null : await directoryOfSession(local, session);
-  // all that serves and carries out: whoever has a coordinator need not wait for it to be loaded
+  // all that dispatches and executes: a command that has a coordinator does not wait for it to load
   const { withOwn } = await import("./with-own.ts");
-  return withOwn(there === null ? input : { ...input, cwd: there }, local, work);
+  return withOwn(input, local, wanted, work, report);
+}
+
+export function reportOnStderr(message: string): void {
+  write(2, `drover: ${message}\n`);
 }
 
 /** A runner that is there for one command would be handed runs of the whole fleet, and end them when it ends itself. */

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import { describeFault } from "../model/definition-fault.ts";
 import { checkAgent, parseAgentFile } from "./agent-file.ts";
 
@@ -94,6 +94,24 @@ test("type and command must agree", () => {
   });
   expect(faultsOf("a.json", '{"name":"a","command":"  "}')[0]?.message).toContain("names a program");
   expect(faultsOf("a.json", `{"name":"a","command":"sh -c 'x"}`)[0]?.message).toContain("never closed");
+  expect(faultsOf("a.yaml", "name: a\ncommand: ls a\\")[0]).toMatchObject({
+    line: 2,
+    message: expect.stringContaining("the backslash at character 5 escapes nothing"),
+  });
+});
+
+test("a key that would do nothing is refused", () => {
+  expect(faultsOf("a.yaml", "name: a\ncommand: ls\nschedules: []\n")).toMatchObject([
+    { path: "schedules", line: 3, message: expect.stringContaining("there are no schedules yet") },
+  ]);
+  expect(
+    faultsOf("a.yaml", "name: a\ncommand: ls\nmodel: x\nbudget: { cost_usd: 1 }\n").map(({ path }) => path),
+  ).toEqual(["model", "budget"]);
+  expect(faultsOf("a.yaml", "name: a\nexecutor: claude\nlist_style: json\noutput_schema: {}\n")).toMatchObject([
+    { path: "list_style", message: "list_style has no effect on an agent of type autonomous" },
+    { path: "output_schema" },
+  ]);
+  expect(parseAgentFile("a.yaml", "name: a\nexecutor: mine\noutput_schema: {}\n").ok).toBe(true);
 });
 
 test("a schema past a limit is refused at its line", () => {
@@ -190,7 +208,72 @@ test("a markdown agent with faults names their lines in the whole file", () => {
     line: 5,
     path: "name",
   });
-  expect(faultsOf("a.md", "Some text\n\n# A\n")[0]?.message).toContain("before the # title");
+  expect(faultsOf("a.md", "<!-- kept\nhere -->\n\nSome text\n\n# A\n")[0]).toMatchObject({
+    line: 4,
+    message: expect.stringContaining("before the # title"),
+  });
+  expect(faultsOf("a.md", "---\ntags: [x\n---\n# A\n")[0]).toMatchObject({
+    line: 2,
+    message: expect.stringContaining("front matter is not YAML"),
+  });
   expect(faultsOf("a.md", "---\nsystem_prompt: x\n---\n# A\ny\n")[0]).toMatchObject({ line: 2, path: "system_prompt" });
-  expect(faultsOf("a.md", "just text")[0]).toMatchObject({ path: "name", message: "name is missing" });
+  expect(faultsOf("a.md", "---\ntags: [x]\nmodle: y\n---\njust text")).toMatchObject([
+    { line: 5, path: "name", message: expect.stringContaining("there is no title") },
+    { line: 3, path: "modle" },
+  ]);
+});
+
+describe("the section ## Parameters of a markdown agent", () => {
+  const parse = (section: string, front = "") =>
+    parseAgentFile(
+      "dev.md",
+      `${front}# Developer\n\nYou develop.\n\n## Parameters\n\n${section}\n\n## Workflow\n- step: one\n`,
+    );
+
+  it("makes each parameter a string that has to be given", () => {
+    const parsed = parse("- TASK_FILE: the task\n- `STATUS_FILE`: where to report\n* REPORT_FILE - the report");
+    expect(parsed.ok && parsed.agent.parameters_schema).toEqual({
+      type: "object",
+      properties: {
+        TASK_FILE: { type: "string", description: "the task" },
+        STATUS_FILE: { type: "string", description: "where to report" },
+        REPORT_FILE: { type: "string", description: "the report" },
+      },
+      required: ["TASK_FILE", "STATUS_FILE", "REPORT_FILE"],
+      additionalProperties: false,
+    });
+  });
+
+  it("gives way to a parameters_schema, which has to know what is listed", () => {
+    const front = (name: string) =>
+      `---\nparameters_schema: { type: object, properties: { ${name}: { type: integer } } }\n---\n`;
+    const parsed = parse("- COUNT: how many", front("COUNT"));
+    expect(parsed.ok && parsed.agent.parameters_schema).toMatchObject({ properties: { COUNT: { type: "integer" } } });
+    expect(parse("- COUNT: how many", front("NUMBER"))).toMatchObject({
+      ok: false,
+      faults: [{ code: "DROVER-AGT-004", line: 10, message: expect.stringContaining("no COUNT") }],
+    });
+  });
+
+  it("reports every line that is not a parameter, with its number", () => {
+    expect(parse("- TASK FILE\n- A: one\n- A: two")).toMatchObject({
+      ok: false,
+      faults: [
+        { line: 7, message: expect.stringContaining('"- TASK FILE"') },
+        { line: 9, message: expect.stringContaining("A is listed twice") },
+      ],
+    });
+  });
+
+  it("names the line of a parameter that no schema may have", () => {
+    expect(parse("- A: one\n- constructor: two")).toMatchObject({
+      ok: false,
+      faults: [{ code: "DROVER-AGT-006", line: 8, path: "parameters_schema.properties.constructor" }],
+    });
+  });
+
+  it("is prose without bullets", () => {
+    const parsed = parse("It takes none.");
+    expect(parsed.ok && parsed.agent.parameters_schema).toBeUndefined();
+  });
 });

@@ -1,134 +1,216 @@
 import { extname } from "node:path";
 import { type Agent, agentSchema, slugOf } from "../model/agent.ts";
+import { pointerSteps } from "../model/argument-rules.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
 import { schemaLimitFaults } from "./json-schema/limits.ts";
 import { splitMarkdown } from "./markdown.ts";
+import { type ListedParameters, schemaOf } from "./markdown-parameters.ts";
 import { readJson, readYaml } from "./structured-text.ts";
 
-export type ParsedAgent = { ok: true; agent: Agent; origin: Origin } | { ok: false; faults: DefinitionFault[] };
+type SchemaKey = "parameters_schema" | "output_schema";
+
+/** The schemas are those that no fault was found in yet: whether they are valid takes a checker to say. */
+export type ParsedAgent = { origin: Origin; schemas: [SchemaKey, object][] } & (
+  | { ok: true; agent: Agent }
+  | { ok: false; faults: DefinitionFault[] }
+);
 
 export const agentFileEndings = [".md", ".json", ".yaml", ".yml"];
 
-/** An agent from the text of its file; what kind of text it is, the file's ending says. */
-export function parseAgentFile(file: string, text: string): ParsedAgent {
-  const ending = extname(file).toLowerCase();
-  if (ending === ".md") return parseMarkdownAgent(file, text);
-  const read = ending === ".json" ? readJson(text.replace(/^\uFEFF/, "")) : readYaml(text);
-  if (!read.ok)
-    return {
-      ok: false,
-      faults: [notReadable(file, read.line, `is not valid ${ending === ".json" ? "JSON" : "YAML"}: ${read.problem}`)],
-    };
-  return checkAgent(read.value, { file, lineOf: read.lineOf });
+/** The keys that a text gives an agent, before they are checked. */
+export interface AgentText {
+  value: unknown;
+  origin: Origin;
+  /** Adds what is wrong with the text itself. */
+  judge(checked: ParsedAgent): ParsedAgent;
 }
 
-/** The same rules for a definition that came by other ways than a file. */
+/** An agent from the text of its file; what kind of text it is, the file's ending says. */
+export function parseAgentFile(file: string, text: string): ParsedAgent {
+  const read = readAgentText(file, text);
+  return "ok" in read ? read : read.judge(checkAgent(read.value, read.origin));
+}
+
+export function readAgentText(file: string, text: string): AgentText | Extract<ParsedAgent, { ok: false }> {
+  const ending = extname(file).toLowerCase();
+  if (ending === ".md") return readMarkdownAgent(file, text);
+  const read = ending === ".json" ? readJson(text.replace(/^\uFEFF/, "")) : readYaml(text);
+  if (!read.ok) return notReadable(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, read.faults);
+  return { value: read.value, origin: { ...read, file }, judge: (checked) => checked };
+}
+
+/** The same rules for a definition that came by other ways than a file. Reports everything that is wrong with it. */
 export function checkAgent(value: unknown, origin: Origin = { file: null, lineOf: null }): ParsedAgent {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const next = "Write an object with at least name, and command or system_prompt.";
-    return {
-      ok: false,
-      faults: [fault("DROVER-AGT-004", origin, [], "an agent is an object of keys and values", next)],
-    };
+    return refused(origin, [fault("DROVER-AGT-004", origin, [], "an agent is an object of keys and values", next)]);
   }
   const hasCommand = "command" in value && value.command !== null && value.command !== undefined;
-  const checked = checkShape({ type: hasCommand ? "procedural" : "autonomous", ...value }, shape, origin);
-  if (!checked.ok) return checked;
-  const faults = [...typeFaults(checked.value, origin), ...schemaFaults(checked.value, origin)];
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, agent: checked.value, origin };
+  const given: Record<string, unknown> = { type: hasCommand ? "procedural" : "autonomous", ...value };
+  const checked = checkShape(given, agentShape, origin);
+  const limited = (["parameters_schema", "output_schema"] as const).flatMap((key) => {
+    const schema = given[key];
+    if (typeof schema !== "object" || schema === null) return [];
+    return [{ key, schema, faults: schemaLimitFaults(schema).map((found) => schemaFault(key, found, origin)) }];
+  });
+  const faults = [
+    ...(checked.ok ? [] : checked.faults),
+    ...typeFaults(given, hasCommand, origin),
+    ...limited.flatMap((each) => each.faults),
+  ];
+  const schemas = limited.flatMap((each): [SchemaKey, object][] =>
+    each.faults.length > 0 ? [] : [[each.key, each.schema]],
+  );
+  return checked.ok && faults.length === 0
+    ? { ok: true, agent: checked.value, origin, schemas }
+    : { ok: false, faults, origin, schemas };
 }
 
-const shape = {
+function refused(origin: Origin, faults: DefinitionFault[]): Extract<ParsedAgent, { ok: false }> {
+  return { ok: false, faults, origin, schemas: [] };
+}
+
+export const agentShape = {
   schema: agentSchema,
   unknownKey: "DROVER-AGT-003",
   wrongValue: "DROVER-AGT-004",
   manual: "docs/agents.md",
 } as const;
 
-function parseMarkdownAgent(file: string, text: string): ParsedAgent {
+function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAgentText> {
   const parts = splitMarkdown(text);
-  if (!parts.ok)
-    return {
-      ok: false,
-      faults: [
-        {
-          ...notReadable(file, parts.line, `is not a markdown agent: ${parts.problem}`),
-          ...(parts.next && { next: parts.next }),
-        },
-      ],
-    };
-  const { fields, title, titleLine, systemPrompt, sections } = parts;
+  if (!parts.ok) return notReadable(file, "not a markdown agent", parts.faults);
+  const { fields, title, titleLine, systemPrompt, sections, inexact, parameters } = parts;
   const origin: Origin = {
     file,
-    lineOf: ([key, ...rest]) =>
-      typeof fields === "object" && fields !== null && String(key) in fields
-        ? parts.lineOf([key!, ...rest])
-        : titleLine,
+    inexact,
+    lineOf(path) {
+      const [key, , name] = path;
+      if (typeof fields === "object" && fields !== null && String(key) in fields) return parts.lineOf(path);
+      const listed = key === "parameters_schema" && parameters.parameters.find((each) => each.name === name);
+      return listed ? listed.line : titleLine;
+    },
   };
-  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) return checkAgent(fields, origin);
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields))
+    return { value: fields, origin, judge: (checked) => checked };
   const fromBody = {
     ...(title !== null && { name: slugOf(title), title }),
     ...(systemPrompt !== "" && { system_prompt: systemPrompt }),
     ...(sections !== "" && { first_message: sections }),
+    ...(parameters.parameters.length > 0 && { parameters_schema: schemaOf(parameters.parameters) }),
   };
-  const twice = (["title", "system_prompt", "first_message"] as const).filter(
-    (key) => key in fromBody && key in fields,
-  );
-  if (twice.length > 0) {
-    const faults = twice.map((key) =>
+  const twice = (["title", "system_prompt", "first_message"] as const)
+    .filter((key) => key in fromBody && key in fields)
+    .map((key) =>
       fault("DROVER-AGT-004", origin, [key], `${key} stands in the front matter and in the text`, "Keep one of them."),
     );
-    return { ok: false, faults };
-  }
-  return checkAgent({ ...fromBody, ...fields }, origin);
+  const untitled = title === null && !("name" in fields);
+  return {
+    value: { ...fromBody, ...fields },
+    origin,
+    judge(checked) {
+      const faults = [
+        ...(untitled
+          ? [fault("DROVER-AGT-004", origin, ["name"], noTitle, "Begin the text with # and the name.")]
+          : []),
+        ...twice,
+        ...parameterFaults(file, parameters, fields),
+        // that the name is missing is said already, in the words of a markdown file
+        ...(checked.ok ? [] : checked.faults.filter(({ path }) => !(untitled && path === "name"))),
+      ];
+      return faults.length === 0 ? checked : { ...checked, ok: false, faults };
+    },
+  };
 }
 
-function typeFaults(agent: Agent, origin: Origin): DefinitionFault[] {
-  if (agent.type === "procedural" && agent.command === null) {
-    return [
-      fault(
-        "DROVER-AGT-004",
-        origin,
-        ["command"],
-        "a procedural agent needs a command",
-        "Add command, or make the type autonomous.",
-      ),
-    ];
-  }
-  if (agent.type === "autonomous" && agent.command !== null) {
-    return [
-      fault(
-        "DROVER-AGT-004",
-        origin,
-        ["command"],
-        "an autonomous agent has no command",
-        "Remove command, or make the type procedural.",
-      ),
-    ];
-  }
-  return [];
+const noTitle = "there is no title: a line like `# Code Review`, which names the agent";
+
+/** What the section lists has to be readable, and known to the schema where the front matter has one. */
+function parameterFaults(file: string, { parameters, faults }: ListedParameters, fields: object): DefinitionFault[] {
+  const schema: unknown = Reflect.get(fields, "parameters_schema");
+  const known: unknown = typeof schema === "object" && schema !== null ? Reflect.get(schema, "properties") : null;
+  const unknown =
+    typeof known === "object" && known !== null ? parameters.filter(({ name }) => !Object.hasOwn(known, name)) : [];
+  return [
+    ...faults,
+    ...unknown.map(({ name, line }) => ({ line, problem: `parameters_schema has no ${name}, which is listed here` })),
+  ].map(({ line, problem }) => ({
+    code: "DROVER-AGT-004",
+    file,
+    line,
+    path: "parameters_schema",
+    message: `## Parameters: ${problem}`,
+    next: `Fix line ${line}.`,
+  }));
 }
 
-function schemaFaults(agent: Agent, origin: Origin): DefinitionFault[] {
-  return (["parameters_schema", "output_schema"] as const).flatMap((key) => {
-    const schema = agent[key];
-    return schema === undefined ? [] : schemaLimitFaults(schema).map((found) => schemaFault(key, found, origin));
-  });
+/** Keys that do nothing in an agent of the other type. The text of a markdown agent is for people there. */
+const onlyOf = {
+  autonomous: [
+    "provider",
+    "model",
+    "script",
+    "permissions",
+    "mcp_servers",
+    "max_turns",
+    "budget",
+    "workspace",
+    "trust_project_settings",
+  ],
+  procedural: ["list_style", "output_schema"],
+};
+
+function typeFaults(given: Record<string, unknown>, hasCommand: boolean, origin: Origin): DefinitionFault[] {
+  const { type } = given;
+  const at = (key: string, message: string, next: string) => fault("DROVER-AGT-004", origin, [key], message, next);
+  const faults: DefinitionFault[] = [];
+  if (type === "procedural" && !hasCommand)
+    faults.push(at("command", "a procedural agent needs a command", "Add command, or make the type autonomous."));
+  if (type === "autonomous" && hasCommand)
+    faults.push(at("command", "an autonomous agent has no command", "Remove command, or make the type procedural."));
+  // what came over the API has its defaults already, which say nothing
+  const defaults: Record<string, unknown> = { list_style: "comma", trust_project_settings: false };
+  for (const key of uselessKeys(given))
+    if (given[key] !== undefined && given[key] !== defaults[key])
+      faults.push(at(key, `${key} has no effect on an agent of type ${String(type)}`, "Remove it."));
+  return faults;
 }
+
+/** The keys that do nothing in an agent of this type. An executor of somebody else is handed all, and may use any. */
+export function uselessKeys({ type, executor }: Record<string, unknown>): readonly string[] {
+  if (type === "procedural" && (executor === undefined || executor === "procedural")) return onlyOf.autonomous;
+  return type === "autonomous" && clients.has(executor) ? onlyOf.procedural : [];
+}
+
+const clients = new Set<unknown>(["claude", "codex", "gemini", "code-review"]);
 
 export function schemaFault(
-  key: "parameters_schema" | "output_schema",
+  key: SchemaKey,
   { path, message }: { path: string; message: string },
   origin: Origin,
+  schema: unknown = null,
 ): DefinitionFault {
-  const steps = path
-    .split("/")
-    .slice(1)
-    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-  const next = "Mend the schema; JSON Schema 2020-12 and draft-07 are understood.";
+  const steps = path === "" ? stepsToKeyword(message, schema) : pointerSteps(path);
+  const next = "Fix the schema; JSON Schema 2020-12 and draft-07 are understood.";
   return fault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
+}
+
+/** The checker names a keyword it does not know, and not where it stands: the first place is shown. */
+function stepsToKeyword(message: string, schema: unknown): string[] {
+  const keyword = /unknown keyword: "(.*)"/.exec(message)?.[1];
+  let level: [steps: string[], value: unknown][] = [[[], schema]];
+  while (keyword !== undefined && level.length > 0) {
+    level = level.flatMap(([steps, value]) =>
+      typeof value === "object" && value !== null
+        ? Object.entries(value).map(([key, inner]): [string[], unknown] => [[...steps, key], inner])
+        : [],
+    );
+    const found = level.find(([steps]) => steps.at(-1) === keyword && steps.at(-2) !== "properties");
+    if (found) return found[0];
+  }
+  return [];
 }
 
 function fault(
@@ -141,13 +223,20 @@ function fault(
   return { code, file, line: lineOf?.(path) ?? null, path: path.join("."), message, next };
 }
 
-function notReadable(file: string, line: number, message: string): DefinitionFault {
-  return {
-    code: "DROVER-AGT-002",
-    file,
-    line,
-    path: "",
-    message: `the file ${message}`,
-    next: "Mend that line; `drover agents check` reads the file again.",
-  };
+function notReadable(
+  file: string,
+  what: string,
+  faults: readonly { line: number; problem: string; next?: string }[],
+): Extract<ParsedAgent, { ok: false }> {
+  return refused(
+    { file, lineOf: null },
+    faults.map(({ line, problem, next }) => ({
+      code: "DROVER-AGT-002",
+      file,
+      line,
+      path: "",
+      message: `the file is ${what}: ${problem}`,
+      next: next ?? `Fix line ${line}; \`drover agents check\` reads the file again.`,
+    })),
+  );
 }

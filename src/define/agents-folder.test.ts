@@ -37,13 +37,13 @@ test("a broken file is named and the others still load", async () => {
 
 test("of two agents with one name neither loads, and both files are named", async () => {
   await put("one.json", '{"name": "twin", "command": "ls"}');
-  await put("two.md", "# Twin\nx\n");
+  await put("two.md", "---\ntags: [x]\n---\n# Twin\nx\n");
   await put("other.md", "# Other\nx\n");
   const { agents, faults } = await loadAgents(folder, schemas);
   expect(agents.map(({ agent }) => agent.name)).toEqual(["other"]);
-  expect(faults).toMatchObject([{ code: "DROVER-AGT-005" }]);
-  expect(faults[0]!.message).toContain(join(folder, "one.json"));
-  expect(faults[0]!.message).toContain(join(folder, "two.md"));
+  expect(faults).toMatchObject([{ code: "DROVER-AGT-005", line: 1 }]);
+  expect(faults[0]!.message).toContain(`${join(folder, "one.json")}:1`);
+  expect(faults[0]!.message).toContain(`${join(folder, "two.md")}:4`);
 });
 
 test("a schema that is none is told at its line", async () => {
@@ -56,19 +56,64 @@ test("a schema that is none is told at its line", async () => {
   const { agents, faults } = await loadAgents(folder, schemas);
   expect(agents).toEqual([]);
   expect(faults.every(({ code }) => code === "DROVER-AGT-006")).toBe(true);
-  expect(faults.find(({ file }) => file?.endsWith("a.yaml"))).toMatchObject({
-    line: 6,
-    path: "parameters_schema.properties.x.type",
+  expect(faults.filter(({ file }) => file?.endsWith("a.yaml"))).toMatchObject([
+    { line: 6, path: "parameters_schema.properties.x.type" },
+  ]);
+  expect(faults.find(({ file }) => file?.endsWith("b.json"))).toMatchObject({
+    line: 3,
+    path: "output_schema.requried",
   });
-  expect(faults.find(({ file }) => file?.endsWith("b.json"))?.message).toContain("requried");
   expect(faults.find(({ file }) => file?.endsWith("c.json"))?.message).toContain("regular expression");
+});
+
+test("every fault of a file is reported at once, with its line", async () => {
+  await put(
+    "a.yaml",
+    "name: a b\ntype: procedural\nlist_stile: comma\nmax_turns: 0\nparameters_schema: { type: strng }\noutput_schema: { $ref: other }\n",
+  );
+  await put("b.md", "---\ntitle: B\nmax_turns: 0\n---\n# B\nx\n");
+  await put("c.yaml", "name: c\nname: d\ncommand: ls\ncommand: cat\n");
+  const { faults } = await loadAgents(folder, schemas);
+  const of = (name: string) => faults.filter(({ file }) => file?.endsWith(name));
+  expect(new Set(of("a.yaml").map(({ path, line }) => `${line}: ${path}`))).toEqual(
+    new Set([
+      "1: name",
+      "1: command",
+      "3: list_stile",
+      "4: max_turns",
+      "5: parameters_schema.type",
+      "6: output_schema.$ref",
+    ]),
+  );
+  expect(of("b.md").map(({ path }) => path)).toEqual(["title", "max_turns"]);
+  expect(of("c.yaml").map(({ line }) => line)).toEqual([2, 4]);
+});
+
+test.each([
+  [
+    "a.json",
+    '{"name": "a", "command": "ls",\n"parameters_schema": {"properties": {"id": {"maximum": 12345678901234567890}}}}',
+  ],
+  ["a.yaml", "name: a\ncommand: ls\nparameters_schema: { properties: { id: { maximum: 12345678901234567890 } } }\n"],
+  ["a.md", "---\nparameters_schema: { properties: { id: { maximum: 12345678901234567890 } } }\n---\n# A\nx\n"],
+])("a number in %s that would be altered is a fault at its line", async (name, text) => {
+  await put(name, text);
+  const { faults } = await loadAgents(folder, schemas);
+  expect(faults).toMatchObject([
+    {
+      code: "DROVER-AGT-004",
+      path: "parameters_schema.properties.id.maximum",
+      message: expect.stringContaining("12345678901234567890"),
+      next: expect.stringContaining("as a string"),
+    },
+  ]);
 });
 
 test("what is no agent file is left alone; what cannot be read is named", async () => {
   await put("README.md", "# Not an agent\n");
   await put(".hidden.json", "{");
   await put("notes.txt", "x");
-  await put("latin1.yaml", Uint8Array.of(0x6e, 0x3a, 0x20, 0xe9));
+  await put("latin1.yaml", Buffer.from("name: x\ntitle: \xe9\n", "latin1"));
   await put("huge.md", `# Huge\n${"x".repeat(2 * 1024 * 1024)}`);
   await mkdir(join(folder, "folder.json"));
   await symlink(join(folder, "nowhere"), join(folder, "dangling.json"));
@@ -78,6 +123,7 @@ test("what is no agent file is left alone; what cannot be read is named", async 
   expect(faults.map(({ file, code }) => [file?.slice(folder.length + 1), code])).toEqual(
     ["dangling.json", "folder.json", "huge.md", "latin1.yaml", "pipe.json"].map((name) => [name, "DROVER-AGT-001"]),
   );
+  expect(faults.find(({ file }) => file?.endsWith("latin1.yaml"))?.line).toBe(2);
 });
 
 test("a missing folder is a fault that names it", async () => {

@@ -1,43 +1,102 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { Agent } from "../model/agent.ts";
-import type { DefinitionFault } from "../model/definition-fault.ts";
-import { agentFileEndings, parseAgentFile, type ParsedAgent, schemaFault } from "./agent-file.ts";
-import { errorCode } from "./error-code.ts";
-import type { SchemaChecker } from "./json-schema/checker.ts";
+import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
+import { agentFileEndings } from "./agent-file.ts";
+import type { AgentChecks } from "./agent-entry.ts";
+import { type Definitions, loadDefinitions } from "./definitions.ts";
+import { isGone, unreadable } from "./read-definition.ts";
 
 export interface LoadedAgents {
   agents: LoadedAgent[];
   faults: DefinitionFault[];
+  /** How many files were read. */
+  files: number;
+  /** Folders in the folder, which are not read: an agent lies in the folder itself. */
+  folders: string[];
+  /** Files that were read because a fleet file names them. */
+  others: string[];
 }
 
 export interface LoadedAgent {
   agent: Agent;
   file: string;
+  /** Where the file names it. */
+  line: number | null;
+  /** The file that was to be loaded: `file`, or the fleet file that names it. */
+  source: string;
+  /** What is wrong with the file now, where this is the last definition of it that was sound. */
+  fault?: string;
 }
 
-const maxFileBytes = 1024 * 1024;
-
-/** Every agent of a folder. A file at fault is named and the others still load. */
-export async function loadAgents(folder: string, schemas: SchemaChecker): Promise<LoadedAgents> {
-  let names: string[];
+/**
+ * Every agent of a folder, or of a file in its place. A file at fault is named and the others still load; a file that was
+ * sound `before` keeps its agents as they were, so that a slip in an editor unpublishes nothing.
+ */
+export async function loadAgents(
+  folder: string,
+  checks: AgentChecks,
+  before: readonly LoadedAgent[] = [],
+): Promise<LoadedAgents> {
   try {
-    names = await readdir(folder);
+    if ((await stat(folder)).isFile()) return await loadFiles([folder], checks, before);
+    const entries = (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
+    const files = entries.filter(({ name }) => isAgentFile(name)).map(({ name }) => join(folder, name));
+    const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
+    const loaded = await loadFiles(files, checks, before);
+    return { ...loaded, folders: folders.map(({ name }) => join(folder, name)) };
   } catch (error) {
-    return { agents: [], faults: [unreadable(folder, error)] };
+    const faults = [unreadable(folder, error)];
+    const agents = isGone(error) ? [] : before.map((each) => ({ ...each, fault: describeFault(faults[0]!) }));
+    return { agents, faults, files: 0, folders: [], others: [] };
   }
-  const files = names
-    .filter(isAgentFile)
-    .sort()
-    .map((name) => join(folder, name));
-  const parsed = await Promise.all(files.map(async (file) => ({ file, parsed: await loadAgentFile(file, schemas) })));
-  const agents = parsed.flatMap(({ file, parsed: one }) => (one.ok ? [{ file, agent: one.agent }] : []));
-  const twins = findTwins(agents);
-  return {
-    // of two with one name neither loads: which one is meant, only their author knows
-    agents: agents.filter(({ agent }) => !twins.has(agent.name)),
-    faults: [...parsed.flatMap(({ parsed: one }) => (one.ok ? [] : one.faults)), ...[...twins].map(twinFault)],
-  };
+}
+
+export async function loadFiles(
+  files: readonly string[],
+  checks: AgentChecks,
+  before: readonly LoadedAgent[] = [],
+): Promise<LoadedAgents> {
+  const all = await Promise.all(files.map((file) => loadDefinitions(file, checks)));
+  const read = unclaimed(all);
+  const agents = read.flatMap((definitions) => keptAgents(definitions, before));
+  const faults = read.flatMap(({ faults: own, entries }) => [...own, ...entries.flatMap((one) => one.faults ?? [])]);
+  const unique = agents.flatMap((each): LoadedAgent[] => {
+    const { name } = each.agent;
+    const same = agents.filter(({ agent }) => agent.name === name);
+    if (same.length === 1) return [each];
+    // of two with one name neither loads, as only their author knows which is meant, but one that was there stays
+    const stays = same.find(({ file }) => before.some((old) => old.file === file && old.agent.name === name));
+    const twice = twinFault(name, same, stays);
+    if (each === same[0]) faults.push(twice);
+    return each === stays ? [{ ...each, fault: describeFault(twice) }] : [];
+  });
+  const others = [...new Set(read.flatMap((one) => one.others))];
+  return { agents: unique, faults, files: new Set([...files, ...others]).size, folders: [], others };
+}
+
+/** A file that a fleet file names is part of that fleet, and no agent by itself. */
+function unclaimed(all: readonly Definitions[]): Definitions[] {
+  const left = new Set(all);
+  for (const one of all)
+    // of two that name each other one stays, and says so
+    if ([...left].some((other) => other !== one && other.others.includes(one.file))) left.delete(one);
+  return [...left];
+}
+
+/** The agents of one file, and for each that is at fault the last sound definition of it. */
+function keptAgents({ file, entries, faults, gone }: Definitions, before: readonly LoadedAgent[]): LoadedAgent[] {
+  const old = gone ? [] : before.filter(({ source }) => source === file);
+  const kept = entries.flatMap((entry): LoadedAgent[] => {
+    if (entry.agent) return [{ agent: entry.agent, file: entry.file, line: entry.line, source: file }];
+    const last = old.find((each) =>
+      entry.name === undefined ? each.file === entry.file : each.agent.name === entry.name,
+    );
+    return last ? [{ ...last, fault: entry.faults.map(describeFault).join("\n") }] : [];
+  });
+  if (faults.length === 0) return kept;
+  const missing = old.filter(({ agent }) => !kept.some((each) => each.agent.name === agent.name));
+  return [...kept, ...missing.map((each) => ({ ...each, fault: faults.map(describeFault).join("\n") }))];
 }
 
 /** Hidden files are editors' leftovers, and a README is for people. */
@@ -49,61 +108,15 @@ export function isAgentFile(name: string): boolean {
   );
 }
 
-export async function loadAgentFile(file: string, schemas: SchemaChecker): Promise<ParsedAgent> {
-  let text: string;
-  try {
-    const { size, mode } = await stat(file);
-    // reading a pipe would wait for ever
-    if ((mode & 0o170000) !== 0o100000)
-      return { ok: false, faults: [fault(file, "is not a regular file", "Move it out of the folder.")] };
-    if (size > maxFileBytes)
-      return { ok: false, faults: [fault(file, `is larger than ${maxFileBytes / 1024} KB`, "Make it smaller.")] };
-    text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(file));
-  } catch (error) {
-    if (error instanceof TypeError)
-      return { ok: false, faults: [fault(file, "is not UTF-8 text", "Save it as UTF-8.")] };
-    return { ok: false, faults: [unreadable(file, error)] };
-  }
-  const parsed = parseAgentFile(file, text);
-  return parsed.ok ? checkSchemas(parsed, schemas) : parsed;
-}
-
-/** Are its schemas ones? A mistake in them should be told here, not at the first run. */
-export async function checkSchemas(
-  parsed: Extract<ParsedAgent, { ok: true }>,
-  schemas: SchemaChecker,
-): Promise<ParsedAgent> {
-  const keys = (["parameters_schema", "output_schema"] as const).filter((key) => parsed.agent[key] !== undefined);
-  const faults = await Promise.all(
-    keys.map(async (key) =>
-      (await schemas.checkSchema(parsed.agent[key]!)).faults.map((found) => schemaFault(key, found, parsed.origin)),
-    ),
-  );
-  return faults.flat().length > 0 ? { ok: false, faults: faults.flat() } : parsed;
-}
-
-function findTwins(agents: readonly LoadedAgent[]): Map<string, string[]> {
-  const files = new Map<string, string[]>();
-  for (const { agent, file } of agents) files.set(agent.name, [...(files.get(agent.name) ?? []), file]);
-  return new Map([...files].filter(([, same]) => same.length > 1));
-}
-
-function twinFault([name, files]: [string, string[]]): DefinitionFault {
+function twinFault(name: string, same: readonly LoadedAgent[], stays: LoadedAgent | undefined): DefinitionFault {
+  const files = same.map(({ file, line }) => (line === null ? file : `${file}:${line}`)).join(", ");
+  const kept = stays ? `${stays.file}, which was there before, stays` : "none of them is loaded";
   return {
     code: "DROVER-AGT-005",
-    file: files[0]!,
-    line: null,
+    file: same[0]!.file,
+    line: same[0]!.line,
     path: "name",
-    message: `the agent ${name} is defined more than once: ${files.join(", ")}; none of them is loaded`,
+    message: `the agent ${name} is defined more than once: ${files}; ${kept}`,
     next: "Rename or remove all but one.",
   };
-}
-
-function unreadable(file: string, error: unknown): DefinitionFault {
-  const next = errorCode(error) === "ENOENT" ? "Create it, or correct the path." : "Make it readable for this user.";
-  return fault(file, `cannot be read (${errorCode(error)})`, next);
-}
-
-function fault(file: string, message: string, next: string): DefinitionFault {
-  return { code: "DROVER-AGT-001", file, line: null, path: "", message, next };
 }

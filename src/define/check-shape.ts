@@ -1,11 +1,11 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
-import type { LineOf } from "./structured-text.ts";
+import type { InexactNumber, LineOf } from "./structured-text.ts";
 
 export interface Shape<T> {
-  schema: z.ZodType<T> & z.ZodObject;
+  schema: z.ZodType<T>;
   unknownKey: ErrorCode;
   wrongValue: ErrorCode;
   /** Where people read what each key takes. */
@@ -15,48 +15,47 @@ export interface Shape<T> {
 export interface Origin {
   file: string | null;
   lineOf: LineOf | null;
+  inexact?: readonly InexactNumber[];
 }
 
 /** A value against its schema; every fault with its line, its key and what to do about it. */
 export function checkShape<T>(
   value: unknown,
   shape: Shape<T>,
-  { file, lineOf }: Origin,
+  { file, lineOf, inexact = [] }: Origin,
 ): { ok: true; value: T } | { ok: false; faults: DefinitionFault[] } {
   const parsed = shape.schema.safeParse(value);
-  if (parsed.success) return { ok: true, value: parsed.data };
-  const lineAt = (path: readonly PropertyKey[]): number | null => lineOf?.(path) ?? null;
-  const faults = parsed.error.issues.flatMap((issue): DefinitionFault[] => {
+  if (parsed.success && inexact.length === 0) return { ok: true, value: parsed.data };
+  const at = (code: ErrorCode, path: readonly PropertyKey[], message: string, next: string): DefinitionFault => {
+    return { code, file, line: lineOf?.(path) ?? null, path: keyOf(path), message, next };
+  };
+  const altered = inexact.map(({ path, text }) => {
+    const message = `${keyOf(path) || "the whole file"} has a wrong value: a number cannot hold ${text} exactly`;
+    const next = "Write it in quotes, as a string, or as a number with at most 15 digits.";
+    return at(shape.wrongValue, path, message, next);
+  });
+  const faults = (parsed.error?.issues ?? []).flatMap((issue): DefinitionFault[] => {
     if (issue.code !== "unrecognized_keys") {
-      const key = issue.path.map(String).join(".");
+      const key = keyOf(issue.path);
       const missing = issue.code === "invalid_type" && valueAt(value, issue.path) === undefined;
-      return [
-        {
-          code: shape.wrongValue,
-          file,
-          line: lineAt(issue.path),
-          path: key,
-          message: missing ? `${key} is missing` : `${key || "the whole file"} has a wrong value: ${issue.message}`,
-          next: missing ? `Add ${key}; see ${shape.manual}.` : `See ${shape.manual} for what each key takes.`,
-        },
-      ];
+      const message = missing ? `${key} is missing` : `${key || "the whole file"} has a wrong value: ${issue.message}`;
+      const next = missing ? `Add ${key}; see ${shape.manual}.` : `See ${shape.manual} for what each key takes.`;
+      return [at(shape.wrongValue, issue.path, message, next)];
     }
     const known = keysAt(shape.schema, issue.path);
     return issue.keys.map((key) => {
       const near = suggest(key, known);
       const path = [...issue.path, key];
-      const dotted = path.map(String).join(".");
-      return {
-        code: shape.unknownKey,
-        file,
-        line: lineAt(path),
-        path: dotted,
-        message: `unknown key ${dotted}.${near ? ` Did you mean ${near}?` : ""}`,
-        next: near ? `Write ${near} instead, or remove the key.` : `Known keys here: ${known.join(", ")}.`,
-      };
+      const message = `unknown key ${keyOf(path)}.${near ? ` Did you mean ${near}?` : ""}`;
+      const next = near ? `Write ${near} instead, or remove the key.` : `Known keys here: ${known.join(", ")}.`;
+      return at(shape.unknownKey, path, message, next);
     });
   });
-  return { ok: false, faults };
+  return { ok: false, faults: [...altered, ...faults] };
+}
+
+function keyOf(path: readonly PropertyKey[]): string {
+  return path.map(String).join(".");
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
@@ -82,7 +81,12 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[]
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault
+  )
     return unwrap(schema.unwrap());
   return schema;
 }

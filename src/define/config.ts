@@ -1,34 +1,45 @@
 import { readFileSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import type { Config } from "../model/config.ts";
 import { configSchema } from "../model/config-schema.ts";
+import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { suggest } from "../model/suggest.ts";
+import { checkShape } from "./check-shape.ts";
 import { readYaml } from "./structured-text.ts";
 
 /** Reads and checks a drover.yaml. Every fault names the file, the line and the key. */
 export function loadConfig(file: string): Config {
   const read = readYaml(readConfig(file));
   if (!read.ok) {
+    const { line, problem } = read.faults[0]!;
     throw new RequestError({
       code: "DROVER-CFG-002",
-      field: `${file}:${read.line}`,
-      message: `${file}:${read.line} is not valid YAML: ${read.problem}`,
-      next: "Mend that line; `drover doctor` checks the file again.",
+      field: `${file}:${line}`,
+      message: `${file}:${line} is not valid YAML: ${problem}`,
+      next: `Fix line ${line}; \`drover doctor\` checks the file again.`,
     });
   }
-  const parsed = configSchema.safeParse(read.value ?? {});
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0]!;
-  const lineOf = (path: readonly PropertyKey[]): string => `${file}:${read.lineOf(path)}`;
-  if (issue.code === "unrecognized_keys") throw unknownKey(issue, lineOf);
-  const key = issue.path.map(String).join(".") || "the whole file";
+  const checked = checkShape(read.value ?? {}, shape, { ...read, file });
+  if (checked.ok) {
+    const { agents, profiles } = checked.value;
+    const beside = (path: string | null): string | null => path && resolve(dirname(file), path);
+    return { ...checked.value, agents: beside(agents), profiles: beside(profiles) };
+  }
+  const [first] = checked.faults;
   throw new RequestError({
-    code: "DROVER-CFG-004",
-    field: key,
-    message: `${lineOf(issue.path)}: ${key} has a wrong value: ${issue.message}`,
-    next: 'See docs/commands.md, "Configuration", for what each key takes.',
+    code: first!.code,
+    field: first!.path || file,
+    message: checked.faults.map(describeFault).join("\n"),
+    next: first!.next,
   });
 }
+
+const shape = {
+  schema: configSchema,
+  unknownKey: "DROVER-CFG-003",
+  wrongValue: "DROVER-CFG-004",
+  manual: 'docs/commands.md, "Configuration",',
+} as const;
 
 function readConfig(file: string): string {
   try {
@@ -49,28 +60,4 @@ function unreadable(file: string, why: string, cause?: unknown): RequestError {
     next: "Make it a file that this user can read, or move it away to run with the defaults.",
     cause,
   });
-}
-
-function unknownKey(
-  issue: { keys: string[]; path: readonly PropertyKey[] },
-  lineOf: (path: readonly PropertyKey[]) => string,
-): RequestError {
-  const key = issue.keys[0]!;
-  const path = [...issue.path.map(String), key];
-  const near = suggest(key, keysAt(issue.path));
-  return new RequestError({
-    code: "DROVER-CFG-003",
-    field: path.join("."),
-    message: `${lineOf(path)}: unknown key ${path.join(".")}.${near ? ` Did you mean ${near}?` : ""}`,
-    next: near ? `Write ${near} instead, or remove the line.` : `Known keys here: ${keysAt(issue.path).join(", ")}.`,
-  });
-}
-
-/** The keys the schema knows at a path, for suggestions. */
-function keysAt(path: readonly PropertyKey[]): string[] {
-  let value: unknown = configSchema.parse({});
-  for (const key of path) {
-    value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
-  }
-  return typeof value === "object" && value !== null ? Object.keys(value) : [];
 }

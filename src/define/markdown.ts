@@ -1,4 +1,5 @@
-import { readYaml, type LineOf } from "./structured-text.ts";
+import { type ListedParameters, readParameters } from "./markdown-parameters.ts";
+import { type InexactNumber, type LineOf, readYaml, type TextFault } from "./structured-text.ts";
 
 export type MarkdownParts =
   | {
@@ -6,12 +7,14 @@ export type MarkdownParts =
       /** The front matter; empty where there is none. */
       fields: unknown;
       lineOf: LineOf;
+      inexact: InexactNumber[];
       title: string | null;
       titleLine: number;
       systemPrompt: string;
       sections: string;
+      parameters: ListedParameters;
     }
-  | { ok: false; line: number; problem: string; next?: string };
+  | { ok: false; faults: (TextFault & { next?: string })[] };
 
 /**
  * A markdown agent in its parts: YAML front matter (YAML only, nothing in it is ever run), the `# Title`, the text up
@@ -22,19 +25,15 @@ export function splitMarkdown(text: string): MarkdownParts {
   const front = readFrontMatter(lines);
   if (!front.ok) return front;
   const { title, section } = findHeadings(lines, front.bodyStart);
-  const beforeTitle = lines.slice(front.bodyStart, title ?? front.bodyStart);
-  const stray = beforeTitle
-    .join("\n")
-    .replaceAll(/<!--[\s\S]*?-->/g, "")
-    .trim();
-  if (stray !== "") {
-    return { ok: false, line: front.bodyStart + 1, problem: "there is text before the # title, which would be lost" };
-  }
+  const stray = firstText(lines.slice(front.bodyStart, title ?? front.bodyStart));
+  if (stray !== null)
+    return failure(front.bodyStart + stray + 1, "there is text before the # title, which would be lost");
   const promptStart = title === null ? front.bodyStart : title + 1;
   return {
     ok: true,
     fields: front.fields,
     lineOf: front.lineOf,
+    inexact: front.inexact,
     title: title === null ? null : headingText(lines[title]!),
     titleLine: (title ?? front.bodyStart) + 1,
     systemPrompt: lines
@@ -42,30 +41,43 @@ export function splitMarkdown(text: string): MarkdownParts {
       .join("\n")
       .trim(),
     sections: section === null ? "" : lines.slice(section).join("\n").trim(),
+    parameters: readParameters(section === null ? [] : lines.slice(section), (section ?? 0) + 1),
   };
 }
 
+/** The number, from 0, of the first line with text outside of comments. */
+function firstText(lines: readonly string[]): number | null {
+  const blanked = lines.join("\n").replaceAll(/<!--[\s\S]*?-->/g, (comment) => comment.replaceAll(/[^\n]/g, ""));
+  const at = blanked.split("\n").findIndex((line) => line.trim() !== "");
+  return at === -1 ? null : at;
+}
+
 type FrontMatter =
-  | { ok: true; fields: unknown; lineOf: LineOf; bodyStart: number }
-  | { ok: false; line: number; problem: string; next?: string };
+  | { ok: true; fields: unknown; lineOf: LineOf; inexact: InexactNumber[]; bodyStart: number }
+  | Extract<MarkdownParts, { ok: false }>;
+
+function failure(line: number, problem: string, next?: string): Extract<MarkdownParts, { ok: false }> {
+  return { ok: false, faults: [{ line, problem, ...(next ? { next } : {}) }] };
+}
 
 function readFrontMatter(lines: readonly string[]): FrontMatter {
   const opening = lines[0] ?? "";
-  if (!opening.startsWith("---")) return { ok: true, fields: {}, lineOf: () => 1, bodyStart: 0 };
+  if (!opening.startsWith("---")) return { ok: true, fields: {}, lineOf: () => 1, inexact: [], bodyStart: 0 };
   if (opening.trimEnd() !== "---") {
-    return {
-      ok: false,
-      line: 1,
-      problem: `front matter begins with a line of three dashes, not ${JSON.stringify(opening.slice(0, 40))}`,
-      next: "Write the front matter in YAML between two lines of ---.",
-    };
+    return failure(
+      1,
+      `front matter begins with a line of three dashes, not ${JSON.stringify(opening.slice(0, 40))}`,
+      "Write the front matter in YAML between two lines of ---.",
+    );
   }
   const end = lines.findIndex((line, at) => at > 0 && line.trimEnd() === "---");
-  if (end < 0)
-    return { ok: false, line: 1, problem: "the front matter is never closed", next: "Close it with a line of ---." };
+  if (end < 0) return failure(1, "the front matter is never closed", "Close it with a line of ---.");
   const parsed = readYaml(lines.slice(1, end).join("\n"), 2);
-  if (!parsed.ok) return parsed;
-  return { ok: true, fields: parsed.value ?? {}, lineOf: parsed.lineOf, bodyStart: end + 1 };
+  if (!parsed.ok) {
+    const faults = parsed.faults.map((each) => ({ ...each, problem: `its front matter is not YAML: ${each.problem}` }));
+    return { ok: false, faults };
+  }
+  return { ...parsed, fields: parsed.value ?? {}, bodyStart: end + 1 };
 }
 
 /** Line numbers from 0: the first `#` before any `##`, and the first `##`. */

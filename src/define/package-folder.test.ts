@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => rmSync(work, { recursive: true, force: true }));
 
 const path = process.env["PATH"];
-const clients = ["claude", "codex", "gemini", "code-review"];
+const clients = ["claude", "claude-sdk", "codex", "gemini", "code-review"];
 const host = { builtIn: ["procedural", ...clients], hasCommand: () => false };
 const folderOf = (name: "bundled" | "examples"): string => findPackageFolder(name) ?? expect.fail(`${name} is missing`);
 

@@ -1,13 +1,23 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A runner's directory that comes with the package, looked for upward from this file; null where it was left out. */
+/** A runner's directory that comes with the package; null where it was left out. */
 export function findPackageFolder(name: "bundled" | "examples"): string | null {
+  return findUpward(name, "profiles");
+}
+
+/** The built dashboard; null where it was not built. */
+export function findWebFolder(): string | null {
+  return findUpward(join("dist", "web"), "index.html");
+}
+
+/** Looked for upward from this file. */
+function findUpward(name: string, holds: string): string | null {
   // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
   let directory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
   for (;;) {
     const candidate = join(directory, name);
-    if (existsSync(join(candidate, "profiles"))) return candidate;
+    if (existsSync(join(candidate, holds))) return candidate;
     // not past the package itself: what lies around it is someone else's
     if (existsSync(join(directory, "package.json")) || dirname(directory) === directory) return null;
     directory = dirname(directory);

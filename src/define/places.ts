@@ -51,7 +51,7 @@ function isOurStateDirectory(path: string): boolean {
  * Someone else's folder in /tmp, say, must not decide how our commands run or where their record goes.
  * What root made for everyone counts where we can use it; root itself takes only what is root's.
  */
-function isOurs(path: string, access: number): boolean {
+export function isOurs(path: string, access: number): boolean {
   const found = look(path, lstatSync);
   if (!found) return false;
   // a link to nothing is its owner's mistake, and told to them

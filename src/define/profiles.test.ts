@@ -52,6 +52,7 @@ test("a profile is found by name and by path, with its defaults", async () => {
       slots: 4,
       env_from: [],
       allow_env: [],
+      can: {},
       project_roots: [],
     },
   });

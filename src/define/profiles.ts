@@ -30,7 +30,7 @@ export interface ProfileHost {
   /** The executors that need neither command nor module. */
   builtIn: readonly string[];
   /** What a built-in executor needs and this machine has not got, and what to do about it. */
-  lacks?(type: string, config: Profile["config"]): { message: string; next: string } | null;
+  lacks?(type: string, config: Profile["config"], directory: string): { message: string; next: string } | null;
   /** Can this command be run, its path seen from the runner's directory, then along PATH? */
   hasCommand(command: string, directory: string): boolean;
 }
@@ -103,16 +103,20 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   }
   const read = extname(file) === ".json" ? readJson(text) : readYaml(text);
   if (!read.ok) {
-    const message = `the file is not valid ${extname(file) === ".json" ? "JSON" : "YAML"}: ${read.problem}`;
-    return { ok: false, faults: [{ ...fault("DROVER-PRF-002", file, message, "Mend that line."), line: read.line }] };
+    const kind = extname(file) === ".json" ? "JSON" : "YAML";
+    const faults = read.faults.map(({ line, problem }) => ({
+      ...fault("DROVER-PRF-002", file, `the file is not valid ${kind}: ${problem}`, `Fix line ${line}.`),
+      line,
+    }));
+    return { ok: false, faults };
   }
-  const checked = checkShape(read.value, shape, { file, lineOf: read.lineOf });
+  const checked = checkShape(read.value, shape, { ...read, file });
   if (!checked.ok) return checked;
   const directory = runnerDirectory(file);
   const profile = checked.value;
   const missing = executorFault(nameOf(file), profile, directory, host);
   if (missing) return { ok: false, faults: [{ ...missing, file, line: read.lineOf([missing.path]) }] };
-  const lacking = lackingFault(nameOf(file), profile, host);
+  const lacking = lackingFault(nameOf(file), profile, directory, host);
   if (lacking) return { ok: false, absent: true, faults: [{ ...lacking, file }] };
   return {
     ok: true,
@@ -142,7 +146,7 @@ function runnerDirectory(file: string): string {
 
 function executorFault(
   name: string,
-  { type, command, module }: Profile,
+  { type, command, module, can }: Profile,
   directory: string,
   host: ProfileHost,
 ): DefinitionFault | null {
@@ -152,6 +156,8 @@ function executorFault(
   });
   if (command !== undefined && module !== undefined)
     return at("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
+  if (Object.keys(can).length > 0 && command === undefined)
+    return at("DROVER-PRF-004", "can", "can is for a command", "Remove it: other executors say what they can do.");
   if (command !== undefined) {
     if (host.hasCommand(command, directory)) return null;
     return at(
@@ -183,10 +189,11 @@ function executorFault(
 function lackingFault(
   name: string,
   { type, command, module, config }: Profile,
+  directory: string,
   host: ProfileHost,
 ): DefinitionFault | null {
   if (command !== undefined || module !== undefined) return null;
-  const lack = host.lacks?.(type, config) ?? null;
+  const lack = host.lacks?.(type, config, directory) ?? null;
   return lack && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${lack.message}`, lack.next), path: "type" };
 }
 

@@ -3,7 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { readRepoSha } from "./repo-sha.ts";
+import { findWorkedOn } from "./repo-sha.ts";
+
+const readRepoSha = (directory: string) => findWorkedOn(directory, null).repo_sha;
 
 let top: string;
 beforeEach(() => {
@@ -42,4 +44,21 @@ it("is null without a repository, without a commit, and in a layout it does not 
   expect(readRepoSha(top)).toBeNull();
   writeFileSync(join(top, ".git", "HEAD"), "ref: ../../../etc/passwd\n");
   expect(readRepoSha(top)).toBeNull();
+});
+
+it("is inherited inside one repository and outside of any, not from another; a given one wins", () => {
+  for (const name of ["one", "two"]) {
+    git(top, "init", "-q", name);
+    git(join(top, name), "commit", "-q", "--allow-empty", "-m", name);
+  }
+  mkdirSync(join(top, "one", "sub"));
+  const env = { DROVER_REPO_SHA: "inherited", DROVER_REPO_ROOT: join(top, "one") };
+  expect(findWorkedOn(join(top, "one", "sub"), null, env)).toEqual({
+    repo_sha: "inherited",
+    repo_root: join(top, "one"),
+  });
+  expect(findWorkedOn(top, null, env)).toEqual({ repo_sha: "inherited", repo_root: top });
+  expect(findWorkedOn(join(top, "two"), null, env).repo_sha).toBe(git(join(top, "two"), "rev-parse", "HEAD"));
+  expect(findWorkedOn(join(top, "two"), null, { DROVER_REPO_SHA: "set by hand" }).repo_sha).toBe("set by hand");
+  expect(findWorkedOn(join(top, "two"), "given", env).repo_sha).toBe("given");
 });

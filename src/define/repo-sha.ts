@@ -1,14 +1,36 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
+export interface WorkedOn {
+  repo_sha: string | null;
+  /** The root of the repository, or the directory itself where it is in none. */
+  repo_root: string;
+}
+
 /**
- * The commit that the repository around a directory stands on, read from git's own files: starting `git` would
- * cost more than the rest of an `exec`. null where there is none, or a layout that is not understood.
+ * The commit that a command in `directory` works on: the given one, else the one it inherits, else what its repository
+ * has checked out. It inherits nothing from another repository.
  */
-export function readRepoSha(directory: string): string | null {
+export function findWorkedOn(
+  directory: string,
+  given: string | null,
+  env: Readonly<Record<string, string | undefined>> = {},
+): WorkedOn {
+  const found = findRepository(directory);
+  // a nested Drover sees its working directory without links
+  const repository = found && realpathSync.native(found);
+  const { DROVER_REPO_SHA: inherited, DROVER_REPO_ROOT: from } = env;
+  const isSame = repository === null || !from || from === repository;
+  const own = (): string | null => repository && readRepoSha(repository);
+  return { repo_sha: given ?? ((isSame && inherited) || own()), repo_root: repository ?? directory };
+}
+
+/**
+ * Reads git's own files: starting `git` would cost more than the rest of an `exec`. null where there is no commit, or
+ * a layout that is not understood.
+ */
+function readRepoSha(repository: string): string | null {
   try {
-    const repository = findRepository(directory);
-    if (!repository) return null;
     const gitDirectory = findGitDirectory(repository);
     const head = readFileSync(join(gitDirectory, "HEAD"), "utf8").trim();
     if (isSha(head)) return head;

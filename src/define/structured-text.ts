@@ -1,7 +1,21 @@
-import { type Document, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+import { type Document, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
+import { isExact } from "../model/exact-numbers.ts";
 import { findJsonFault } from "./json-fault.ts";
 
-export type Structured = { ok: true; value: unknown; lineOf: LineOf } | { ok: false; line: number; problem: string };
+export type Structured =
+  | { ok: true; value: unknown; lineOf: LineOf; inexact: InexactNumber[] }
+  | { ok: false; faults: TextFault[] };
+
+export interface TextFault {
+  line: number;
+  problem: string;
+}
+
+/** A number that the parsed value does not hold as it was written. */
+export interface InexactNumber {
+  path: PropertyKey[];
+  text: string;
+}
 
 /** The line of a key, or of the nearest thing around it that is there. */
 export type LineOf = (path: readonly PropertyKey[]) => number;
@@ -13,49 +27,72 @@ export function readJson(text: string): Structured {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const { offset, problem } = findJsonFault(text);
-    return { ok: false, line: text.slice(0, offset).split("\n").length, problem };
+    return failure(text.slice(0, offset).split("\n").length, problem);
   }
-  if (isDeep(value)) return { ok: false, line: 1, problem: tooDeep };
+  if (isDeep(value)) return failure(1, tooDeep);
   const lines = new LineCounter();
   // every JSON text is YAML too, and a YAML document remembers where each key stands
   const document = tryParse(text, lines);
-  if (!("document" in document)) return { ok: false, line: 1, problem: document.problem };
-  const twice = document.document.errors.find(({ code }) => code === "DUPLICATE_KEY");
-  if (twice) return { ok: false, line: twice.linePos?.[0].line ?? 1, problem: "a key stands there twice" };
-  return { ok: true, value, lineOf: lineFinder(document.document, lines, 1) };
+  if (document === null) return failure(1, tooDeep);
+  const twice = document.errors.filter(({ code }) => code === "DUPLICATE_KEY");
+  if (twice.length > 0)
+    return {
+      ok: false,
+      faults: twice.map(({ linePos }) => ({ line: linePos?.[0].line ?? 1, problem: "a key stands there twice" })),
+    };
+  return { ok: true, value, lineOf: lineFinder(document, lines, 1), inexact: inexactNumbers(document) };
 }
 
 /** `firstLine` is where the text begins in its file. */
 export function readYaml(text: string, firstLine = 1): Structured {
   const lines = new LineCounter();
-  const parsed = tryParse(text, lines);
-  if (!("document" in parsed)) return { ok: false, line: firstLine, problem: parsed.problem };
-  const { document } = parsed;
+  const document = tryParse(text, lines);
+  if (document === null) return failure(firstLine, tooDeep);
   // a warning is a tag we do not know: its value would silently be something else than was meant
-  const fault = document.errors[0] ?? document.warnings[0];
-  if (fault) {
-    const line = (fault.linePos?.[0].line ?? 1) + firstLine - 1;
-    return { ok: false, line, problem: fault.message.split("\n")[0]!.replace(/ at line .*$/, "") };
-  }
+  const faults = [...document.errors, ...document.warnings].map(({ linePos, message }) => ({
+    line: (linePos?.[0].line ?? 1) + firstLine - 1,
+    problem: message.split("\n")[0]!.replace(/ at line .*$/, ""),
+  }));
+  if (faults.length > 0) return { ok: false, faults };
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
-    if (isDeep(value)) return { ok: false, line: firstLine, problem: tooDeep };
-    return { ok: true, value, lineOf: lineFinder(document, lines, firstLine) };
+    if (isDeep(value)) return failure(firstLine, tooDeep);
+    return { ok: true, value, lineOf: lineFinder(document, lines, firstLine), inexact: inexactNumbers(document) };
   } catch (error) {
     // aliases that multiply into something huge
-    if (error instanceof ReferenceError) return { ok: false, line: firstLine, problem: error.message };
+    if (error instanceof ReferenceError) return failure(firstLine, error.message);
     throw error;
   }
 }
 
-function tryParse(text: string, lineCounter: LineCounter): { document: Document.Parsed } | { problem: string } {
+function failure(line: number, problem: string): Structured {
+  return { ok: false, faults: [{ line, problem }] };
+}
+
+/** null where it is nested too deep. */
+function tryParse(text: string, lineCounter: LineCounter): Document.Parsed | null {
   try {
-    return { document: parseDocument(text, { lineCounter, prettyErrors: true, logLevel: "silent" }) };
+    return parseDocument(text, { lineCounter, prettyErrors: true, logLevel: "silent" });
   } catch (error) {
     // the parser calls itself for each level
-    if (error instanceof RangeError) return { problem: tooDeep };
+    if (error instanceof RangeError) return null;
     throw error;
   }
+}
+
+function inexactNumbers(document: Document.Parsed): InexactNumber[] {
+  const found: InexactNumber[] = [];
+  visit(document, {
+    Scalar(_, node, ancestors) {
+      if (typeof node.value !== "number" || node.source === undefined || isExact(node.source)) return;
+      const path = ancestors.flatMap((each, at): PropertyKey[] => {
+        if (isPair(each)) return isScalar(each.key) ? [String(each.key.value)] : [];
+        return isSeq(each) ? [each.items.indexOf(ancestors[at + 1] ?? node)] : [];
+      });
+      found.push({ path, text: node.source });
+    },
+  });
+  return found;
 }
 
 const maxDepth = 100;

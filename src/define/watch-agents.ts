@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { isAgentFile, loadAgents, type LoadedAgents } from "./agents-folder.ts";
+import { isAgentFile, type LoadedAgent, loadAgents, type LoadedAgents } from "./agents-folder.ts";
 import { errorCode } from "./error-code.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
 
@@ -16,7 +16,8 @@ const settleMs = 50;
 const pollMs = 1000;
 
 /**
- * Calls `onChange` with what the folder holds now, and again each time that becomes something else.
+ * Calls `onChange` with what the folder, or the fleet file in its place, holds now, and again each time that becomes something else. A file that was
+ * sound once (here or in `loadedBefore`) keeps its last sound definition until it is sound again or removed.
  * It must not throw. A folder that is missing holds nothing but a fault; it is noticed when it comes (back).
  */
 export function watchAgents(
@@ -24,7 +25,10 @@ export function watchAgents(
   schemas: SchemaChecker,
   onChange: (loaded: LoadedAgents) => void | Promise<void>,
   signal: AbortSignal,
+  loadedBefore: readonly LoadedAgent[] = [],
 ): AgentsWatch {
+  let before = loadedBefore;
+  let others: readonly string[] = [];
   let watcher: FSWatcher | undefined;
   let watched = "";
   let seen = "";
@@ -34,13 +38,15 @@ export function watchAgents(
   let hinted = true;
 
   const look = async (): Promise<void> => {
-    const state = await fingerprint(folder);
+    const state = await fingerprint(folder, others);
     if (state.folder !== watched || watcher === undefined) renewWatcher(state.folder);
     const changed = hinted || state.all !== seen;
     hinted = false;
     seen = state.all;
     if (!changed) return;
-    const loaded = await loadAgents(folder, schemas);
+    const loaded = await loadAgents(folder, schemas, before);
+    before = loaded.agents;
+    others = loaded.others;
     const text = JSON.stringify(loaded);
     if (stopped || text === told) return;
     told = text;
@@ -101,17 +107,17 @@ export function watchAgents(
   return { stop };
 }
 
-/** Cheap to take: names, sizes and times. The folder's own identity tells that it was removed and made anew. */
-async function fingerprint(folder: string): Promise<{ folder: string; all: string }> {
+/**
+ * Cheap to take: names, sizes and times. The folder's own identity tells that it was removed and made anew. `others` are
+ * files elsewhere that the ones of the folder name.
+ */
+async function fingerprint(folder: string, others: readonly string[]): Promise<{ folder: string; all: string }> {
   try {
-    const [{ dev, ino }, names] = await Promise.all([stat(folder), readdir(folder)]);
-    const files = await Promise.all(
-      names
-        .filter(isAgentFile)
-        .sort()
-        .map((name) => fileState(join(folder, name))),
-    );
-    return { folder: `${dev}:${ino}`, all: `${dev}:${ino}\n${files.join("\n")}` };
+    const found = await stat(folder);
+    const names = found.isFile() ? [] : (await readdir(folder)).filter(isAgentFile).sort();
+    const watched = [...(found.isFile() ? [folder] : names.map((name) => join(folder, name))), ...others];
+    const files = await Promise.all(watched.map(fileState));
+    return { folder: `${found.dev}:${found.ino}`, all: `${found.dev}:${found.ino}\n${files.join("\n")}` };
   } catch (error) {
     return { folder: "", all: errorCode(error) };
   }

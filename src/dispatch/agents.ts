@@ -11,16 +11,19 @@ export interface AgentBook {
   put(agent: Agent, by: string): Promise<void>;
   /** False where the API has put none of that name. */
   remove(name: string): Promise<boolean>;
-  /** What the coordinator's own folder holds now. */
-  setFiles(agents: readonly Agent[]): void;
+  /** What the coordinator's own folder holds now; `faults` by name, of agents whose file is no longer sound. */
+  setFiles(agents: readonly Agent[], faults?: ReadonlyMap<string, string>): void;
+  /** The agents of a runner in this process, which are nobody else's to use. */
+  setOwn(agents: readonly Agent[]): void;
 }
 
 export function createAgentBook(store: Pick<Store, "apply" | "read">): AgentBook {
   let files = new Map<string, ListedAgent>();
+  let own = new Map<string, ListedAgent>();
 
   return {
     async list() {
-      const all = [...files.values(), ...(await store.read.agents())];
+      const all = [...files.values(), ...own.values(), ...(await store.read.agents())];
       // The sort is stable, and both lists are in order of precedence.
       return all.sort((a, b) => (a.agent.name < b.agent.name ? -1 : a.agent.name > b.agent.name ? 1 : 0));
     },
@@ -31,7 +34,7 @@ export function createAgentBook(store: Pick<Store, "apply" | "read">): AgentBook
       if (file !== undefined) return file;
       const found = await store.read.agents(asked);
       const put = found.find(({ source }) => source === "api");
-      return put ?? one(found);
+      return put ?? own.get(asked) ?? one(found);
     },
     async put(agent, by) {
       await store.apply([{ op: "put_agent", agent, by }]);
@@ -40,8 +43,18 @@ export function createAgentBook(store: Pick<Store, "apply" | "read">): AgentBook
       const [removed] = await store.apply([{ op: "delete_agent", name }]);
       return removed.ok;
     },
-    setFiles(agents) {
-      files = new Map(agents.map((agent) => [agent.name, { agent, source: "file", runner_id: null, owner: null }]));
+    setFiles(agents, faults) {
+      files = new Map(
+        agents.map((agent) => {
+          const fault = faults?.get(agent.name) ?? null;
+          return [agent.name, { agent, source: "file", runner_id: null, owner: null, fault }];
+        }),
+      );
+    },
+    setOwn(agents) {
+      own = new Map(
+        agents.map((agent) => [agent.name, { agent, source: "runner", runner_id: null, owner: null, fault: null }]),
+      );
     },
   };
 

@@ -175,6 +175,23 @@ describe("a held poll", () => {
   });
 });
 
+it("says why a run waits for a runner with free slots: the runner is short of descriptors", async () => {
+  const runner = await host.register();
+  const run_id = await host.submit();
+  const asked = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "short", want: 0, ack_order: 0 };
+  const over = new AbortController();
+  const held = host.port.poll({ ...asked, shortage: "60 of 64 files are open" }, over.signal);
+  const why = [{ demand: "descriptors", detail: `Runner ${runner.runner_id}: 60 of 64 files are open.` }];
+  await expect.poll(() => host.dispatcher.why(run_id)).toEqual(why);
+  const other = await host.register({ name: "other" });
+  expect(await host.dispatcher.why(run_id)).toEqual([]);
+  await host.port.deregister(other);
+  over.abort();
+  await held;
+  expect(await host.dispatcher.why(run_id)).toEqual(why);
+  expect((await host.port.poll({ ...asked, want: 1 }, never)).claims).toMatchObject([{ run_id }]);
+});
+
 it("gives 1,000 runs to 50 runners that race, each once", async () => {
   const runners = await Promise.all(Array.from({ length: 50 }, (_, i) => host.register({ name: `r${i}` })));
   const taken: string[] = [];
@@ -229,6 +246,23 @@ it("accepts nothing of a stale attempt, and has each refusal on the record", asy
   expect(await interruptedExecutions(host.store)).toEqual([]);
 });
 
+it.each([
+  ["budget", "budget_exceeded"],
+  ["usage_limit", "provider_rate_limit"],
+] as const)("parks a run that meets its %s, or fails it as %s where its agent wants that", async (why, reason) => {
+  const runner = await host.register({ slots: 2 });
+  const strict = sampleAgent({ name: "strict", budget: { turns: 1, when_spent: "fail" }, on_usage_limit: "fail" });
+  host.agents.setFiles([sampleAgent(), strict]);
+  const runs = [await host.submit(), await host.submit({ agent_name: "strict" })];
+  const held = runs.map((run_id): [string, number] => [run_id, 1]);
+  await poll(runner, 2);
+  const outcome = { status: "parked", why, message: "Enough." } as const;
+  const finishes = runs.map((run_id) => ({ run_id, attempt: 1, last_n: 0, outcome }));
+  await host.port.report({ ...base(runner), held, finishes });
+  expect(await host.run(runs[0]!)).toMatchObject({ status: "parked", parked_why: why, waiting_for: "Enough." });
+  expect(await host.run(runs[1]!)).toMatchObject({ status: "failed", reason, error: "Enough." });
+});
+
 it("comes to the same state where each request is sent three times", async () => {
   const runner = await host.register();
   const thrice = async <T>(send: () => Promise<T>): Promise<T> => (await Promise.all([send(), send(), send()]))[0];
@@ -269,11 +303,8 @@ it("goes on after a restart of the coordinator as if it had not been away", asyn
   await poll(runner);
   await host.close();
   clock.advance(60_000);
-  // here it is the test that judges: a clock that jumps looks as if nobody could
   const again = serve(host.store, { clock, rescueEveryMs: 1e9 });
   await again.dispatcher.start();
-  const judge = () => host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
-  await judge();
   const report = {
     ...base(runner),
     held: [[run_id, 1]] as [string, number][],
@@ -285,7 +316,23 @@ it("goes on after a restart of the coordinator as if it had not been away", asyn
     abandon: [],
   });
   clock.advance(10_001);
-  await judge();
+  // here it is the test that judges: to a coordinator a clock that jumps is a time in which it could not
+  await host.store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 10 }]);
   expect(await again.run(run_id)).toMatchObject({ status: "failed", reason: "runner_lost" });
   await again.close();
+});
+
+it("loses no runner while coordinators come and go, also where they hear another one each time", async () => {
+  const [silent, heard] = [await host.register({ name: "silent" }), await host.register({ name: "heard" })];
+  const run_id = await host.submit();
+  await poll(silent);
+  await host.close();
+  for (let coordinators = 0; coordinators < 6; coordinators += 1) {
+    clock.advance(4000);
+    const brief = serve(host.store, { clock });
+    await brief.dispatcher.start();
+    await brief.port.report(base(heard));
+    await brief.close();
+  }
+  expect(await host.run(run_id)).toMatchObject({ status: "claimed", runner_id: silent.runner_id });
 });

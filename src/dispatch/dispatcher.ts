@@ -5,10 +5,12 @@ import type { Registration, ReportRequest, RunnerPort } from "../model/runner-po
 import type { StopReason } from "../model/states.ts";
 import type { Change } from "../model/store.ts";
 import type { RecordStore } from "../record/record-store.ts";
+import { drainRunner, stopRuns } from "./by-record.ts";
 import { createFarClock } from "./far-clock.ts";
 import { createPoll, portConflict } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
+import { loadSession, saveSession } from "./session-state.ts";
 import { every, type Ticking } from "./ticking.ts";
 import { goneSessions, upload } from "./upload.ts";
 import { createWaiters } from "./waiters.ts";
@@ -58,7 +60,7 @@ export interface Dispatcher {
   readonly polls: number;
   /** Looks for work for one runner that meets these demands; without them, for every runner that waits. */
   wake(demands?: Demands): void;
-  /** Leases begin anew first: while nobody was here, nobody could renew. */
+  /** Runners are heard from here on; none is lost before one whole lease from now. */
   start(): Promise<void>;
   /** Ends every held poll and every timer. Idempotent. */
   stop(): Promise<void>;
@@ -72,8 +74,6 @@ const renewBelow = 0.7;
 const renewEvery = 0.1;
 const localOwner = "local";
 const rescuedAtOnce = 500;
-/** In one transaction: everybody else waits for it. */
-const stoppedAtOnce = 50;
 const defaultMaxFileBytes = 50 * 1024 * 1024;
 
 /** Brings runs and runners together. Everything it knows is in the store; here is only who waits at the moment. */
@@ -83,12 +83,12 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const waiters = createWaiters();
   const stopping = new AbortController();
   const tickings: Ticking[] = [];
-  /** By the store's clock. */
-  let rescuedAt: number | null = null;
+  /** What the last rescue returned, by the store's clock. */
+  let before: { since: number; at: number } | null = null;
   const storeClock = createFarClock();
   const storeNow = () => storeClock.latest(performance.now());
-  const poll = createPoll({ ...options, lowDisk, waiters, storeNow, stopped: stopping.signal });
-  const amongOthers = store.engine.kind === "postgres" ? { among_others: true as const } : {};
+  const shortages = new Map<string, string>();
+  const poll = createPoll({ ...options, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
   let looking: Promise<void> | null = null;
   let lookAgain = false;
   const unsubscribe = store.changes(notice);
@@ -96,26 +96,15 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   return {
     port: portOf(undefined),
     portFor: portOf,
-    async stopRuns(run_ids, by, reason = "user") {
-      const all = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
-      for (let from = 0; from < run_ids.length; from += stoppedAtOnce) {
-        const some = run_ids.slice(from, from + stoppedAtOnce);
-        const [stopped] = await store.apply([{ op: "stop_runs", run_ids: some, reason, by }]);
-        if (!stopped.ok) throw portConflict(stopped.conflict);
-        all.cancelled.push(...stopped.cancelled);
-        all.stopping.push(...stopped.stopping);
-        all.untouched.push(...stopped.untouched);
-      }
-      return all;
-    },
-    async drainRunner(runner_id, draining) {
-      const [drained] = await store.apply([{ op: "drain_runner", runner_id, draining }]);
-      return drained.ok;
-    },
+    stopRuns: (run_ids, by, reason) => stopRuns(store, run_ids, by, reason),
+    drainRunner: (runner_id, draining) => drainRunner(store, runner_id, draining),
     async why(run_id) {
-      const reasons = (await store.read.why(run_id)) ?? [];
+      const reasons = (await store.read.why(run_id, shortages)) ?? [];
       const disk = lowDisk();
-      return disk === null ? reasons : [...reasons, { demand: "disk", detail: disk }];
+      const isAside = reasons.some(
+        ({ demand }) => demand === "approval" || demand === "budget" || demand === "usage_limit",
+      );
+      return disk === null || isAside ? reasons : [...reasons, { demand: "disk", detail: disk }];
     },
     listRunners: () => store.read.runners(),
     storeNow() {
@@ -130,22 +119,18 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       else waiters.wakeFor(demands);
     },
     async start() {
-      await store.apply([
-        {
-          op: "forgive_outage",
-          lease_ms: leaseMs,
-          ...(store.engine.kind === "postgres" ? { unless_heard_within_ms: leaseMs / 2 } : {}),
-        },
-      ]);
       store.lookForForeign();
-      // from here on a time in which nobody could judge is noticed
       await rescue();
       tickings.push(
         every(options.rescueEveryMs, rescue, onFault),
         every(options.foreignEveryMs ?? 250, lookAround, onFault),
         every(leaseMs * renewEvery, renewIdle, onFault),
       );
-      if (options.retention) tickings.push(every(options.retention.everyMs, options.retention.prune, onFault));
+      if (options.retention) {
+        const { everyMs, prune } = options.retention;
+        // soon after the start as well: one that is started anew each hour would never prune
+        tickings.push(every(everyMs, prune, onFault, Math.min(everyMs, 1000)));
+      }
     },
     async stop() {
       unsubscribe();
@@ -191,6 +176,8 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
       upload: (request, content, signal) =>
         upload(request, content, AbortSignal.any([signal, stopping.signal]), owner, { store, maxFileBytes, lowDisk }),
       sessions: (request) => goneSessions(request, owner, store),
+      loadSession: (request) => loadSession(request, owner, store),
+      saveSession: (request) => saveSession(request, owner, store),
       async deregister({ runner_id, epoch }) {
         const [left] = await store.apply([{ op: "leave_runner", runner_id, epoch, ...mine }]);
         // Unknown: it has left already, and says so again.
@@ -202,6 +189,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   function notice(change: Change): void {
     for (const demands of change.claimable) waiters.wakeFor(demands);
+    for (const demands of change.resumed ?? []) waiters.wakeFor(demands, true);
     waiters.wakeRunners(change.ordered);
     if (change.foreign) lookForWork();
   }
@@ -248,13 +236,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   async function rescue(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const last = rescuedAt === null ? {} : { last: { at: rescuedAt, lease_ms: leaseMs } };
+      const listening = { lease_ms: leaseMs, ...(before === null ? {} : { before }) };
       const asked = performance.now();
       const [round] = await store.apply([
-        { op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce, ...last, ...amongOthers },
+        { op: "rescue", unmatched_ms: options.unmatchedMs, limit: rescuedAtOnce, listening },
       ]);
       if (!round.ok) return;
-      rescuedAt = round.at;
+      before = { since: round.since, at: round.at };
       storeClock.hear(round.at, asked, performance.now());
       if (!round.more) return;
     }

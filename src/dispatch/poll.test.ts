@@ -33,6 +33,7 @@ const pollOf = (changes: Partial<PollDeps> = {}) =>
     // over only where a wake-up was lost
     pollHoldMs: 15_000,
     lowDisk: () => null,
+    shortages: new Map(),
     signAttempt: () => "",
     storeNow: () => clock.now().getTime(),
     stopped: new AbortController().signal,

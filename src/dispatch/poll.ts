@@ -1,9 +1,8 @@
 import type { ClaimedRun } from "../model/dispatch-ops.ts";
 import { PortError } from "../model/port-error.ts";
 import type { Order, PollAnswer, PollRequest } from "../model/runner-port.ts";
-import type { Demands } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
-import type { Seat, Waiters } from "./waiters.ts";
+import type { Seat, Waiters, Wake } from "./waiters.ts";
 
 export interface PollDeps {
   store: Pick<Store, "apply" | "read">;
@@ -11,6 +10,8 @@ export interface PollDeps {
   leaseMs: number;
   pollHoldMs: number;
   lowDisk: () => string | null;
+  /** Kept here: why runners took no run when they last polled. */
+  shortages: Map<string, string>;
   signAttempt: (run_id: string, attempt: number) => string;
   /** The store's clock as far as it can be told from here, rather ahead than behind; null: not at all. */
   storeNow: () => number | null;
@@ -50,17 +51,18 @@ export function createPoll(
     const until = performance.now() + deps.pollHoldMs;
     // Before anything is asked: what comes to be after the answer wakes it.
     const seat = waiters.sit(request.runner_id, request.want);
-    let unserved: Demands[] = [];
+    let unserved: Wake[] = [];
     try {
       for (let again = false; !isOver(); again = true) {
         const woken = again && seat.rung;
         unserved = seat.takeWakes();
         const hold = deps.lowDisk();
-        const idle = woken ? null : await look({ ...asked, want: hold === null ? asked.want : 0 }, seat, again);
+        const idle = woken ? null : await look(asked, hold, seat, again);
         if (isOver()) break;
         if (idle === null) unserved.push(...seat.takeWakes());
         const given = idle ?? (await claim({ ...asked, ...(hold === null ? {} : { hold }) }, seat, again));
         seat.want = given.draining ? 0 : request.want;
+        seat.takesResumed = !given.draining && request.shortage === undefined;
         if (!given.draining) unserved = unserved.slice(given.claims.length);
         const isDue = given.claims.length > 0 || ordersAreDue(request.runner_id, given.orders);
         // Who hung up may have asked again already, before there was anything.
@@ -79,10 +81,12 @@ export function createPoll(
   };
 
   /** Null where there is something to be given, or to be written: that this claim is the newest, that the runner lives. */
-  async function look(asked: Asked, seat: Seat, again: boolean): Promise<Given | null> {
-    const poller = await deps.store.read.poller(asked);
+  async function look(asked: Asked, hold: string | null, seat: Seat, again: boolean): Promise<Given | null> {
+    const poller = await deps.store.read.poller(hold === null ? asked : { ...asked, want: 0, shortage: hold });
     if ("conflict" in poller) throw portConflict(poller.conflict);
     seat.know(poller);
+    if (asked.shortage === undefined) deps.shortages.delete(asked.runner_id);
+    else deps.shortages.set(asked.runner_id, asked.shortage);
     const storeNow = deps.storeNow();
     const leaseLeft = storeNow === null ? 0 : poller.lease_until - storeNow;
     seat.leaseEnds = performance.now() + leaseLeft;

@@ -1,5 +1,5 @@
 import type { Outcome } from "../model/executor.ts";
-import type { RunEvent } from "../model/event.ts";
+import { resultOf } from "../model/outcome.ts";
 import type { ReportAnswer, ReportRequest } from "../model/runner-port.ts";
 import type { AppendEvents, FinishRun, OpResult, Store } from "../model/store.ts";
 import { portConflict } from "./poll.ts";
@@ -52,7 +52,8 @@ export async function report(
   );
   const live = request.partials.filter((partial) => held.has(keyOf(partial)));
   if (live.length > 0) deps.onPartials(live);
-  return { ...answer, fenced: unique(answer.fenced) };
+  const spent = beat.over_budget?.map(toAttempt);
+  return { ...answer, fenced: unique(answer.fenced), ...(spent === undefined ? {} : { over_budget: spent }) };
 }
 
 function writesOf(
@@ -104,50 +105,13 @@ function finishOf(
     isolation: null,
     ...(summary === undefined || summary === "" ? {} : { summary }),
     ...(give_back === null ? {} : { give_back }),
+    ...(outcome.status === "parked" ? { parked: outcome } : {}),
   };
 }
 
 function giveBackOf(outcome: Outcome): NonNullable<FinishRun["give_back"]> | null {
-  if (outcome.status === "parked") return "parked";
   if (outcome.status === "cancelled" && outcome.by === "shutdown") return "at_no_cost";
   return outcome.status === "failed" && outcome.reason === "runner_lost" ? "as_failure" : null;
-}
-
-function resultOf(outcome: Outcome): Extract<RunEvent, { type: "result" }> {
-  const none = {
-    type: "result",
-    reason: null,
-    error: null,
-    exit_code: null,
-    result_text: null,
-    result_data: null,
-  } as const;
-  switch (outcome.status) {
-    case "completed":
-      return {
-        ...none,
-        status: "completed",
-        exit_code: outcome.exit_code,
-        result_text: outcome.text,
-        result_data: outcome.data ?? null,
-      };
-    case "failed":
-      return {
-        ...none,
-        status: "failed",
-        reason: outcome.reason,
-        error: outcome.message,
-        exit_code: outcome.exit_code,
-        result_text: outcome.text ?? null,
-        result_data: outcome.data ?? null,
-      };
-    case "cancelled":
-      return { ...none, status: "cancelled", error: outcome.by === "shutdown" ? "Its runner was shut down." : null };
-    case "parked":
-      return { ...none, status: "cancelled", error: outcome.why };
-    default:
-      return outcome satisfies never;
-  }
 }
 
 function judge(answer: ReportAnswer, { run_id, attempt }: Attempt, result: OpResult): void {

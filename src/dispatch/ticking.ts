@@ -3,16 +3,17 @@ export interface Ticking {
   stop(): Promise<void>;
 }
 
-/** One turn after the other, with a pause of `ms` between them; a failed turn is told, and the next one still comes. */
+/** One turn after the other, the first after `firstMs`, with a pause of `ms` between them; a failed turn is told, and the next one still comes. */
 export function every(
   ms: number,
   turn: (signal: AbortSignal) => Promise<unknown>,
   onFault: (fault: unknown) => void,
+  firstMs = ms,
 ): Ticking {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | null = null;
   let underWay: Promise<void> = Promise.resolve();
-  plan();
+  plan(firstMs);
   return {
     async stop() {
       stopping.abort();
@@ -21,11 +22,13 @@ export function every(
     },
   };
 
-  function plan(): void {
+  function plan(pauseMs: number): void {
     if (stopping.signal.aborted) return;
     timer = setTimeout(() => {
-      underWay = turn(stopping.signal).then(undefined, onFault).then(plan);
-    }, ms);
+      underWay = turn(stopping.signal)
+        .then(undefined, onFault)
+        .then(() => plan(ms));
+    }, pauseMs);
     timer.unref();
   }
 }

@@ -4,11 +4,13 @@ import { createWaiters, type Seat, type Waiters } from "./waiters.ts";
 const facts = (runner_id: string, tags: string[] = []) => ({
   runner_id,
   hostname: "host",
+  place_id: null,
   project_dir: "/",
   executor_profile: "p",
   executor_type: "t",
   tags,
   require_matching_tags: false,
+  only_pinned: false,
 });
 const sit = (waiters: Waiters, runner: ReturnType<typeof facts> & { only_agent?: string | null }, want: number) => {
   const seat = waiters.sit(runner.runner_id, want);
@@ -42,10 +44,23 @@ it("passes on what a seat was woken for and did not look after", async () => {
   a.leave([]);
   expect(woken(b)).toEqual([1]);
   const c = sit(waiters, facts("c"), 1);
-  b.leave([{}]);
+  b.leave([{ demands: {}, resumed: false }]);
   await c.wait(long, never);
   expect(woken(c)).toEqual([1]);
   expect(waiters.runnerIds).toEqual(["c"]);
+});
+
+it("wakes one without a free slot for a run that was resumed, where nobody has one", () => {
+  const waiters = createWaiters();
+  const [full, drained] = [sit(waiters, facts("full"), 0), sit(waiters, facts("drained"), 0)];
+  drained.takesResumed = false;
+  waiters.wakeFor({});
+  expect(woken(full, drained)).toEqual([0, 0]);
+  waiters.wakeFor({}, true);
+  expect(woken(full, drained)).toEqual([1, 0]);
+  const free = sit(waiters, facts("free"), 1);
+  waiters.wakeFor({}, true);
+  expect(woken(full, free)).toEqual([0, 1]);
 });
 
 it("does not sleep over what came before it lay down, and gets up when it is called", async () => {

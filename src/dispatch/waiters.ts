@@ -4,8 +4,11 @@ import { unmetDemands, type RunnerFacts } from "../record/matching.ts";
 /** Who waits for work, in the order in which they are to be asked next. */
 export interface Waiters {
   sit(runner_id: string, want: number): Seat;
-  /** A run with these demands became free: one runner that could take it is woken, each in its turn. */
-  wakeFor(demands: Demands): void;
+  /**
+   * A run with these demands became free: one runner that could take it is woken, each in its turn. `resumed`: also one
+   * that has no free slot, if there is no other.
+   */
+  wakeFor(demands: Demands, resumed?: boolean): void;
   wakeRunner(runner_id: string): void;
   wakeRunners(runner_ids: ReadonlySet<string>): void;
   wakeAll(): void;
@@ -21,9 +24,17 @@ export interface Waiters {
 
 type Waiting = RunnerFacts & { only_agent?: string | null };
 
+/** What became free. */
+export interface Wake {
+  demands: Demands;
+  resumed: boolean;
+}
+
 export interface Seat {
   /** Set to 0 while nothing would be handed out here. */
   want: number;
+  /** Set to false while it takes no run at all, whether it has free slots or not. */
+  takesResumed: boolean;
   /** As far as is known; long ago: not at all. */
   leaseEnds: number;
   /** Woken since wakes were taken. */
@@ -34,18 +45,18 @@ export interface Seat {
    */
   know(runner: Waiting): void;
   /** What this seat was woken for since the last call. */
-  takeWakes(): Demands[];
+  takeWakes(): Wake[];
   /** Until it is woken, the time is over or the signal is given; at once where it was woken meanwhile. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
   /** What it was woken for and did not look after goes to others. */
-  leave(unserved: readonly Demands[]): void;
+  leave(unserved: readonly Wake[]): void;
 }
 
 interface Place extends Seat {
   runner_id: string;
   /** null: not known yet. */
   runner: Waiting | null;
-  wakes: Demands[];
+  wakes: Wake[];
   rung: boolean;
   ring: () => void;
 }
@@ -55,7 +66,7 @@ export function createWaiters(): Waiters {
 
   return {
     sit,
-    wakeFor,
+    wakeFor: (demands, resumed = false) => wakeOne({ demands, resumed }),
     wakeRunner(runner_id) {
       for (const place of places) if (place.runner_id === runner_id) wake(place);
     },
@@ -89,6 +100,7 @@ export function createWaiters(): Waiters {
       runner_id,
       runner: null,
       want,
+      takesResumed: true,
       leaseEnds: Number.NEGATIVE_INFINITY,
       wakes: [],
       rung: false,
@@ -103,7 +115,7 @@ export function createWaiters(): Waiters {
       wait: (ms, signal) => waitAt(place, ms, signal),
       leave(unserved) {
         places.delete(place);
-        for (const demands of [...unserved, ...place.wakes.splice(0)]) wakeFor(demands);
+        for (const one of [...unserved, ...place.wakes.splice(0)]) wakeOne(one);
       },
     };
     places.add(place);
@@ -111,31 +123,32 @@ export function createWaiters(): Waiters {
   }
 
   /** The first that sleeps; where all who match are awake already, one that still has room for it. */
-  function wakeFor(demands: Demands): void {
+  function wakeOne(one: Wake): void {
     let awake: Place | null = null;
     for (const place of places) {
-      if (place.wakes.length >= place.want) continue;
+      const hasRoom = place.wakes.length < place.want;
+      if (!hasRoom && !(one.resumed && place.takesResumed)) continue;
       if (place.runner === null) {
         wake(place);
         continue;
       }
-      if (unmetDemands(demands, place.runner).length > 0) continue;
+      if (unmetDemands(one.demands, place.runner).length > 0) continue;
       if (typeof place.runner.only_agent === "string") {
         wake(place);
         continue;
       }
-      if (place.wakes.length > 0) {
+      if (place.wakes.length > 0 || !hasRoom) {
         awake ??= place;
         continue;
       }
-      turn(place, demands);
+      turn(place, one);
       return;
     }
-    if (awake !== null) turn(awake, demands);
+    if (awake !== null) turn(awake, one);
   }
 
-  function turn(place: Place, demands: Demands): void {
-    place.wakes.push(demands);
+  function turn(place: Place, one: Wake): void {
+    place.wakes.push(one);
     places.delete(place);
     places.add(place);
     wake(place);

@@ -22,6 +22,8 @@ export interface ClaimLoopOptions {
   port: RunnerPort;
   identity: Identity;
   freeSlots: () => number;
+  /** Why the last call of freeSlots gave fewer than there are; null where it did not. */
+  shortage: () => string | null;
   /** Synchronous: a claim is held before the next poll is sent. */
   take: (claim: Claim) => void;
   /** Something was handed to it that it does not take: the next report says so. */
@@ -67,12 +69,14 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     const { runner_id, epoch } = await identity.current();
     beginEpoch(epoch);
     const want = draining ? 0 : Math.max(0, options.freeSlots());
+    // then not even a run that somebody wants to go on
+    const shortage = draining ? "it drains" : options.shortage();
     const cut = new AbortController();
     current = { want, cut };
     const sentAt = performance.now();
     try {
       const answer = await port.poll(
-        { runner_id, epoch, claim_id: claimId, want, ack_order: ackOrder },
+        { runner_id, epoch, claim_id: claimId, want, ...(shortage === null ? {} : { shortage }), ack_order: ackOrder },
         AbortSignal.any([cut.signal, stopping.signal]),
       );
       // an answer to who we were before registering again may have been taken back since

@@ -2,12 +2,20 @@ import { mkdirSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import type { Invocation, RunContext } from "../model/executor.ts";
+import type { SessionFile } from "../model/session-state.ts";
 import type { FailureReason } from "../model/states.ts";
 import { type DirectoryLock, isWithin, lockDirectory, type LockPlace } from "./workspace/directory-lock.ts";
 import { workspaceOf } from "./workspace/kind.ts";
 import { removeTree } from "./workspace/remove-tree.ts";
-import { type SessionFolder, sessionFolder, sharedFolder } from "./workspace/session-folder.ts";
+import { restoreFiles } from "./workspace/session-files.ts";
+import {
+  type SessionFolder,
+  sessionFolder,
+  type SessionFolderOptions,
+  sharedFolder,
+} from "./workspace/session-folder.ts";
 import type { SessionOwner } from "./workspace/session-marks.ts";
+import { removeFolder } from "./workspace/session-sweep.ts";
 
 export interface Places {
   /** The runner's own project_dir. */
@@ -36,7 +44,13 @@ export interface RunFolders {
 }
 
 export type Opened =
-  | { ok: true; dirs: RunContext["dirs"]; folders: RunFolders; close(): Promise<void> }
+  | {
+      ok: true;
+      dirs: RunContext["dirs"];
+      folders: RunFolders;
+      /** `forget`: no later run can work in this session, so that its own folders go too. */
+      close(forget: boolean): Promise<void>;
+    }
   | { ok: false; reason: FailureReason; message: string }
   /** It was stopped while it waited for its directory, or while one was copied. */
   | { ok: false; reason: null };
@@ -46,6 +60,8 @@ export interface OpenOptions {
   places: Places;
   locks: LockPlace;
   signal: AbortSignal;
+  /** Of the session that the run continues, where the record has it. */
+  saved?: { here: boolean; portable: boolean; files(): AsyncIterable<SessionFile> };
   onWaiting: (holder: { directory: string; run_id: string }) => void;
 }
 
@@ -72,9 +88,12 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
       own: [tmpPath, ...(places.sessionHomes === null ? [] : [home.path]), ...(isScratch ? [work.path] : [])],
       shared: isScratch ? [] : [work.path],
     },
-    async close() {
+    async close(forget) {
       await work.lock?.release();
       await tmp.remove();
+      if (!forget || workspaceOf(invocation) === "plain") return;
+      if (isScratch) await removeFolder(places.scratch, invocation.session_id, places.owner());
+      if (places.sessionHomes !== null) await removeFolder(places.sessionHomes, invocation.session_id, places.owner());
     },
   };
 }
@@ -91,6 +110,7 @@ async function workOf(invocation: Invocation, options: OpenOptions): Promise<Wor
       owner: places.owner(),
       what: "work directory",
       signal: options.signal,
+      ...restoring(options.saved, (path, files) => restoreFiles(path, files)),
     });
   const { project_dir } = invocation;
   const work: Place =
@@ -101,9 +121,24 @@ async function workOf(invocation: Invocation, options: OpenOptions): Promise<Wor
   return lock ? { ok: true, path, lock } : { ok: false, reason: null };
 }
 
-async function homeOf(invocation: Invocation, { places, signal }: OpenOptions): Promise<SessionFolder> {
+/** A folder that is older than what was saved is made anew, and one that is not there if it can be. */
+function restoring(
+  saved: OpenOptions["saved"],
+  into: (path: string, files: AsyncIterable<SessionFile>) => Promise<void>,
+): Pick<SessionFolderOptions, "restore"> {
+  if (!saved?.portable) return {};
+  return { restore: { always: !saved.here, into: (path) => into(path, saved.files()) } };
+}
+
+async function homeOf(invocation: Invocation, { places, signal, saved }: OpenOptions): Promise<SessionFolder> {
   if (places.sessionHomes === null) return { ok: true, path: places.home };
-  const folder = { root: places.sessionHomes, owner: places.owner(), what: "HOME", signal };
+  const folder = {
+    root: places.sessionHomes,
+    owner: places.owner(),
+    what: "HOME",
+    signal,
+    ...restoring(saved, async () => {}),
+  };
   return workspaceOf(invocation) === "plain" ? sharedFolder(invocation, folder) : sessionFolder(invocation, folder);
 }
 

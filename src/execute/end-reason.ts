@@ -6,6 +6,8 @@ export function endReason({ error, signal }: Pick<Ended, "error" | "signal">): F
   switch (error?.code) {
     case "DROVER-EXE-001":
       return "command_not_found";
+    case "DROVER-EXE-002":
+      return "timeout";
     case "DROVER-EXE-003":
       return signal ? "signalled" : "exit_nonzero";
     case "DROVER-EXE-004":

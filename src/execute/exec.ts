@@ -1,17 +1,17 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { NumberedEvent, RunEvent } from "../model/event.ts";
-import type { Correlation, ExecutionEnd, ExecutionStart } from "../model/execution.ts";
+import type { Correlation, ExecutionStart } from "../model/execution.ts";
 import type { NewId } from "../model/ids.ts";
+import { newRun } from "../model/new-run.ts";
+import { shownBytes } from "../model/output.ts";
 import type { CaptureOptions, Command, CommandResult, Redactor, StartOptions } from "../model/process.ts";
-import type { Run } from "../model/run.ts";
-import type { FailureReason } from "../model/states.ts";
-import type { FinishRun, Store } from "../model/store.ts";
-import { BugError } from "../model/errors.ts";
+import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check.ts";
 import { execute } from "../process/execute.ts";
 import { endReason } from "./end-reason.ts";
-import { createOutputLog } from "./output-log.ts";
+import { executionEnd, executionStart, inheritedIds } from "./execution-record.ts";
+import { createRecorder } from "./recorder.ts";
+import { openStoreSink } from "./store-sink.ts";
 
 /** One command on the record: a run of the built-in agent `exec`. */
 export interface ExecRequest {
@@ -25,6 +25,8 @@ export interface ExecRequest {
   /** The run this one is part of, and the caller's other ids. */
   parentRunId: string | null;
   correlation: Correlation;
+  /** Of the repository that `repo_sha` is of. */
+  repoRoot?: string;
 }
 
 export interface ExecDeps {
@@ -47,26 +49,26 @@ export interface ExecRecord {
   result: CommandResult;
 }
 
-/** How often the record of a long command is brought up to date while it runs. */
-const flushEveryMs = 500;
+/** How long output waits for more of it. */
+const outputDelayMs = 50;
 
 /** The start is durable before the spawn; the end is durable before this returns. */
 export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal: AbortSignal): Promise<ExecRecord> {
   checkCommand(request.command);
   const runId = deps.newId();
-  const journal = openJournal(runId, request, deps);
-  await journal.start();
+  const record = deps.store && (await startRecord(runId, request, deps, deps.store));
   const running = execute(
     request.command,
     {
       ...request.options,
-      ids: childIds(runId, request),
+      ids: { ...inheritedIds(runId, request.correlation, request.repoRoot), DROVER_EXECUTION_ID: runId },
       capture: {
         ...request.capture,
         ...spillFiles(runId, request),
         redactor: deps.redactor,
         onOutput(stream, chunk) {
-          journal.output(stream, chunk);
+          // with `file` the spill files alone have it
+          if (request.capture.mode !== "file") record?.output(stream, chunk);
           return request.capture.onOutput?.(stream, chunk);
         },
       },
@@ -75,7 +77,7 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
   );
   const [result] = await Promise.all([running, deps.whileRunning?.()]);
   if (deps.wasInterrupted?.() && (result.signal === "SIGINT" || result.exitCode === 130)) result.stopped ??= "user";
-  await journal.finish(result);
+  await record?.finish(result);
   return { runId, request, result };
 }
 
@@ -87,181 +89,74 @@ function spillFiles(runId: string, { spillDirectory }: ExecRequest): Pick<Captur
   };
 }
 
-function openJournal(runId: string, request: ExecRequest, deps: ExecDeps) {
-  const { store, redactor } = deps;
-  const log = createOutputLog({ maxBytes: request.capture.maxBytes, redactor });
-  let n = 0;
-  let unsaved: NumberedEvent[] = [];
-  let timer: NodeJS.Timeout | null = null;
-  let saving: Promise<void> = Promise.resolve();
-  const number = (event: RunEvent): NumberedEvent => ({ n: ++n, at: deps.now().toISOString(), event });
-
-  /** A failure here loses nothing: the events stay unsaved, and the finish brings them or fails loudly. */
-  const flush = async (): Promise<void> => {
-    unsaved.push(...log.take().map(number));
-    if (unsaved.length === 0 || !store) return;
-    const [saved] = await store.apply([{ op: "append_events", run_id: runId, attempt: 1, events: unsaved }]);
-    if (saved.ok) unsaved = unsaved.filter((event) => event.n > saved.last_n);
-  };
-
-  return {
-    async start(): Promise<void> {
-      const started = startOf(runId, request, deps);
-      const events = [
-        number({ type: "status", status: "running" }),
-        number({ type: "execution_started", execution: started }),
-      ];
-      if (!store) return;
-      const [created] = await store.apply([{ op: "create_run", run: runOf(runId, request, deps, started), events }]);
-      if (!created.ok) throw new BugError(`A new run could not be recorded: ${created.conflict}.`);
+async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, store: Pick<Store, "apply">) {
+  const { redactor } = deps;
+  const sink = openStoreSink(runId, store, deps.now);
+  const stdout: string[] = [];
+  const recorder = createRecorder({
+    sink(event) {
+      if (event.type === "output" && event.stream === "stdout") stdout.push(shownBytes(event).toString("utf8"));
+      sink.append(event);
     },
-
-    output(stream: "stdout" | "stderr", chunk: Uint8Array): void {
-      // with `file` the spill files alone have it
-      if (!store || request.capture.mode === "file") return;
-      log.push(stream, chunk);
-      timer ??= setTimeout(() => {
-        timer = null;
-        saving = saving.then(flush).catch(() => undefined);
-      }, flushEveryMs);
-    },
-
-    async finish(result: CommandResult): Promise<void> {
-      if (timer) clearTimeout(timer);
-      await saving;
-      if (!store) return;
-      const { events: output, stdout } = log.finish();
-      unsaved.push(
-        ...output.map(number),
-        number({ type: "execution_ended", execution: endOf(runId, result, redactor) }),
-      );
-      const finish = finishOf(runId, result, stdout, unsaved, redactor);
-      const [finished] = await store.apply([finish]);
-      if (!finished.ok) throw new BugError(`The end of run ${runId} could not be recorded: ${finished.conflict}.`);
-    },
-  };
-}
-
-/** Everything that came from outside is redacted here, before it is written anywhere. */
-function startOf(runId: string, request: ExecRequest, deps: ExecDeps): ExecutionStart {
-  const { command } = request;
-  const given = deps.redactor.value({
-    command: request.display,
-    argv: [command.executable, ...(command.arguments ?? [])],
-    working_directory: command.workingDirectory,
-    correlation: request.correlation,
+    redactor,
+    outputDelayMs,
+    maxOutputBytes: request.capture.maxBytes,
   });
+  recorder.record({ type: "status", status: "running" });
+  const start = recorder.started(
+    executionStart({
+      // an exec is one run with one execution: one id names both
+      execution_id: runId,
+      command: request.command,
+      display: request.display,
+      options: request.options,
+      timeoutMs: null,
+      now: deps.now(),
+      owner: deps.owner,
+      correlation: request.correlation,
+    }),
+  );
+  await sink.create(
+    newRun({
+      run_id: runId,
+      agent_name: "exec",
+      created_by: deps.createdBy,
+      status: "running",
+      parameters: { command: start.command, argv: start.argv },
+      ...start.correlation,
+      parent_run_id: request.parentRunId && redactor.text(request.parentRunId),
+      project_dir: start.working_directory,
+      attempt: 1,
+      summary: start.command.slice(0, 500),
+      created_at: start.started_at,
+      claimed_at: start.started_at,
+      started_at: start.started_at,
+    }),
+  );
   return {
-    // an exec is one run with one execution: one id names both
-    execution_id: runId,
-    ...given,
-    started_at: deps.now().toISOString(),
-    timeout_ms: command.timeoutMs ?? null,
-    owner: deps.owner,
-  };
-}
-
-function endOf(runId: string, result: CommandResult, redactor: Redactor): ExecutionEnd {
-  const { resources, error } = result;
-  return {
-    execution_id: runId,
-    exit_code: result.exitCode,
-    signal: result.signal,
-    stopped: result.stopped,
-    success: result.success,
-    timed_out: result.timedOut,
-    interrupted: false,
-    ended_at: result.endTime.toISOString(),
-    duration_ms: result.durationMs,
-    isolation: result.isolation,
-    leftovers: result.leftovers,
-    resources: resources && {
-      user_ms: resources.userMs,
-      system_ms: resources.systemMs,
-      max_rss_kb: resources.maxRssKb,
+    output: recorder.output,
+    async finish(result: CommandResult): Promise<void> {
+      recorder.ended(
+        executionEnd(runId, result, {
+          stdoutBytes: result.stdout.totalBytes,
+          stderrBytes: result.stderr.totalBytes,
+          truncated: result.stdout.truncated || result.stderr.truncated,
+        }),
+      );
+      const cancelled = result.stopped === "user" || result.stopped === "shutdown";
+      await sink.finish({
+        at: result.endTime.toISOString(),
+        result: {
+          type: "result",
+          status: result.success ? "completed" : cancelled ? "cancelled" : "failed",
+          reason: result.success || cancelled ? null : endReason(result),
+          error: result.error && redactor.text(result.error.message),
+          exit_code: result.exitCode,
+          result_text: stdout.join(""),
+          result_data: null,
+        },
+        isolation: result.isolation,
+      });
     },
-    error: error && { code: error.code, message: redactor.text(error.message) },
-    stdout_bytes: result.stdout.totalBytes,
-    stderr_bytes: result.stderr.totalBytes,
-    truncated: result.stdout.truncated || result.stderr.truncated,
   };
-}
-
-function runOf(runId: string, request: ExecRequest, deps: ExecDeps, start: ExecutionStart): Run {
-  return {
-    run_id: runId,
-    agent_name: "exec",
-    created_by: deps.createdBy,
-    mode: "start",
-    status: "running",
-    reason: null,
-    error: null,
-    waiting_for: null,
-    parameters: { command: start.command, argv: start.argv },
-    prompt: null,
-    attended: false,
-    ...start.correlation,
-    forked_from: null,
-    parent_run_id: request.parentRunId && deps.redactor.text(request.parentRunId),
-    retry_of: null,
-    trigger_type: "manual",
-    schedule: null,
-    project_dir: start.working_directory,
-    demands: {},
-    priority: 0,
-    attempt: 1,
-    failures: 0,
-    runner_id: null,
-    progress: null,
-    exit_code: null,
-    result_text: null,
-    result_data: null,
-    summary: start.command.slice(0, 500),
-    usage: null,
-    isolation: null,
-    created_at: start.started_at,
-    claimed_at: start.started_at,
-    started_at: start.started_at,
-    finished_at: null,
-  };
-}
-
-function finishOf(
-  runId: string,
-  result: CommandResult,
-  stdout: string,
-  events: NumberedEvent[],
-  redactor: Redactor,
-): FinishRun {
-  const cancelled = result.stopped === "user" || result.stopped === "shutdown";
-  return {
-    op: "finish_run",
-    run_id: runId,
-    attempt: 1,
-    at: result.endTime.toISOString(),
-    events,
-    result: {
-      type: "result",
-      status: result.success ? "completed" : cancelled ? "cancelled" : "failed",
-      reason: result.success || cancelled ? null : failureReason(result),
-      error: result.error && redactor.text(result.error.message),
-      exit_code: result.exitCode,
-      result_text: stdout,
-      result_data: null,
-    },
-    isolation: result.isolation,
-  };
-}
-
-function failureReason(result: CommandResult): FailureReason {
-  return result.stopped === "timeout" ? "timeout" : endReason(result);
-}
-
-/** What a nested `exec` inherits: its parent run, and the ids it is part of. */
-function childIds(runId: string, { correlation }: ExecRequest): Record<string, string> {
-  const ids: Record<string, string> = { DROVER_RUN_ID: runId, DROVER_EXECUTION_ID: runId };
-  for (const [key, value] of Object.entries(correlation)) {
-    if (value !== null && key !== "repo_sha") ids[`DROVER_${key.toUpperCase()}`] = value;
-  }
-  return ids;
 }

@@ -1,19 +1,26 @@
 import { finished } from "node:stream/promises";
 import type { Readable } from "node:stream";
-import type { RunEvent } from "../model/event.ts";
-import type { Correlation, ExecutionEnd, ExecutionStart } from "../model/execution.ts";
+import type { Correlation, ExecutionStart } from "../model/execution.ts";
 import type { RunContext } from "../model/executor.ts";
 import { RequestError } from "../model/errors.ts";
+import { interruptedEnd } from "../model/interrupted-end.ts";
 import type { NewId } from "../model/ids.ts";
-import type { Command, Ended, Limits, Redactor, Running, StartCommand, StartOptions } from "../model/process.ts";
+import type { Command, Limits, Running, StartCommand, StartOptions } from "../model/process.ts";
 import { checkCommand } from "../process/check.ts";
 import { withHeldBefore } from "../process/held-watch.ts";
+import { executionEnd, executionStart } from "./execution-record.ts";
+import type { Recorder } from "./recorder.ts";
 
 /** Starts processes on the record: the start is durable before the spawn, the end follows it. */
 export interface Executions {
   start(command: Command, signal: AbortSignal): Promise<Running>;
-  /** Resolves when the end of everything started is in the log. `now`: also where nobody reads its output to the end. */
-  settled(): Promise<void>;
+  /** The process that an executor runs in; see RunContext. */
+  startHost(command: Command, signal: AbortSignal): Promise<Running>;
+  /**
+   * Ends what still runs and resolves with the number of those, once the end of everything started is in the log: also
+   * where nobody reads its output.
+   */
+  end(): Promise<number>;
 }
 
 export interface ExecutionsOptions {
@@ -25,43 +32,73 @@ export interface ExecutionsOptions {
   timeoutMs: number | null;
   /** Of each command, unless it comes with its own. */
   commandLimits: Limits;
+  /** Of the run as a whole; watched elsewhere, recorded with each command. */
+  runLimits: Limits;
   owner: ExecutionStart["owner"];
   correlation: Correlation;
   newId: NewId;
   now: () => Date;
-  redactor: Redactor;
-  append: (event: RunEvent) => void;
+  recorder: Pick<Recorder, "started" | "ended">;
   sync: () => Promise<void>;
 }
 
+/** It is killed for having ignored a stop, so it is not asked again. */
+const ofHosts = { environment: { mode: "inherit", allow: ["*"] }, graceMs: 100 } as const;
+
 export function createExecutions(options: ExecutionsOptions): Executions {
+  const { recorder } = options;
   const ends: Promise<void>[] = [];
+  const starting = new Set<Promise<Running>>();
+  const alive = new Set<Running>();
+  const { memoryBytes } = options.commandLimits;
+  const hostLimits: Limits = memoryBytes === undefined ? {} : { memoryBytes };
+  let closing = new AbortController();
   let release!: () => void;
   const released = new Promise<void>((resolve) => (release = resolve));
 
   const recordEnd = async (execution_id: string, running: Running): Promise<void> => {
+    alive.add(running);
     const ended = await running.result;
+    alive.delete(running);
     await Promise.race([Promise.all([readToEnd(running.stdout), readToEnd(running.stderr)]), released]);
     // whoever read the last of it hands it on in this same turn
     await new Promise((resolve) => setImmediate(resolve));
-    options.append({ type: "execution_ended", execution: endOf(execution_id, ended, running) });
+    recorder.ended(
+      executionEnd(execution_id, ended, {
+        stdoutBytes: bytesRead(running.stdout),
+        stderrBytes: bytesRead(running.stderr),
+        truncated: false,
+      }),
+    );
   };
 
-  return {
-    async start(given, signal) {
-      const command: Command = {
-        ...given,
-        workingDirectory: given.workingDirectory ?? options.dirs.work,
-        environment: { TMPDIR: options.dirs.tmp, HOME: options.dirs.home, ...given.environment },
-        limits: { ...options.commandLimits, ...given.limits },
-      };
-      checkCommand(command);
-      const startOptions = await withHeldBefore(command, options.options, signal);
-      if ("fault" in startOptions)
-        throw new RequestError({ code: startOptions.fault.code, message: startOptions.fault.message });
-      const execution_id = options.newId();
-      options.append({ type: "execution_started", execution: startOf(execution_id, command, options) });
-      await options.sync();
+  const startOne = async (given: Command, stopped: AbortSignal, isHost: boolean): Promise<Running> => {
+    const signal = AbortSignal.any([stopped, closing.signal]);
+    const command = {
+      ...given,
+      workingDirectory: given.workingDirectory ?? options.dirs.work,
+      environment: { TMPDIR: options.dirs.tmp, HOME: options.dirs.home, ...given.environment },
+      limits: isHost ? hostLimits : { ...options.commandLimits, ...given.limits },
+    };
+    checkCommand(command);
+    const startOptions = await withHeldBefore(command, { ...options.options, ...(isHost ? ofHosts : {}) }, signal);
+    if ("fault" in startOptions)
+      throw new RequestError({ code: startOptions.fault.code, message: startOptions.fault.message });
+    const execution_id = options.newId();
+    recorder.started(
+      executionStart({
+        execution_id,
+        command,
+        options: startOptions,
+        limits: options.runLimits,
+        timeoutMs: options.timeoutMs,
+        now: options.now(),
+        owner: options.owner,
+        correlation: options.correlation,
+      }),
+    );
+    await options.sync();
+    try {
       const running = options.start(
         command,
         {
@@ -75,56 +112,36 @@ export function createExecutions(options: ExecutionsOptions): Executions {
       );
       ends.push(recordEnd(execution_id, running));
       return running;
-    },
-    async settled() {
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const at = options.now().toISOString();
+      recorder.ended(interruptedEnd(execution_id, at, why));
+      throw error;
+    }
+  };
+
+  const start = async (...what: Parameters<typeof startOne>): Promise<Running> => {
+    const started = startOne(...what);
+    starting.add(started);
+    try {
+      return await started;
+    } finally {
+      starting.delete(started);
+    }
+  };
+
+  return {
+    start: (command, signal) => start(command, signal, false),
+    startHost: (command, signal) => start(command, signal, true),
+    async end() {
+      const left = starting.size + alive.size;
+      closing.abort("shutdown");
+      closing = new AbortController();
       release();
+      await Promise.allSettled(starting);
       await Promise.all(ends);
+      return left;
     },
-  };
-}
-
-function startOf(execution_id: string, command: Command, { redactor, ...options }: ExecutionsOptions): ExecutionStart {
-  const argv = redactor.value([command.executable, ...(command.arguments ?? [])]);
-  return {
-    execution_id,
-    command: argv.map(asTyped).join(" "),
-    argv,
-    working_directory: command.workingDirectory!,
-    started_at: options.now().toISOString(),
-    timeout_ms: command.timeoutMs ?? options.timeoutMs,
-    owner: options.owner,
-    correlation: redactor.value(options.correlation),
-  };
-}
-
-/** A word as a person would type it into a shell. */
-function asTyped(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
-function endOf(execution_id: string, ended: Ended, running: Running): ExecutionEnd {
-  const { resources, error } = ended;
-  return {
-    execution_id,
-    exit_code: ended.exitCode,
-    signal: ended.signal,
-    stopped: ended.stopped,
-    success: error === null,
-    timed_out: ended.stopped === "timeout",
-    interrupted: false,
-    ended_at: ended.endTime.toISOString(),
-    duration_ms: ended.durationMs,
-    isolation: ended.isolation,
-    leftovers: ended.leftovers,
-    resources: resources && {
-      user_ms: resources.userMs,
-      system_ms: resources.systemMs,
-      max_rss_kb: resources.maxRssKb,
-    },
-    error: error && { code: error.code, message: error.message },
-    stdout_bytes: bytesRead(running.stdout),
-    stderr_bytes: bytesRead(running.stderr),
-    truncated: false,
   };
 }
 

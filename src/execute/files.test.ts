@@ -9,7 +9,7 @@ import { type FixtureOptions, runnerFixture } from "../../test/fixtures/execute/
 import { PortError } from "../model/port-error.ts";
 import { defineExecutor, type ExecutorDefinition } from "./scaffold/define-executor.ts";
 
-const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -261,7 +261,7 @@ test.each(["user", "shutdown"] as const)(
     else await poll(() => begun && run.attempt > attempt).toBe(true);
     expect(fileEvents(coordinator, run_id)).toEqual([]);
     await runner.stop();
-    await poll(fixture.logs).toEqual([]);
+    await poll(fixture.unshipped).toEqual([]);
   },
 );
 

@@ -3,6 +3,7 @@ import type { Claim, Order } from "../model/runner-port.ts";
 import type { StopReason } from "../model/states.ts";
 import type { Journal } from "./journal.ts";
 import { createRunLog, type LogsOptions } from "./logs.ts";
+import type { SessionPort } from "./session-port.ts";
 import type { Shipper } from "./shipper.ts";
 import { type Supervised, superviseRun, type SuperviseOptions } from "./supervise.ts";
 import type { Upload } from "./uploads.ts";
@@ -16,10 +17,14 @@ export interface HeldRuns {
   /** Held from here on, and begun. */
   take(claim: Claim): void;
   obey(order: Order): void;
+  /** Runs that wait for a person, now or later, end to be continued elsewhere, where their executor can. */
+  park(): void;
+  /** Parks what waits and stops everything else, at once. */
+  shutDown(): void;
   abortAll(reason: StopReason): void;
   /** Resolves when everything that was taken up to now has ended. */
   ended(): Promise<void>;
-  /** Resolves when the logs are gone that nobody wants any more, which waits for those somebody does. */
+  /** Resolves when every log is closed, which waits for those that have to be shipped. */
   cleaned(): Promise<void>;
 }
 
@@ -29,24 +34,22 @@ export interface HeldRunsOptions {
   logs: LogsOptions;
   shipper: Shipper;
   upload: Upload;
+  sessions: SessionPort;
   slotFreed: () => void;
   onNotice: (message: string, cause?: unknown) => void;
 }
 
+/** What a run that waits may take to save its state when the runner shuts down. */
+const parkMs = 2000;
+
 export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
   const { slots, supervise, logs, shipper, slotFreed, onNotice } = options;
-  const runs = new Map<string, { supervised: Supervised; waiting: boolean; sessions: (string | null)[] }>();
-
-  function setWaiting(key: string, waiting: boolean): void {
-    const run = runs.get(key);
-    if (run) run.waiting = waiting;
-    if (waiting) slotFreed();
-  }
+  const runs = new Map<string, { supervised: Supervised; sessions: (string | null)[] }>();
 
   const cleaning = new Set<Promise<void>>();
-  function clean(what: Promise<unknown>, journal: Journal): void {
-    const cleaned = what
-      .then(() => journal.remove())
+  function clean(settled: Promise<"shipped" | "lost">, journal: Journal): void {
+    const cleaned = settled
+      .then((how) => (how === "shipped" ? journal.shipped() : journal.remove()))
       .catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be removed`, error))
       .finally(() => cleaning.delete(cleaned));
     cleaning.add(cleaned);
@@ -56,52 +59,69 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
     get running() {
       return runs.size;
     },
-    freeSlots: () => slots() - [...runs.values()].filter(({ waiting }) => !waiting).length,
+    freeSlots: () => slots() - [...runs.values()].filter(({ supervised }) => !supervised.waiting).length,
 
     usesSession: (session_id) => [...runs.values()].some(({ sessions }) => sessions.includes(session_id)),
 
     take(claim) {
       const key = keyOf(claim);
       if (runs.has(key)) return; // the same answer twice
-      const journal = createRunLog(claim.run_id, claim.attempt, logs);
+      const stays = claim.invocation.agent.type === "autonomous";
+      const journal = createRunLog(claim.run_id, claim.attempt, stays, logs);
       const supervised = superviseRun(claim, supervise, {
         journal,
         poke: shipper.poke,
         hurry: shipper.hurry,
+        slotFreed,
         room: () => shipper.room(journal),
         partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
         upload: options.upload,
-        onWaiting: () => setWaiting(key, true),
-        onGoingOn: () => setWaiting(key, false),
+        sessions: options.sessions,
       });
       const { session_id, forked_from } = claim.invocation;
-      runs.set(key, { supervised, waiting: false, sessions: [session_id, forked_from] });
-      const settled = new Promise<void>((resolve) => {
+      runs.set(key, { supervised, sessions: [session_id, forked_from] });
+      const settled = new Promise<"shipped" | "lost">((resolve) => {
         shipper.add({
           journal,
           onLost() {
             supervised.abort("lease_lost");
-            resolve();
+            resolve("lost");
           },
-          onFinished: resolve,
+          onFinished: () => resolve("shipped"),
+          onSpent: supervised.spent,
         });
       });
       void supervised.ended.then(() => {
         runs.delete(key);
         slotFreed();
       });
-      // when both have happened nobody wants the log any more, and nobody writes to it
-      clean(Promise.all([supervised.ended, settled]), journal);
+      // when both have happened nobody writes to the log any more
+      clean(
+        supervised.ended.then(() => settled),
+        journal,
+      );
     },
 
     obey(order) {
       const run = runs.get(keyOf(order))?.supervised;
       if (!run) return; // it has ended meanwhile, which its finish tells
       if ("stop" in order) run.abort(order.stop);
-      else if ("answer" in order) run.answer(order.answer.request_id, order.answer.answer);
-      else run.input(order.input);
+      else if ("input" in order) run.input(order.input);
+      else run.answer(order.answer);
     },
 
+    park() {
+      for (const { supervised } of runs.values()) supervised.park();
+    },
+    shutDown() {
+      for (const { supervised } of runs.values()) {
+        if (!supervised.park()) supervised.abort("shutdown");
+        else {
+          const late = setTimeout(() => supervised.abort("shutdown"), parkMs);
+          void supervised.ended.then(() => clearTimeout(late));
+        }
+      }
+    },
     abortAll(reason) {
       for (const { supervised } of runs.values()) supervised.abort(reason);
     },

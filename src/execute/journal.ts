@@ -27,8 +27,17 @@ export interface Journal {
   finish(outcome: Outcome): void;
   /** The next unacknowledged events, about `maxBytes` of them; `whole`: there are no more behind these. */
   next(maxBytes: number): { events: NumberedEvent[]; bytes: number; whole: boolean };
+  /** Events appended from here on are not handed out by `next`, until released. */
+  hold(): void;
+  release(): void;
+  /** The unacknowledged events up to this one; null where they are more than that, or not all in memory. */
+  unshipped(n: number, maxBytes: number): NumberedEvent[] | null;
+  /** The events up to this one are stored, with what they were held for. */
+  saved(n: number): void;
   ack(n: number): void;
-  /** The coordinator has all of it, or wants none of it. */
+  /** The coordinator has all of it: the file is removed, or marked as shipped where it stays. */
+  shipped(): Promise<void>;
+  /** The coordinator wants none of it. */
   remove(): Promise<void>;
   close(): void;
 }
@@ -43,9 +52,14 @@ export interface JournalOptions {
   memoryBytes: number;
   /** Of the whole log. */
   maxBytes: number;
+  /** Whether people can read the file when the run has finished. */
+  stays?: boolean;
   /** Of a log that was found: how far it had come. */
   found?: { lastN: number; outcome: Outcome | null };
 }
+
+/** The last line of a log that is kept: nothing of it is left to ship. */
+export const shippedLine = JSON.stringify({ shipped: true });
 
 interface Entry {
   numbered: NumberedEvent;
@@ -74,6 +88,8 @@ export function openJournal(options: JournalOptions): Journal {
   let readUpTo = options.found ? 0 : (file?.size ?? 0);
   /** Lines in the file that are not in the queue. */
   let behind = options.found !== undefined;
+  /** Events after this one are held. */
+  let heldAfter: number | null = null;
   let settling: NodeJS.Timeout | undefined;
   /** Events that no disk took. */
   const unwritten: Entry[] = [];
@@ -103,7 +119,7 @@ export function openJournal(options: JournalOptions): Journal {
 
   function lineOf(event: RunEvent): { numbered: NumberedEvent; line: string } {
     const numbered: NumberedEvent = { n: lastN + 1, at: options.now().toISOString(), event };
-    const line = JSON.stringify({ attempt, ...numbered });
+    const line = JSON.stringify({ attempt, ...numbered, ...(heldAfter === null ? {} : { held: true }) });
     if (line.length <= maxEventLength) return { numbered, line };
     return lineOf({
       type: "error",
@@ -181,10 +197,33 @@ export function openJournal(options: JournalOptions): Journal {
       let bytes = 0;
       for (const entry of queue) {
         if (events.length > 0 && bytes + entry.bytes > maxBytes) break;
+        if (heldAfter !== null && entry.numbered.n > heldAfter) break;
         events.push(entry.numbered);
         bytes += entry.bytes;
       }
       return { events, bytes, whole: !behind && unwritten.length === 0 && events.length === queue.length };
+    },
+
+    hold() {
+      heldAfter ??= lastN;
+    },
+    release() {
+      heldAfter = null;
+    },
+    unshipped(n, maxBytes) {
+      if (n <= ackedN) return [];
+      if (queue.length === 0) load();
+      const events: NumberedEvent[] = [];
+      let bytes = 0;
+      for (const entry of queue) {
+        if (entry.numbered.n > n) break;
+        events.push(entry.numbered);
+        bytes += entry.bytes;
+      }
+      return events.at(-1)?.n === n && bytes <= maxBytes ? events : null;
+    },
+    saved(n) {
+      if (file && fault === null) tryTo(() => file.append(JSON.stringify({ attempt, saved: n })));
     },
 
     ack(n) {
@@ -200,6 +239,12 @@ export function openJournal(options: JournalOptions): Journal {
       lastN = Math.max(lastN, n);
     },
 
+    async shipped() {
+      clearTimeout(settling);
+      // one that cannot be marked would be shipped again by the next runner
+      if (options.stays && file && fault === null && tryTo(() => (file.append(shippedLine), true))) file.close();
+      else await file?.remove();
+    },
     async remove() {
       clearTimeout(settling);
       await file?.remove();

@@ -42,7 +42,7 @@ test("what a run says live leaves the runner without its secrets", async () => {
   const runner = await fixture.open();
   closing.push(fixture.remove, runner.stop);
   const run_id = submit({ type: "autonomous" });
-  await expect.poll(() => runs.get(run_id)!.outcome, { timeout: 20_000 }).toMatchObject({ status: "completed" });
+  await expect.poll(() => runs.get(run_id)!.outcome).toMatchObject({ status: "completed" });
   const text = reported.map((delta) => delta.text).join("");
   expect(text).toBe("the key is [redacted:TEST_API_KEY], take it.\n");
 });

@@ -21,7 +21,9 @@ describeContract("the port in memory", runnerPortContract, async (): Promise<Run
         agents: [],
         slots: 4,
       }),
-    submit: async () => coordinator.submit({ command: "true" }),
+    submit: async (attended = false) => coordinator.submit({ command: "true" }, { attended }),
+    answer: async (run_id, request_id, answer) => coordinator.answer(run_id, request_id, answer),
+    input: async (run_id, text) => coordinator.order(run_id, { input: { text } }),
     stop: async (run_id) => coordinator.order(run_id, { stop: "user" }),
     async run(run_id) {
       const { status, failures, outcome } = coordinator.runs.get(run_id)!;

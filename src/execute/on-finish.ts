@@ -7,6 +7,8 @@ import { commandWords } from "./command-path.ts";
 import type { Executions } from "./executions.ts";
 import { keepSaid } from "./said.ts";
 
+type Ended = Exclude<Outcome, { status: "parked" }>;
+
 export interface OnFinishOptions {
   runnerDirectory: string;
   variables: Variables;
@@ -14,6 +16,8 @@ export interface OnFinishOptions {
   emit: (event: RunEvent) => void;
   /** Of the run: it tells whether this end is a real one. */
   signal: AbortSignal;
+  /** The attempt is lost or the runner goes: nothing waits for this command any more. */
+  lost: AbortSignal;
   onFinishTimeoutMs: number;
 }
 
@@ -23,10 +27,10 @@ export interface OnFinishOptions {
  */
 export async function runOnFinish(
   command: string | undefined,
-  outcome: Outcome,
+  outcome: Ended,
   options: OnFinishOptions,
 ): Promise<void> {
-  if (command === undefined || outcome.status === "parked") return;
+  if (command === undefined) return;
   // not over: somebody else has it, or will
   if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown"))
     return;
@@ -37,7 +41,7 @@ export async function runOnFinish(
   try {
     const running = await options.executions.start(
       { ...words, timeoutMs: options.onFinishTimeoutMs, environment: variablesOf(outcome) },
-      new AbortController().signal,
+      options.lost,
     );
     running.stdin?.end();
     running.stdout?.resume();
@@ -49,7 +53,7 @@ export async function runOnFinish(
   }
 }
 
-function variablesOf(outcome: Exclude<Outcome, { status: "parked" }>): Record<string, string> {
+function variablesOf(outcome: Ended): Record<string, string> {
   return {
     DROVER_RUN_STATUS: outcome.status,
     DROVER_RUN_REASON: outcome.status === "failed" ? outcome.reason : "",

@@ -8,7 +8,7 @@ import type { RunnerPort } from "../model/runner-port.ts";
 import { isTerminal } from "../model/states.ts";
 
 /** Long enough for a busy machine: only a hang takes it. */
-const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 /** The runner's own code and real commands over the port in process, with a real store behind it. */
 const closing: (() => Promise<unknown>)[] = [];
@@ -28,6 +28,8 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     poll: async (request, signal) => there().poll(request, signal),
     report: async (request) => there().report(request),
     upload: async (request, content, signal) => there().upload(request, content, signal),
+    loadSession: (request) => there().loadSession(request),
+    saveSession: (request) => there().saveSession(request),
     sessions: async (request) => there().sessions(request),
     deregister: async (request) => there().deregister(request),
   };

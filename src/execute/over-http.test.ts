@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 /** Long enough for a busy machine: only a hang takes it. */
-const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 20 });
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 20 });
 
 test("the same runner over HTTP: its own agents run, and a stop reaches them", async () => {
   const stateDirectory = mkdtempSync(join(tmpdir(), "drover-http-"));

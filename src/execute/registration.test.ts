@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../test/fixtures/execute/memory-port.ts";
 import { expectDense, outcomeOf, poll, runnersOfEachTest, sh, textOf } from "../../test/fixtures/execute/registered.ts";
+import { outputBytes } from "../model/output.ts";
 import { findOrphans } from "../process/orphans.ts";
 
 const { closing, setUp } = runnersOfEachTest();
@@ -69,6 +70,55 @@ test("secrets are out of events, results and the log on disk before they are wri
   const all = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
   expect(all).not.toContain("canary-6f1d20b7e4");
   expect(textOf(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
+});
+
+test("the log of an autonomous run is there line by line while it runs, and stays when it has finished", async () => {
+  const coordinator = createMemoryCoordinator();
+  let say!: () => void;
+  const said = new Promise<void>((resolve) => (say = resolve));
+  const { open, folder, logs } = await setUp(coordinator, {
+    executor: {
+      name: "talking",
+      can: { resume: false, fork: false, ask: false, input: false },
+      async run(_invocation, { emit }) {
+        await emit({ type: "assistant", text: "while it runs" });
+        await said;
+        return { status: "completed", exit_code: null, text: "done" };
+      },
+    },
+  });
+  await open();
+  const id = coordinator.submit({ type: "autonomous" });
+  const log = (): string => {
+    const path = join(folder, "logs", `${id}.1.jsonl`);
+    return existsSync(path) ? readFileSync(path, "utf8") : "";
+  };
+  await poll(log).toContain("while it runs");
+  say();
+  const procedural = coordinator.submit({ type: "procedural" });
+  await poll(() => coordinator.runs.get(procedural)!.status).toBe("completed");
+  await poll(log).toMatch(/"outcome":.*\n{"shipped":true}\n$/);
+  await poll(logs).toEqual([`${id}.1.jsonl`]);
+  // the next runner has nothing to ship
+  const before = coordinator.events(id);
+  await (await open()).stop();
+  expect(coordinator.events(id)).toEqual(before);
+});
+
+test("records all output of a command before its end: half a character, and what may begin a secret", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await writeFile(join(folder, "half.sh"), "printf 'x\\303'; printf 'canary-6f' >&2");
+  await open();
+  const id = coordinator.submit({ command: `sh ${join(folder, "half.sh")}` });
+  await outcomeOf(coordinator, id);
+  const events = coordinator.events(id);
+  expect(events.at(-1)).toMatchObject({ type: "execution_ended", execution: { stdout_bytes: 2, stderr_bytes: 9 } });
+  const bytesOf = (stream: string) =>
+    Buffer.concat(
+      events.flatMap((event) => (event.type === "output" && event.stream === stream ? [outputBytes(event)] : [])),
+    ).toString("latin1");
+  expect([bytesOf("stdout"), bytesOf("stderr")]).toEqual(["x\xc3", "canary-6f"]);
 });
 
 test("a stop ends it as cancelled, a timeout as timed out", async () => {

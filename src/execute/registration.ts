@@ -5,6 +5,7 @@ import type { Registered, Registration, RunnerPort } from "../model/runner-port.
 import { createBackoff, sleep } from "./backoff.ts";
 import { boundFiles } from "./bound-files.ts";
 import { startClaimLoop } from "./claim-loop.ts";
+import { countDescriptors, describeShortage, roomForRuns } from "./descriptors.ts";
 import type { Places } from "./directories.ts";
 import { interruptedEnd } from "../model/interrupted-end.ts";
 import { createHeldRuns } from "./held-runs.ts";
@@ -13,6 +14,7 @@ import type { Journal } from "./journal.ts";
 import { isLeaseOver } from "./lease-watch.ts";
 import { findRunLogs, type LogsOptions } from "./logs.ts";
 import { portFault } from "./port-faults.ts";
+import { createSessionPort } from "./session-port.ts";
 import { startShipper } from "./shipper.ts";
 import { outcomeOfStop } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise.ts";
@@ -59,6 +61,9 @@ export interface RunningRegistration {
   readonly done: Promise<void>;
 }
 
+/** How often a runner without free descriptors counts them again. */
+const shortagePauseMs = 1000;
+
 /** Rejects where another live runner has this identity; waits while the coordinator is away. */
 export async function startRegistration(
   options: RegistrationOptions,
@@ -71,19 +76,17 @@ export async function startRegistration(
   const { port } = told;
   let registration = options.registration;
   let latest!: Registered;
-  let assure = (): void => undefined;
+  let hurry = (): void => undefined;
   const identity = createIdentity(async () => {
     latest = await register(registration, told, options, AbortSignal.any([ending.signal, signal]));
-    assure();
+    hurry();
     return latest;
   });
   const first = await identity.current();
 
   const found = findRunLogs(logs);
-  const drop = (journal: Journal): void =>
-    void journal
-      .remove()
-      .catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be removed`, error));
+  const closeLog = (journal: Journal, close: () => Promise<void>): void =>
+    void close().catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be closed`, error));
   await settleFound(found, options);
 
   const shipper = startShipper(
@@ -98,25 +101,51 @@ export async function startRegistration(
       random: options.random,
       onFault: (error, fault) => told.tell("report", error, fault),
     },
-    found.map(({ journal }) => ({ journal, onLost: () => drop(journal), onFinished: () => drop(journal) })),
+    found.map(({ journal }) => ({
+      journal,
+      onLost: () => closeLog(journal, journal.remove),
+      onFinished: () => closeLog(journal, journal.shipped),
+    })),
   );
 
-  assure = shipper.assure;
+  hurry = shipper.hurry;
   const held = createHeldRuns({
     slots: () => registration.slots,
     supervise: { ...options.supervise, places: { ...options.supervise.places, owner: () => latest } },
     logs,
     shipper,
     upload: createUpload(port, identity),
+    sessions: createSessionPort(port, identity),
     slotFreed: () => loop.slotFreed(),
     onNotice,
   });
+  const mostRuns = roomForRuns(countDescriptors());
+  let shortage: string | null = null;
+  let isShortageTold = false;
+  /** Slots that a run can be taken for: one without descriptors to run with would only fail here. */
+  const freeSlots = (): number => {
+    shortage = null;
+    const free = held.freeSlots();
+    if (free <= 0) return free;
+    const descriptors = countDescriptors();
+    // what was taken a moment ago has not opened its files yet
+    const room = Math.max(0, Math.min(roomForRuns(descriptors), mostRuns - held.running));
+    if (room === 0) {
+      shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
+      if (!isShortageTold) onNotice(shortage);
+      isShortageTold = true;
+    }
+    // no run of ours will end and free some: ask again, or a poll that wants nothing is held for long
+    if (room === 0 && held.running === 0) setTimeout(() => loop.slotFreed(), shortagePauseMs).unref();
+    return Math.min(free, room);
+  };
   const loop = startClaimLoop({
     port,
     identity,
-    freeSlots: held.freeSlots,
+    freeSlots,
+    shortage: () => shortage,
     take: (claim) => held.take(boundFiles(claim, latest.max_file_bytes)),
-    untaken: shipper.assure,
+    untaken: shipper.hurry,
     obey: held.obey,
     newId,
     pollPauseMs: times.pollPauseMs,
@@ -168,7 +197,7 @@ export async function startRegistration(
   const done = new Promise<void>((resolve) => (finish = resolve));
   const stop = (): Promise<void> => {
     loop.drain();
-    held.abortAll("shutdown");
+    held.shutDown();
     return (stopped ??= leave().finally(finish));
   };
   return {
@@ -187,6 +216,7 @@ export async function startRegistration(
     },
     async drain() {
       loop.drain();
+      held.park();
       await within(times.drainMs, held.ended());
       await stop();
     },

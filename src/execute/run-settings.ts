@@ -1,6 +1,4 @@
 import type { Agent } from "../model/agent.ts";
-import type { Correlation } from "../model/execution.ts";
-import type { Invocation } from "../model/executor.ts";
 import type { Limits } from "../model/process.ts";
 import type { HeldLimits } from "../process/held-watch.ts";
 
@@ -41,13 +39,4 @@ export function limitsOf({ limits = {} }: Agent): { ofCommands: Limits; held: He
     },
     held: { ...given("diskBytes", limits.disk_bytes), ...given("files", limits.files) },
   };
-}
-
-/** What every process of the run finds in its environment, and a nested Drover inherits. */
-export function idsOf({ run_id, attempt }: Invocation, correlation: Correlation): Record<string, string> {
-  const ids: Record<string, string> = { DROVER_RUN_ID: run_id, DROVER_ATTEMPT: String(attempt) };
-  for (const [key, value] of Object.entries(correlation)) {
-    if (value !== null && key !== "repo_sha") ids[`DROVER_${key.toUpperCase()}`] = value;
-  }
-  return ids;
 }

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { createMemoryCoordinator } from "../../test/fixtures/execute/memory-port.ts";
 import { outcomeOf, poll, runnersOfEachTest, sh } from "../../test/fixtures/execute/registered.ts";
 import { shellRunnersOfEachTest } from "../../test/fixtures/execute/shell-runners.ts";
+import { watchRun } from "./run-watch.ts";
 import { defineExecutor } from "./scaffold/define-executor.ts";
 
 const { setUp } = shellRunnersOfEachTest();
@@ -59,10 +60,26 @@ test("of a directory that is somebody else's only the growth counts, and nothing
 
 test("what was faster than the watch is over its limit too", async () => {
   const { submit, ended } = await setUp();
-  expect(await ended(submit("touch 1 2 3 4; echo done", {}, { limits: { files: 3 } }))).toMatchObject({
-    ...overLimit("files \\(3\\): 4"),
-    text: "done\n",
+  expect(await ended(submit("exec touch 1 2 3 4", {}, { limits: { files: 3 } }))).toMatchObject(
+    overLimit("files \\(3\\): 4"),
+  );
+});
+
+test("a run that its last look finds over its limit keeps what it said", async () => {
+  const { folder } = await setUp();
+  const own = join(folder, "watched");
+  mkdirSync(own);
+  const watching = await watchRun({
+    limits: { files: 3 },
+    folders: { own: [own], shared: [] },
+    except: [],
+    signal: new AbortController().signal,
+    onPassed: () => undefined,
   });
+  // the watch has no turn between here and judge, which ends it
+  for (const name of ["1", "2", "3", "4"]) writeFileSync(join(own, name), "");
+  const judged = watching.ok && (await watching.watch.judge({ status: "completed", exit_code: 0, text: "done\n" }));
+  expect(judged).toMatchObject({ ...overLimit("files \\(3\\): 4"), text: "done\n" });
 });
 
 test("a session goes on with what it holds: a resume counts that too", async () => {

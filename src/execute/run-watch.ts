@@ -1,8 +1,10 @@
-import type { Outcome } from "../model/executor.ts";
+import type { Outcome as AnyOutcome } from "../model/executor.ts";
 import type { CommandFault, Held } from "../model/process.ts";
 import { heldBefore, type HeldLimits, type HeldWatch, watchHeld } from "../process/held-watch.ts";
 import type { RunFolders } from "./directories.ts";
 import { endReason } from "./end-reason.ts";
+
+type Outcome = Exclude<AnyOutcome, { status: "parked" }>;
 
 /** Over what a run holds on disk, whoever of it writes that. */
 export interface RunWatch {

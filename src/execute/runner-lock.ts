@@ -39,12 +39,21 @@ export function lockRunner(directory: string, owner: Owner, isAlive: (owner: Own
 
 /** The runner's secret identity, made once. */
 export function runnerKey(directory: string): string {
+  return madeOnce(directory, "key", () => randomBytes(32).toString("hex"));
+}
+
+/** The id of a state directory, made once: sessions lie in it, whichever runner made them. */
+export function placeId(stateDirectory: string): string {
+  return madeOnce(stateDirectory, "place", () => randomUUID());
+}
+
+function madeOnce(directory: string, name: string, make: () => string): string {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const path = join(directory, "key");
+  const path = join(directory, name);
   const known = readOrNull(path)?.trim();
   if (known) return known;
-  const aside = join(directory, `key.${randomUUID()}`);
-  writeFileSync(aside, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+  const aside = `${path}.${randomUUID()}`;
+  writeFileSync(aside, `${make()}\n`, { mode: 0o600 });
   try {
     linkOnce(aside, path);
   } finally {

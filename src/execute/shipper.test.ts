@@ -6,11 +6,13 @@ import { afterEach, expect, test } from "vitest";
 import type { ReportAnswer, ReportRequest, RunnerPort } from "../model/runner-port.ts";
 import { createIdentity } from "./identity.ts";
 import { openJournal } from "./journal.ts";
+import { isLeaseOver } from "./lease-watch.ts";
 import { openLogFile } from "./log-file.ts";
+import { PortError } from "../model/port-error.ts";
 import { startShipper } from "./shipper.ts";
 
 /** Long enough for a busy machine: only a hang takes it. */
-const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { timeout: 20_000, interval: 10 });
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -21,6 +23,7 @@ afterEach(async () => {
 function setUp(
   answer: (request: ReportRequest, turn: number) => Promise<ReportAnswer> | ReportAnswer,
   heartbeatMs = 20,
+  monotonic = () => performance.now(),
 ) {
   const folder = mkdtempSync(join(tmpdir(), "drover-shipper-"));
   const requests: ReportRequest[] = [];
@@ -39,7 +42,7 @@ function setUp(
     heartbeatMs,
     maxReportBytes: 1000,
     maxUnshippedBytes: 500,
-    monotonic: () => performance.now(),
+    monotonic,
     random: () => 0,
     onFault: () => undefined,
   });
@@ -147,4 +150,26 @@ test("who writes faster than the coordinator takes has to wait; while it is away
   gate.open?.();
   await room;
   await shipper.room(one);
+});
+
+test("a lease is not over because the coordinator was away for long and now is slow to answer", async () => {
+  let now = 0;
+  const refused = new PortError("away", "nobody there", Object.assign(new Error(), { code: "ECONNREFUSED" }));
+  const { shipper, requests } = setUp(
+    (_request, turn) => {
+      if (turn === 1) return nothing;
+      if (turn > 2) now = 60_900;
+      throw turn === 2 ? refused : new PortError("away", "no answer within 5000 ms");
+    },
+    20,
+    () => now,
+  );
+  await poll(() => requests.length).toBe(1);
+  now = 60_000;
+  shipper.hurry();
+  await poll(() => shipper.lastFault).toBe("silent");
+  expect(shipper.silentMs).toBe(900);
+  expect(isLeaseOver(shipper, 1000)).toBe(false);
+  now += 101;
+  expect(isLeaseOver(shipper, 1000)).toBe(true);
 });

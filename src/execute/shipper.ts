@@ -12,6 +12,8 @@ export interface Shipment {
   onLost(): void;
   /** The finish is stored. */
   onFinished(): void;
+  /** The agent has spent what it may spend today. */
+  onSpent?(): void;
 }
 
 /** Brings journals to the coordinator, one report at a time; what piles up meanwhile goes into the next. */
@@ -19,17 +21,15 @@ export interface Shipper {
   add(shipment: Shipment): void;
   /** There is something new to ship: in a moment, together with what else comes until then. */
   poke(): void;
-  /** The same, and somebody waits for it: at once. */
+  /** Reports at once: somebody waits for it, or the coordinator may believe that this runner holds more than it does. */
   hurry(): void;
-  /** The coordinator may take it for more than it holds: says at once, and some more times, what that is. */
-  assure(): void;
   partial(run_id: string, attempt: number, delta: Delta): void;
   /** Waits while the coordinator is there but too slow for this journal. While it is away, the disk takes it. */
   room(journal: Journal): Promise<void>;
   /** Resolves when everything added has been settled, or the time is over. */
   emptied(withinMs: number): Promise<void>;
   readonly held: number;
-  /** Since the last answered report was sent. */
+  /** Since the last answered report was sent, or a later one found nobody there. */
   readonly silentMs: number;
   /** Why the last report failed; null where it was answered or none was made yet. */
   readonly lastFault: PortFault | null;
@@ -57,9 +57,6 @@ const maxPartials = 256;
 /** As good as never: a bell rings when there is something to say. */
 const longestIdleMs = 2 ** 30;
 
-/** What was handed out with the newest claim is taken back only once there was another: so it is said more than once. */
-const assured = 3;
-
 /** A run that begins, spawns and ends in a moment is one report, and none is written while it begins. */
 const gatherMs = 2;
 
@@ -73,11 +70,11 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   let partials: ReportRequest["partials"] = [];
   let waiting: { journal: Journal; resolve: () => void }[] = [];
   let emptiedBells: (() => void)[] = [];
-  let answeredAt = monotonic();
+  /** No lease can be over before one length from here: an answered report was sent, or nobody was there to judge. */
+  let leasedFrom = monotonic();
   let sentAt: number | null = null;
   let lastFault: PortFault | null = null;
   let gathering: NodeJS.Timeout | null = null;
-  let assurances = 0;
 
   const gathered = (): void => {
     if (gathering !== null) clearTimeout(gathering);
@@ -118,12 +115,13 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     sentAt = monotonic();
     try {
       const answer = await port.report(request);
-      answeredAt = sentAt;
+      leasedFrom = sentAt;
       lastFault = null;
       backoff.reset();
       return settle(request, answer);
     } catch (error) {
       lastFault = portFault(error);
+      if (lastFault === "down") leasedFrom = monotonic();
       if (stopping.signal.aborted) return false;
       options.onFault(error, lastFault);
       if (lastFault === "register") await identity.renew(epoch);
@@ -143,6 +141,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       shipments.delete(keyOf(lost));
       shipment.onLost();
     }
+    for (const over of answer.over_budget ?? []) shipments.get(keyOf(over))?.onSpent?.();
     let progress = false;
     for (const { n, ...of } of answer.acked) {
       const journal = shipments.get(keyOf(of))?.journal;
@@ -161,18 +160,11 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     return progress && [...shipments.values()].some(({ journal }) => isReady(journal, request));
   }
 
-  /** One that has nothing is kept alive by its held poll, see ./claim-loop.ts. */
-  function pauseMs(): number {
-    if (shipments.size > 0) return options.heartbeatMs;
-    if (assurances === 0) return longestIdleMs;
-    assurances -= 1;
-    return options.heartbeatMs;
-  }
-
   async function run(): Promise<void> {
     let again = true; // the first says what a runner that was restarted holds
     while (!stopping.signal.aborted) {
-      if (!again) await bell.wait(pauseMs(), stopping.signal);
+      // an idle runner is kept alive by its held poll, see ./claim-loop.ts
+      if (!again) await bell.wait(shipments.size > 0 ? options.heartbeatMs : longestIdleMs, stopping.signal);
       if (stopping.signal.aborted) return;
       again = await reportOnce();
     }
@@ -185,16 +177,12 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   return {
     add(shipment) {
       // the claim it comes from has just been answered, and its lease with it
-      if (shipments.size === 0) answeredAt = monotonic();
+      if (shipments.size === 0) leasedFrom = monotonic();
       shipments.set(keyOf(shipment.journal), shipment);
       poke();
     },
     poke,
     hurry,
-    assure() {
-      assurances = assured;
-      hurry();
-    },
     partial(run_id, attempt, delta) {
       if (partials.length < maxPartials) partials.push({ run_id, attempt, delta });
       poke();
@@ -217,7 +205,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       return shipments.size;
     },
     get silentMs() {
-      return monotonic() - answeredAt;
+      return monotonic() - leasedFrom;
     },
     get lastFault() {
       return lastFault;

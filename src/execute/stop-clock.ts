@@ -1,6 +1,6 @@
 import { afterMs } from "../process/timer.ts";
 
-/** A time limit that can be paused, as while a person is asked. */
+/** A time limit that can be paused, as while a person is asked. It goes on when each pause has ended. */
 export interface StopClock {
   pause(): void;
   goOn(): void;
@@ -14,6 +14,7 @@ export function startStopClock(limitMs: number | null, onOver: () => void, monot
   let since = monotonic();
   let cancel: (() => void) | null = null;
   let over = limitMs === null;
+  let pauses = 0;
   const arm = (): void => {
     if (over || cancel) return;
     since = monotonic();
@@ -22,7 +23,7 @@ export function startStopClock(limitMs: number | null, onOver: () => void, monot
       onOver();
     });
   };
-  const pause = (): void => {
+  const halt = (): void => {
     if (!cancel) return;
     cancel();
     cancel = null;
@@ -30,16 +31,22 @@ export function startStopClock(limitMs: number | null, onOver: () => void, monot
   };
   arm();
   return {
-    pause,
-    goOn: arm,
+    pause() {
+      pauses++;
+      halt();
+    },
+    goOn() {
+      pauses = Math.max(0, pauses - 1);
+      if (pauses === 0) arm();
+    },
     restart() {
       if (over || !cancel) return;
-      pause();
+      halt();
       left = limitMs ?? Infinity;
       arm();
     },
     stop() {
-      pause();
+      halt();
       over = true;
     },
   };

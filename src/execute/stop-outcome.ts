@@ -1,3 +1,4 @@
+import type { RunEvent } from "../model/event.ts";
 import type { Outcome } from "../model/executor.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
 
@@ -24,6 +25,8 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
       return failed("idle", "It said nothing for too long and was ended.");
     case "budget":
       return failed("budget_exceeded", "Its budget was used up.");
+    case "approval_expired":
+      return failed("approval_expired", "Nobody answered in time what it asked.");
     case "output_limit":
       return failed(
         "limit_exceeded",
@@ -44,6 +47,20 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
       return failed("internal", `Stopped for an unknown reason: ${String(unknown)}.`);
     }
   }
+}
+
+/** How a stopped run ends whose executor did not return, and the event that says so. */
+export function unresponsive(
+  executor: string,
+  reason: StopReason,
+  what: "was ended" | "was given up",
+): { outcome: Outcome; event: RunEvent } {
+  const message = `The executor ${executor} did not react to the stop, and ${what}.`;
+  const outcome = outcomeOfStop(reason);
+  return {
+    outcome: outcome.status === "failed" ? { ...outcome, message: `${outcome.message} ${message}` } : outcome,
+    event: { type: "error", code: "executor_unresponsive", message },
+  };
 }
 
 /** Anything but a StopReason was an abort by the caller's own means. */

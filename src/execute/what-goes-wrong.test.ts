@@ -122,26 +122,20 @@ test("on_finish runs once, before the result, and its failure changes nothing", 
   });
 });
 
-test("nobody attends: a question is denied at once; somebody does: the answer comes by order", async () => {
+test("what a person says while a run goes on reaches its executor", async () => {
   const coordinator = createMemoryCoordinator();
   const executor: FixtureOptions["executor"] = {
-    name: "asking",
-    can: { resume: false, fork: false, ask: true, input: true },
+    name: "listening",
+    can: { resume: false, fork: false, ask: false, input: true },
     async run(_invocation, context) {
-      const { decision } = await context.ask({ request_id: "q1", tool: "shell", input: {} });
-      if (decision !== "allow") return { status: "completed", exit_code: null, text: decision };
+      await context.emit({ type: "assistant", text: "listening" });
       for await (const { text } of context.input) return { status: "completed", exit_code: null, text };
       return { status: "completed", exit_code: null, text: null };
     },
   };
-  const { open } = await setUp(coordinator, { executor });
-  await open();
-  expect(await outcomeOf(coordinator, coordinator.submit({}))).toMatchObject({ text: "deny" });
+  await (await setUp(coordinator, { executor })).open();
   const id = coordinator.submit({}, { attended: true });
-  await poll(() => coordinator.events(id).some((event) => event.type === "status" && event.status === "waiting")).toBe(
-    true,
-  );
-  coordinator.order(id, { answer: { request_id: "q1", answer: { decision: "allow" } } });
+  await poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
   coordinator.order(id, { input: { text: "go on" } });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ text: "go on" });
 });

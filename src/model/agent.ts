@@ -1,7 +1,15 @@
-import { z } from "zod";
-import { demandsSchema } from "./run.ts";
+import * as z from "zod";
+import { demandsSchema } from "./demands.ts";
+import { splitWords } from "./split-words.ts";
 
 const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
+
+/** A program and its own arguments, quoted as for a shell. */
+export const commandSchema = z.string().check(({ value, issues }) => {
+  const split = splitWords(value);
+  const message = !split.ok ? split.problem : split.words[0] ? null : "a command names a program";
+  if (message !== null) issues.push({ code: "custom", message, input: value });
+});
 
 const limit = z.number().int().positive().optional();
 
@@ -17,6 +25,26 @@ const limitsSchema = z.strictObject({
   files: limit,
 });
 
+const spend = {
+  cost_usd: z.number().positive().optional(),
+  tokens: z.number().int().positive().optional(),
+};
+
+/** Of one run; `per_day` is of all runs of the agent in one UTC day. */
+const budgetSchema = z
+  .strictObject({
+    ...spend,
+    turns: z.number().int().positive().optional(),
+    per_day: z.strictObject(spend).optional(),
+    /** What becomes of a run that has spent it: `park` unless it says otherwise. */
+    when_spent: z.enum(["park", "fail"]).optional(),
+  })
+  .refine(
+    ({ cost_usd, tokens, turns, per_day }) =>
+      [cost_usd, tokens, turns, per_day?.cost_usd, per_day?.tokens].some((most) => most !== undefined),
+    { message: "a budget limits cost_usd, tokens or turns" },
+  );
+
 /** A named definition. Unknown keys are errors, so that a misspelt one never passes in silence. */
 export const agentSchema = z.strictObject({
   /** How it is addressed: in URLs, on the command line, and as `name@runner`. */
@@ -29,21 +57,21 @@ export const agentSchema = z.strictObject({
   description: z.string().nullable().default(null),
   type: z.enum(["procedural", "autonomous"]),
   executor: z.string().optional(),
-  command: z
-    .string()
-    .regex(/\S/, "a command names a program")
-    .regex(/^(?:[^"']|"[^"]*"|'[^']*')*$/, "a quote in the command is never closed")
-    .nullable()
-    .default(null),
+  command: commandSchema.nullable().default(null),
   parameters_schema: z.record(z.string(), z.unknown()).optional(),
   output_schema: z.record(z.string(), z.unknown()).optional(),
   parameters_validation: z.enum(["strict", "executor"]).default("strict"),
   list_style: z.enum(["comma", "repeat", "json"]).default("comma"),
-  system_prompt: z.string().optional(),
+  /** Its own text; or, for Claude, the one of Claude Code with something added to it. */
+  system_prompt: z
+    .union([z.string(), z.strictObject({ preset: z.literal("claude_code"), append: z.string().optional() })])
+    .optional(),
   /** Comes before the parameters in the first message; the sections of a markdown agent. */
   first_message: z.string().optional(),
   provider: z.string().optional(),
   model: z.string().optional(),
+  /** The turns of the provider `scripted`; in an agent file, a path relative to that file. */
+  script: z.string().min(1).optional(),
   permissions: z
     .strictObject({
       mode: z.enum(["default", "acceptEdits", "bypassPermissions", "plan"]).default("acceptEdits"),
@@ -59,14 +87,43 @@ export const agentSchema = z.strictObject({
   limits: limitsSchema.optional(),
   max_attempts: z.number().int().min(1).default(1),
   max_turns: z.number().int().min(1).optional(),
-  budget: z.strictObject({ cost_usd: z.number().positive() }).optional(),
+  budget: budgetSchema.optional(),
+  /** Whether its questions go to people unless the request says otherwise; a run nobody attends is denied at once. */
+  attended: z.boolean().optional(),
+  /** A run that waits for an answer this long ends its processes, where its executor can continue later. */
+  park_after_seconds: z.number().positive().optional(),
+  /** A question that nobody answered for this long fails its run. */
+  answer_within_seconds: z.number().positive().optional(),
+  /** What becomes of a run that meets the usage limit of its account: `park` unless it says otherwise. */
+  on_usage_limit: z.enum(["park", "fail"]).optional(),
+  /** How long after its last use a session can be continued: seconds, or a text such as `30m`, `24h` or `7d`. */
+  session: z
+    .strictObject({
+      timeout: z.union([
+        z.number().positive(),
+        z.string().regex(/^[1-9]\d{0,8}[smhd]$/, "a time is a number with s, m, h or d, such as 24h"),
+      ]),
+    })
+    .optional(),
+  /** Where it works, unless the request says so; as `project_dir` of a run. */
+  working_directory: z.string().min(1).max(4096).optional(),
   max_concurrent: z.number().int().min(1).optional(),
   workspace: z.enum(["in_place", "scratch"]).optional(),
   trust_project_settings: z.boolean().default(false),
-  schedules: z.array(z.unknown()).optional(),
+  /** Refused until there are schedules: one that starts nothing would be missed too late. */
+  schedules: z.never("there are no schedules yet; let cron start it with: drover run AGENT --detach").optional(),
   on_finish: z.string().optional(),
 });
 export type Agent = z.infer<typeof agentSchema>;
+
+const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+/** null: its sessions can be continued as long as they are kept. */
+export function sessionTimeoutSeconds({ session }: Pick<Agent, "session">): number | null {
+  if (session === undefined) return null;
+  const { timeout } = session;
+  return typeof timeout === "number" ? timeout : Number.parseInt(timeout, 10) * (secondsIn[timeout.slice(-1)] ?? 1);
+}
 
 /** What a title is addressed by: "Code Review!" is code-review. Empty where nothing of it can be kept. */
 export function slugOf(title: string): string {

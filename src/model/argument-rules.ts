@@ -111,3 +111,11 @@ function utf8Length(text: string): number {
 export function escapePointer(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
+
+/** The steps of a JSON pointer. */
+export function pointerSteps(pointer: string): string[] {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+}

@@ -1,8 +1,9 @@
-import { z } from "zod";
+import * as z from "zod";
 import { type Config, defaultConfig, maxFileMb, maxOutputKb } from "./config.ts";
 import { environmentModes, isolationLevels } from "./process.ts";
 
-const { execution, files } = defaultConfig;
+const { execution, files, retention } = defaultConfig;
+const days = z.number().positive();
 
 /** Unknown keys are errors at every level; each default is the one in `defaultConfig`. */
 export const configSchema: z.ZodType<Config> = z.strictObject({
@@ -22,7 +23,7 @@ export const configSchema: z.ZodType<Config> = z.strictObject({
       audit: z
         .strictObject({
           enabled: z.boolean().default(execution.audit.enabled),
-          retention_days: z.number().positive().default(execution.audit.retention_days),
+          retention_days: days.default(execution.audit.retention_days),
         })
         .prefault({}),
     })
@@ -30,5 +31,17 @@ export const configSchema: z.ZodType<Config> = z.strictObject({
   files: z
     .strictObject({ max_file_mb: z.number().int().positive().max(maxFileMb).default(files.max_file_mb) })
     .prefault({}),
+  retention: z
+    .strictObject({
+      runs_days: days.default(retention.runs_days),
+      events_days: days.default(retention.events_days),
+      files_days: days.default(retention.files_days),
+      sessions_days: days.default(retention.sessions_days),
+    })
+    .prefault({}),
   isolation: z.enum(["auto", ...isolationLevels]).default(defaultConfig.isolation),
+  agents: z.string().min(1).nullable().default(defaultConfig.agents),
+  profiles: z.string().min(1).nullable().default(defaultConfig.profiles),
+  provider: z.string().min(1).nullable().default(defaultConfig.provider),
+  public_urls: z.array(z.string()).default(defaultConfig.public_urls),
 });

@@ -12,7 +12,18 @@ export interface Config {
   };
   /** `max_file_mb`: the largest file of a run that its coordinator takes. */
   files: { max_file_mb: number };
+  /** How many days what has ended is kept; see docs/operating.md. */
+  retention: { runs_days: number; events_days: number; files_days: number; sessions_days: number };
+  /** For exec, and for runs of profiles that choose none. */
   isolation: Isolation | "auto";
+  /** The coordinator's folder of agents; absolute. null: `agents` beside drover.yaml, where there is one. */
+  agents: string | null;
+  /** The folder where profiles are looked for first; absolute. null: `./profiles`. */
+  profiles: string | null;
+  /** The provider of models for agents and profiles that name none. null: the first that is set up. */
+  provider: string | null;
+  /** Addresses the coordinator is reached by, beside loopback. */
+  public_urls: string[];
 }
 
 export const defaultConfig: Config = {
@@ -25,7 +36,12 @@ export const defaultConfig: Config = {
     audit: { enabled: true, retention_days: 30 },
   },
   files: { max_file_mb: 50 },
+  retention: { runs_days: 30, events_days: 30, files_days: 30, sessions_days: 30 },
   isolation: "auto",
+  agents: null,
+  profiles: null,
+  provider: null,
+  public_urls: [],
 };
 
 /** What is kept of a stream is held in memory, and becomes part of the record. */

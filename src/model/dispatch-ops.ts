@@ -17,8 +17,7 @@ export type DispatchOp =
   | LeaveRunner
   | DrainRunner
   | StopRuns
-  | Rescue
-  | ForgiveOutage;
+  | Rescue;
 
 /** A runner as it speaks for itself. */
 export interface Speaker {
@@ -42,6 +41,8 @@ export interface RegisterRunner {
 
 /**
  * Hands out at most `want` pending runs the runner matches, highest priority first, oldest first; never more than fifty.
+ * Runs that somebody has answered or resumed come first, whatever it wants. Those whose budget or usage limit does not
+ * let them go on are parked instead.
  * The same claim_id is answered with the same claims. Orders after `ack_order` come along.
  * Renews the lease.
  */
@@ -51,6 +52,8 @@ export interface ClaimRuns extends Speaker {
   want: number;
   ack_order: number;
   lease_ms: number;
+  /** Why the runner wants none although it has free slots: then it is not given resumed ones either. */
+  shortage?: string;
   /** Set while the disk is low: nothing is handed out, and `why` says so. */
   hold?: string;
   /** Asked again for a poll that is held open: proves nothing about the runner, so renews no lease. */
@@ -60,6 +63,7 @@ export interface ClaimRuns extends Speaker {
 /**
  * Renews the lease. `held` is complete as of the answer to `as_of_claim`, which is the last one to that claim: what was
  * handed to this runner up to it and is not held goes back to pending at no cost. null: as of its registration.
+ * A claim that was named here is given no more runs.
  * One that had already begun was not lost on the way but by the runner: that counts as a loss does.
  */
 export interface Heartbeat extends Speaker {
@@ -104,42 +108,49 @@ export interface StopRuns {
 /**
  * What time brings: runners whose lease ran out are lost, their runs requeued (`failures` + 1, while
  * below max_attempts) or failed as runner_lost; runs that no runner can take fail as
- * no_matching_runner once older than `unmatched_ms`. Bounded: call again while `more`.
+ * no_matching_runner once older than `unmatched_ms`. Parked runs go on when their time has come (`requeued`), and runs
+ * whose questions nobody answered in time fail as approval_expired. Bounded: call again while `more`.
  */
 export interface Rescue {
   op: "rescue";
   unmatched_ms: number;
   limit: number;
   /**
-   * When whoever asks did this before. More than half a lease ago: it could not, nor may others have been able to renew
-   * (the database was away, the host asleep), and every lease is given one full length first.
+   * Since when the process that asks could hear runners; absent: always. It loses a runner only after it has listened for a
+   * whole lease, and fails an unmatched run only after it has listened for `unmatched_ms`: what others heard, or could
+   * not, does not matter. `before` is what its previous rescue returned; half a lease without one is a break (the database
+   * was away, the host asleep), and listening begins anew.
    */
-  last?: { at: number; lease_ms: number };
-  /**
-   * Others judge this record too, which knows when one of them last did. That one could, so leases are not given anew to
-   * whoever could not. Only where the record is PostgreSQL's.
-   */
-  among_others?: true;
-}
-
-/** After the coordinator was away nobody could renew: every lease is given one full length from now. */
-export interface ForgiveOutage {
-  op: "forgive_outage";
-  lease_ms: number;
-  /** Where there are several: a runner that was heard this lately was heard by another one, so nobody was away. */
-  unless_heard_within_ms?: number;
+  listening?: { lease_ms: number; before?: { since: number; at: number } };
 }
 
 export type DispatchResult =
   | { ok: true; op: "register_runner"; epoch: number }
   | { ok: true; op: "claim_runs"; claims: ClaimedRun[]; orders: Order[]; draining: boolean }
-  | { ok: true; op: "heartbeat"; fenced: [string, number][]; abandon: [string, number][]; requeued: string[] }
+  | {
+      ok: true;
+      op: "heartbeat";
+      fenced: [string, number][];
+      abandon: [string, number][];
+      requeued: string[];
+      /** Held runs whose agent has spent what it may spend today. */
+      over_budget?: [string, number][];
+    }
   | { ok: true; op: "renew_idle" }
   | { ok: true; op: "leave_runner"; requeued: string[] }
   | { ok: true; op: "drain_runner" }
   | { ok: true; op: "stop_runs"; cancelled: string[]; stopping: string[]; untouched: string[]; runners: string[] }
-  | { ok: true; op: "rescue"; at: number; lost_runners: string[]; requeued: string[]; failed: string[]; more: boolean }
-  | { ok: true; op: "forgive_outage" }
+  | {
+      ok: true;
+      op: "rescue";
+      at: number;
+      /** Since when the process has listened without a break. */
+      since: number;
+      lost_runners: string[];
+      requeued: string[];
+      failed: string[];
+      more: boolean;
+    }
   | { ok: false; conflict: "duplicate_runner" | "unknown_runner" | "old_epoch" };
 
 export interface ClaimedRun {
@@ -156,11 +167,13 @@ export interface RunnerRow {
   owner: string;
   name: string | null;
   hostname: string;
+  place_id: string | null;
   project_dir: string;
   executor_profile: string;
   executor: Registration["executor"];
   tags: string[];
   require_matching_tags: boolean;
+  only_pinned: boolean;
   slots: number;
   /** The only agent whose runs it is handed; null: any. */
   only_agent: string | null;
@@ -179,10 +192,23 @@ export interface ListedAgent {
   runner_id: string | null;
   /** Who put it, or whose runner it is; null for files. */
   owner: string | null;
+  /** What is wrong with its file now, where this is the last definition that was sound. */
+  fault?: string | null;
 }
 
 /** Why a run waits, in the order they were found. */
 export type WhyPending = {
-  demand: keyof Run["demands"] | "slots" | "max_concurrent" | "session" | "directory" | "disk" | "agent";
+  demand:
+    | keyof Run["demands"]
+    | "slots"
+    | "max_concurrent"
+    | "session"
+    | "directory"
+    | "disk"
+    | "descriptors"
+    | "agent"
+    | "approval"
+    | "budget"
+    | "usage_limit";
   detail: string;
 };

@@ -11,8 +11,9 @@ export interface DispatchReads {
   poller(poll: Poll): Promise<Poller | { conflict: "unknown_runner" | "old_epoch" }>;
   /** Those of these runners that have an order, or a run they could claim. */
   with_work(runner_ids: readonly string[]): Promise<string[]>;
-  /** Why a pending run waits; empty where it does not wait, or only for its turn. null: no such run. */
-  why(run_id: string): Promise<WhyPending[] | null>;
+  /** Why a pending, waiting or parked run waits; empty where it does not, or only for its turn. null: no such run. */
+  /** `shortages`: why some runners take no run although they have free slots, by their id. */
+  why(run_id: string, shortages?: ReadonlyMap<string, string>): Promise<WhyPending[] | null>;
   /** The agent a run was submitted with; null for a run that no runner claims. */
   agent_of(
     run_id: string,
@@ -20,12 +21,20 @@ export interface DispatchReads {
 }
 
 /** As it would be asked for with claim_runs. */
-export type Poll = Pick<ClaimRuns, "runner_id" | "epoch" | "owner" | "claim_id" | "want">;
+export type Poll = Pick<ClaimRuns, "runner_id" | "epoch" | "owner" | "claim_id" | "want" | "shortage">;
 
 /** What a poll has to know before it waits. */
 export interface Poller extends Pick<
   RunnerRow,
-  "runner_id" | "hostname" | "project_dir" | "executor_profile" | "tags" | "require_matching_tags" | "only_agent"
+  | "runner_id"
+  | "hostname"
+  | "place_id"
+  | "project_dir"
+  | "executor_profile"
+  | "tags"
+  | "require_matching_tags"
+  | "only_pinned"
+  | "only_agent"
 > {
   executor_type: string;
   draining: boolean;

@@ -1,6 +1,7 @@
-import { z } from "zod";
+import * as z from "zod";
 import { executionEndSchema, executionStartSchema } from "./execution.ts";
 import { failureReasons, runStatuses, terminalStatuses } from "./states.ts";
+import { effects } from "./tool.ts";
 
 export const usageSchema = z.object({
   input_tokens: z.number(),
@@ -8,6 +9,12 @@ export const usageSchema = z.object({
   cost_usd: z.number().nullable(),
 });
 export type Usage = z.infer<typeof usageSchema>;
+
+/** What became of a question: decided by a person, out of time, or asked again by a later attempt. */
+export const questionDecisions = ["allow", "deny", "stop", "expired", "superseded"] as const;
+
+/** The whole message of a client that the event was made of. Of several events of one message the first has it. */
+const raw = z.unknown().optional();
 
 /** One line of a run's log, as an executor emits it: redacted and numbered by the scaffold, not here. */
 export const runEventSchema = z.discriminatedUnion("type", [
@@ -18,10 +25,17 @@ export const runEventSchema = z.discriminatedUnion("type", [
     subtype: z.string(),
     executor_session_id: z.string().optional(),
     data: z.unknown().optional(),
+    raw,
   }),
-  z.object({ type: z.literal("assistant"), text: z.string() }),
-  z.object({ type: z.literal("tool_use"), tool_use_id: z.string(), name: z.string(), input: z.unknown() }),
-  z.object({ type: z.literal("tool_result"), tool_use_id: z.string(), is_error: z.boolean(), output: z.unknown() }),
+  z.object({ type: z.literal("assistant"), text: z.string(), raw }),
+  z.object({ type: z.literal("tool_use"), tool_use_id: z.string(), name: z.string(), input: z.unknown(), raw }),
+  z.object({
+    type: z.literal("tool_result"),
+    tool_use_id: z.string(),
+    is_error: z.boolean(),
+    output: z.unknown(),
+    raw,
+  }),
   z.object({
     type: z.literal("output"),
     stream: z.enum(["stdout", "stderr"]),
@@ -40,16 +54,22 @@ export const runEventSchema = z.discriminatedUnion("type", [
     request_id: z.string(),
     tool: z.string(),
     input: z.unknown(),
-    expires_at: z.string().optional(),
+    effect: z.enum(effects).optional(),
+    input_schema: z.record(z.string(), z.unknown()).optional(),
   }),
   z.object({
     type: z.literal("permission_decision"),
     request_id: z.string(),
-    decision: z.enum(["allow", "deny", "stop"]),
+    decision: z.enum(questionDecisions),
     by: z.string(),
+    message: z.string().optional(),
+    /** Where the person changed it. */
+    input: z.unknown().optional(),
+    remember: z.literal("session").optional(),
   }),
+  /** What one turn cost; a run's usage is the sum of these. */
   z.object({ type: z.literal("usage"), usage: usageSchema }),
-  z.object({ type: z.literal("error"), code: z.string().optional(), message: z.string() }),
+  z.object({ type: z.literal("error"), code: z.string().optional(), message: z.string(), raw }),
   /** Always the last of a run. */
   z.object({
     type: z.literal("result"),

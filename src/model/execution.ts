@@ -1,5 +1,5 @@
-import { z } from "zod";
-import { isolationLevels } from "./process.ts";
+import * as z from "zod";
+import { environmentModes, isolationLevels } from "./process.ts";
 
 /** Who asked, in the caller's own words. All optional; `run_id` and `parent_run_id` are Drover's. */
 export const correlationSchema = z.object({
@@ -21,6 +21,12 @@ export const executionStartSchema = z.object({
   working_directory: z.string(),
   started_at: z.string(),
   timeout_ms: z.number().nullable(),
+  /** In force for it, by the names agent files use. Missing in records of older versions, as is `environment`. */
+  limits: z.record(z.string(), z.number()).optional(),
+  /** Names of variables, never values: those given to the command, and those of Drover's own kept from it. */
+  environment: z
+    .object({ mode: z.enum(environmentModes), given: z.array(z.string()), withheld: z.array(z.string()) })
+    .optional(),
   /** Of the Drover process that spawns: how a later sweep tells that it died. */
   owner: z.object({ pid: z.number(), start: z.string(), host: z.string() }),
   correlation: correlationSchema,

@@ -1,8 +1,9 @@
 import type { Agent } from "./agent.ts";
 import type { RunEvent, Usage } from "./event.ts";
 import type { Command, Running } from "./process.ts";
-import type { runModes } from "./run.ts";
+import type { runModes } from "./demands.ts";
 import type { FailureReason } from "./states.ts";
+import type { Effect } from "./tool.ts";
 
 /**
  * Seam 2, executor: turns an Invocation into events and exactly one Outcome.
@@ -10,7 +11,20 @@ import type { FailureReason } from "./states.ts";
  */
 export interface Executor {
   readonly name: string;
-  readonly can: { resume: boolean; fork: boolean; ask: boolean; input: boolean };
+  /**
+   * `state`: it saves the state of its sessions, so that other runners can continue them. `park`: it can end while it
+   * waits for an answer, a budget or a usage limit, and continue from that state later. `fork_at_turn`: it can fork a
+   * session at an earlier turn.
+   */
+  readonly can: {
+    resume: boolean;
+    fork: boolean;
+    ask: boolean;
+    input: boolean;
+    state?: boolean;
+    park?: boolean;
+    fork_at_turn?: boolean;
+  };
   /** Variables of the runner that its processes get beside the base list; a trailing `*` matches any rest. */
   readonly variables?: readonly string[];
   run(invocation: Invocation, context: RunContext): Promise<Outcome>;
@@ -22,36 +36,80 @@ export interface Invocation {
   attempt: number;
   mode: (typeof runModes)[number];
   session_id: string;
+  /** An earlier attempt of this run saved the session's state: the run continues from there, whatever its mode. */
+  continues: boolean;
   /** The executor's own id of the session it is to continue; null for a start. */
   executor_session_id: string | null;
   /** The session a fork began from, whose work directory and HOME it gets a copy of; null otherwise. */
   forked_from: string | null;
+  /**
+   * A fork keeps this many turns of that session, from its beginning: a turn is a message of the user with everything
+   * up to the answer to it. null: all of them.
+   */
+  fork_at_turn: number | null;
   agent: Agent;
   parameters: Record<string, unknown>;
   prompt: string | null;
   project_dir: string | null;
   attended: boolean;
+  /**
+   * What people decided about questions of earlier attempts of this run. An answer is for the question it was given to:
+   * the same `request_id` with another tool or input is another question.
+   */
+  answers: { request_id: string; tool: string; input: unknown; answer: Decision }[];
+  /** Tools that somebody has allowed for the rest of the session. */
+  granted_tools: string[];
   executor_config: Record<string, unknown>;
 }
 
 export interface RunContext {
   /** Its reason is a StopReason. */
   signal: AbortSignal;
+  /**
+   * Aborted when the agent has spent what it may spend today. The executor asks its model no more: it saves its state
+   * and returns the outcome `parked` with why `budget`. A run whose executor cannot park is stopped instead.
+   */
+  overBudget: AbortSignal;
   /** Ordered, with backpressure. */
   emit(event: RunEvent): Promise<void>;
   /** Live only, never stored. */
   partial(delta: Delta): void;
-  /** A run nobody attends is denied at once. */
+  /** Waits for a person where the run is attended; denied at once where it is not. `park` only where the executor can. */
   ask(question: Question): Promise<Answer>;
   input: AsyncIterable<UserInput>;
   /** execution_started is durable before the spawn, execution_ended follows the end. */
   start(command: Command): Promise<Running>;
+  /**
+   * For the process that an executor itself runs in. It gets the runner's own variables, and is killed only when a
+   * stopped run's grace is over.
+   */
+  startHost(command: Command): Promise<Running>;
   usage(usage: Usage): void;
   /** Uploads these and puts them on the record, all of them or none. */
   keepFiles(files: readonly FoundFile[]): Promise<FilesKept>;
+  /** The state of the run's session, kept in the record. */
+  session: {
+    /**
+     * What the run continues from; null where there is none. `here`: it was saved in this place, so that what the
+     * executor keeps beside it on this runner is as new, or newer.
+     */
+    load(): Promise<{ format: string; bytes: Uint8Array; here: boolean } | null>;
+    /** Records these events and saves the state that covers them and all before, all or nothing. At most 64 MiB. */
+    save(format: string, bytes: Uint8Array, more?: SessionSave): Promise<void>;
+  };
   dirs: { work: string; home: string; tmp: string };
   /** The parent of the `profiles/` folder: where an executor finds the programs and files that come with it. */
   runnerDirectory: string;
+}
+
+export interface SessionSave {
+  events?: readonly RunEvent[];
+  /** The work directory may have changed, and is saved too where it is the session's own. */
+  files?: boolean;
+  /** The state lacks something that only this runner has: no other can continue from it. */
+  stays?: boolean;
+  /** Nothing is saved after it: it is made even where the run was stopped, unless its runner ends or lost it. */
+  last?: boolean;
 }
 
 /** A file a run leaves, opened so that no link leads elsewhere. */
@@ -78,15 +136,23 @@ export interface Delta {
 }
 
 export interface Question {
+  /** The same again after the run was continued: whoever decided does not decide twice. */
   request_id: string;
   tool: string;
   input: unknown;
+  effect?: Effect | undefined;
+  /** JSON Schema that edited input has to fit. */
+  input_schema?: Record<string, unknown> | undefined;
 }
 
-export type Answer =
-  | { decision: "allow"; input?: unknown; remember?: boolean }
+/** What a person decides. */
+export type Decision =
+  | { decision: "allow"; input?: unknown; remember?: "session" }
   | { decision: "deny"; message?: string }
-  | { decision: "stop" };
+  | { decision: "stop"; message?: string };
+
+/** `park`: nobody has decided yet. The executor saves its state and returns the outcome `parked` with why `approval`. */
+export type Answer = Decision | { decision: "park" };
 
 export interface UserInput {
   text: string;
@@ -103,4 +169,15 @@ export type Outcome =
       data?: unknown;
     }
   | { status: "cancelled"; by: "user" | "shutdown" }
-  | { status: "parked"; why: "usage_limit" | "budget"; until?: string };
+  | Parked;
+
+/** The run continues later, from its saved state. `until`: no sooner than then, as ISO 8601 in UTC. */
+export interface Parked {
+  status: "parked";
+  why: ParkedWhy;
+  until?: string;
+  message?: string;
+}
+
+export const parkedWhys = ["approval", "budget", "usage_limit"] as const;
+export type ParkedWhy = (typeof parkedWhys)[number];

@@ -53,3 +53,11 @@ test("schemas and the command are left alone", () => {
   });
   expect(expandAgent(agent, variables)).toEqual({ agent, faults: [] });
 });
+
+test("a variable that is not set becomes its default; one that is not allowed does not", () => {
+  expect(expandText("${UNSET:-fall back}, ${TOKEN:-x}, ${UNSET:-}.", "model", variables)).toEqual({
+    text: "fall back, s3 cret, .",
+    faults: [],
+  });
+  expect(expandText("${HOME:-x}", "model", variables).faults).toMatchObject([{ variable: "HOME", why: "not_allowed" }]);
+});

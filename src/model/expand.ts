@@ -14,7 +14,8 @@ export interface Variables {
 }
 
 /**
- * `${NAME}` becomes the runner's value; `$${NAME}` stays as `${NAME}`. `command` is left as it is:
+ * `${NAME}` becomes the runner's value, or where that is not set the text of `${NAME:-text}`; `$${NAME}` stays as
+ * `${NAME}`. `command` is left as it is:
  * a value with a blank in it must not become two words, so its words are expanded once it has been split.
  */
 export function expandAgent(agent: Agent, variables: Variables): { agent: Agent; faults: VariableFault[] } {
@@ -25,6 +26,13 @@ export function expandAgent(agent: Agent, variables: Variables): { agent: Agent;
   }
   // only strings were put in the place of strings
   return { agent: expanded as Agent, faults };
+}
+
+/** The names of all variables that an agent names where they are expanded. */
+export function variablesIn(agent: Agent): string[] {
+  const none = { allowed: [], env: {} };
+  const { faults } = expandText(agent.command ?? "", "command", none);
+  return [...new Set([...expandAgent(agent, none).faults, ...faults].map(({ variable }) => variable))];
 }
 
 /** Schemas, demands and names are what the coordinator checks and matches: they mean the same everywhere. */
@@ -50,10 +58,11 @@ export function expandText(
 ): { text: string; faults: VariableFault[] } {
   const faults: VariableFault[] = [];
   const expanded = text.replaceAll(
-    /(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g,
-    (whole, escape: string, variable: string) => {
+    /(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
+    (whole, escape: string, variable: string, fallback: string | undefined) => {
       if (escape !== "") return whole.slice(1);
-      const value = allowed.includes(variable) ? env[variable] : undefined;
+      // whether a name may be used does not depend on its default
+      const value = allowed.includes(variable) ? (env[variable] ?? fallback) : undefined;
       if (value !== undefined) return value;
       faults.push({ variable, path, why: allowed.includes(variable) ? "not_set" : "not_allowed" });
       return whole;

@@ -160,6 +160,8 @@ export interface Redactor {
   /** Strings at any depth of plain data, keys included. */
   value<T>(value: T): T;
   stream(): RedactStream;
+  /** Known secrets alone, without guessing from shapes: whatever else is in there stays as it is. */
+  exactBytes(bytes: Uint8Array): Uint8Array;
 }
 
 /** Holds back as much as a secret split over chunks needs. */

@@ -1,4 +1,5 @@
-import { z } from "zod";
+import * as z from "zod";
+import { commandSchema } from "./agent.ts";
 import { isolationLevels } from "./process.ts";
 
 const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not the name of a variable");
@@ -9,7 +10,18 @@ export const profileSchema = z.strictObject({
   /** The executor: one that is built in, or the name by which `command` or `module` is known. */
   type: z.string().min(1).max(100),
   /** A program that speaks the executor protocol; its path resolves against the runner's directory, then PATH. */
-  command: z.string().regex(/\S/, "a command names a program").optional(),
+  command: commandSchema.optional(),
+  /** What `command` can do beside starting: a module says so itself. */
+  can: z
+    .strictObject({
+      resume: z.boolean().exactOptional(),
+      fork: z.boolean().exactOptional(),
+      ask: z.boolean().exactOptional(),
+      input: z.boolean().exactOptional(),
+      state: z.boolean().exactOptional(),
+      park: z.boolean().exactOptional(),
+    })
+    .default({}),
   /** A file that exports an executor, resolved against the runner's directory. */
   module: z
     .string()

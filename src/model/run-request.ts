@@ -1,5 +1,5 @@
-import { z } from "zod";
-import { demandsSchema, runModes, triggerTypes } from "./run.ts";
+import * as z from "zod";
+import { demandsSchema, runModes, triggerTypes } from "./demands.ts";
 
 const id = z.string().min(1).max(200);
 
@@ -8,15 +8,22 @@ export const runRequestSchema = z.strictObject({
   agent_name: z.string().min(1).max(400),
   parameters: z.record(z.string(), z.unknown()).default({}),
   prompt: z.string().max(1_000_000).optional(),
+  /** Instead of the agent's. A session that is continued goes on with it. */
+  model: z.string().min(1).max(200).optional(),
   mode: z.enum(runModes).default("start"),
   /** The session to resume or fork. */
   session_id: id.optional(),
+  /** Of a fork: how many turns of the session it keeps, from its beginning; all of them unless given. */
+  fork_at_turn: z.int().min(1).max(1_000_000).optional(),
   project_dir: z.string().min(1).max(4096).optional(),
   demands: z.strictObject(demandsSchema.shape).optional(),
   priority: z.number().int().min(-1000).max(1000).default(0),
-  attended: z.boolean().default(false),
+  /** Whether its questions go to people; what its agent says where it is left out. */
+  attended: z.boolean().optional(),
   timeout_seconds: z.number().positive().max(2_592_000).optional(),
   trigger_type: z.enum(triggerTypes).default("api"),
+  /** The name of the schedule that began it. */
+  schedule: id.optional(),
   parent_run_id: id.optional(),
   retry_of: id.optional(),
   task_id: id.optional(),

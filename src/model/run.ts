@@ -1,21 +1,12 @@
-import { z } from "zod";
+import * as z from "zod";
+import { demandsSchema, runModes, triggerTypes } from "./demands.ts";
 import { usageSchema } from "./event.ts";
 import { correlationSchema } from "./execution.ts";
+import { parkedWhys } from "./executor.ts";
 import { isolationLevels } from "./process.ts";
 import { failureReasons, runStatuses } from "./states.ts";
 
-export const runModes = ["start", "resume", "fork"] as const;
-export const triggerTypes = ["manual", "api", "schedule", "webhook", "chat", "fork", "agent"] as const;
-
-export const demandsSchema = z.object({
-  hostname: z.string().optional(),
-  project_dir: z.string().optional(),
-  executor_profile: z.string().optional(),
-  executor_type: z.string().optional(),
-  runner_id: z.string().optional(),
-  tags: z.array(z.string()).optional(),
-});
-export type Demands = z.infer<typeof demandsSchema>;
+export type { Demands } from "./demands.ts";
 
 /** One request to run an agent, whole. Lists leave out parameters, prompt and results. */
 export const runSchema = correlationSchema.extend({
@@ -27,10 +18,15 @@ export const runSchema = correlationSchema.extend({
   reason: z.enum(failureReasons).nullable(),
   error: z.string().nullable(),
   waiting_for: z.string().nullable(),
+  /** Of a parked run: what it waits for, and when it goes on by itself; null where only somebody can make it. */
+  parked_why: z.enum(parkedWhys).nullable(),
+  parked_until: z.string().nullable(),
   parameters: z.record(z.string(), z.unknown()),
   prompt: z.string().nullable(),
   attended: z.boolean(),
   forked_from: z.string().nullable(),
+  /** How many turns of that session it keeps, from its beginning; null: all of them. */
+  fork_at_turn: z.number().int().nullable(),
   parent_run_id: z.string().nullable(),
   retry_of: z.string().nullable(),
   trigger_type: z.enum(triggerTypes),

@@ -1,7 +1,8 @@
 import type { Agent } from "./agent.ts";
 import type { Correlation } from "./execution.ts";
 import type { NumberedEvent } from "./event.ts";
-import type { Answer, Delta, Invocation, Outcome, UserInput } from "./executor.ts";
+import type { SessionFile, SessionState } from "./session-state.ts";
+import type { Decision, Delta, Invocation, Outcome, UserInput } from "./executor.ts";
 import type { StopReason } from "./states.ts";
 
 /**
@@ -21,6 +22,10 @@ export interface RunnerPort {
   upload(request: UploadRequest, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<UploadAnswer>;
   /** Which of these sessions, that the runner keeps folders for, are no more. */
   sessions(request: { runner_id: string; epoch: number; session_ids: string[] }): Promise<{ gone: string[] }>;
+  /** What the executor of a run continues its session from, and the files of its work directory a page at a time. */
+  loadSession(request: LoadSessionRequest): Promise<LoadSessionAnswer>;
+  /** Stores the state of a run's session with the events it covers, all or nothing. Refused as a report would be. */
+  saveSession(request: SaveSessionRequest): Promise<SaveSessionAnswer>;
   deregister(request: { runner_id: string; epoch: number }): Promise<void>;
 }
 
@@ -35,6 +40,54 @@ export interface UploadRequest {
 
 /** `mismatch`: what came is not what was announced; nothing was kept. */
 export type UploadAnswer = { upload: "stored" | "fenced" | "mismatch" };
+
+interface OfAttempt {
+  runner_id: string;
+  epoch: number;
+  run_id: string;
+  attempt: number;
+}
+
+export interface LoadSessionRequest extends OfAttempt {
+  /** The files whose paths follow this one, in place of the state; "" for the first ones. */
+  files_after?: string;
+}
+
+/** Contents are written in base64. */
+export type LoadSessionAnswer =
+  | { load: "fenced" }
+  | {
+      load: "loaded";
+      state: (Omit<SessionState, "bytes"> & { bytes: string }) | null;
+      files: PortFile[];
+      more: boolean;
+    };
+
+export interface PortFile {
+  path: string;
+  type: SessionFile["type"];
+  bytes: string;
+}
+
+export interface SaveSessionRequest extends OfAttempt {
+  /** The last event that the state covers. */
+  n: number;
+  /** Those up to `n` that may not have been stored yet. */
+  events: NumberedEvent[];
+  format: string;
+  /** null: these are parts of a state that is saved next, and nothing else is stored. */
+  bytes: string | null;
+  portable: boolean;
+  /** What changed since the save before; `type` null: removed. */
+  files: (PortFile | { path: string; type: null })[];
+  /** Other files of the work directory that were saved before are removed. */
+  all_files?: boolean;
+}
+
+/** `gap`: events before the first of `events` are missing, those after `n`. `too_large`: nothing was stored. */
+export type SaveSessionAnswer =
+  /** `budget`: what its agent may spend today is spent. The run parks before it asks its model again. */
+  { save: "saved"; budget?: "spent" } | { save: "fenced" | "too_large" } | { save: "gap"; n: number };
 
 export interface Registration {
   protocol: 1;
@@ -51,6 +104,10 @@ export interface Registration {
   require_matching_tags: boolean;
   agents: Agent[];
   slots: number;
+  /** Its state directory: sessions made by one runner of a place go on with any other of it. */
+  place_id?: string;
+  /** It takes only runs that demand it by its id. */
+  only_pinned?: boolean;
   /** Runs of this agent alone are handed to it. */
   only_agent?: string;
 }
@@ -77,6 +134,8 @@ export interface PollRequest {
    */
   claim_id: string;
   want: number;
+  /** Why it wants no run although it has free slots: `GET /runs/{id}/why` repeats it. */
+  shortage?: string;
   /** Orders up to this number have been carried out. */
   ack_order: number;
 }
@@ -97,7 +156,7 @@ export interface Claim {
 
 export type Order = { no: number; run_id: string; attempt: number } & (
   | { stop: StopReason }
-  | { answer: { request_id: string; answer: Answer } }
+  | { answer: { request_id: string; answer: Decision } }
   | { input: UserInput }
 );
 
@@ -124,4 +183,6 @@ export interface ReportAnswer {
   fenced: { run_id: string; attempt: number }[];
   /** Runs this runner holds but should end at once. */
   abandon: { run_id: string; attempt: number }[];
+  /** Runs whose agent has spent what it may spend today: they park before they ask their model again. */
+  over_budget?: { run_id: string; attempt: number }[];
 }

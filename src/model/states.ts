@@ -12,28 +12,57 @@ export const runStatuses = [
 ] as const;
 export type RunStatus = (typeof runStatuses)[number];
 
+/**
+ * `next`: where a run may go from there. `held`: a runner has it, and the run has its directory and session to itself.
+ * `busy`: it takes one of its runner's slots and a place under its agent's cap.
+ */
+const states: Record<RunStatus, { next: readonly RunStatus[]; held?: true; busy?: true }> = {
+  // to parked: its agent's budget of the day, or a usage limit that it shares, is spent
+  pending: { next: ["claimed", "running", "parked", "failed", "cancelled"] },
+  // back to pending: a claim that never reached its runner, a lost runner, a drain
+  claimed: {
+    next: ["running", "pending", "parked", "stopping", "completed", "failed", "cancelled"],
+    held: true,
+    busy: true,
+  },
+  running: {
+    next: ["waiting", "parked", "stopping", "pending", "completed", "failed", "cancelled"],
+    held: true,
+    busy: true,
+  },
+  waiting: { next: ["running", "parked", "stopping", "pending", "completed", "failed", "cancelled"], held: true },
+  // nothing of it is alive: see docs/decisions/0025-questions-and-parking.md
+  parked: { next: ["pending", "failed", "cancelled"] },
+  stopping: { next: ["completed", "failed", "cancelled"], held: true, busy: true },
+  completed: { next: [] },
+  failed: { next: [] },
+  cancelled: { next: [] },
+};
+
 export const terminalStatuses = ["completed", "failed", "cancelled"] as const;
 export type TerminalStatus = (typeof terminalStatuses)[number];
 
-const moves: Record<RunStatus, readonly RunStatus[]> = {
-  pending: ["claimed", "running", "failed", "cancelled"],
-  // back to pending: a claim that never reached its runner, a lost runner, a drain
-  claimed: ["running", "pending", "stopping", "failed", "cancelled"],
-  running: ["waiting", "parked", "stopping", "pending", "completed", "failed", "cancelled"],
-  waiting: ["running", "stopping", "pending", "failed", "cancelled"],
-  parked: ["pending", "failed", "cancelled"],
-  stopping: ["completed", "failed", "cancelled", "pending"],
-  completed: [],
-  failed: [],
-  cancelled: [],
+export const statusSets = {
+  open: runStatuses.filter((status) => !isTerminal(status)),
+  held: runStatuses.filter(isHeld),
+  busy: runStatuses.filter(isBusy),
+  ended: terminalStatuses,
 };
 
 export function canMove(from: RunStatus, to: RunStatus): boolean {
-  return moves[from].includes(to);
+  return states[from].next.includes(to);
 }
 
 export function isTerminal(status: RunStatus): status is TerminalStatus {
-  return moves[status].length === 0;
+  return states[status].next.length === 0;
+}
+
+export function isHeld(status: RunStatus): boolean {
+  return states[status].held === true;
+}
+
+export function isBusy(status: RunStatus): boolean {
+  return states[status].busy === true;
 }
 
 /** Why a run failed: a closed list. `no_output` never applies to procedural runs. */
@@ -74,6 +103,7 @@ export const stopReasons = [
   "lease_lost",
   "shutdown",
   "budget",
+  "approval_expired",
   "output_limit",
   "disk_limit",
 ] as const;

@@ -5,7 +5,10 @@ import type { DispatchReads } from "./dispatch-reads.ts";
 import type { NumberedEvent, RunEvent, StoredEvent } from "./event.ts";
 import type { AddUpload, Blobs, FileReads, FileResult } from "./file.ts";
 import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
+import type { ParkedWhy } from "./executor.ts";
+import type { QuestionOp, QuestionReads, QuestionResult } from "./question.ts";
 import type { Demands, Run } from "./run.ts";
+import type { SaveResult, SaveSession, SessionStateReads } from "./session-state-ops.ts";
 import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./session.ts";
 import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
@@ -27,7 +30,16 @@ export interface Store {
   close(): Promise<void>;
 }
 
-export type Op = RunOp | DispatchOp | TokenOp | BindSession | DeleteSession | AddUpload | AgentOp;
+export type Op =
+  | RunOp
+  | DispatchOp
+  | TokenOp
+  | BindSession
+  | DeleteSession
+  | SaveSession
+  | AddUpload
+  | AgentOp
+  | QuestionOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
 /** What an operation is answered with. */
@@ -38,16 +50,20 @@ export type ResultOf<O> = O extends RunOp
     : never;
 /** Of any operation at all. */
 export type StoreResult = OpResult | AnyResult;
-type AnyResult = DispatchResult | TokenResult | SessionResult | FileResult | AgentResult;
+type AnyResult = DispatchResult | TokenResult | SessionResult | SaveResult | FileResult | AgentResult | QuestionResult;
 type ConflictOf<O> = O extends DispatchOp
   ? Extract<DispatchResult, { ok: false }>
   : O extends TokenOp
     ? Extract<TokenResult, { ok: false }>
     : O extends BindSession | DeleteSession
       ? Extract<SessionResult, { ok: false }>
-      : O extends AddUpload
-        ? Extract<FileResult, { ok: false }>
-        : Extract<AgentResult, { ok: false }>;
+      : O extends SaveSession
+        ? Extract<SaveResult, { ok: false }>
+        : O extends AddUpload
+          ? Extract<FileResult, { ok: false }>
+          : O extends QuestionOp
+            ? Extract<QuestionResult, { ok: false }>
+            : Extract<AgentResult, { ok: false }>;
 
 /** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
 export interface Change {
@@ -55,6 +71,8 @@ export interface Change {
   runs: ReadonlySet<string> | null;
   /** What became free to claim, one entry for each run. */
   claimable: readonly Demands[];
+  /** The same of runs that go on after an answer: runners take these even without a free slot. */
+  resumed?: readonly Demands[];
   /** Runners that have a new order. */
   ordered: ReadonlySet<string>;
   /** Another process wrote: what it was is not known. */
@@ -122,9 +140,14 @@ export interface FinishRun {
   /**
    * What its runner could not bring to an end goes back to pending instead: `at_no_cost` after a drain,
    * `as_failure` after a crash, which counts and leaves `result` standing where no attempt is left.
-   * `parked` waits until it is put back. A run that was being stopped is cancelled in any case.
+   * A run that was being stopped is cancelled in any case.
    */
-  give_back?: "at_no_cost" | "as_failure" | "parked";
+  give_back?: "at_no_cost" | "as_failure";
+  /**
+   * Nothing of it is alive, and it continues later: at no cost, from what it has saved. `result` stands instead where
+   * its agent does not want that, and a run that was being stopped is cancelled.
+   */
+  parked?: { why: ParkedWhy; until?: string; message?: string };
 }
 
 export type OpResult =
@@ -133,7 +156,7 @@ export type OpResult =
   | { ok: true; last_n: number; repeated: true; run_id?: string }
   | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
 
-export interface Reads extends DispatchReads, SessionReads, TokenReads, FileReads {
+export interface Reads extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   events(run_id: string, after: number, limit: number): Promise<StoredEvent[]>;

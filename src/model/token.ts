@@ -4,11 +4,14 @@ export type TokenRole = (typeof tokenRoles)[number];
 
 /**
  * An `access` token is a bearer token. An `enrolment` token does one thing, once: a runner exchanges it
- * for an access token of role `runner` with the same subject.
+ * for an access token of role `runner` with the same subject. A `link` is what a sign-in link carries: a browser
+ * exchanges it, once, for a `browser` token, which it sends as a cookie. Both derive from an access token and end with it.
  */
+export const tokenKinds = ["access", "enrolment", "link", "browser"] as const;
+
 export interface Token {
   token_id: string;
-  kind: "access" | "enrolment";
+  kind: (typeof tokenKinds)[number];
   role: TokenRole;
   /** Whose requests these are: what a run's `created_by` and a runner's `owner` become. */
   subject: string;
@@ -24,7 +27,7 @@ export interface Token {
   used_at: string | null;
 }
 
-export type TokenOp = PutToken | RevokeToken | RevokeSubject | UseEnrolment | RotateToken;
+export type TokenOp = PutToken | RevokeToken | RevokeSubject | UseEnrolment | UseLink | RotateToken;
 
 /** `hash` is the lower-case hexadecimal SHA-256 of the whole token text. A known hash or token_id is `exists`. */
 export interface PutToken {
@@ -33,7 +36,7 @@ export interface PutToken {
   hash: string;
 }
 
-/** Revoking twice keeps the earlier time: one that is to end later can still be ended at once. */
+/** Revoking twice keeps the earlier time: one that is to end later can still be ended at once. Ends what derives from it too. */
 export interface RevokeToken {
   op: "revoke_token";
   token_id: string;
@@ -67,6 +70,21 @@ export interface UseEnrolment {
 }
 
 /**
+ * Marks a link used and stores the browser's token, both or neither. Refused as an enrolment is; also where the token
+ * that the link derives from has ended.
+ */
+export interface UseLink {
+  op: "use_link";
+  hash: string;
+  at: string;
+  /** Its own part of the new token's id: the whole one begins with the token that the link derives from. */
+  id: string;
+  /** Role and subject are taken from the link; it ends no later than the token it derives from. */
+  token: Omit<Token, "token_id" | "role" | "subject">;
+  token_hash: string;
+}
+
+/**
  * Stores a token in the place of another, which is revoked as of `ends_at`, or as of the time it was to be revoked at
  * before, if that is earlier: both or neither. Refused where the other is unknown or an enrolment (`not_found`), was
  * revoked as of `at` or before (`revoked`), or `at` is not before its end (`expired`).
@@ -87,6 +105,7 @@ export type TokenResult =
   /** `token_ids`: of those that it ended. */
   | { ok: true; op: "revoke_subject"; token_ids: string[] }
   | { ok: true; op: "use_enrolment"; subject: string }
+  | { ok: true; op: "use_link"; token: Token }
   /** `ends_at`: when the token that was replaced is refused. */
   | { ok: true; op: "rotate_token"; ends_at: string }
   | { ok: false; conflict: "exists" | "not_found" | "used" | "revoked" | "expired" };
@@ -96,6 +115,15 @@ export interface TokenReads {
   token(hash: string): Promise<Token | null>;
   /** Newest first. */
   tokens(page: { before?: string; limit: number }): Promise<Token[]>;
+}
+
+/** The id of a link or a browser's token names the token that it derives from: what ends that one finds it by its id. */
+export function derivedId(token_id: string, id: string): string {
+  return `${rootId(token_id)}.${id}`;
+}
+
+export function rootId(token_id: string): string {
+  return token_id.split(".", 1)[0]!;
 }
 
 /** Why a token is refused at this time; null while it is good. Both times are in the one form of `toISOString`. */

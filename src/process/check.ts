@@ -35,6 +35,8 @@ export function checkVariables(variables: Readonly<Record<string, string>> | und
 }
 
 function checkWords(command: Command): void {
+  const given: unknown = command;
+  if (typeof given !== "object" || given === null) throw notACommand("command", "is not a command");
   if (typeof command.executable !== "string" || command.executable.trim() === "") {
     throw new RequestError({
       code: "DROVER-USE-002",
@@ -44,10 +46,22 @@ function checkWords(command: Command): void {
     });
   }
   if (command.executable.includes("\0")) throw nulByte("the command", "executable");
-  const words = command.arguments ?? [];
+  const words: readonly unknown[] = command.arguments ?? [];
+  if (!Array.isArray(words)) throw notACommand("arguments", "is not a list of strings");
   for (let at = 0; at < words.length; at += 1) {
-    if (words[at]!.includes("\0")) throw nulByte(`argument ${at + 1}`, `arguments[${at}]`);
+    const word = words[at];
+    if (typeof word !== "string") throw notACommand(`arguments[${at}]`, "is not a string");
+    if (word.includes("\0")) throw nulByte(`argument ${at + 1}`, `arguments[${at}]`);
   }
+}
+
+function notACommand(field: string, what: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    message: `${field} ${what}.`,
+    field,
+    next: 'Give an executable and a list of arguments: { executable: "echo", arguments: ["hello"] }.',
+  });
 }
 
 function checkTimeout(timeoutMs: number | undefined): void {

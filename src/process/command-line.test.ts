@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { parseCommandLine, splitWords } from "./command-line.ts";
+import { splitWords } from "../model/split-words.ts";
+import { parseCommandLine } from "./command-line.ts";
 
 const parse = (text: string, useShell: "auto" | boolean = "auto"): unknown =>
   parseCommandLine(text, useShell, { isOnPath: (name) => name === "echo" || name === "test" });
@@ -54,41 +55,45 @@ test("with true everything goes through the shell, with false nothing does", () 
   expect(parse("ls", true)).toEqual(shell("ls"));
   expect(parse("a | b $c *", false)).toEqual(direct("a", "|", "b", "$c", "*"));
   expect(parse("exit 42", false)).toEqual(direct("exit", "42"));
-  expect(parse("a\\b 'c d'", false)).toEqual(direct("a\\b", "c d"));
+  expect(parse("a\\\\b 'c d'", false)).toEqual(direct("a\\b", "c d"));
 });
 
 test.each(["", "  ", "\n", "''", '"" x'])("%j is refused as empty", (text) => {
   expect(() => parse(text, false)).toThrow(expect.objectContaining({ name: "RequestError", code: "DROVER-USE-002" }));
 });
 
-test("without a shell an open quote is refused", () => {
-  expect(() => parse("echo 'open", false)).toThrow(expect.objectContaining({ code: "DROVER-USE-001" }));
+test.each([
+  ["echo 'open", "the ' at character 6 is never closed"],
+  ['echo "a\\"', 'the " at character 6 is never closed'],
+  ["echo a\\", "the backslash at character 7 escapes nothing"],
+])("without a shell %j is refused with the place of the fault", (text, problem) => {
+  expect(() => parse(text, false)).toThrow(
+    expect.objectContaining({ code: "DROVER-USE-001", message: expect.stringContaining(problem) }),
+  );
 });
 
-test("plain words are split as a shell splits them", () => {
-  const word = fc.stringMatching(/^[a-z0-9=:/.,@%+-]{1,6}$/);
-  const quoted = fc.oneof(
-    word,
-    word.map((text) => `"${text} x"`),
-    word.map((text) => `'${text}  "y'`),
-    fc.constant("''"),
-  );
-  const line = fc.array(quoted, { minLength: 1, maxLength: 6 }).map((words) => words.join(" "));
+test("words are split exactly as /bin/sh splits them", () => {
+  const plain = fc.stringMatching(/^[a-z0-9=:/.,@%+é-]{1,4}$/);
+  const inside = fc.string({ unit: fc.constantFrom("a", " ", "$", "`", "\\", "\n", "é"), maxLength: 4 });
+  const single = fc.tuple(inside, fc.constantFrom("", '"')).map((parts) => `'${parts.join("")}'`);
+  const escaped = fc.constantFrom("$", "`", '"', "\\", "\n", "a", " ", "'").map((character) => `\\${character}`);
+  const double = fc.array(fc.oneof(plain, escaped, fc.constantFrom("'", " ", "\n"))).map((all) => `"${all.join("")}"`);
+  const word = fc.array(fc.oneof(plain, single, double, escaped), { minLength: 1, maxLength: 4 });
+  const line = fc
+    .array(word, { minLength: 1, maxLength: 4 })
+    .map((words) => words.map((parts) => parts.join("")).join(" \t "));
   fc.assert(
-    fc.property(fc.array(line, { minLength: 20, maxLength: 20 }), (lines) => {
-      // one shell for many lines: each prints its words, a NUL after each word and one more after each line
-      const script = lines.map((text) => `printf '%s\\0' ${text}; printf '\\0'`).join("\n");
-      const printed = execFileSync("/bin/sh", ["-c", script], { encoding: "utf8" });
-      const expected = lines
-        .map(
-          (text) =>
-            `${splitWords(text)!
-              .map((each) => `${each}\0`)
-              .join("")}\0`,
-        )
-        .join("");
-      expect(printed).toBe(expected);
+    fc.property(fc.array(line, { minLength: 100, maxLength: 100 }), (lines) => {
+      // one shell for many lines: each prints the number of its words and the words, with a NUL after each
+      const script = lines.map((text) => `show ${text}\n`).join("");
+      const show = `show() { printf '%s\\0' "$#" "$@"; }\n`;
+      const printed = execFileSync("/bin/sh", ["-c", show + script], { encoding: "utf8" });
+      const expected = lines.flatMap((text) => {
+        const split = splitWords(text);
+        return split.ok ? [split.words.length, ...split.words] : [split.problem];
+      });
+      expect(printed.split("\0").slice(0, -1)).toEqual(expected.map(String));
     }),
-    { numRuns: 20 },
+    { numRuns: 5 },
   );
 });

@@ -1,4 +1,5 @@
 import { RequestError } from "../model/errors.ts";
+import { splitWords } from "../model/split-words.ts";
 
 export interface ParsedCommandLine {
   executable: string;
@@ -18,17 +19,17 @@ export function parseCommandLine(
   if (text.trim() === "") throw emptyCommand();
   if (useShell === true) return throughShell(text);
   if (useShell === "auto" && needsShell.test(text.trim())) return throughShell(text);
-  const words = splitWords(text);
-  if (words === null) {
-    if (useShell === "auto") return throughShell(text); // the shell names the open quote better than we could
+  const split = splitWords(text);
+  if (!split.ok) {
+    if (useShell === "auto") return throughShell(text); // the shell reports the open quote itself
     throw new RequestError({
       code: "DROVER-USE-001",
-      message: "A quote in the command is never closed.",
+      message: `The command cannot be split into words: ${split.problem}.`,
       field: "command",
-      next: "Close it, or give the words one by one after --.",
+      next: "Close the quote, or give the words one by one after --.",
     });
   }
-  const [executable, ...rest] = words;
+  const [executable, ...rest] = split.words;
   if (executable === undefined || executable === "") throw emptyCommand();
   if (useShell === "auto" && builtins.has(executable) && !isOnPath(executable)) return throughShell(text);
   return { executable, arguments: rest, shell: false };
@@ -36,30 +37,6 @@ export function parseCommandLine(
 
 /** Characters with a meaning to the shell, quoted or not: "$x" is expanded inside quotes too. Or a leading K=V. */
 const needsShell = /[|&;<>()$`*?[!#~\\\n]|^[A-Za-z_][A-Za-z0-9_]*=/;
-
-/** null where a quote stays open. Quotes may stand inside a word; a backslash is a character like any other. */
-export function splitWords(text: string): string[] | null {
-  const words: string[] = [];
-  let word: string | undefined;
-  let quote: string | undefined;
-  for (const character of text) {
-    if (quote !== undefined) {
-      if (character === quote) quote = undefined;
-      else word += character;
-    } else if (character === '"' || character === "'") {
-      quote = character;
-      word ??= "";
-    } else if (/\s/.test(character)) {
-      if (word !== undefined) words.push(word);
-      word = undefined;
-    } else {
-      word = (word ?? "") + character;
-    }
-  }
-  if (quote !== undefined) return null;
-  if (word !== undefined) words.push(word);
-  return words;
-}
 
 function throughShell(text: string): ParsedCommandLine {
   return { executable: "/bin/sh", arguments: ["-c", text], shell: true };

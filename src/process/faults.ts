@@ -145,10 +145,13 @@ export function execRefused(errno: string, command: Command, path: string | unde
       };
     case "EAGAIN":
     case "ENOMEM":
-    case "EMFILE":
     case "ENFILE":
       return cannotStart(
         `the system is short of processes, memory or descriptors (${errno}); try again when there is less load`,
+      );
+    case "EMFILE":
+      return cannotStart(
+        "Drover has as many files open as it may (EMFILE); raise `ulimit -n`, or let fewer commands run at once",
       );
     default:
       return cannotStart(`the system answered ${errno} to executing ${name}`);

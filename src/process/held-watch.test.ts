@@ -21,7 +21,7 @@ interface More {
 
 const runWith = (limits: Limits, script: string, { by = start, options, signal }: More = {}): Promise<CommandResult> =>
   createExecute(by)(
-    { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 30_000 },
+    { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 200_000 },
     { ...options, capture: keepAll },
     signal,
   );

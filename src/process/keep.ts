@@ -108,7 +108,7 @@ export function keepEnd(maxBytes: number): { push(chunk: Uint8Array): void; byte
 }
 
 /** Where the last whole character ends: a lead byte whose continuation was cut off is left out. */
-function wholeEnd(bytes: Uint8Array): number {
+export function wholeEnd(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back]!;
     if (byte < 0x80) return bytes.length;
@@ -118,7 +118,7 @@ function wholeEnd(bytes: Uint8Array): number {
 }
 
 /** Where the first whole character starts: up to three continuation bytes of one that was cut are left out. */
-function wholeStart(bytes: Uint8Array): number {
+export function wholeStart(bytes: Uint8Array): number {
   let at = 0;
   while (at < bytes.length && at < 4 && (bytes[at]! & 0xc0) === 0x80) at += 1;
   return at < 4 ? at : 0;

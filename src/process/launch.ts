@@ -146,7 +146,8 @@ function trySpawn(
     });
     // the error event comes later, and also for a child that is given up here for the next rung
     if (child.pid === undefined) child.on("error", () => undefined);
-    return { child };
+    // out of descriptors: Node returns before it makes the streams, against its types
+    return (child.stdio as unknown) === undefined ? { errno: "EMFILE" } : { child };
   } catch (error) {
     if (error instanceof Error && "code" in error && typeof error.code === "string" && "syscall" in error)
       return { errno: error.code };

@@ -14,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const runWith = (by: StartCommand, limits: Limits, script: string): Promise<CommandResult> =>
   createExecute(by)(
-    { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 20_000 },
+    { executable: "sh", arguments: ["-c", script], limits, workingDirectory: directory, timeoutMs: 200_000 },
     { capture: keepAll },
   );
 const exceeded = (limit: string): object => ({ success: false, error: { code: "DROVER-EXE-009", limit } });

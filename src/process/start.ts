@@ -23,10 +23,10 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
       const reason = reasonOf(signal);
       return neverStarted(stoppedBy(reason, command), withheld, reason);
     }
-    const startTime = new Date();
+    const [startTime, startedAt] = [new Date(), performance.now()];
     const launched = launch(launcher, command, options, environment);
     if ("fault" in launched) return neverStarted(launched.fault, withheld, null);
-    return supervise(launched, { command, options, signal, startTime, withheld, path: environment["PATH"] });
+    return supervise(launched, { command, options, signal, startTime, startedAt, withheld, path: environment["PATH"] });
   };
 }
 

@@ -9,11 +9,16 @@ import type { Launched } from "./launch.ts";
 import { killLeftoverGroup, signalGroup } from "./plain-group.ts";
 import { afterMs } from "./timer.ts";
 
+/** Between SIGTERM and SIGKILL, unless the caller says otherwise. */
+export const defaultGraceMs = 2000;
+
 export interface Context {
   command: Command;
   options: StartOptions;
   signal: AbortSignal;
   startTime: Date;
+  /** The same moment by the monotonic clock. */
+  startedAt: number;
   withheld: readonly string[];
   path: string | undefined;
 }
@@ -21,10 +26,9 @@ export interface Context {
 /** From the spawn to the one result: exit, timeout, cancel and watched limits race here and nowhere else. */
 export function supervise(
   launched: Launched,
-  { command, options, signal, startTime, withheld, path }: Context,
+  { command, options, signal, startTime, startedAt, withheld, path }: Context,
 ): Running {
   const { child, through } = launched;
-  const startedAt = performance.now();
   const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
   let stopped: StopReason | null = null;
   let exited = false;
@@ -61,8 +65,9 @@ export function supervise(
       resolve(ended);
     };
     const noteEnd = (): void => {
-      endTime = new Date();
-      durationMs = performance.now() - startedAt;
+      // endTime - startTime is durationMs, also where somebody sets the clock meanwhile
+      durationMs = Math.round(performance.now() - startedAt);
+      endTime = new Date(startTime.getTime() + durationMs);
     };
     child.once("error", (error: NodeJS.ErrnoException) => {
       // errors of a child that runs (a signal it could not be sent) are not about its end
@@ -92,7 +97,7 @@ export function supervise(
     if (stopped === null && !exited && child.pid !== undefined) {
       stopped = reason;
       send(child, through, "SIGTERM");
-      cancelGrace = afterMs(options.graceMs ?? 2000, () => sendKill(child, through));
+      cancelGrace = afterMs(options.graceMs ?? defaultGraceMs, () => sendKill(child, through));
       if (options.hurry?.aborted) onHurry();
     }
     await result;
@@ -123,6 +128,8 @@ export function supervise(
     cancelTimeout = afterMs(command.timeoutMs, () => setImmediate(() => void kill("timeout")));
   }
   feedStdin(child, options.stdin);
+  // whoever reads sees a broken pipe as the end of the output; where nobody reads, it must not end this process
+  for (const pipe of pipes) pipe.on("error", () => undefined);
   return {
     pid: child.pid,
     withheld,

@@ -7,7 +7,9 @@ import { storeDispatchContract } from "../../test/contract/store-dispatch.ts";
 import { storeDirectoryContract } from "../../test/contract/store-directories.ts";
 import { storeFileContract } from "../../test/contract/store-files.ts";
 import { storePollContract } from "../../test/contract/store-polls.ts";
+import { storeQuestionContract } from "../../test/contract/store-questions.ts";
 import { storeSessionContract } from "../../test/contract/store-sessions.ts";
+import { storeSpendingContract } from "../../test/contract/store-spending.ts";
 import { standingClock } from "../../test/fixtures/dispatch/host.ts";
 import { openStore } from "./open.ts";
 
@@ -28,7 +30,9 @@ async function open(): Promise<OpenedForDispatch> {
 
 storeDispatchContract("SQLite", open);
 storeSessionContract("SQLite", open);
+storeQuestionContract("SQLite", open);
+storeSpendingContract("SQLite", open);
 storeDirectoryContract("SQLite", open);
 storeFileContract("SQLite", open);
 storePollContract("SQLite", open);
-dispatchModelContract("SQLite", open);
+dispatchModelContract("SQLite", open, 40);

@@ -4,20 +4,25 @@ import type { Demands } from "../model/run.ts";
 export interface RunnerFacts {
   runner_id: string;
   hostname: string;
+  /** The state directory it works in; null where it did not say. */
+  place_id: string | null;
   project_dir: string;
   executor_profile: string;
   executor_type: string;
   tags: readonly string[];
   require_matching_tags: boolean;
+  /** It takes only runs that demand it by its id. */
+  only_pinned: boolean;
 }
 
-const equal = ["runner_id", "hostname", "project_dir", "executor_profile", "executor_type"] as const;
+const equal = ["runner_id", "hostname", "place_id", "project_dir", "executor_profile", "executor_type"] as const;
 
 /** The demands this runner does not meet; none: it may take the run. */
 export function unmetDemands(demands: Demands, runner: RunnerFacts): (keyof Demands)[] {
   const unmet: (keyof Demands)[] = equal.filter(
     (name) => demands[name] !== undefined && demands[name] !== runner[name],
   );
+  if (runner.only_pinned && demands.runner_id === undefined) unmet.push("runner_id");
   const wanted = demands.tags ?? [];
   const untagged = runner.require_matching_tags && wanted.length === 0;
   if (untagged || wanted.some((tag) => !runner.tags.includes(tag))) unmet.push("tags");

@@ -34,7 +34,8 @@ export interface SqliteStore extends RecordStore {
   readonly connection: Connection;
 }
 
-export const defaultLockWaitMs = 5000;
+/** Dozens of commands may share a record: under load one that is unlucky waits for many turns of the others. */
+export const defaultLockWaitMs = 30_000;
 
 /** The record of a state directory. */
 export async function openStore(options: StoreOptions): Promise<SqliteStore> {
@@ -88,7 +89,11 @@ function refuseToSeal(): never {
 }
 
 async function firstKey(directory: string, engine: SqliteEngine): Promise<Uint8Array> {
-  if ((await engine.read(chainEnd)).last_no > 0) throw missingKey(directory);
+  const { last_no } = await engine.read(chainEnd);
+  // Another process may have created it since, and sealed rows with it: look again before calling it missing.
+  const key = readKey(directory);
+  if (key !== null) return key;
+  if (last_no > 0) throw missingKey(directory);
   const { createKey } = await import("./audit/create-key.ts");
   return createKey(directory);
 }

@@ -1,3 +1,5 @@
+import { statusIn } from "./moves/statuses.ts";
+import { forgetState } from "./ops/save-session.ts";
 import { pruneInPages, type Unused } from "./prune-in-pages.ts";
 import { all, type Work } from "./query.ts";
 import type { RecordStore } from "./record-store.ts";
@@ -13,30 +15,54 @@ const deleteKeys = `
   where at < ?1 and at <= coalesce((select at from idempotency where at < ?1 order by at limit 1 offset ?2), ?1)
   returning 1 as gone`;
 
-/** A fork goes on from the session it was forked from in every attempt, until it has ended. */
+/**
+ * Sessions that were last used before ?3, and those without a run from before ?4 that nothing can resume: a procedural run's,
+ * or one that its executor never named. A fork reads the session it was forked from in every attempt, until it has ended.
+ */
 const sessions: Unused = {
   table: "sessions",
   key: "session_id",
   from: "",
-  condition: `last_used_at < ?3
-    and not exists (select 1 from runs where runs.session_id = sessions.session_id)
+  condition: `(last_used_at < ?3 or (last_used_at < ?4 and (executor_session_id is null or executor_session_id = session_id)
+      and not exists (select 1 from runs where runs.session_id = sessions.session_id)))
+    and not exists (
+      select 1 from runs where runs.session_id = sessions.session_id
+        and ${statusIn("open", "runs.status")})
     and not exists (
       select 1 from runs fork where fork.forked_from = sessions.session_id and fork.forked_from is not null
-        and fork.status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping'))`,
+        and ${statusIn("open", "fork.status")})`,
+  returning: "session_id",
 };
 
-/** Finished runs from before a time with their events, then the keys, sessions, demands and agents that only they used. */
-export async function pruneDispatch(store: RecordStore, before: Date): Promise<{ runs: number; sessions: number }> {
+const deleteUsage = `
+  delete from usage_sessions
+  where day < ?1 and day <= coalesce((select day from usage_sessions where day < ?1 order by day limit 1 offset ?2), ?1)
+  returning 1 as gone`;
+
+/** Finished runs from before a time with their events, what their sessions used, then the keys, demands and agents that only they used, and old sessions. */
+export async function pruneDispatch(
+  store: RecordStore,
+  before: Date,
+  sessionsBefore = before,
+): Promise<{ runs: number; sessions: number }> {
   const { engine } = store;
   const time = toColumn(before.toISOString());
   const { runs } = await pruneRuns(store, before);
-  while ((await engine.write(() => deletePortion(time))) >= keysAtOnce);
-  const forgotten = await pruneInPages(engine, sessions, [time]);
+  while ((await engine.write(() => deletePortion(deleteKeys, time))) >= keysAtOnce);
+  while ((await engine.write(() => deletePortion(deleteUsage, time.slice(0, 10)))) >= keysAtOnce);
+  const forgotten = await pruneInPages(
+    engine,
+    sessions,
+    [toColumn(sessionsBefore.toISOString()), time],
+    function* (rows) {
+      for (const { session_id } of rows) yield* forgetState(String(session_id));
+    },
+  );
   await pruneDemands(engine);
   if (runs > 0) await pruneAgentRevs(engine);
   return { runs, sessions: forgotten };
 }
 
-function* deletePortion(time: string): Work<number> {
-  return (yield all(deleteKeys, time, keysAtOnce - 1)).length;
+function* deletePortion(text: string, time: string): Work<number> {
+  return (yield all(text, time, keysAtOnce - 1)).length;
 }

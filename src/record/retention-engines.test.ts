@@ -2,13 +2,14 @@ import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect, it } from "vitest";
-import { agentNamed } from "../../test/fixtures/dispatch/drive.ts";
+import { agentNamed, type Driven } from "../../test/fixtures/dispatch/drive.ts";
 import { eachEngine, type EachRecord, fromEndToEnd, watched } from "../../test/fixtures/record/each-engine.ts";
 import { sha256Of } from "../../test/fixtures/record/files.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import type { Engine } from "./engine.ts";
 import type { Query } from "./query.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
+import { retain, type RetentionDays } from "./retain.ts";
 import { pruneRuns } from "./retention.ts";
 
 const chat = agentNamed("chat", { type: "autonomous", command: null });
@@ -19,7 +20,9 @@ eachEngine("retention", (record) => {
   it("takes away ended runs of before, with their keys, sessions and files, and nothing else", async () => {
     const { d, store } = record;
     const runner = await d.register("r");
-    const old = await ended(record, "old");
+    const old = await ended(record, "old", async (driven, run) => {
+      await d.save(driven, run, 1, 2, "state", { files: [{ path: "a", type: "file", bytes: randomBytes(9) }] });
+    });
     const bytes = randomBytes(300_000);
     const kept = await d.submit({ session_id: "kept" }, chat);
     await d.claim(runner);
@@ -38,8 +41,54 @@ eachEngine("retention", (record) => {
       { session_id: "kept" },
       { session_id: "young" },
     ]);
+    for (const table of ["session_states", "session_files"])
+      expect(await record.rows(`select session_id from ${table}`)).toEqual([]);
     expect(await d.statuses(kept, young)).toEqual(["claimed", "completed"]);
     expect(await buffer((await store.blobs.open(sha256Of(bytes)))!.stream)).toEqual(bytes);
+  });
+
+  it("keeps logs, files, sessions and runs each for its own time", async () => {
+    const { d, store } = record;
+    const bytes = randomBytes(1000);
+    const sha256 = sha256Of(bytes);
+    const file = { type: "file", path: "a", size: bytes.length, sha256, media_type: "text/plain" } as const;
+    await put(record, bytes);
+    const run_id = await ended(record, "talk", async (runner, run) => {
+      const upload = { op: "add_upload", run_id: run, attempt: 1, runner, sha256, size: bytes.length } as const;
+      await store.apply([upload]);
+      await d.append(runner, run, 1, 2, file);
+    });
+    record.advance(minute);
+    const prune = (kept: keyof RetentionDays) => retain(store, { [kept]: 0 });
+    const types = async () => (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
+    const whole = await types();
+
+    await prune("files_days");
+    expect([await store.read.files(run_id), await types()]).toEqual([[], whole]);
+    expect(await record.rows("select 1 from files where sha256 = ?", sha256)).toEqual([]);
+
+    await prune("events_days");
+    expect(await types()).toEqual(["result"]);
+
+    await prune("sessions_days");
+    expect(await store.read.gone_sessions(["talk"])).toEqual(["talk"]);
+    expect(await store.read.run(run_id)).toMatchObject({ status: "completed", session_id: "talk" });
+    await recordRuns(store, 1);
+    await prune("runs_days");
+    expect(await store.read.run(run_id)).toBeNull();
+  });
+
+  it("keeps a session for its own time after its runs are gone, unless nothing can resume it", async () => {
+    const { d, store } = record;
+    await ended(record, "talk");
+    const runner = await d.register("r");
+    const procedural = await d.submit({ session_id: "procedural" });
+    await d.claim(runner);
+    await d.finish(runner, procedural, 1);
+    record.advance(minute);
+    await recordRuns(store, 1);
+    expect(await pruneDispatch(store, record.now(), new Date(0))).toEqual({ runs: 2, sessions: 1 });
+    expect(await store.read.gone_sessions(["talk", "procedural"])).toEqual(["procedural"]);
   });
 
   it("removes a run with a long log piece by piece", async () => {
@@ -109,13 +158,18 @@ eachEngine("retention", (record) => {
   });
 });
 
-async function ended({ d }: EachRecord, name: string): Promise<string> {
+async function ended(
+  { d }: EachRecord,
+  name: string,
+  meanwhile: (runner: Driven, run_id: string) => Promise<void> = async () => undefined,
+): Promise<string> {
   const runner = await d.register(`runner of ${name}`);
   const key = { subject: "ann", key: `key of ${name}`, fingerprint: "f" };
   const run_id = await d.submit({ session_id: name }, chat, { idempotency: key });
   await d.claim(runner);
   const init = { type: "system", subtype: "init", executor_session_id: `theirs of ${name}` } as const;
   await d.append(runner, run_id, 1, 1, init);
+  await meanwhile(runner, run_id);
   await d.finish(runner, run_id, 1);
   return run_id;
 }

@@ -4,11 +4,11 @@ import { toColumn } from "./text.ts";
 
 const atOnce = 500;
 
-// Those of admins stay. A coordinator has its own from its secret or from a file, and stores it where the record knows
+// Bearer tokens of admins stay. A coordinator has its own from its secret or from a file, and stores it where the record knows
 // nothing of it: one that was revoked would be good again.
 const selectEnded = `
   select token_id from tokens
-  where token_id > ?1 and role <> 'admin' and (revoked_at < ?2 or expires_at < ?2 or used_at < ?2)
+  where token_id > ?1 and (role <> 'admin' or kind in ('link', 'browser')) and (revoked_at < ?2 or expires_at < ?2 or used_at < ?2)
   order by token_id limit ?3`;
 const deleteToken = `delete from tokens where token_id = ?`;
 

@@ -1,3 +1,4 @@
+import { statusIn } from "./moves/statuses.ts";
 import { all, write, type Work } from "./query.ts";
 import { uuidTimeBounds } from "./reads/uuid-time.ts";
 import type { RecordStore } from "./record-store.ts";
@@ -12,54 +13,83 @@ const runsAtOnce = 100;
 /** Deleted in one transaction: others wait for a few milliseconds only, however long a run's log is. */
 const eventsAtOnce = 1000;
 
-// The run of the newest event stays: its cursor must not be given out a second time.
-const selectOld = `
+/** Finished before a time, and `more`. */
+const old = (more: string): string => `
   select run_no, run_id from runs
-  where run_id > ? and run_id <= ? and status in ('completed', 'failed', 'cancelled') and finished_at < ?
-    and run_no <> coalesce((select run_no from events order by cursor desc limit 1), 0)
+  where run_id > ? and run_id <= ? and ${statusIn("ended")} and finished_at < ? and ${more}
   order by run_id limit ?`;
+// The run of the newest event stays: its cursor must not be given out a second time.
+const selectOld = old(`run_no <> coalesce((select run_no from events order by cursor desc limit 1), 0)`);
+const selectLogged = old(`exists (select 1 from events where events.run_no = runs.run_no and seq < runs.last_seq)`);
+const selectWithFiles = old(`exists (select 1 from files where files.run_no = runs.run_no)`);
 const deleteEvents = `
   delete from events where cursor in (select cursor from events where run_no = ? order by seq limit ?) returning 1 as gone`;
+const deleteLog = `
+  delete from events where cursor in (
+    select cursor from events where run_no = ?1 and seq < (select last_seq from runs where run_no = ?1) order by seq limit ?2)
+  returning 1 as gone`;
 const deleteBody = `delete from run_bodies where run_no = ?`;
 const deleteFiles = `delete from files where run_no = ?`;
 const deleteUploads = `delete from uploads where run_no = ?`;
+const deleteQuestions = `delete from questions where run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
 /** Removes finished runs from before a time, with their events, files and the output that was kept apart. Their audit rows have a retention of their own. */
 export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
+  const remove = { events: deleteEvents, rows: [deleteBody, deleteFiles, deleteUploads, deleteQuestions, deleteRun] };
+  const runs = await pruneOld(store, before, selectOld, remove);
+  if (runs > 0) await store.pruneBlobs(store.now());
+  return { runs };
+}
+
+/** Removes the logs of runs that finished before a time: all events but the result, and the output that was kept apart. */
+export function pruneEvents(store: RecordStore, before: Date): Promise<number> {
+  return pruneOld(store, before, selectLogged, { events: deleteLog, rows: [] });
+}
+
+/** Removes the files of runs that finished before a time. Their contents go with pruneBlobs, once no other run has them. */
+export function pruneFiles(store: RecordStore, before: Date): Promise<number> {
+  return pruneOld(store, before, selectWithFiles, { events: null, rows: [deleteFiles] });
+}
+
+/** What to delete of each run. */
+interface Removal {
+  events: string | null;
+  rows: string[];
+}
+
+async function pruneOld(store: RecordStore, before: Date, select: string, removal: Removal): Promise<number> {
   let runs = 0;
   for (let after = ""; ;) {
-    const old = await store.engine.read(() => oldRuns(before, after));
-    after = old.at(-1)?.run_id ?? after;
-    if (old.length === 0) break;
-    runs += old.length;
+    const found = await store.engine.read(() => oldRuns(select, before, after));
+    after = found.at(-1)?.run_id ?? after;
+    if (found.length === 0) return runs;
+    runs += found.length;
     // Before the rows: whoever is interrupted here finds the run again.
-    await store.removeOutput(old.map(({ run_id }) => run_id));
-    while (old.length > 0) {
-      old.splice(0, await store.engine.write(() => deleteSome(old)));
+    if (removal.events !== null) await store.removeOutput(found.map(({ run_id }) => run_id));
+    while (found.length > 0) {
+      found.splice(0, await store.engine.write(() => deleteSome(found, removal)));
       await new Promise((resolve) => {
         setImmediate(resolve);
       });
     }
   }
-  if (runs > 0) await store.pruneBlobs(store.now());
-  return { runs };
 }
 
-function* oldRuns(before: Date, after: string): Work<OldRun[]> {
+function* oldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
   const time = before.toISOString();
-  const rows = yield all(selectOld, after, uuidTimeBounds(undefined, time).most, toColumn(time), runsAtOnce);
+  const rows = yield all(select, after, uuidTimeBounds(undefined, time).most, toColumn(time), runsAtOnce);
   // The statement selects exactly these columns.
   return rows as unknown as OldRun[];
 }
 
-/** How many of `old`, from its beginning, were deleted as a whole. */
-function* deleteSome(old: readonly OldRun[]): Work<number> {
+/** How many of `found`, from its beginning, were dealt with as a whole. */
+function* deleteSome(found: readonly OldRun[], { events, rows }: Removal): Work<number> {
   let left = eventsAtOnce;
-  for (const [index, { run_no }] of old.entries()) {
-    left -= (yield all(deleteEvents, run_no, left)).length;
+  for (const [index, { run_no }] of found.entries()) {
+    if (events !== null) left -= (yield all(events, run_no, left)).length;
     if (left <= 0) return index;
-    for (const statement of [deleteBody, deleteFiles, deleteUploads, deleteRun]) yield write(statement, run_no);
+    for (const statement of rows) yield write(statement, run_no);
   }
-  return old.length;
+  return found.length;
 }

@@ -15,6 +15,7 @@ export interface Transaction {
 export interface Changed {
   runs: Set<string>;
   claimable: Demands[];
+  resumed?: Demands[];
   ordered: Set<string>;
   ended?: RunEnd[];
   requeued?: Requeued[];

@@ -21,11 +21,12 @@ const redactor = createRedactor({
 
 test("200 canaries, in no form and over no seam, get through", () => {
   const leaks: string[] = [];
-  for (const canary of canaries) {
+  for (const [which, canary] of canaries.entries()) {
     const forms = formsOf(canary);
-    for (const [form, written] of forms) {
+    for (const [at, [form, written]] of forms.entries()) {
       const text = `line before\nx=${written} and after\n`;
-      for (const out of [redactor.text(text), streamed(text, 5), streamed(text, 16 + (written.length % 23))]) {
+      const size = (which + at) % 2 === 0 ? 5 : 16 + (written.length % 23);
+      for (const out of [redactor.text(text), streamed(text, size)]) {
         if (holds(out, canary, forms)) leaks.push(`${form}: ${JSON.stringify(canary)} in ${out}`);
       }
     }

@@ -19,7 +19,9 @@ export interface RedactorOptions {
 
 /** The variables are those of now; everything else is built when the first text needs it. */
 export function createRedactor({ variables, values = [] }: RedactorOptions): Redactor {
-  const indexFor = lazyIndex({ variables: { ...variables }, values });
+  const given = { variables: { ...variables }, values };
+  const indexFor = lazyIndex(given);
+  let exact: Index | null = null;
   const shortest = values.length > 0 ? shortestValue : shortestFound;
 
   function text(plain: string): string {
@@ -35,6 +37,7 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
     // Of the same shape as what came in: only strings are replaced, by strings.
     value: <T>(value: T): T => redactValue(value, text) as T,
     stream: () => openStream(() => indexFor(Infinity)),
+    exactBytes: (bytes) => redactBytes((exact ??= exactIndex(given)), bytes),
   };
 }
 
@@ -42,6 +45,12 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
 const shortestValue = 4;
 /** No variable's value and no shape is shorter: the smallest command lines need no search at all. */
 const shortestFound = 6;
+
+function exactIndex({ variables, values }: Required<RedactorOptions>): Index {
+  const index = emptyIndex();
+  for (const { name, value } of secretValues(variables, values)) addMatchers(index, exactMatchers(name, value));
+  return index;
+}
 
 /** A text shorter than every secret cannot hold one: a short command line costs no search for them. */
 function lazyIndex(options: Required<RedactorOptions>): (length: number) => Index {

@@ -60,10 +60,11 @@ export function scan(index: Index, text: View, from: number): Scanned {
 function scanShort(search: Search): void {
   const { bytes } = search.text;
   const { hashes } = search.index;
-  const last = bytes.length - 4;
-  for (let at = 0; at <= last && at < search.decided; at++) {
-    const key = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
-    if (hashes[hashOf(key)] !== 0) tryAnchor(search, at, key);
+  if (bytes.length < 4) return;
+  let key = (bytes[0]! << 8) | (bytes[1]! << 16) | (bytes[2]! << 24);
+  for (let last = 3; last < bytes.length && last - 3 < search.decided; last++) {
+    key = (key >>> 8) | (bytes[last]! << 24);
+    if (hashes[hashOf(key)] !== 0) tryAnchor(search, last - 3, key);
   }
 }
 
@@ -80,7 +81,7 @@ function keysOf({ byHash }: Index): number[] {
   return Array.from(byHash.values(), (anchors) => anchors.map(({ key }) => key)).flat();
 }
 
-const longText = 16_384;
+const longText = 4096;
 
 interface Search extends Scanned {
   index: Index;

@@ -38,7 +38,7 @@ const capitalOrDigit = byteClass("A-Z0-9");
 const run = (bytes: ByteClass, min: number, max = 4096): Run => ({ bytes, min, max });
 
 const shapes: readonly Shape[] = [
-  { name: "drover-token", prefixes: ["drv_", "drve_"], rest: [run(alphanumeric, 32)] },
+  { name: "drover-token", prefixes: ["drv_", "drve_", "drvl_", "drvb_"], rest: [run(alphanumeric, 32)] },
   { name: "github-token", prefixes: ["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], rest: [run(word, 36)] },
   { name: "github-token", prefixes: ["github_pat_"], rest: [run(word, 22)] },
   {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { registration, startTestCoordinator, type TestCoordinator } from "../../
 import { rawCall } from "../../test/http-call.ts";
 import { openDatabase } from "../record/sqlite/driver.ts";
 import { createClient } from "../wire/client.ts";
+import type { Operation } from "./openapi-document.ts";
 
 let folder: string;
 let coordinator: TestCoordinator;
@@ -101,11 +102,24 @@ test("agents are put, replaced and removed; a file's agent and a bad schema are 
   );
   for (const agent of listed)
     expect(Object.keys(agent)).toEqual(expect.arrayContaining(["type", "command", "runner_id"]));
+  const file = join(folder, "agents", "filed.json");
+  const sound = readFileSync(file);
+  writeFileSync(file, '{"name": "filed", "comand": "true"}');
+  await expect
+    .poll(() => client.agents.get("filed"))
+    .toMatchObject({ command: "true", fault: expect.stringContaining("unknown key comand") });
+  writeFileSync(file, sound);
   await expect(client.agents.put("filed", { command: "x" })).rejects.toMatchObject({ code: "DROVER-API-020" });
   await expect(client.agents.remove("filed")).rejects.toMatchObject({ code: "DROVER-API-020" });
   await expect(client.agents.put("bad", { command: "x", parameters_schema: { type: "strnig" } })).rejects.toMatchObject(
     { code: "DROVER-AGT-006" },
   );
+  // as `agents check` refuses them
+  for (const agent of [{ type: "procedural" }, { type: "autonomous", command: "x" }] as const)
+    await expect(client.agents.put("bad", agent)).rejects.toMatchObject({
+      code: "DROVER-AGT-004",
+      field: "body.command",
+    });
   await expect(client.agents.put("bad name", { command: "x" })).rejects.toMatchObject({ field: "path.name" });
   await client.agents.remove("fresh");
   await expect(client.agents.get("fresh")).rejects.toMatchObject({ code: "DROVER-API-014" });
@@ -193,7 +207,7 @@ test("the reference is one page without scripts, whose policy allows its own sty
   const hash = createHash("sha256").update(style).digest("base64");
   expect(headers["content-security-policy"]).toContain(`default-src 'none'; style-src 'sha256-${hash}'`);
   const root = await call("/");
-  expect([root.status, root.headers["location"]]).toEqual([302, "/docs"]);
+  expect([root.status, root.headers["location"]]).toEqual([302, "/ui/"]);
 });
 
 test("metrics are what Prometheus reads", async () => {
@@ -227,10 +241,82 @@ test("inside a run, its attempt's token submits runs of which it is the parent, 
   });
 });
 
+test("a caller says what began a run, but not that an agent or a fork did", async () => {
+  const client = createClient({ url: coordinator.url, token: coordinator.adminToken });
+  expect(await client.submit({ agent_name: "filed", trigger_type: "schedule", schedule: "nightly" })).toMatchObject({
+    trigger_type: "schedule",
+    schedule: "nightly",
+  });
+  const body = { agent_name: "filed", trigger_type: "agent" };
+  expect((await call("/runs", { method: "POST", body })).status).toBe(400);
+});
+
 test("HEAD, unknown paths and wrong methods are answered, with what would be right", async () => {
   expect((await call("/runs", { method: "HEAD" })).status).toBe(200);
   expect((await call("/events", { method: "HEAD", headers: { accept: "text/event-stream" } })).status).toBe(200);
   expect((await call("/nowhere")).status).toBe(404);
   const wrong = await call("/runs", { method: "DELETE" });
   expect([wrong.status, wrong.headers["allow"]]).toEqual([405, "POST, GET"]);
+});
+
+test("takes a runner's registration without what has a default", async () => {
+  const body = {
+    hostname: "my-host",
+    project_dir: "/path/to/project",
+    executor_profile: "procedural",
+    executor: { type: "procedural", command: "executors/procedural/exec" },
+    agents: [{ name: "web-crawler", description: "...", command: "python -m crawler.main" }],
+  };
+  const register = async () => {
+    const answer = await rawCall(coordinator.url, {
+      method: "POST",
+      path: "/runner/register",
+      headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    expect(answer.status, answer.text).toBe(200);
+    return JSON.parse(answer.text) as { runner_id: string; epoch: number };
+  };
+  const first = await register();
+  const again = await register();
+  expect([again.runner_id, again.epoch > first.epoch]).toEqual([first.runner_id, true]);
+  const runner = (await coordinator.client.runners.list()).items.find(({ runner_id }) => runner_id === first.runner_id);
+  expect(runner).toMatchObject({ tags: [], slots: 1, require_matching_tags: false, agents: ["web-crawler"] });
+  expect(await coordinator.client.agents.get("web-crawler")).toMatchObject({ type: "procedural", source: "runner" });
+});
+
+test("the OpenAPI document names its schemas, its operations and how each is refused", async () => {
+  const { text } = await rawCall(coordinator.url, { path: "/openapi.json" });
+  const { paths, components, servers } = JSON.parse(text);
+  expect(Object.keys(components.schemas)).toEqual(
+    expect.arrayContaining(["Run", "Event", "Agent", "Session", "Runner", "Token", "Problem"]),
+  );
+  expect(servers).toEqual([{ url: "/", description: "This coordinator" }]);
+  const operations: Operation[] = Object.values<Record<string, Operation>>(paths).flatMap((one) => Object.values(one));
+  const ids = operations.map(({ operationId }) => operationId);
+  expect([ids.length, ids]).toEqual([new Set(ids).size, ids.filter((id) => /^[a-z][A-Za-z]+$/.test(id))]);
+  const problem = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
+  for (const { responses } of operations)
+    for (const [status, { content }] of Object.entries(responses))
+      if (!(Number(status) < 400)) expect(content).toEqual(problem);
+  const run = paths["/runs/{run_id}"].get;
+  expect(run.responses[200].content["application/json"].schema).toEqual({ $ref: "#/components/schemas/Run" });
+  expect(Object.keys(run.responses)).toEqual(["200", "401", "403", "404", "default"]);
+  // one type for a place in the log, wherever it stands
+  const place = { type: "integer", minimum: 0 };
+  for (const path of ["/runs/{run_id}/events", "/events"])
+    expect(paths[path].get.parameters.find(({ name }: { name: string }) => name === "after").schema).toMatchObject(
+      place,
+    );
+  expect(components.schemas.EventPage.properties.next_cursor.anyOf).toEqual([
+    expect.objectContaining(place),
+    { type: "null" },
+  ]);
+  // generators take a field with a default for one that must be given
+  expect(components.schemas.RunRequest.properties.mode).toMatchObject({ description: 'Default: "start"' });
+  expect(components.schemas.RunRequest.properties.mode).not.toHaveProperty("default");
+  // every reference leads somewhere
+  for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
+    expect(components.schemas).toHaveProperty([name!]);
+  expect(text).not.toContain("$defs");
 });

@@ -1,39 +1,68 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
+import { contracts } from "../wire/contracts.ts";
+import { fillPath } from "../wire/transport.ts";
+import { type Api, type ApiInput, createApi } from "./api.ts";
 import { authenticate } from "./authenticate.ts";
-import { authorize, loadObject } from "./authorize.ts";
-import { check } from "./check.ts";
-import type { ServeDeps } from "./deps.ts";
+import { checkByContract } from "./check-input.ts";
+import { credentialOf } from "./credential.ts";
+import type { ServeDeps, SystemDeps } from "./deps.ts";
 import { createGuard } from "./guard.ts";
 import { timeFor } from "./in-time.ts";
-import { createLifeSigns } from "./life-signs.ts";
+import { createLifeSigns, type LifeSigns } from "./life-signs.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
 import { readJsonBody, throwAway } from "./read-body.ts";
-import { problemResponse, Refusal, refusalOf } from "./refusal.ts";
-import { alreadySent, type AnyCall, type Route, withParameters } from "./route.ts";
+import { readBytes } from "./read-bytes.ts";
+import { Refusal } from "./refusal.ts";
+import { alwaysHeaders, render, renderError, renderRefusal } from "./render.ts";
+import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
-import { createStanding, type Stay } from "./standing.ts";
+import type { Principal } from "./rule.ts";
+import { sendBackup } from "./send-backup.ts";
+import { createStanding, type Standing, type Stay } from "./standing.ts";
+import { createWeb } from "./web.ts";
 import { whenClosed } from "./when-closed.ts";
 
 const defaultBodyLimit = 1024 * 1024;
 const defaultPollSignMs = 15_000;
+const defaultBackupSignMs = 10_000;
 /** Of requests that met no route: what they say is anybody's text, and no label. */
 const nowhere = ["any", "none"] as const;
-const nobody: AnyCall["principal"] = { kind: "enrolment", subject: "", label: null, hash: "" };
+const nobody: Principal = { kind: "enrolment", subject: "", label: null, hash: "" };
 
-/** The table of routes as an HTTP application. Everything that is not in the table is refused. */
-export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Hono<{ Bindings: HttpBindings }> {
+/** Everything that one request needs beside itself. */
+interface Server {
+  deps: ServeDeps;
+  api: Api;
+  standing: Standing;
+  lifeSigns: LifeSigns;
+}
+
+/** The API over HTTP, and the dashboard below /ui/. Everything else that is not in the table is refused. */
+export function createApp(
+  deps: ServeDeps,
+  table: readonly Route<SystemDeps>[] = routes,
+): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const guard = createGuard(deps.publicUrls);
   const standing = createStanding(deps);
   const lifeSigns = createLifeSigns({ everyMs: deps.pollSignMs ?? defaultPollSignMs, headers: alwaysHeaders });
   let made: OpenApiDocument | null = null;
-  const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps.version));
+  const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps));
+  const system: SystemDeps = {
+    ...deps,
+    recheckTokens: standing.look,
+    pollSilenceMs: lifeSigns.silenceMs,
+    document,
+  };
+  const server: Server = { deps, api: createApi(system, table, checkByContract), standing, lifeSigns };
   app.use("*", async (c, next) => {
     const refused = guard(c.req.method, c.env.incoming.headers);
     if (refused) {
-      c.res = problemResponse(refused.problem, alwaysHeaders);
+      c.res = renderRefusal(refused);
       deps.metrics.seeRequest(...nowhere, c.res.status, 0);
     } else await next();
     if (c.res.status >= 400) await throwAway(c.env.incoming);
@@ -41,144 +70,186 @@ export function createApp(deps: ServeDeps, table: readonly Route[] = routes): Ho
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
       const from = performance.now();
-      const answer = await respond(
-        row,
-        { params: c.req.param(), url: c.req.url, document, standing, lifeSigns, ...c.env },
-        deps,
-      );
-      deps.metrics.seeRequest(row.method, row.path, answer.status, (performance.now() - from) / 1000);
-      return answer;
+      const { incoming, outgoing } = c.env;
+      const response = await respond(row, { params: c.req.param(), url: c.req.url, incoming, outgoing }, server);
+      deps.metrics.seeRequest(row.method, row.path, response.status, (performance.now() - from) / 1000);
+      return response;
     });
   }
+  const web = createWeb(deps.webFolder);
+  for (const path of ["/ui", "/ui/*"]) app.get(path, (c) => web(c.req.path, c.req.header("accept-encoding")));
   app.notFound((c) => {
-    const answer = answerError(unrouted(c.req.method, c.req.path, table), c.req.path, deps);
-    deps.metrics.seeRequest(...nowhere, answer.status, 0);
-    return answer;
+    const response = renderError(unrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect);
+    deps.metrics.seeRequest(...nowhere, response.status, 0);
+    return response;
   });
-  app.onError((error, c) => answerError(error, `${c.req.method} ${c.req.path}`, deps));
+  app.onError((error, c) => renderError(error, `${c.req.method} ${c.req.path}`, deps.onDefect));
   return app;
 }
 
-export function servedPath({ path }: Route): string {
-  return withParameters(path, (name, slashes) => (slashes ? `:${name}{[\\s\\S]+}` : `:${name}`));
+export function servedPath({ path }: Pick<Route, "path">): string {
+  return fillPath(path, (name, slashes) => (slashes ? `:${name}{[\\s\\S]+}` : `:${name}`));
 }
 
-/** Set on every answer: nothing here is to be framed, sniffed or kept. */
-const alwaysHeaders = {
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-resource-policy": "same-origin",
-  "x-frame-options": "DENY",
-};
+interface Http {
+  params: Readonly<Record<string, string>>;
+  url: string;
+  incoming: IncomingMessage;
+  outgoing: ServerResponse;
+}
 
-type Asked = Pick<HttpBindings, "incoming" | "outgoing"> &
-  Pick<AnyCall, "params" | "document" | "standing" | "lifeSigns"> & { url: string };
-
-async function respond(
-  row: Route,
-  { params, url, document, standing, lifeSigns, incoming, outgoing }: Asked,
-  deps: ServeDeps,
-): Promise<Response> {
+async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<Response> {
+  const { incoming, outgoing } = http;
+  const { deps, standing, lifeSigns } = server;
   let stay: Stay | null = null;
+  let presence: Presence | null = null;
   try {
     const open = "open" in row.rule;
-    const { authorization } = incoming.headers;
+    const credential = open ? undefined : credentialOf(incoming.method, incoming.headers, deps.cookieName);
     const inTime = timeFor(row.recordMs, (fault) => deps.onDefect(fault, `${row.method} ${row.path}, late`));
-    const principal = open ? nobody : await inTime(authenticate(authorization, deps));
-    stay = standing.enter(open ? undefined : authorization, principal);
-    authorize(row.rule, principal);
-    const query = readQuery(row, url);
-    if (row.headers) check(row.headers, pick(incoming.headers, Object.keys(row.headers.shape)), "header");
-    const object = await loadObject(row.rule, principal, params, deps);
-    const body = await readBody(row, incoming);
-    // it may have been long in coming
-    if (stay.refused) throw stay.refused;
-    // HTTP/2 is not served: outgoing is a ServerResponse
-    const call = {
-      deps,
-      principal,
-      params,
-      headers: incoming.headers,
-      query,
-      body,
-      object,
-      incoming,
-      outgoing,
-      document,
-      standing,
-      lifeSigns,
-      stay,
-    } as AnyCall;
-    cutOffWhenRefused(stay, outgoing);
-    const answer = await inTime(row.handle(call));
-    for (const [name, value] of Object.entries(alwaysHeaders))
-      if (!answer.headers.has(name)) answer.headers.set(name, value);
-    return answer;
+    const principal = open ? nobody : await inTime(authenticate(credential, deps));
+    stay = standing.enter(credential, principal);
+    presence = new Presence(stay, outgoing);
+    const input = inputOf(row, http, presence, inTime);
+    const work = async (): Promise<Response> =>
+      answer(await server.api.call(principal, row.name, input), http, presence!, server);
+    return await (row.held ? lifeSigns.during(outgoing, work) : work());
   } catch (error) {
-    const answer = answerError(error, `${row.method} ${row.path}`, deps);
-    if (!outgoing.headersSent) return answer;
+    const refused = renderError(error, `${row.method} ${row.path}`, deps.onDefect);
+    if (!outgoing.headersSent) return refused;
     // the status is out already: an answer that breaks off is not taken for one
     outgoing.destroy();
-    return alreadySent();
+    return RESPONSE_ALREADY_SENT;
   } finally {
+    presence?.end();
     if (stay) leaveAtTheEnd(stay, outgoing);
   }
 }
 
-/** An answer that is being written, such as a stream of events, is for one who may still read it. */
-function cutOffWhenRefused(stay: Stay, outgoing: HttpBindings["outgoing"]): void {
-  stay.whenRefused(() => {
-    if (outgoing.headersSent && !outgoing.writableEnded) outgoing.destroy();
+/** Most of it is read only when it is asked for: who may not ask is refused before. */
+function inputOf(
+  { name, method, bodyLimit = defaultBodyLimit }: Route<SystemDeps>,
+  { params, url, incoming }: Http,
+  presence: Presence,
+  within: NonNullable<ApiInput["within"]>,
+): ApiInput {
+  const takesBytes = "takesBytes" in contracts[name];
+  return {
+    params,
+    get query() {
+      return readQuery(url);
+    },
+    headers: incoming.headers,
+    stream: wantsStream(incoming),
+    within,
+    ...(takesBytes ? { bytes: readBytes(incoming, () => presence.signal) } : {}),
+    ...(method === "get" || takesBytes
+      ? {}
+      : {
+          async readBody() {
+            const value = await readJsonBody(incoming, bodyLimit);
+            // it may have been long in coming
+            if (presence.stay.refused) throw presence.stay.refused;
+            return value;
+          },
+        }),
+    get signal() {
+      return presence.signal;
+    },
+  };
+}
+
+/** Whether the caller is still there and may still have the answer. */
+class Presence {
+  readonly stay: Stay;
+  readonly #outgoing: ServerResponse;
+  #leaving: AbortController | null = null;
+  #stopWatching: (() => void) | null = null;
+
+  constructor(stay: Stay, outgoing: ServerResponse) {
+    this.stay = stay;
+    this.#outgoing = outgoing;
+    // an answer that is being written, such as a stream of events, is for one who may still read it
+    stay.whenRefused(() => {
+      this.#leaving?.abort(stay.refused);
+      if (outgoing.headersSent && !outgoing.writableEnded) outgoing.destroy();
+    });
+  }
+
+  /** Made only for those who wait for something. */
+  get signal(): AbortSignal {
+    if (this.#leaving === null) {
+      const leaving = (this.#leaving = new AbortController());
+      if (this.stay.refused) leaving.abort(this.stay.refused);
+      this.#stopWatching = whenClosed(this.#outgoing, () => leaving.abort(hungUp()));
+    }
+    return this.#leaving.signal;
+  }
+
+  end(): void {
+    this.#stopWatching?.();
+  }
+}
+
+function answer(reply: unknown, { incoming, outgoing }: Http, presence: Presence, server: Server): Promise<Response> {
+  const { deps, standing } = server;
+  return render(reply, {
+    outgoing,
+    hub: deps.hub,
+    onDefect: deps.onDefect,
+    sendBackup: ({ making }) =>
+      sendBackup(making, {
+        outgoing,
+        headers: alwaysHeaders,
+        acceptEncoding: String(incoming.headers["accept-encoding"] ?? ""),
+        signMs: deps.pollSignMs ?? defaultBackupSignMs,
+        async mayHaveIt() {
+          // it has the key in it: not for one whose token ended while it was made, wherever that was
+          await standing.look();
+          if (presence.stay.refused) throw presence.stay.refused;
+          presence.signal.throwIfAborted();
+        },
+      }).catch((error: unknown) => {
+        throw isLeaving(error) ? hungUp() : error;
+      }),
   });
 }
 
-function leaveAtTheEnd(stay: Stay, outgoing: HttpBindings["outgoing"]): void {
+/** What a stream says whose reader went away. */
+function isLeaving(error: unknown): boolean {
+  const codes = ["ERR_STREAM_PREMATURE_CLOSE", "ERR_STREAM_DESTROYED", "ECONNRESET", "EPIPE"];
+  return error instanceof Error && codes.includes(String(Reflect.get(error, "code")));
+}
+
+function hungUp(): Refusal {
+  return new Refusal(400, "DROVER-API-029", "The caller hung up.");
+}
+
+function leaveAtTheEnd(stay: Stay, outgoing: ServerResponse): void {
   const goesOn = outgoing.headersSent && !outgoing.writableEnded && !outgoing.destroyed;
   if (goesOn) whenClosed(outgoing, stay.leave);
   else stay.leave();
 }
 
-function answerError(error: unknown, where: string, deps: ServeDeps): Response {
-  const refusal = refusalOf(error);
-  if (refusal.problem.status >= 500) deps.onDefect(error, where);
-  return problemResponse(refusal.problem, { ...alwaysHeaders, ...refusal.headers });
+/** HEAD asks for no body, and would wait for the end of one. */
+function wantsStream({ method, headers }: IncomingMessage): boolean {
+  return method === "GET" && /(?:^|,)\s*text\/event-stream\s*(?:[;,]|$)/i.test(headers.accept ?? "");
 }
 
-async function readBody(row: Route, incoming: HttpBindings["incoming"]): Promise<unknown> {
-  if (row.method === "get" || row.raw) return undefined;
-  const value = await readJsonBody(incoming, row.bodyLimit ?? defaultBodyLimit);
-  if (row.body) return check(row.body, value, "body");
-  const empty = value === undefined || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
-  if (!empty)
-    throw new Refusal(400, "DROVER-API-006", "This route takes no body.", {
-      faults: [{ path: "body", message: "not expected" }],
-    });
-  return undefined;
-}
-
-function readQuery(row: Route, url: string): unknown {
-  const given = new URL(url).searchParams;
+function readQuery(url: string): Record<string, string> {
+  if (!url.includes("?")) return {};
   const seen: Record<string, string> = Object.create(null);
-  for (const [name, value] of given) {
+  for (const [name, value] of new URL(url).searchParams) {
     if (name in seen)
       throw new Refusal(400, "DROVER-API-006", `query.${name} is given twice.`, {
         faults: [{ path: `query.${name}`, message: "given twice" }],
       });
     seen[name] = value;
   }
-  if (row.query) return check(row.query, { ...seen }, "query");
-  const first = Object.keys(seen)[0];
-  if (first === undefined) return undefined;
-  throw new Refusal(400, "DROVER-API-006", `query.${first}: unknown field`, {
-    faults: [{ path: `query.${first}`, message: "unknown field" }],
-  });
+  return { ...seen };
 }
 
-function pick(headers: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(names.filter((name) => headers[name] !== undefined).map((name) => [name, headers[name]]));
-}
-
-function unrouted(method: string, path: string, table: readonly Route[]): Refusal {
+function unrouted(method: string, path: string, table: readonly Route<SystemDeps>[]): Refusal {
   const methods = table.filter((row) => matches(row.path, path)).map((row) => row.method.toUpperCase());
   if (methods.length === 0) {
     return new Refusal(404, "DROVER-API-007", `There is no ${path.slice(0, 200)} here.`, {

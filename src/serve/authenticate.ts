@@ -1,21 +1,23 @@
 import { endOf, type Token } from "../model/token.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
-import type { Principal } from "./rule.ts";
+import { authOffId, type Principal } from "./rule.ts";
 import { hashToken } from "./token-text.ts";
 
 type AuthDeps = Pick<ServeDeps, "store" | "attemptTokens" | "now" | "authEnabled">;
 
-/** Who sent this header. Asked of the store each time, so that a revoked token is refused at once. */
-export async function authenticate(header: string | undefined, deps: AuthDeps): Promise<Principal> {
-  if (!deps.authEnabled && header === undefined)
-    return { kind: "token", role: "admin", subject: "local", token_id: "auth-off" };
-  const token = /^Bearer ([\w.-]{1,300})$/i.exec(header ?? "")?.[1];
+/** Who sent this credential. Asked of the store each time, so that a revoked token is refused at once. */
+export async function authenticate(credential: string | undefined, deps: AuthDeps): Promise<Principal> {
+  if (!deps.authEnabled && credential === undefined)
+    return { kind: "token", role: "admin", subject: "local", token_id: authOffId };
+  const [, scheme = "", token] = /^(Bearer|Cookie) ([\w.-]{1,300})$/i.exec(credential ?? "") ?? [];
   if (token === undefined) throw unauthorized("Send a token: Authorization: Bearer drv_...");
   if (token.startsWith("drva_")) return attemptPrincipal(token, deps);
   const hash = hashToken(token);
   const known = await deps.store.read.token(hash);
-  if (known === null) throw unauthorized("This token is not known here.");
+  // what a cookie holds is good as a cookie only, where the Origin of a write is checked, and a link is no token at all
+  const inPlace = known?.kind === "browser" ? scheme === "Cookie" : scheme !== "Cookie" && known?.kind !== "link";
+  if (known === null || !inPlace) throw unauthorized("This token is not known here.");
   refuseStale(known, deps.now());
   const { kind, role, subject, label, token_id } = known;
   return kind === "enrolment" ? { kind, subject, label, hash } : { kind: "token", role, subject, token_id };

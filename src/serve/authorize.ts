@@ -1,4 +1,4 @@
-import type { ServeDeps } from "./deps.ts";
+import type { RecordDeps } from "./deps.ts";
 import { notFound, Refusal } from "./refusal.ts";
 import { type ObjectKind, type Objects, type Principal, type Rule, sees, seesOnly, tokenOwner } from "./rule.ts";
 
@@ -31,7 +31,7 @@ export async function loadObject(
   rule: Rule,
   principal: Principal,
   params: Readonly<Record<string, string>>,
-  deps: Pick<ServeDeps, "store" | "owners">,
+  deps: RecordDeps,
 ): Promise<Objects[ObjectKind] | undefined> {
   if (!("roles" in rule) || rule.object === undefined) return undefined;
   const given = params[`${rule.object}_id`] ?? "";
@@ -57,7 +57,7 @@ function isId(id: string): boolean {
 async function load(
   kind: ObjectKind,
   id: string,
-  { store: { read }, owners }: Pick<ServeDeps, "store" | "owners">,
+  { store: { read }, owners }: RecordDeps,
 ): Promise<{ object: Objects[ObjectKind]; owner: string | null } | null> {
   switch (kind) {
     case "run": {
@@ -77,8 +77,9 @@ async function load(
       return runner && { object: runner, owner: runner.owner };
     }
     case "token": {
-      // the list goes backwards from a place, and just after an id is that id with something behind it
-      const [token] = await read.tokens({ before: `${id}0`, limit: 1 });
+      // the list goes backwards from a place, and just after an id is that id with something behind it; ids that derive
+      // from it have a dot there
+      const [token] = await read.tokens({ before: `${id}!`, limit: 1 });
       return token?.token_id === id ? { object: token, owner: tokenOwner(token) } : null;
     }
   }

@@ -38,7 +38,7 @@ afterAll(async () => {
 let unlock: (() => Promise<void>) | null = null;
 afterEach(async () => {
   await unlock?.();
-  await expect.poll(copies, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(copies).toEqual([]);
 });
 
 test("a long backup says from the beginning that it is to come, and is whole", async () => {
@@ -51,7 +51,7 @@ test("a long backup says from the beginning that it is to come, and is whole", a
     answered = true;
     for await (const chunk of bytes) chunks.push(chunk);
   })();
-  await expect.poll(() => answered, { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => answered).toBe(true);
   const raw = await ask("gzip", here.adminToken, Number(port)).catch((error: unknown) => error);
   expect(raw).toMatchObject({ status: 409, text: expect.stringContaining("DROVER-API-030") });
   expect(chunks).toEqual([]);
@@ -78,7 +78,7 @@ test("while it is made there are signs of it, for whatever is in between", async
   const packed = await ask("gzip", here.adminToken);
   expect(packed.headers["content-encoding"]).toBe("gzip");
   const before = packed.bytes();
-  await expect.poll(() => packed.bytes() - before, { timeout: 20_000 }).toBeGreaterThan(20);
+  await expect.poll(() => packed.bytes() - before).toBeGreaterThan(20);
   packed.leave();
 });
 
@@ -87,7 +87,7 @@ test("a backup that nobody waits for is given up, and the next one can be made",
   const left = await ask("gzip", here.adminToken);
   expect(copies()).toHaveLength(1);
   left.leave();
-  await expect.poll(copies, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(copies).toEqual([]);
   const next = await ask("gzip", here.adminToken);
   expect(next.status).toBe(200);
   await unlock?.();
@@ -103,11 +103,11 @@ test("whose token is revoked meanwhile, at another coordinator, gets nothing of 
       for await (const chunk of await createClient({ url: here.url, token: admin.token }).backup()) chunks.push(chunk);
       return "whole";
     })().catch(() => "cut");
-    await expect.poll(copies, { timeout: 20_000 }).toHaveLength(1);
+    await expect.poll(copies).toHaveLength(1);
     await there.client.tokens.revoke(admin.token_id);
     await unlock?.();
     expect([await cut, chunks]).toEqual(["cut", []]);
-    await expect.poll(copies, { timeout: 20_000 }).toEqual([]);
+    await expect.poll(copies).toEqual([]);
   }
 });
 

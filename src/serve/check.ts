@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { suggest } from "../model/suggest.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import { Refusal } from "./refusal.ts";

@@ -1,5 +1,6 @@
 import type { Agent } from "../model/agent.ts";
-import type { ListedAgent, RunnerRow, WhyPending } from "../model/dispatch-ops.ts";
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import type { ListedAgent, WhyPending } from "../model/dispatch-ops.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { NewId } from "../model/ids.ts";
 import type { Run } from "../model/run.ts";
@@ -12,19 +13,30 @@ import type { SeeRequest } from "../show/metrics/requests.ts";
 import type { Owners } from "../show/owners.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
+import type { OpenApiDocument } from "./openapi-document.ts";
 
-/** Everything the HTTP side asks of the rest, handed in by the composition. */
-export interface ServeDeps {
+/** Enough to read the record, to end a session, and to ask for the end of runs. */
+export interface RecordDeps {
   store: Pick<Store, "apply" | "blobs" | "read">;
+  owners: Owners;
+}
+
+/** And to answer questions. */
+export interface AnswerDeps extends RecordDeps {
+  /** Everything wrong with what a person wants a tool to be called with, by the tool's JSON Schema. */
+  checkInput(
+    schema: Record<string, unknown>,
+    input: unknown,
+  ): Promise<{ code: ErrorCode; path: string; message: string }[]>;
+}
+
+/** Everything the handlers ask of a coordinator, handed in by the composition. */
+export interface ApiDeps extends AnswerDeps {
   submit(request: RunRequest, who: Who): Promise<SubmitAnswer>;
   dispatcher: {
     /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
     portFor(owner: string): RunnerPort;
-    stopRuns(run_ids: string[], by: string): Promise<Stopped>;
-    /** False where there is no such runner. */
-    drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
     why(run_id: string): Promise<WhyPending[]>;
-    listRunners(): Promise<RunnerRow[]>;
   };
   agents: {
     list(): Promise<ListedAgent[]>;
@@ -33,23 +45,41 @@ export interface ServeDeps {
     /** False where the API has put none of that name. */
     remove(name: string): Promise<boolean>;
   };
-  /** What is wrong with a JSON Schema; empty for a good one. */
-  checkSchema(schema: object): Promise<ProblemFault[]>;
-  attemptTokens: AttemptTokens;
-  hub: FeedHub;
-  owners: Owners;
+  /** A definition by the rules that agent files are checked by. */
+  checkAgent(definition: unknown): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[] }>;
+  /** Ends the open requests of tokens that have ended. Resolves when all were checked. */
+  recheckTokens(): Promise<void>;
+  now: () => Date;
+  newId: NewId;
+}
+
+/** What only a coordinator that serves over HTTP has. */
+export interface SystemDeps extends ApiDeps {
   metrics: { seeRequest: SeeRequest; write(): Promise<string> };
   /** Why the record cannot be used now; null where it can. Does not take long. */
   recordFault(): Promise<unknown>;
   /** Makes a consistent copy of the record, or gives it up; null while another one is made or fetched. */
   backup(signal: AbortSignal): Promise<BackupFile> | null;
-  now: () => Date;
-  newId: NewId;
+  version: string;
+  hub: Pick<FeedHub, "refollow">;
+  /** Of the cookie that a browser's session is in. Two records on one host do not sign each other out. */
+  cookieName: string;
+  /** After so long without a byte, a runner may take a held poll for lost. */
+  pollSilenceMs: number;
+  /** The whole API as an OpenAPI document. */
+  document(): OpenApiDocument;
+}
+
+/** What HTTP itself needs beside that. */
+export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilenceMs" | "document"> {
+  attemptTokens: AttemptTokens;
+  hub: FeedHub;
   authEnabled: boolean;
   publicUrls: readonly string[];
+  /** The folder of the built dashboard; null where it is missing. */
+  webFolder: string | null;
   /** How often a poll that is held says that it still is, and a backup that it is being made. */
   pollSignMs?: number;
-  version: string;
   /** Told of whatever is answered with 5xx. */
   onDefect(error: unknown, where: string): void;
 }
@@ -68,9 +98,3 @@ export interface Who {
 export type SubmitAnswer =
   | { ok: true; run: Run; repeated: boolean }
   | { ok: false; fault: { status: number; code: ErrorCode; message: string; faults: ProblemFault[]; next?: string } };
-
-export interface Stopped {
-  cancelled: string[];
-  stopping: string[];
-  untouched: string[];
-}

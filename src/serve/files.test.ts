@@ -278,7 +278,7 @@ test("a stale upload is 409, goes on the record, and its hash gets nobody the co
 });
 
 async function until(done: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 10_000; !done();) {
+  for (const deadline = Date.now() + 120_000; !done();) {
     expect(Date.now()).toBeLessThan(deadline);
     await new Promise((resolve) => {
       setTimeout(resolve, 10);

@@ -1,11 +1,7 @@
-import { randomInt } from "node:crypto";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
-import { dice } from "../../test/fuzz.ts";
-import { type ApiDocument, openApiCalls } from "../../test/openapi-calls.ts";
-import { errorCodes } from "../model/errors.ts";
 
 let coordinator: TestCoordinator;
 let headers: Record<string, string>;
@@ -16,30 +12,6 @@ beforeAll(async () => {
 afterAll(async () => {
   expect(coordinator.defects).toEqual([]);
   await coordinator.dispose();
-});
-
-test("thousands of requests made from the OpenAPI document, right and wrong, are answered with less than 500", async () => {
-  const seed = randomInt(2 ** 31);
-  const random = dice(seed);
-  const document = JSON.parse((await rawCall(coordinator.url, { path: "/openapi.json" })).text) as ApiDocument;
-  const calls = openApiCalls(document, headers, random);
-  expect(calls.operations).toBeGreaterThan(30);
-  const count = Number(process.env["DROVER_FUZZ"] ?? 3000);
-  const seen = new Map<number, number>();
-  const one = async (): Promise<void> => {
-    const call = calls.next();
-    const { status, text, headers: answered } = await rawCall(coordinator.url, { ...call, headOnly: true });
-    seen.set(status, (seen.get(status) ?? 0) + 1);
-    const told = `seed ${seed}: ${call.method} ${call.path} ${String(call.body ?? "").slice(0, 500)} -> ${status} ${text.slice(0, 300)}`;
-    expect(status, told).toBeLessThan(500);
-    if (status < 400) return;
-    expect(answered["content-type"], told).toBe("application/problem+json");
-    expect(Object.keys(errorCodes), told).toContain(JSON.parse(text).code);
-  };
-  for (let done = 0; done < count; done += 20) await Promise.all(Array.from({ length: 20 }, one));
-  // some of each: otherwise the requests are all alike
-  expect(seen.get(400)).toBeGreaterThan(count / 20);
-  expect([...seen].filter(([status]) => status < 300).reduce((sum, [, n]) => sum + n, 0)).toBeGreaterThan(count / 50);
 });
 
 const post = (path: string, body: string | Buffer, more: Record<string, string> = {}) =>
@@ -53,6 +25,8 @@ test.each([
   ["400,000 levels", "[".repeat(400_000) + "]".repeat(400_000), 400, "DROVER-API-004"],
   ["200,000 objects in each other", '{"a":'.repeat(150_000) + "1" + "}".repeat(150_000), 400, "DROVER-API-004"],
   ["__proto__", '{"agent_name":"x","parameters":{"a":[{"__proto__":{"admin":true}}]}}', 400, "DROVER-API-005"],
+  ["a long integer", '{"agent_name":"x","parameters":{"a":[1,12345678901234567890]}}', 400, "DROVER-PAR-005"],
+  ["1e400", '{"agent_name":"x","parameters":{"a":1e400}}', 400, "DROVER-PAR-005"],
   ["constructor", '{"constructor":{"prototype":{}}}', 400, "DROVER-API-005"],
   ["an unknown field", '{"agent_name":"x","paramaters":{}}', 400, "DROVER-API-006"],
   ["a wrong type", '{"agent_name":7}', 400, "DROVER-API-006"],
@@ -109,14 +83,14 @@ function endlessBody() {
 test("a body past its limit is refused though it has not ended, whatever it says of its length", async () => {
   const body = endlessBody();
   while (body.sent < 4 * 1024 * 1024) await body.send();
-  await expect.poll(() => body.answer, { timeout: 20_000 }).toContain("DROVER-API-003");
+  await expect.poll(() => body.answer).toContain("DROVER-API-003");
   expect(body.answer).toMatch(/^HTTP\/1\.1 413 /);
   body.socket.destroy();
 });
 
 test("whoever sends on without an end is cut off", async () => {
   const body = endlessBody();
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 120_000;
   while (!body.socket.destroyed && Date.now() < deadline) await body.send();
   expect(body.socket.destroyed).toBe(true);
   // what was still on its way when the connection was closed may take the answer along

@@ -31,15 +31,15 @@ test("a stream whose reader left before it was let in is followed by nobody", as
     if (index % 3 === 0) await setImmediate();
     socket.resetAndDestroy();
   }
-  await expect.poll(() => requests("/events"), { timeout: 20_000 }).toBeGreaterThan(50);
-  await expect.poll(() => gauge("drover_event_streams"), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => requests("/events")).toBeGreaterThan(50);
+  await expect.poll(() => gauge("drover_event_streams")).toBe(0);
 });
 
 test("a stream that was asked for behind another over the same connection ends with it", async () => {
   const socket = await say(streamRequest() + streamRequest() + streamRequest());
-  await expect.poll(() => gauge("drover_event_streams"), { timeout: 20_000 }).toBe(3);
+  await expect.poll(() => gauge("drover_event_streams")).toBe(3);
   socket.resetAndDestroy();
-  await expect.poll(() => gauge("drover_event_streams"), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => gauge("drover_event_streams")).toBe(0);
 });
 
 test("a runner that hung up is not waited for, wherever its poll was by then", async () => {
@@ -52,11 +52,11 @@ test("a runner that hung up is not waited for, wherever its poll was by then", a
     for (let turns = 0; turns < round; turns += 1) await setImmediate();
     socket.resetAndDestroy();
   }
-  await expect.poll(() => gauge("drover_held_polls"), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => gauge("drover_held_polls")).toBe(0);
   const waiting = await say(streamRequest() + poll);
-  await expect.poll(() => gauge("drover_held_polls"), { timeout: 20_000 }).toBe(1);
+  await expect.poll(() => gauge("drover_held_polls")).toBe(1);
   waiting.resetAndDestroy();
-  await expect.poll(() => gauge("drover_held_polls"), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => gauge("drover_held_polls")).toBe(0);
   port.close();
 });
 

@@ -4,7 +4,8 @@ import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
 import { HostError, RequestError } from "../model/errors.ts";
 import { isLoopbackAddress } from "./guard.ts";
-import { problemResponse, Refusal } from "./refusal.ts";
+import { Refusal } from "./refusal.ts";
+import { renderRefusal } from "./render.ts";
 
 export interface ListenOptions {
   host: string;
@@ -68,7 +69,7 @@ export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: Lis
 
 /** A request that cannot even be made into one: a Host header or a path that is no part of a URL. */
 function malformed(): Response {
-  return problemResponse(new Refusal(400, "DROVER-API-029", "The request line or its headers are malformed.").problem);
+  return renderRefusal(new Refusal(400, "DROVER-API-029", "The request line or its headers are malformed."));
 }
 
 function bind(server: Server, { host, port }: ListenOptions): Promise<void> {

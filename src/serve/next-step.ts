@@ -21,5 +21,7 @@ const usual: Partial<Record<ErrorCode, string>> = {
   "DROVER-API-024": "Ask again in a moment. The coordinator's log says why.",
   "DROVER-API-029": "Send the request whole, and as HTTP/1.1 has it.",
   "DROVER-API-030": "Look at its state as it is now; GET /docs shows what can be done in which.",
+  "DROVER-SUB-002": "Start a new run of it instead.",
+  "DROVER-SUB-003": "Take a session from `drover sessions list` that is of this agent and yours, or start a new one.",
   "DROVER-BUG-001": "Look into the coordinator's log, and report what it says there.",
 };

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { findInexact } from "../model/exact-numbers.ts";
 import { Refusal } from "./refusal.ts";
 
 /** The body as parsed JSON; undefined where there is none. Nothing past `limit` is ever held. */
@@ -13,8 +14,10 @@ export async function readJsonBody(incoming: IncomingMessage, limit: number): Pr
     });
   }
   if (isTooDeep(bytes)) throw tooDeep("body");
-  const value = parse(decode(bytes));
+  const text = decode(bytes);
+  const value = parse(text);
   refuseKeys(value);
+  refuseInexact(text);
   return value;
 }
 
@@ -130,6 +133,16 @@ function isTooDeep(bytes: Buffer): boolean {
 function tooDeep(path: string): Refusal {
   return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${deepest} levels deep.`, {
     faults: [{ path, message: `at most ${deepest} levels` }],
+  });
+}
+
+function refuseInexact(text: string): void {
+  const found = findInexact(text);
+  if (found === null) return;
+  const path = `body${found.path.map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`)).join("")}`;
+  throw new Refusal(400, "DROVER-PAR-005", `${path}: a JSON number cannot carry ${found.text} exactly.`, {
+    faults: [{ path, message: `${found.text} is not exact as a JSON number` }],
+    next: "Send it as a string.",
   });
 }
 

@@ -30,8 +30,8 @@ test.each([
     expect((await health()).status).toBe(200);
     const told = coordinator.defects.length;
     way.let(what);
-    await expect.poll(async () => (await health()).status, { timeout: 20_000 }).toBe(503);
-    await expect.poll(async () => JSON.parse((await health()).text).code, { timeout: 20_000 }).toBe(code);
+    await expect.poll(async () => (await health()).status).toBe(503);
+    await expect.poll(async () => JSON.parse((await health()).text).code).toBe(code);
     const since = performance.now();
     const answers = await Promise.all(Array.from({ length: 20 }, health));
     // what is known already is not waited for
@@ -48,8 +48,8 @@ test.each([
       expect(answer.text).not.toContain(new URL(way.url).port);
     }
     way.let("through");
-    await expect.poll(async () => (await health()).status, { timeout: 20_000 }).toBe(200);
-    await expect.poll(() => coordinator.client.runs.list(), { timeout: 20_000 }).toMatchObject({ items: [] });
+    await expect.poll(async () => (await health()).status).toBe(200);
+    await expect.poll(() => coordinator.client.runs.list()).toMatchObject({ items: [] });
     // one line for each thing that can be said of it, however much was asked meanwhile
     expect(coordinator.defects.slice(told).map(String)).toHaveLength(
       new Set(coordinator.defects.slice(told).map((one) => Reflect.get(Object(one), "code"))).size,

@@ -33,19 +33,6 @@ export function notFound(what: string, path = "path"): Refusal {
   });
 }
 
-export function problemResponse(problem: Problem, headers: Record<string, string> = {}): Response {
-  return new Response(JSON.stringify(problem), {
-    status: problem.status,
-    headers: {
-      "content-type": "application/problem+json",
-      "cache-control": "no-store",
-      // whoever asks again should reach another coordinator, where a balancer leads to one that can
-      ...(problem.status === 503 ? { connection: "close" } : {}),
-      ...headers,
-    },
-  });
-}
-
 /** What is told of an error that no handler expected. Details of a defect stay in the log. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;

@@ -1,23 +1,19 @@
+import { contracts } from "../wire/contracts.ts";
+import { apiRoutes } from "./api-routes.ts";
+import type { SystemDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
-import { agentRoutes } from "./routes/agents.ts";
-import { eventRoutes } from "./routes/events.ts";
-import { executionRoutes } from "./routes/executions.ts";
-import { fileRoutes } from "./routes/files.ts";
-import { runnerRoutes } from "./routes/runners.ts";
-import { runRoutes } from "./routes/runs.ts";
-import { sessionRoutes } from "./routes/sessions.ts";
+import { followRoutes } from "./routes/events.ts";
+import { runnerPortRoutes } from "./routes/runners.ts";
+import { signInRoutes } from "./routes/sign-in.ts";
 import { systemRoutes } from "./routes/system.ts";
-import { tokenRoutes } from "./routes/tokens.ts";
 
-/** Every route there is. Order counts where a fixed path could be taken for a parameter. */
-export const routes: readonly Route[] = [
-  ...runRoutes,
-  ...eventRoutes,
-  ...fileRoutes,
-  ...agentRoutes,
-  ...runnerRoutes,
-  ...sessionRoutes,
-  ...executionRoutes,
-  ...tokenRoutes,
+const order = Object.keys(contracts);
+
+/** Every route there is, in the order of their contracts. */
+export const routes: readonly Route<SystemDeps>[] = [
+  ...apiRoutes,
+  ...runnerPortRoutes,
+  ...followRoutes,
+  ...signInRoutes,
   ...systemRoutes,
-];
+].toSorted((one, other) => order.indexOf(one.name) - order.indexOf(other.name));

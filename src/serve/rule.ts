@@ -44,6 +44,9 @@ export const admins: readonly TokenRole[] = ["admin"];
 /** An admin may act as a runner, so that one machine needs no enrolment. */
 export const runners: readonly TokenRole[] = ["runner", "admin"];
 
+/** Of the principal that everyone is where auth is off. */
+export const authOffId = "auth-off";
+
 /** The name under which things are made. */
 export function subjectOf(principal: Principal): string {
   return principal.kind === "attempt" ? principal.run.created_by : principal.subject;

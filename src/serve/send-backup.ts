@@ -4,7 +4,6 @@ import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { BackupFile } from "./deps.ts";
 import { beginGzip, emptyBlock, gzipBody } from "./gzip-with-signs.ts";
-import { alreadySent } from "./route.ts";
 
 interface Sending {
   outgoing: ServerResponse;
@@ -24,7 +23,7 @@ const stalledMs = 60_000;
  * longer the head goes out before it is there, so that nobody in between takes the answer for lost; where it may be
  * packed, with signs that mean nothing when it is unpacked. Then all that can be told is that it breaks off.
  */
-export async function sendBackup(making: Promise<BackupFile>, sending: Sending): Promise<Response> {
+export async function sendBackup(making: Promise<BackupFile>, sending: Sending): Promise<void> {
   const { outgoing, signMs, mayHaveIt } = sending;
   let signs: NodeJS.Timeout | null = null;
   let packed = false;
@@ -55,7 +54,6 @@ export async function sendBackup(making: Promise<BackupFile>, sending: Sending):
   } finally {
     noMoreSigns();
   }
-  return alreadySent();
 }
 
 function headOf({ headers }: Sending, more: Record<string, string>): Record<string, string> {

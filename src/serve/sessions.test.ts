@@ -70,7 +70,27 @@ test("a session shows its runs and where they came from, is continued where it l
   expect(await client.sessions.get(fork.session_id!)).toMatchObject({
     forked_from: session_id,
     versions: [{ run_id: fork.run_id, parent: second.run_id }],
+    ancestors: [{ session_id, forked_from: null, runs: [{ run_id: second.run_id }, { run_id: first.run_id }] }],
+    descendants: [],
   });
+  const deeper = await client.submit({
+    agent_name: "chat",
+    mode: "fork",
+    session_id: fork.session_id!,
+    fork_at_turn: 2,
+  });
+  const deep = await take("c4");
+  expect(deep.invocation).toMatchObject({ forked_from: fork.session_id, fork_at_turn: 2 });
+  await finish(deep, "deep");
+  expect(await client.sessions.get(session_id)).toMatchObject({
+    ancestors: [],
+    descendants: [
+      { session_id: fork.session_id, forked_from: session_id, fork_at_turn: null, runs: [{ run_id: fork.run_id }] },
+      { session_id: deeper.session_id, forked_from: fork.session_id, fork_at_turn: 2 },
+    ],
+  });
+  const { ancestors } = await client.sessions.get(deeper.session_id!);
+  expect(ancestors.map((each) => each.session_id)).toEqual([session_id, fork.session_id]);
   const again = await client.runs.retry(fork.run_id);
   expect(again).toMatchObject({ mode: "fork", forked_from: session_id });
   await client.runs.stop(again.run_id);

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 
 /** What begins a token says what it is, to people and to secret scanners. */
-export type TokenPrefix = "drv_" | "drve_";
+export type TokenPrefix = "drv_" | "drve_" | "drvl_" | "drvb_";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -4,13 +4,15 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
 import type { RunEvent } from "../model/event.ts";
+import { noCorrelation } from "../model/new-run.ts";
 import type { TokenRole } from "../model/token.ts";
 import { createClient, type NewToken } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 import { createApp, servedPath } from "./app.ts";
 import type { ServeDeps } from "./deps.ts";
 import { hashToken } from "./token-text.ts";
-import { type Route, withParameters } from "./route.ts";
+import { fillPath } from "../wire/transport.ts";
+import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 
 /** Who has no valid token. */
@@ -50,8 +52,14 @@ const table: Record<string, string> = {
   "GET /runs/{run_id}/why": "200  200 404  200 404 200  403 403  403 403  403",
   "GET /runs/{run_id}/events": "200  200 404  200 404 200  403 403  200 404  403",
   "GET /events": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /events/follow": "400  400 400  400 400 400  403 403  403 403  403",
   "GET /runs/{run_id}/files": "200  200 404  200 404 200  403 403  200 404  403",
   "GET /runs/{run_id}/files/{path*}": "200  200 404  200 404 200  403 403  200 404  403",
+  "GET /questions": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /runs/{run_id}/permissions/{request_id}": "400  400 404  403 403 403  403 403  403 403  403",
+  "POST /runs/{run_id}/resume": "400  400 404  403 403 403  403 403  403 403  403",
+  "POST /runs/{run_id}/input": "400  400 404  403 403 403  403 403  403 403  403",
+  "GET /usage": "200  200 200  200 200 200  403 403  403 403  403",
   "GET /agents": "200  200 200  200 200 200  403 403  403 403  403",
   "GET /agents/{name}": "200  200 200  200 200 200  403 403  403 403  403",
   "PUT /agents/{name}": "400  403 403  403 403 403  403 403  403 403  403",
@@ -64,6 +72,8 @@ const table: Record<string, string> = {
   "POST /runner/report": "400  403 403  403 403 403  400 400  403 403  403",
   "POST /runner/files": "400  403 403  403 403 403  400 400  403 403  403",
   "POST /runner/sessions": "400  403 403  403 403 403  400 400  403 403  403",
+  "POST /runner/session/load": "400  403 403  403 403 403  400 400  403 403  403",
+  "POST /runner/session/save": "400  403 403  403 403 403  400 400  403 403  403",
   "POST /runner/deregister": "400  403 403  403 403 403  400 400  403 403  403",
   "GET /sessions": "200  200 200  200 200 200  403 403  403 403  403",
   "GET /sessions/{session_id}": "200  200 404  200 404 200  403 403  403 403  403",
@@ -78,6 +88,10 @@ const table: Record<string, string> = {
   "DELETE /tokens/{token_id}": "400  400 404  403 403 403  403 403  403 403  403",
   "GET /metrics": "200  403 403  403 403 200  403 403  403 403  403",
   "POST /backup": "400  403 403  403 403 403  403 403  403 403  403",
+  "GET /me": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /sign-in/links": "400  400 400  400 400 400  403 403  403 403  403",
+  "POST /sign-in": "open 400",
+  "DELETE /sign-in": "400  400 400  400 400 400  403 403  403 403  403",
   "GET /health": "open 200",
   "GET /openapi.json": "open 200",
   "GET /docs": "open 200",
@@ -163,6 +177,7 @@ beforeAll(async () => {
   tokens.set("finished attempt", ended!.attempt_token);
   tokens.set("superseded attempt", lost!.attempt_token);
   ids["run_id"] = going!.run_id;
+  ids["request_id"] = "no question";
   ids["execution_id"] = started.execution.execution_id;
   ids["session_id"] = (await annClient.runs.get(going!.run_id)).session_id ?? "";
   const expired = createClient({ url: coordinator.url, token: tokens.get("expired")! });
@@ -183,21 +198,14 @@ const started: Extract<RunEvent, { type: "execution_started" }> = {
     started_at: "2026-01-01T00:00:00.000Z",
     timeout_ms: null,
     owner: { pid: 1, start: "1", host: "box" },
-    correlation: {
-      session_id: null,
-      task_id: null,
-      step_id: null,
-      tool_call_id: null,
-      worktree_id: null,
-      repo_sha: null,
-    },
+    correlation: noCorrelation,
   },
 };
 
 const cases = routes.flatMap((row) => [...nobodies, ...somebodies].map((name) => [nameOf(row), name, row] as const));
 
 test.each(cases)("%s with %s is as the table says", async (_route, name, row) => {
-  const path = withParameters(row.path, (key) => encodeURIComponent(ids[key]!));
+  const path = fillPath(row.path, (key) => encodeURIComponent(ids[key]!));
   // nothing is changed by it
   const body = row.method === "get" ? {} : { body: '{"unexpected":true}' };
   const token = tokens.get(name);
@@ -206,14 +214,14 @@ test.each(cases)("%s with %s is as the table says", async (_route, name, row) =>
   expect(answer.status, answer.text.slice(0, 300)).toBe(expected(row, name));
 });
 
-function expected(row: Route, name: string): number | undefined {
+function expected(row: Pick<Route, "method" | "path">, name: string): number | undefined {
   const line = table[nameOf(row)] ?? "";
   if (line.startsWith("open ")) return Number(line.slice(5));
   const at = somebodies.findIndex((one) => one === name);
   return at < 0 ? 401 : Number(line.split(/ +/)[at]);
 }
 
-function nameOf({ method, path }: Route): string {
+function nameOf({ method, path }: Pick<Route, "method" | "path">): string {
   return `${method.toUpperCase()} ${path}`;
 }
 
@@ -229,7 +237,9 @@ test("every route declares a rule, and nothing is served that is not in the tabl
   // only the guard's settings are looked at before a request comes
   const app = createApp({ publicUrls: [] } as unknown as ServeDeps);
   const served = app.routes.filter((one) => one.path !== "/*").map((one) => `${one.method} ${one.path}`);
-  expect(served.sort()).toEqual(routes.map((row) => `${row.method.toUpperCase()} ${servedPath(row)}`).sort());
+  const declared = routes.map((row) => `${row.method.toUpperCase()} ${servedPath(row)}`);
+  // the dashboard's own files, the same for everyone
+  expect(served.sort()).toEqual([...declared, "GET /ui", "GET /ui/*"].sort());
 });
 
 test("lists and the feed show a user nothing of another's", async () => {

@@ -2,7 +2,9 @@ import { createFeed, type Feed, type FeedSource, type Sink } from "./feed.ts";
 
 export interface FeedHub {
   /** Sends everything after `after` to the sink, then what comes, until it ends or `stop` is called. */
-  follow(source: FeedSource, after: number, sink: Sink): { stop(): void };
+  follow(source: FeedSource, after: number, sink: Sink, partials?: FollowedPartials): { stop(): void };
+  /** Changes the runs whose partials a named stream gets. False: there is no such stream here. */
+  refollow(name: string, runs: readonly string[]): boolean;
   /** The logs of these runs have grown; null: of which is not known. */
   changed(run_ids: Iterable<string> | null): void;
   /** To whoever follows this run and keeps up; kept for nobody. */
@@ -10,6 +12,12 @@ export interface FeedHub {
   readonly followers: number;
   /** Ends every stream. Idempotent. */
   stop(): void;
+}
+
+/** The runs whose partials a stream of all runs gets too. One with a name can change them while it is open. */
+export interface FollowedPartials {
+  name: string | null;
+  runs: readonly string[];
 }
 
 export interface FeedHubOptions {
@@ -26,11 +34,12 @@ export interface FeedHubOptions {
  */
 export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: FeedHubOptions): FeedHub {
   const feeds = new Map<string, Feed>();
+  const withPartials = new Map<Sink, { name: string | null; runs: ReadonlySet<string> }>();
   let heartbeat: NodeJS.Timeout | null = null;
   let stopped = false;
 
   return {
-    follow(source, after, sink) {
+    follow(source, after, sink, partials) {
       if (stopped) {
         sink.end();
         return { stop() {} };
@@ -41,7 +50,23 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
         feed = createFeed({ source, tickMs, onFault, onEmpty: () => forget(source.key) });
         feeds.set(source.key, feed);
       }
-      return feed.add(after, sink);
+      const following = feed.add(after, sink);
+      if (partials === undefined) return following;
+      withPartials.set(sink, { name: partials.name, runs: new Set(partials.runs) });
+      return {
+        stop() {
+          withPartials.delete(sink);
+          following.stop();
+        },
+      };
+    },
+    refollow(name, runs) {
+      for (const [sink, one] of withPartials) {
+        if (one.name !== name) continue;
+        withPartials.set(sink, { name, runs: new Set(runs) });
+        return true;
+      }
+      return false;
     },
     changed(run_ids) {
       if (feeds.size === 0) return;
@@ -50,6 +75,8 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
     },
     live(run_id, message) {
       feeds.get(run_id)?.live(message);
+      for (const [sink, { runs }] of withPartials)
+        if (runs.has(run_id) && sink.waiting === 0) sink.write(Buffer.from(message));
     },
     get followers() {
       let count = 0;

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { sampleRun } from "../../test/fixtures/record/sample.ts";
 import type { NumberedEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
@@ -104,8 +104,8 @@ test("the feed of all runs shows a user their own, in the order of the cursor", 
     await append("run-a", batch, 1);
     await append("run-b", batch, 1);
   }
-  await expect.poll(() => admin.seen().length, { timeout: 10_000 }).toBe(20);
-  await expect.poll(() => ann.seen().length, { timeout: 10_000 }).toBe(10);
+  await expect.poll(() => admin.seen().length).toBe(20);
+  await expect.poll(() => ann.seen().length).toBe(10);
   expect(ann.seen().every((event) => event.run_id === "run-a")).toBe(true);
   const cursors = admin.seen().map((event) => event.cursor);
   expect(cursors).toEqual([...cursors].sort((a, b) => a - b));
@@ -135,7 +135,7 @@ test("readers that are a page behind still share what is read", async () => {
   const readers = Array.from({ length: 20 }, () => reader(1, 64 * 1024));
   for (const { sink } of readers) hub.follow(runFeed(read, "run-1"), 0, sink);
   await append("run-1", 0, 1);
-  await vi.waitFor(() => expect(readers.every(({ seen }) => seen().length === 1)).toBe(true));
+  await expect.poll(() => readers.every(({ seen }) => seen().length === 1)).toBe(true);
   const before = reads;
   for (let batch = 0; batch < 50; batch += 1) await append("run-1", 1 + batch * 20, 20);
   await finish("run-1", 1001);
@@ -165,13 +165,13 @@ test("whoever says to be far ahead of the log gets what comes, and keeps nobody 
     hub.follow(counted(source), 900_000_000, ahead.sink);
     return { source: counted(source), ahead, ordinary };
   });
-  await expect.poll(() => reads, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
+  await expect.poll(() => reads).toBeGreaterThanOrEqual(3);
   for (const { source, ordinary } of followed) hub.follow(source, 0, ordinary.sink);
-  for (const { ordinary } of followed) await expect.poll(() => ordinary.seen().length, { timeout: 10_000 }).toBe(5);
+  for (const { ordinary } of followed) await expect.poll(() => ordinary.seen().length).toBe(5);
   await append("run-1", 5, 2);
   for (const { ahead, ordinary } of followed) {
-    await expect.poll(() => ordinary.seen().length, { timeout: 10_000 }).toBe(7);
-    await expect.poll(() => ahead.seen().map(({ seq }) => seq), { timeout: 10_000 }).toEqual([6, 7]);
+    await expect.poll(() => ordinary.seen().length).toBe(7);
+    await expect.poll(() => ahead.seen().map(({ seq }) => seq)).toEqual([6, 7]);
   }
   // a log at rest is not read
   const before = reads;
@@ -195,7 +195,7 @@ test("a follower whose events are no longer there goes on with the others", asyn
   const hub = createFeedHub({ tickMs: 1, onFault: (error) => expect(error).toBeUndefined() });
   const [early, late] = [reader(0), reader(0)];
   hub.follow(source, 0, early.sink);
-  await expect.poll(() => early.seen().length, { timeout: 10_000 }).toBe(4);
+  await expect.poll(() => early.seen().length).toBe(4);
   log = [];
   hub.follow(source, 2, late.sink);
   const before = reads;
@@ -203,7 +203,7 @@ test("a follower whose events are no longer there goes on with the others", asyn
   expect(reads - before).toBeLessThan(10);
   log = [stored(5)];
   hub.changed(["r"]);
-  for (const one of [early, late]) await expect.poll(() => one.seen().at(-1)?.seq, { timeout: 10_000 }).toBe(5);
+  for (const one of [early, late]) await expect.poll(() => one.seen().at(-1)?.seq).toBe(5);
   expect(late.seen()).toHaveLength(1);
   hub.stop();
 });

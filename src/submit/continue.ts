@@ -1,6 +1,7 @@
-import type { Agent } from "../model/agent.ts";
+import { type Agent, sessionTimeoutSeconds } from "../model/agent.ts";
 import type { NewId } from "../model/ids.ts";
 import type { RunRequest } from "../model/run-request.ts";
+import type { Demands } from "../model/run.ts";
 import type { Session } from "../model/session.ts";
 import type { Store } from "../model/store.ts";
 import { faultOf, type SubmitFault } from "./submit-fault.ts";
@@ -14,14 +15,18 @@ export interface Continued {
   place: Place | null;
 }
 
-export interface Place extends Pick<Session, "hostname" | "executor_profile" | "runner_id"> {
-  /** That of its runner, where that one is known. */
+export interface Place {
+  /** What the runner has to be that continues it. */
+  demands: Demands;
+  /** The runner that had it last, and that one's directory where it is known. */
+  runner_id: string | null;
   directory: string | null;
 }
 
 interface Deps {
   store: Pick<Store, "read">;
   newId: NewId;
+  now: () => Date;
 }
 
 export async function continued(
@@ -31,6 +36,14 @@ export async function continued(
   deps: Deps,
 ): Promise<Continued | SubmitFault> {
   const { mode, session_id } = request;
+  if (request.fork_at_turn !== undefined && mode !== "fork")
+    return faultOf(
+      400,
+      "DROVER-SUB-003",
+      "Only a fork can begin at an earlier turn.",
+      [{ path: "body.fork_at_turn", message: `given with mode ${mode}` }],
+      "Leave fork_at_turn out, or set mode to fork.",
+    );
   if (mode === "start") {
     if (session_id === undefined)
       return { session_id: deps.newId(), forked_from: null, project_dir: null, place: null };
@@ -44,10 +57,17 @@ export async function continued(
   if (session_id === undefined) return bad(400, `A ${mode} needs the session it continues.`, "missing");
   const session = await deps.store.read.session(session_id);
   const theirs = session !== null && (who.role === "admin" || session.created_by === who.subject);
-  if (!theirs) return bad(404, "There is no such session.", "unknown");
+  if (!theirs) return bad(404, "There is no such session, or it is not yours.", "unknown", startAnew);
   if (session.agent_name !== agent.name)
-    return bad(409, `The session is of the agent ${session.agent_name}.`, "of another agent");
-  const { hostname, executor_profile, runner_id, project_dir } = session;
+    return bad(
+      409,
+      `The session is of the agent ${session.agent_name}.`,
+      "of another agent",
+      `Ask ${session.agent_name} to continue it, or start a new session of ${agent.name}.`,
+    );
+  const expired = expiryOf(agent, session, deps.now());
+  if (expired !== null) return expired;
+  const { hostname, runner_id, project_dir } = session;
   if (mode === "fork" && hostname === null)
     return bad(409, "The session has not begun: there is nothing to fork from.", "no run of it was claimed yet");
   const own =
@@ -58,10 +78,40 @@ export async function continued(
     ]);
   }
   const runner = runner_id === null ? null : await deps.store.read.runner(runner_id);
-  const place = { hostname, executor_profile, runner_id, directory: runner?.project_dir ?? null };
+  if (runner !== null && agent.executor !== undefined && runner.executor.type !== agent.executor)
+    return bad(
+      409,
+      `The session is of the executor ${runner.executor.type}; the agent ${agent.name} now has ${agent.executor}.`,
+      "of another executor",
+      startAnew,
+    );
+  const place = { demands: placeOf(session), runner_id, directory: runner?.project_dir ?? null };
   return { ...own, project_dir, place };
 }
 
-function bad(status: number, message: string, fault: string): SubmitFault {
-  return faultOf(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: fault }]);
+/** Its folders lie in a state directory, so any runner of that one will do. A runner that named none has to be the same. */
+export function placeOf({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
+  // the store prefers the runner that has it
+  if (portable && executor_profile !== null) return { executor_profile };
+  const where =
+    place_id === null ? { hostname, executor_profile, runner_id } : { hostname, executor_profile, place_id };
+  return Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null));
+}
+
+const startAnew = "Start a new session: leave session_id out, with mode start.";
+
+function expiryOf(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
+  const seconds = sessionTimeoutSeconds(agent);
+  if (seconds === null || now.getTime() - Date.parse(last_used_at) <= seconds * 1000) return null;
+  return faultOf(
+    409,
+    "DROVER-SUB-006",
+    `The session ${session_id} was last used at ${last_used_at}; sessions of ${agent.name} can be continued for ${seconds} s (session.timeout).`,
+    [{ path: "body.session_id", message: "expired" }],
+    startAnew,
+  );
+}
+
+function bad(status: number, message: string, fault: string, next?: string): SubmitFault {
+  return faultOf(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: fault }], next);
 }

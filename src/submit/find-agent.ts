@@ -1,7 +1,10 @@
 import type { ListedAgent } from "../model/dispatch-ops.ts";
 import type { RunRequest } from "../model/run-request.ts";
-import type { SessionReads } from "../model/session.ts";
+import type { Demands } from "../model/run.ts";
+import type { Store } from "../model/store.ts";
 import { suggest } from "../model/suggest.ts";
+import { type RunnerFacts, unmetDemands } from "../record/matching.ts";
+import { placeOf } from "./continue.ts";
 import { faultOf, type SubmitFault } from "./submit-fault.ts";
 
 export interface Agents {
@@ -9,19 +12,32 @@ export interface Agents {
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
 }
 
-/** The one agent that is meant. Of several runners' agents with one name, that of the runner it has to be is. */
+/** An agent, and the runner that brings it; null for an agent of a file or the API. */
+export interface FoundAgent extends ListedAgent {
+  runner: RunnerFacts | null;
+}
+
+/** The one agent that is meant. Of several runners' agents with one name, that of a runner the run may go to. */
 export async function findAgent(
-  { agent_name, demands, session_id }: RunRequest,
+  request: RunRequest,
   agents: Agents,
-  sessions: Pick<SessionReads, "session">,
-): Promise<ListedAgent | SubmitFault> {
+  read: Pick<Store["read"], "session" | "runner">,
+): Promise<FoundAgent | SubmitFault> {
+  const { agent_name, demands, session_id } = request;
   const found = await agents.find(agent_name);
   if (found === null) return unknown(agent_name, await agents.list());
-  if (!("candidates" in found)) return found;
-  const session = session_id === undefined ? null : await sessions.session(session_id);
-  const where = demands?.runner_id ?? session?.runner_id;
-  const demanded = found.candidates.find(({ runner_id }) => runner_id === where);
-  if (demanded !== undefined) return demanded;
+  const withRunner = async (one: ListedAgent): Promise<FoundAgent> => {
+    const row = one.runner_id === null ? null : await read.runner(one.runner_id);
+    return { ...one, runner: row && { ...row, executor_type: row.executor.type } };
+  };
+  if (!("candidates" in found)) return withRunner(found);
+  const session = session_id === undefined ? null : await read.session(session_id);
+  const where: Demands = { ...(session && placeOf(session)), ...demands };
+  const candidates = await Promise.all(found.candidates.map(withRunner));
+  const meeting = candidates.filter(({ runner }) => runner !== null && unmetDemands(where, runner).length === 0);
+  // All of one place: each can continue the session.
+  const [first] = meeting;
+  if (first !== undefined && (meeting.length === 1 || where.place_id !== undefined)) return first;
   const names = found.candidates.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
   return faultOf(
     409,
@@ -33,6 +49,14 @@ export async function findAgent(
 }
 
 function unknown(name: string, all: readonly ListedAgent[]): SubmitFault {
+  if (name === "exec")
+    return faultOf(
+      404,
+      "DROVER-SUB-001",
+      "exec is not an agent: its runs are made by drover exec, on the machine where it is called.",
+      [{ path: "body.agent_name", message: "not an agent" }],
+      'Run a command with: drover exec "COMMAND"',
+    );
   const near = suggest(name, new Set(all.map(({ agent }) => agent.name)));
   const message = `There is no agent ${name}.${near === undefined ? "" : ` Did you mean ${near}?`}`;
   const next =

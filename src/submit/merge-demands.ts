@@ -1,24 +1,26 @@
-import type { ListedAgent } from "../model/dispatch-ops.ts";
+import type { Agent } from "../model/agent.ts";
+import type { RunnerFacts } from "../record/matching.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
 import type { Continued, Place } from "./continue.ts";
+import type { FoundAgent } from "./find-agent.ts";
 import { faultOf, type SubmitFault } from "./submit-fault.ts";
 
-const places = ["hostname", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
+const places = ["hostname", "place_id", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
 
 /**
  * What the agent demands and what the request demands must both hold, so two different values can never
  * be met. A runner's own agent is pinned to it; any other goes to runners with an executor of its kind;
- * a session goes to the runner its conversation lies with: its work folder and its HOME are there.
+ * a session goes to the state directory its conversation lies in: its work folder and its HOME are there.
  */
 export function mergeDemands(
-  { agent, runner_id }: ListedAgent,
+  { agent, runner_id, runner }: FoundAgent,
   request: RunRequest,
   { place }: Continued,
 ): Demands | SubmitFault {
   const asked = request.demands ?? {};
   const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
-  const there = placed(place);
+  const there = place?.demands ?? {};
   const elsewhere = places.filter((name) => differs(there[name], asked[name]));
   if (elsewhere.length > 0) {
     const faults = elsewhere.map((name) => ({
@@ -33,8 +35,9 @@ export function mergeDemands(
       "Leave these demands out.",
     );
   }
-  const bound = places.filter((name) => differs(there[name], given[name]));
-  if (place !== null && bound.length > 0) return agentIsElsewhere(agent.name, place, bound, there, given);
+  const at = { ...given, ...(runner && pickPlace(runner)) };
+  const bound = places.filter((name) => differs(there[name], at[name]));
+  if (place !== null && bound.length > 0) return agentIsElsewhere(agent.name, place, bound, at);
   const clashes = places.filter((name) => differs(given[name], asked[name]));
   if (clashes.length > 0) {
     const faults = clashes.map((name) => ({
@@ -55,19 +58,22 @@ export function mergeDemands(
   return tags.length === 0 ? rest : { ...rest, tags };
 }
 
+function pickPlace({ hostname, executor_profile, place_id }: RunnerFacts): Demands {
+  return { hostname, executor_profile, place_id: place_id ?? "none" };
+}
+
 /** Nothing in the request can be changed to help. */
 function agentIsElsewhere(
   agent_name: string,
-  { runner_id, directory }: Place,
+  { demands: there, runner_id, directory }: Place,
   bound: readonly (typeof places)[number][],
-  there: Demands,
   given: Demands,
 ): SubmitFault {
   const faults = bound.map((name) => ({
     path: "body.session_id",
     message: `the session is at ${name} ${there[name]}, the agent at ${given[name]}`,
   }));
-  if (!bound.includes("runner_id")) {
+  if (!bound.includes("runner_id") && !bound.includes("place_id")) {
     const next = "Change what the agent demands, or begin a new session.";
     return faultOf(409, "DROVER-SUB-005", `The session is not where the agent ${agent_name} has to be.`, faults, next);
   }
@@ -85,17 +91,8 @@ function differs(one: string | undefined, other: string | undefined): boolean {
   return one !== undefined && other !== undefined && one !== other;
 }
 
-function implied(agent: ListedAgent["agent"], runner_id: string | null): Demands {
+function implied(agent: Agent, runner_id: string | null): Demands {
   if (runner_id !== null) return {};
   const type = agent.executor ?? (agent.type === "procedural" ? "procedural" : undefined);
   return type === undefined ? {} : { executor_type: type };
-}
-
-function placed(place: Place | null): Demands {
-  if (place === null) return {};
-  return {
-    ...(place.hostname === null ? {} : { hostname: place.hostname }),
-    ...(place.executor_profile === null ? {} : { executor_profile: place.executor_profile }),
-    ...(place.runner_id === null ? {} : { runner_id: place.runner_id }),
-  };
 }

@@ -59,6 +59,7 @@ test("keys that mean something to objects, bombs and depth are refused first", a
   expect(await refused({ message: [{ constructor: 1 }] })).toMatchObject([
     { code: "DROVER-PAR-003", path: "/message/0/constructor" },
   ]);
+  expect(await refused({ message: [Infinity] })).toMatchObject([{ code: "DROVER-PAR-003", path: "/message/0" }]);
   expect(await refused({ message: "x".repeat(1024 * 1024) })).toMatchObject([{ code: "DROVER-PAR-003", path: "" }]);
   expect(await refused(JSON.parse(`{"message":${"[".repeat(65)}${"]".repeat(65)}}`))).toMatchObject([
     { code: "DROVER-PAR-003" },

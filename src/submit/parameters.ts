@@ -1,5 +1,5 @@
 import type { Agent } from "../model/agent.ts";
-import { checkArguments } from "../model/argument-rules.ts";
+import { checkArguments, pointerSteps } from "../model/argument-rules.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { Checked, SchemaChecker } from "../define/json-schema/checker.ts";
 import { measureValue, type SchemaFault, type ValueLimits } from "../define/json-schema/limits.ts";
@@ -34,6 +34,25 @@ export async function checkParameters(
 /** What a run printed against the agent's output_schema. */
 export async function checkOutput(schema: object, value: unknown, schemas: SchemaChecker): Promise<ParameterFault[]> {
   return toFaults(await schemas.check(schema, value, outputLimits));
+}
+
+/** What a tool would be called with in place of what its run asked for; `path` as those of a request's faults. */
+export async function checkToolInput(
+  schema: object,
+  value: unknown,
+  schemas: SchemaChecker,
+): Promise<ParameterFault[]> {
+  const measured = measureValue(value, parameterLimits);
+  if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault, path: dotted(measured.fault.path) }];
+  const faults = toFaults(await schemas.check(schema, value, parameterLimits));
+  return faults.map((fault) => ({ ...fault, path: dotted(fault.path) }));
+}
+
+/** A JSON pointer, written as the paths of faults are. */
+export function dotted(pointer: string): string {
+  return pointerSteps(pointer)
+    .map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`))
+    .join("");
 }
 
 function toFaults({ faults, why }: Checked): ParameterFault[] {

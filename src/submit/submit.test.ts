@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openHost, sampleAgent, type Host } from "../../test/fixtures/dispatch/host.ts";
+import { openHost, sampleAgent, standingClock, type Host } from "../../test/fixtures/dispatch/host.ts";
 
 let host: Host;
 beforeEach(async () => {
@@ -220,4 +220,60 @@ it("gives a retry the time that the run before it had", async () => {
   const first = await host.submit({ timeout_seconds: 9 });
   const again = await host.submit({ retry_of: first });
   expect(await host.store.read.agent_of(again)).toMatchObject({ timeout_seconds: 9 });
+});
+
+it("carries a run out with the model that was asked for, and refuses one for a command", async () => {
+  const thinker = sampleAgent({ name: "thinker", type: "autonomous", model: "its-own" });
+  const { runner_id, epoch } = await host.register({ name: "one", agents: [thinker] });
+  await host.submit({ agent_name: "thinker", prompt: "hi", model: "another" });
+  const asked = { runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 };
+  const { claims } = await host.port.poll(asked, new AbortController().signal);
+  expect(claims[0]?.invocation.agent).toMatchObject({ name: "thinker", model: "another" });
+  expect(await refused(host.ask({ model: "another" }))).toMatchObject({ status: 400, code: "DROVER-SUB-002" });
+});
+
+it.each([
+  ["90", 90],
+  ["30m", 1800],
+  ["24h", 86_400],
+])("refuses to continue a session that was not used for %s, and says what to do", async (given, seconds) => {
+  const clock = standingClock();
+  const later = await openHost({ clock });
+  try {
+    const timeout = /^\d+$/.test(given) ? Number(given) : given;
+    const chat = { name: "chat", type: "autonomous", command: null, session: { timeout } } as const;
+    later.agents.setFiles([sampleAgent(chat)]);
+    await later.register({ executor_profile: "claude", executor: { type: "claude", config: {} } });
+    const { session_id } = await later.run(await later.submit({ agent_name: "chat" }));
+    const resume = { agent_name: "chat", mode: "resume", session_id: session_id! } as const;
+    clock.advance(seconds * 1000);
+    expect(await later.ask(resume)).toMatchObject({ ok: true });
+    clock.advance(seconds * 1000 + 1);
+    expect(await refused(later.ask(resume))).toMatchObject({
+      status: 409,
+      code: "DROVER-SUB-006",
+      faults: [{ path: "body.session_id", message: "expired" }],
+      next: expect.stringContaining("new session"),
+    });
+  } finally {
+    await later.close();
+    await later.dispose();
+  }
+});
+
+it("refuses to continue a session of another executor", async () => {
+  const chat = { name: "chat", type: "autonomous", command: null } as const;
+  host.agents.setFiles([sampleAgent(chat)]);
+  const { runner_id, epoch } = await host.register({
+    executor_profile: "claude",
+    executor: { type: "claude", config: {} },
+  });
+  const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
+  await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, AbortSignal.timeout(5000));
+  host.agents.setFiles([sampleAgent({ ...chat, executor: "codex" })]);
+  expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id: session_id! }))).toMatchObject({
+    status: 409,
+    code: "DROVER-SUB-003",
+    message: expect.stringContaining("of the executor claude"),
+  });
 });

@@ -3,14 +3,15 @@ import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { Agent } from "../model/agent.ts";
 import type { ListedAgent } from "../model/dispatch-ops.ts";
 import type { NewId } from "../model/ids.ts";
+import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
-import { findAgent, type Agents } from "./find-agent.ts";
+import { findAgent, type Agents, type FoundAgent } from "./find-agent.ts";
 import { continued, type Continued } from "./continue.ts";
 import { mergeDemands } from "./merge-demands.ts";
-import { checkParameters } from "./parameters.ts";
-import { fail, isFault, type SubmitFault } from "./submit-fault.ts";
+import { checkParameters, dotted } from "./parameters.ts";
+import { fail, faultOf, isFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface SubmitDeps {
   store: Pick<Store, "apply" | "read">;
@@ -30,7 +31,7 @@ export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false;
 
 /** Turns a request into a pending run, or says everything that is wrong with it. */
 export async function submitRun(request: RunRequest, who: Submitter, deps: SubmitDeps): Promise<Submitted> {
-  const listed = await findAgent(request, deps.agents, deps.store.read);
+  const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
   const from = await continued(request, agent, who, deps);
@@ -39,11 +40,27 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
   if (faults.length > 0) {
     const [first] = faults;
     const paths = faults.map(({ path, message }) => ({ path: `body.parameters${dotted(path)}`, message }));
-    return fail(400, first?.code ?? "DROVER-PAR-001", `The parameters do not fit the agent ${agent.name}.`, paths);
+    const next = "Give what the agent's parameters_schema, or its section ## Parameters, asks for.";
+    return fail(
+      400,
+      first?.code ?? "DROVER-PAR-001",
+      `The parameters do not fit the agent ${agent.name}.`,
+      paths,
+      next,
+    );
   }
   const demands = mergeDemands(listed, request, from);
   if (isFault(demands)) return { ok: false, fault: demands };
   return store(request, who, listed, runOf(request, who, agent, demands, from, deps), deps);
+}
+
+/** The snapshot that the run is carried out by has the model that was asked for. */
+function withModel(listed: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
+  if (model === undefined || isFault(listed)) return listed;
+  if (listed.agent.type !== "procedural") return { ...listed, agent: { ...listed.agent, model } };
+  return faultOf(400, "DROVER-SUB-002", "Procedural agents have no model", [
+    { path: "body.model", message: "of a procedural agent" },
+  ]);
 }
 
 async function store(
@@ -91,47 +108,36 @@ function runOf(
   from: Continued,
   deps: SubmitDeps,
 ): Run {
-  return {
+  return newRun({
     run_id: deps.newId(),
     agent_name: agent.name,
     created_by: who.subject,
     mode: request.mode,
-    status: "pending",
-    reason: null,
-    error: null,
-    waiting_for: null,
     parameters: request.parameters,
     prompt: request.prompt ?? null,
-    attended: request.attended,
+    attended: request.attended ?? agent.attended ?? false,
     session_id: from.session_id,
     forked_from: from.forked_from,
+    fork_at_turn: request.fork_at_turn ?? null,
     parent_run_id: request.parent_run_id ?? null,
     retry_of: request.retry_of ?? null,
     trigger_type: request.mode === "fork" ? "fork" : request.trigger_type,
-    schedule: null,
-    project_dir: request.project_dir ?? from.project_dir,
+    schedule: request.schedule ?? null,
+    project_dir: request.project_dir ?? from.project_dir ?? newDirectory(request, agent),
     demands,
     priority: request.priority,
-    attempt: 0,
-    failures: 0,
-    runner_id: null,
-    progress: null,
-    exit_code: null,
-    result_text: null,
-    result_data: null,
-    summary: null,
-    usage: null,
-    isolation: null,
     created_at: deps.now().toISOString(),
-    claimed_at: null,
-    started_at: null,
-    finished_at: null,
     task_id: request.task_id ?? null,
     step_id: request.step_id ?? null,
     tool_call_id: request.tool_call_id ?? null,
     worktree_id: request.worktree_id ?? null,
     repo_sha: request.repo_sha ?? null,
-  };
+  });
+}
+
+/** Of a session that begins; one that is continued stays where it is. */
+function newDirectory({ mode }: RunRequest, { working_directory }: Agent): string | null {
+  return mode === "start" ? (working_directory ?? null) : null;
 }
 
 /** A retry has the time the run before it had. */
@@ -154,14 +160,4 @@ function sorted(value: unknown): unknown {
   return Object.entries(value)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, inner]) => [key, sorted(inner)]);
-}
-
-/** A JSON pointer, written as the paths of faults are. */
-function dotted(pointer: string): string {
-  return pointer
-    .split("/")
-    .slice(1)
-    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
-    .map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`))
-    .join("");
 }

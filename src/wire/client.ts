@@ -1,146 +1,112 @@
-import type { Agent } from "../model/agent.ts";
-import type { ListedAgent, RunnerRow, WhyPending } from "../model/dispatch-ops.ts";
-import type { StoredEvent } from "../model/event.ts";
-import type { Run } from "../model/run.ts";
-import type { RunRequest } from "../model/run-request.ts";
-import type { StoredFile } from "../model/file.ts";
-import type { Session, SessionVersion } from "../model/session.ts";
-import type { RunStatus } from "../model/states.ts";
-import type { Execution, RunFilter, RunRow } from "../model/store.ts";
-import type { Token, TokenRole } from "../model/token.ts";
+import type { Input, Output, RouteName } from "./contracts.ts";
 import { followEvents, type FollowOptions } from "./follow.ts";
-import { type Call, type Fetch, send, sendJson, type Target } from "./send.ts";
+import { httpTransport, type Target } from "./send.ts";
+import type { Transport } from "./transport.ts";
 
-export interface ClientOptions {
-  url: string;
-  token: string | null;
-  fetch?: Fetch;
+export type Client = ReturnType<typeof clientOver>;
+export type FlatAgent = Output<"GET /agents/{name}">;
+export type NewToken = Input<"POST /tokens">["body"];
+export type AnswerBody = Input<"POST /runs/{run_id}/permissions/{request_id}">["body"];
+export type Submission = Input<"POST /runs">["body"] & { idempotency_key?: string };
+
+/** A client of the coordinator at this address. */
+export function createClient(options: Pick<Target, "url" | "token"> & Partial<Target>): Client {
+  return clientOver(httpTransport({ ...options, fetch: options.fetch ?? globalThis.fetch }));
 }
 
-export interface PageOf<T> {
-  items: T[];
-  next_cursor: string | null;
-}
-
-// a type, not an interface, so that it passes for a record of query values
-export type PageQuery = { limit?: number; cursor?: string };
-
-/** What the caller need not say has a default on the server. */
-export type Submission = Pick<RunRequest, "agent_name"> &
-  Partial<Omit<RunRequest, "agent_name" | "trigger_type" | "retry_of">>;
-export type StopFilter = RunFilter & { all?: true };
-export type NewToken = { role: TokenRole; subject: string; label?: string; expires_at?: string; enrolment?: boolean };
-export type RotatedToken = Token & {
-  token: string;
-  replaces: { token_id: string; ends_at: string; asked_with: boolean };
-};
-export interface Download {
-  size: number;
-  sha256: string;
-  stream: AsyncIterable<Uint8Array>;
-}
-export type FlatAgent = Agent & Omit<ListedAgent, "agent">;
-
-export type Client = ReturnType<typeof createClient>;
-
-/** The HTTP API as functions, for the command line, the runner and the web. Types only: no schema is loaded. */
-export function createClient(options: ClientOptions) {
-  const target: Target = { url: options.url, token: options.token, fetch: options.fetch ?? globalThis.fetch };
-  const get = <T>(path: string, query: Call["query"] = {}) => sendJson<T>(target, { method: "GET", path, query });
-  const post = <T>(path: string, body: unknown = {}, headers = {}) =>
-    sendJson<T>(target, { method: "POST", path, body, headers });
+/** The API as functions. What each takes and gives follows from its contract; no schema is loaded. */
+export function clientOver(transport: Transport) {
+  // the other side answers by the same contracts
+  const call = <R extends RouteName>(route: R, input: Input<R>) => transport.json(route, input) as Promise<Output<R>>;
+  type Query<R extends RouteName> = Input<R>["query"];
   return {
-    url: options.url,
-    health: () => get<{ status: "ok"; version: string; protocol: number }>("/health"),
-    submit({ idempotency_key, ...request }: Submission) {
-      return post<Run>("/runs", request, idempotency_key === undefined ? {} : { "idempotency-key": idempotency_key });
+    url: transport.url,
+    health: () => call("GET /health", {}),
+    me: () => call("GET /me", {}),
+    signIn: {
+      link: () => call("POST /sign-in/links", {}),
+      exchange: (code: string) => call("POST /sign-in", { body: { code } }),
+      end: () => call("DELETE /sign-in", {}),
+    },
+    submit({ idempotency_key, ...body }: Submission) {
+      return call("POST /runs", {
+        body,
+        ...(idempotency_key === undefined ? {} : { headers: { "idempotency-key": idempotency_key } }),
+      });
     },
     runs: {
-      list: ({ status, ...filter }: RunFilter & PageQuery = {}) => get<PageOf<RunRow>>("/runs", { ...filter, status }),
-      get: (run_id: string) => get<Run>(`/runs/${part(run_id)}`),
-      stop: (run_id: string) => post<Run>(`/runs/${part(run_id)}/stop`),
-      stopMany: (filter: StopFilter) =>
-        post<{ cancelled: string[]; stopping: string[]; untouched: string[] }>("/runs/stop", filter),
-      retry: (run_id: string) => post<Run>(`/runs/${part(run_id)}/retry`),
-      why: (run_id: string) => get<{ status: RunStatus; why: WhyPending[] }>(`/runs/${part(run_id)}/why`),
-      events: (run_id: string, query: { after?: number; limit?: number } = {}) =>
-        get<PageOf<StoredEvent>>(`/runs/${part(run_id)}/events`, query),
-      files: (run_id: string) => get<PageOf<StoredFile>>(`/runs/${part(run_id)}/files`),
-      file: (run_id: string, path: string, signal?: AbortSignal) =>
-        download(`/runs/${part(run_id)}/files/${path.split("/").map(part).join("/")}`, signal),
-      follow: (run_id: string, follow: FollowOptions = {}) =>
-        followEvents(target, `/runs/${part(run_id)}/events`, "seq", follow),
+      list: (query: Query<"GET /runs"> = {}) => call("GET /runs", { query }),
+      get: (run_id: string) => call("GET /runs/{run_id}", { params: { run_id } }),
+      stop: (run_id: string) => call("POST /runs/{run_id}/stop", { params: { run_id } }),
+      stopMany: (body: Input<"POST /runs/stop">["body"]) => call("POST /runs/stop", { body }),
+      /** Continues a parked run now. */
+      resume: (run_id: string) => call("POST /runs/{run_id}/resume", { params: { run_id } }),
+      input: (run_id: string, text: string) =>
+        call("POST /runs/{run_id}/input", { params: { run_id }, body: { text } }),
+      retry: (run_id: string) => call("POST /runs/{run_id}/retry", { params: { run_id } }),
+      why: (run_id: string) => call("GET /runs/{run_id}/why", { params: { run_id } }),
+      events: (run_id: string, query: Query<"GET /runs/{run_id}/events"> = {}) =>
+        call("GET /runs/{run_id}/events", { params: { run_id }, query }),
+      files: (run_id: string) => call("GET /runs/{run_id}/files", { params: { run_id } }),
+      file,
+      follow: (run_id: string, follow: FollowOptions = {}) => followEvents(transport, run_id, follow),
     },
-    events: (query: { after?: number; limit?: number } = {}) => get<PageOf<StoredEvent>>("/events", query),
-    follow: (follow: FollowOptions = {}) => followEvents(target, "/events", "cursor", follow),
+    questions: {
+      /** Open ones, unless the query says otherwise. */
+      list: (query: Query<"GET /questions"> = {}) => call("GET /questions", { query }),
+      answer: (run_id: string, request_id: string, body: AnswerBody) =>
+        call("POST /runs/{run_id}/permissions/{request_id}", { params: { run_id, request_id }, body }),
+    },
+    usage: (query: Query<"GET /usage"> = {}) => call("GET /usage", { query }),
+    events: (query: Query<"GET /events"> = {}) => call("GET /events", { query }),
+    follow: (follow: FollowOptions = {}) => followEvents(transport, null, follow),
     agents: {
-      list: () => get<PageOf<FlatAgent>>("/agents"),
-      get: (name: string) => get<FlatAgent>(`/agents/${part(name)}`),
-      put: (name: string, agent: Omit<Partial<Agent>, "name">) =>
-        sendJson<FlatAgent>(target, { method: "PUT", path: `/agents/${part(name)}`, body: agent }),
-      remove: (name: string) => discard({ method: "DELETE", path: `/agents/${part(name)}` }),
+      list: () => call("GET /agents", {}),
+      get: (name: string) => call("GET /agents/{name}", { params: { name } }),
+      put: (name: string, body: Input<"PUT /agents/{name}">["body"]) =>
+        call("PUT /agents/{name}", { params: { name }, body }),
+      remove: (name: string) => call("DELETE /agents/{name}", { params: { name } }),
     },
     runners: {
-      list: () => get<PageOf<RunnerRow>>("/runners"),
+      list: () => call("GET /runners", {}),
       drain: (runner_id: string, draining = true) =>
-        discard({ method: "POST", path: `/runners/${part(runner_id)}/drain`, body: { draining } }),
+        call("POST /runners/{runner_id}/drain", { params: { runner_id }, body: { draining } }),
       /** Exchanges an enrolment token, which must be this client's, for the runner's own. */
-      enroll: () => post<{ token: string; token_id: string; subject: string }>("/runner/enroll"),
+      enroll: () => call("POST /runner/enroll", {}),
     },
     sessions: {
-      list: (query: { agent_name?: string } & PageQuery = {}) => get<PageOf<Session>>("/sessions", query),
-      get: (session_id: string) => get<Session & { versions: SessionVersion[] }>(`/sessions/${part(session_id)}`),
-      remove: (session_id: string) => discard({ method: "DELETE", path: `/sessions/${part(session_id)}` }),
+      list: (query: Query<"GET /sessions"> = {}) => call("GET /sessions", { query }),
+      get: (session_id: string) => call("GET /sessions/{session_id}", { params: { session_id } }),
+      remove: (session_id: string) => call("DELETE /sessions/{session_id}", { params: { session_id } }),
       bind: (session_id: string, executor_session_id: string) =>
-        post<Session>(`/sessions/${part(session_id)}/bind`, { executor_session_id }),
+        call("POST /sessions/{session_id}/bind", { params: { session_id }, body: { executor_session_id } }),
     },
     executions: {
-      list: (query: { run_id?: string; open?: boolean } & PageQuery = {}) =>
-        get<PageOf<Execution>>("/executions", query),
-      get: (execution_id: string) => get<Execution>(`/executions/${part(execution_id)}`),
+      list: (query: Query<"GET /executions"> = {}) => call("GET /executions", { query }),
+      get: (execution_id: string) => call("GET /executions/{execution_id}", { params: { execution_id } }),
     },
     tokens: {
-      list: (query: PageQuery = {}) => get<PageOf<Token>>("/tokens", query),
-      create: (token: NewToken) => post<Token & { token: string }>("/tokens", token),
-      revoke: (token_id: string) => discard({ method: "DELETE", path: `/tokens/${part(token_id)}` }),
-      revokeOf: (subject: string) => post<{ revoked: string[] }>("/tokens/revoke", { subject }),
-      /** `self` is the token that this is asked with. */
-      rotate: (token_id: string, overlap: { overlap_seconds?: number } = {}) =>
-        post<RotatedToken>(`/tokens/${part(token_id)}/rotate`, overlap),
+      list: (query: Query<"GET /tokens"> = {}) => call("GET /tokens", { query }),
+      create: (body: NewToken) => call("POST /tokens", { body }),
+      revoke: (token_id: string) => call("DELETE /tokens/{token_id}", { params: { token_id } }),
+      revokeOf: (subject: string) => call("POST /tokens/revoke", { body: { subject } }),
+      /** `self` is the token of this client. */
+      rotate: (token_id: string, body: Input<"POST /tokens/{token_id}/rotate">["body"] = {}) =>
+        call("POST /tokens/{token_id}/rotate", { params: { token_id }, body }),
     },
-    /** The bytes of a consistent copy of the database, while the coordinator goes on. */
+    /** The bytes of a consistent copy of the record, while the coordinator keeps running. */
     async backup(signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-      const response = await send(target, {
-        method: "POST",
-        path: "/backup",
-        body: {},
-        timeoutMs: null,
-        ...(signal ? { signal } : {}),
-      });
-      return response.body ?? (async function* () {})();
+      return (await transport.bytes("POST /backup", { signal }))?.bytes ?? (async function* () {})();
     },
   };
 
-  /** The bytes as they come; shorter than `size` where the answer was cut off, which is thrown. */
-  async function download(path: string, signal?: AbortSignal): Promise<Download> {
-    const call = {
-      method: "GET",
-      path,
-      timeoutMs: null,
-      headers: { accept: "*/*" },
-      ...(signal ? { signal } : {}),
-    } as const;
-    const { headers, body } = await send(target, call);
-    const sha256 = (headers.get("etag") ?? "").replaceAll('"', "");
-    const size = Number(headers.get("content-length"));
-    return { size, sha256, stream: body ?? (async function* () {})() };
+  /** The bytes as they come. An answer that is cut off throws. */
+  async function file(run_id: string, path: string, signal?: AbortSignal) {
+    const found = await transport.bytes("GET /runs/{run_id}/files/{path*}", { params: { run_id, path }, signal });
+    return {
+      size: Number(found?.header("content-length")),
+      sha256: (found?.header("etag") ?? "").replaceAll('"', ""),
+      stream: found?.bytes ?? (async function* () {})(),
+    };
   }
-
-  async function discard(call: Call): Promise<void> {
-    await (await send(target, call)).arrayBuffer();
-  }
-}
-
-function part(text: string): string {
-  return encodeURIComponent(text);
 }

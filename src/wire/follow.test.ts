@@ -51,7 +51,7 @@ test("following a run that has ended gives its log and ends; after its last even
   expect(last.event).toMatchObject({ type: "result", status: "completed" });
   for await (const event of coordinator.client.runs.follow(run_id, { after: last.seq })) expect(event).toBeUndefined();
   const pages = await coordinator.client.runs.events(run_id, { limit: 3 });
-  expect(pages.next_cursor).toBe("3");
+  expect(pages.next_cursor).toBe(3);
   expect(pages.items.map((event) => event.seq)).toEqual([1, 2, 3]);
 });
 

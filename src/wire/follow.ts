@@ -2,8 +2,9 @@ import { HostError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { Delta } from "../model/executor.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
-import { send, type Target, unreachable } from "./send.ts";
+import { unreachable } from "./send.ts";
 import { readSse } from "./sse.ts";
+import type { Transport } from "./transport.ts";
 
 export interface FollowOptions {
   /** Begin after this seq (of a run) or cursor (of all runs). */
@@ -21,20 +22,20 @@ export interface FollowOptions {
 
 /**
  * Every event once, in order, however often the connection is cut: each new one begins after the last
- * event seen. Of one run it ends after the result; of all runs never.
+ * event seen. Of one run it ends after the result; of all runs (null) never.
  */
 export async function* followEvents(
-  target: Target,
-  path: string,
-  place: "seq" | "cursor",
+  transport: Transport,
+  run_id: string | null,
   options: FollowOptions,
 ): AsyncGenerator<StoredEvent> {
+  const place = run_id === null ? "cursor" : "seq";
   let after = options.after ?? 0;
   let pauseMs = firstPauseMs;
   let awaySince: number | null = null;
   for (;;) {
     try {
-      for await (const event of oneConnection(target, path, after, options)) {
+      for await (const event of oneConnection(transport, run_id, after, options)) {
         if (event === "end") return;
         if (event === "open") {
           awaySince = null;
@@ -64,8 +65,8 @@ const firstPauseMs = 50;
 const longestPauseMs = 2000;
 
 async function* oneConnection(
-  target: Target,
-  path: string,
+  transport: Transport,
+  run_id: string | null,
   after: number,
   options: FollowOptions,
 ): AsyncGenerator<StoredEvent | "open" | "end"> {
@@ -76,16 +77,13 @@ async function* oneConnection(
   const silenceMs = options.silenceMs ?? 60_000;
   const watch = setTimeout(() => cut.abort(new Error("the stream fell silent")), silenceMs);
   try {
-    const response = await send(target, {
-      method: "GET",
-      path,
-      headers: { accept: "text/event-stream", "last-event-id": String(after) },
-      timeoutMs: null,
-      signal: cut.signal,
-    });
-    if (response.status === 204 || response.body === null) return yield "end";
+    const input = { headers: { "last-event-id": after }, stream: true, signal: cut.signal };
+    const answer = await (run_id === null
+      ? transport.bytes("GET /events", input)
+      : transport.bytes("GET /runs/{run_id}/events", { ...input, params: { run_id } }));
+    if (answer === null) return yield "end";
     yield "open";
-    for await (const message of readSse(awake(response.body, watch, cut.signal))) {
+    for await (const message of readSse(awake(answer.bytes, watch))) {
       if (message.event === "end") return yield "end";
       if (message.event === "partial") {
         // written from one by the server
@@ -97,7 +95,7 @@ async function* oneConnection(
     }
   } catch (error) {
     // a cut in the middle is what following is for; a refusal is not
-    if (error instanceof TypeError || cut.signal.aborted) throw unreachable(target.url, error);
+    if (error instanceof TypeError || cut.signal.aborted) throw unreachable(transport.url, error);
     throw error;
   } finally {
     clearTimeout(watch);
@@ -106,29 +104,11 @@ async function* oneConnection(
   }
 }
 
-/**
- * Each chunk, a heartbeat too, proves that the other side lives. The signal is listened to here once more: what fetch
- * itself keeps of it is collected while a long answer is read, and then ends nothing.
- */
-async function* awake(
-  body: ReadableStream<Uint8Array>,
-  watch: NodeJS.Timeout,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
-  const reader = body.getReader();
-  const stop = (): void => void reader.cancel(signal.reason).catch(() => undefined); // it broke by itself
-  signal.addEventListener("abort", stop);
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      signal.throwIfAborted();
-      if (done) return;
-      watch.refresh();
-      yield value;
-    }
-  } finally {
-    signal.removeEventListener("abort", stop);
-    stop();
+/** Each chunk, a heartbeat too, proves that the other side lives. */
+async function* awake(bytes: AsyncIterable<Uint8Array>, watch: NodeJS.Timeout): AsyncGenerator<Uint8Array> {
+  for await (const chunk of bytes) {
+    watch.refresh();
+    yield chunk;
   }
 }
 

@@ -15,10 +15,15 @@ describeContract("runner port over HTTP", runnerPortContract, async () => {
   const { coordinator, port } = await setUp();
   const { client } = coordinator;
   await client.agents.put("worker", { command: "true" });
+  await client.agents.put("chat", { type: "autonomous", executor: "procedural" });
   return {
     port,
     register: (runner_key) => port.register(registration(runner_key)),
-    submit: async () => (await client.submit({ agent_name: "worker" })).run_id,
+    submit: async (attended = false) =>
+      (await client.submit(attended ? { agent_name: "chat", attended, prompt: "go" } : { agent_name: "worker" }))
+        .run_id,
+    answer: async (run_id, request_id, answer) => void (await client.questions.answer(run_id, request_id, answer)),
+    input: (run_id, text) => client.runs.input(run_id, text),
     stop: async (run_id) => void (await client.runs.stop(run_id)),
     run: (run_id) => client.runs.get(run_id),
     seqs: async (run_id) => (await client.runs.events(run_id, { limit: 1000 })).items.map((event) => event.seq),

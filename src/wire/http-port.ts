@@ -8,7 +8,8 @@ import { uploadFile } from "./upload-file.ts";
 
 export interface HttpPortOptions {
   url: string;
-  token: string;
+  /** null where the coordinator asks for none. */
+  token: string | null;
   /** How long the coordinator may hold a poll; it gets 10 s more before it counts as away. */
   pollHoldMs?: number;
   timeoutMs?: number;
@@ -47,6 +48,8 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     report: (report) => post("/runner/report", report, { limitMs: reportMs }),
     upload: (request, content, signal) =>
       uploadFile(request, content, signal, { url: base, token: options.token, silenceMs }),
+    loadSession: (request) => post("/runner/session/load", request, { limitMs: timeoutMs }),
+    saveSession: (request) => post("/runner/session/save", request, { limitMs: timeoutMs }),
     sessions: (request) => post("/runner/sessions", request, { limitMs: timeoutMs }),
     async deregister(request) {
       await post("/runner/deregister", request, { limitMs: timeoutMs });
@@ -95,7 +98,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
           method: "POST",
           agent,
           headers: {
-            authorization: `Bearer ${options.token}`,
+            ...(options.token === null ? {} : { authorization: `Bearer ${options.token}` }),
             "content-type": "application/json",
             "content-length": bytes.length,
           },

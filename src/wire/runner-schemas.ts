@@ -1,8 +1,10 @@
 import { correlationSchema } from "../model/execution.ts";
-import { z } from "zod";
+import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import { runEventSchema } from "../model/event.ts";
-import { runModes } from "../model/run.ts";
+import { runModes } from "../model/demands.ts";
+import { parkedWhys } from "../model/executor.ts";
+import { sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
 
 /** What runners send and get. Handlers pass these straight to the port, so that a field one side lacks does not compile. */
@@ -11,9 +13,24 @@ const number = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const attempt = z.number().int().min(1).max(1_000_000);
 const ofAttempt = { run_id: name, attempt };
 
+/** null is an empty list: some languages write an absent one so. */
+function listOf<T extends z.ZodType>(item: T, most: number) {
+  return z
+    .array(item)
+    .max(most)
+    .nullish()
+    .transform((list) => list ?? []);
+}
+
+/** An agent as its file has it: its type follows from its command. */
+const broughtAgentSchema = agentSchema
+  .partial({ type: true })
+  .transform((agent) => ({ ...agent, type: agent.type ?? (agent.command === null ? "autonomous" : "procedural") }));
+
 export const registrationSchema = z.strictObject({
-  protocol: z.literal(1),
-  runner_key: z.string().min(16).max(400),
+  protocol: z.literal(1).default(1),
+  /** Without one, the runner's own description identifies it. */
+  runner_key: z.string().min(16).max(400).exactOptional(),
   registration_id: name.exactOptional(),
   name: name.exactOptional(),
   hostname: name,
@@ -23,13 +40,15 @@ export const registrationSchema = z.strictObject({
     type: name,
     command: z.string().max(4096).exactOptional(),
     module: z.string().max(4096).exactOptional(),
-    config: z.record(z.string(), z.unknown()),
+    config: z.record(z.string(), z.unknown()).default({}),
   }),
-  tags: z.array(name).max(1000),
-  require_matching_tags: z.boolean(),
-  agents: z.array(agentSchema).max(10_000),
-  slots: z.number().int().min(1).max(10_000),
+  tags: listOf(name, 1000),
+  require_matching_tags: z.boolean().default(false),
+  agents: listOf(broughtAgentSchema, 10_000),
+  slots: z.number().int().min(1).max(10_000).default(1),
   only_agent: name.exactOptional(),
+  place_id: name.exactOptional(),
+  only_pinned: z.boolean().exactOptional(),
 });
 
 export const pollSchema = z.strictObject({
@@ -37,6 +56,7 @@ export const pollSchema = z.strictObject({
   epoch: number,
   claim_id: name,
   want: z.number().int().min(0).max(10_000),
+  shortage: z.string().max(1000).exactOptional(),
   ack_order: number,
 });
 
@@ -59,8 +79,9 @@ const outcomeSchema = z.discriminatedUnion("status", [
   z.strictObject({ status: z.literal("cancelled"), by: z.enum(["user", "shutdown"]) }),
   z.strictObject({
     status: z.literal("parked"),
-    why: z.enum(["usage_limit", "budget"]),
-    until: z.string().exactOptional(),
+    why: z.enum(parkedWhys),
+    until: z.iso.datetime().exactOptional(),
+    message: z.string().exactOptional(),
   }),
 ]);
 
@@ -109,6 +130,42 @@ export const sessionsOfRunnerSchema = z.strictObject({
 });
 export const goneSessionsSchema = z.object({ gone: z.array(z.string()) });
 
+const base64 = z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, "not base64");
+const path = z.string().min(1).max(4096);
+const sessionFileSchema = z.strictObject({ path, type: z.enum(sessionFileTypes), bytes: base64 });
+export const loadSessionSchema = z.strictObject({
+  runner_id: name,
+  epoch: number,
+  ...ofAttempt,
+  files_after: z.string().max(4096).exactOptional(),
+});
+export const loadedSessionSchema = z.discriminatedUnion("load", [
+  z.object({ load: z.literal("fenced") }),
+  z.object({
+    load: z.literal("loaded"),
+    state: z.object({ format: z.string(), bytes: z.string(), portable: z.boolean(), here: z.boolean() }).nullable(),
+    files: z.array(sessionFileSchema),
+    more: z.boolean(),
+  }),
+]);
+export const saveSessionSchema = z.strictObject({
+  runner_id: name,
+  epoch: number,
+  ...ofAttempt,
+  n: number,
+  events: z.array(numberedEventSchema),
+  format: name,
+  bytes: base64.nullable(),
+  portable: z.boolean(),
+  files: z.array(z.union([sessionFileSchema, z.strictObject({ path, type: z.null() })])).max(100_000),
+  all_files: z.boolean().exactOptional(),
+});
+export const savedSessionSchema = z.discriminatedUnion("save", [
+  z.object({ save: z.literal("saved"), budget: z.literal("spent").exactOptional() }),
+  z.object({ save: z.enum(["fenced", "too_large"]) }),
+  z.object({ save: z.literal("gap"), n: z.number().int() }),
+]);
+
 export const deregisterSchema = z.strictObject({ runner_id: name, epoch: number });
 
 export const registeredSchema = z.object({
@@ -122,9 +179,13 @@ export const registeredSchema = z.object({
 export const enrolledSchema = z.object({ token: z.string(), token_id: z.string(), subject: z.string() });
 
 const answerSchema = z.discriminatedUnion("decision", [
-  z.object({ decision: z.literal("allow"), input: z.unknown().optional(), remember: z.boolean().optional() }),
-  z.object({ decision: z.literal("deny"), message: z.string().optional() }),
-  z.object({ decision: z.literal("stop") }),
+  z.object({
+    decision: z.literal("allow"),
+    input: z.unknown().exactOptional(),
+    remember: z.literal("session").exactOptional(),
+  }),
+  z.object({ decision: z.literal("deny"), message: z.string().exactOptional() }),
+  z.object({ decision: z.literal("stop"), message: z.string().exactOptional() }),
 ]);
 const orderOf = { no: z.number().int(), run_id: z.string(), attempt: z.number().int() };
 export const pollAnswerSchema = z.object({
@@ -140,13 +201,19 @@ export const pollAnswerSchema = z.object({
         attempt: z.number().int(),
         mode: z.enum(runModes),
         session_id: z.string(),
+        continues: z.boolean(),
         executor_session_id: z.string().nullable(),
         forked_from: z.string().nullable(),
+        fork_at_turn: z.number().int().nullable(),
         agent: agentSchema,
         parameters: z.record(z.string(), z.unknown()),
         prompt: z.string().nullable(),
         project_dir: z.string().nullable(),
         attended: z.boolean(),
+        answers: z.array(
+          z.object({ request_id: z.string(), tool: z.string(), input: z.unknown(), answer: answerSchema }),
+        ),
+        granted_tools: z.array(z.string()),
         executor_config: z.record(z.string(), z.unknown()),
       }),
     }),
@@ -164,4 +231,5 @@ export const reportAnswerSchema = z.object({
   acked: z.array(z.object({ run_id: z.string(), attempt: z.number().int(), n: z.number().int() })),
   fenced: attempts,
   abandon: attempts,
+  over_budget: attempts.exactOptional(),
 });

@@ -1,14 +1,16 @@
-import { z } from "zod";
+import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import { errorCodes } from "../model/errors.ts";
-import { runEventSchema } from "../model/event.ts";
+import { runEventSchema, usageSchema } from "../model/event.ts";
 import { executionEndSchema, executionStartSchema } from "../model/execution.ts";
 import { storedFileSchema } from "../model/file-schema.ts";
+import { demandsSchema } from "../model/demands.ts";
+import { questionSchema, usageRowSchema } from "../model/question.ts";
 import { runSchema } from "../model/run.ts";
-import { runRequestSchema } from "../model/run-request.ts";
-import { sessionSchema, sessionVersionSchema } from "../model/session.ts";
+import { sessionNodeSchema, sessionSchema, sessionVersionSchema } from "../model/session.ts";
 import { runStatuses } from "../model/states.ts";
-import { tokenRoles } from "../model/token.ts";
+import { tokenKinds, tokenRoles } from "../model/token.ts";
+import { submitInput } from "./submit-input.ts";
 
 /** A list's page: `next_cursor` is null on the last one. */
 export function pageOf<T extends z.ZodType>(item: T) {
@@ -25,18 +27,18 @@ export const problemSchema = z.object({
 });
 
 export const runRowSchema = runSchema.omit({ parameters: true, prompt: true, result_text: true, result_data: true });
-/** Who triggered a run is not the caller's to say. */
-export const submitSchema = runRequestSchema.omit({ trigger_type: true, retry_of: true });
 
 const time = z.iso.datetime({ offset: true });
 const shortText = z.string().min(1).max(400);
-const statusList = z
-  .string()
-  .transform((text) => text.split(","))
-  .pipe(z.array(z.enum(runStatuses)).min(1))
-  .meta({ description: `one or more of ${runStatuses.join(", ")}, with commas between` });
+/** A list in a query is one text with commas; callers in this process pass the list itself. */
+const statusList = z.preprocess(
+  (given) => (typeof given === "string" ? given.split(",") : given),
+  z.array(z.enum(runStatuses)).min(1),
+);
 const limit = z.coerce.number().int().min(1).max(1000).default(50);
-const after = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+/** The place of an event: its `seq` within a run, its `cursor` among all. */
+const place = z.int().min(0);
+const givenPlace = z.coerce.number().pipe(place).optional();
 
 const runFilterShape = {
   agent_name: shortText.optional(),
@@ -58,16 +60,62 @@ export const runsQuerySchema = z.strictObject({
   limit,
   cursor: z.string().max(200).optional(),
 });
-export const eventsQuerySchema = z.strictObject({ after: after.optional(), limit });
+export const eventsQuerySchema = z.strictObject({ after: givenPlace, limit });
+/** In a query one text with commas; callers in this process pass the list itself. */
+const runList = z.preprocess(
+  (given) => (typeof given === "string" ? given.split(",") : given),
+  z.array(shortText).max(100),
+);
+export const allEventsQuerySchema = z.strictObject({
+  after: givenPlace,
+  limit,
+  follow: runList.optional().describe("Runs whose partials the stream carries too"),
+  stream: shortText.optional().describe("A name that the caller makes up, to change `follow` by while it is open"),
+});
+export const refollowSchema = z.strictObject({ stream: shortText, follow: z.array(shortText).max(100) });
+export const lastEventIdSchema = z.object({ "last-event-id": givenPlace });
+/** Of a query, where everything is text. */
+const flag = z.preprocess((given) => (given === "true" ? true : given === "false" ? false : given), z.boolean());
 export const executionsQuerySchema = z.strictObject({
   run_id: shortText.optional(),
-  open: z
-    .enum(["true", "false"])
-    .transform((word) => word === "true")
-    .optional(),
+  open: flag.optional(),
   limit,
   cursor: z.string().max(200).optional(),
 });
+export const questionsQuerySchema = z.strictObject({
+  open: flag.default(true).describe("false: those that were answered, expired or superseded"),
+  run_id: shortText.optional(),
+  limit,
+  cursor: z.string().max(200).optional(),
+});
+export const questionPageSchema = pageOf(questionSchema).extend({
+  count: z.number().int().describe("Of all pages; a longer list than 10,000 counts as that many"),
+});
+export const answerSchema = z
+  .strictObject({
+    decision: z.enum(["allow", "deny", "stop"]),
+    input: z.unknown().describe("With allow: what the tool is called with instead"),
+    remember: z.literal("session").optional().describe("With allow: the tool is not asked about again in this session"),
+    message: z.string().min(1).max(10_000).optional().describe("With deny or stop: why; the model reads it"),
+  })
+  .partial({ input: true })
+  .superRefine(({ decision, input, remember, message }, context) => {
+    const only = (path: string, wanted: string) =>
+      context.addIssue({ code: "custom", path: [path], message: `only with ${wanted}` });
+    if (decision !== "allow" && input !== undefined) only("input", "allow");
+    if (decision !== "allow" && remember !== undefined) only("remember", "allow");
+    if (decision === "allow" && message !== undefined) only("message", "deny or stop");
+  });
+export const runInputSchema = z.strictObject({ text: z.string().min(1).max(1_000_000) });
+const day = z.iso.date();
+export const usageQuerySchema = z.strictObject({
+  by: z.enum(["agent", "day", "session"]).default("agent"),
+  since: day.optional().describe("The first UTC day"),
+  until: day.optional().describe("The UTC day after the last"),
+  agent_name: shortText.optional(),
+  limit: z.coerce.number().int().min(1).max(1000).default(1000),
+});
+export const usageSummarySchema = z.object({ items: z.array(usageRowSchema) });
 export const sessionsQuerySchema = z.strictObject({
   agent_name: shortText.optional(),
   limit,
@@ -100,6 +148,9 @@ export const storedEventSchema = z.object({
   event: runEventSchema,
 });
 
+/** `next_cursor` is what to pass as `after`. */
+export const eventPageSchema = z.object({ items: z.array(storedEventSchema), next_cursor: place.nullable() });
+
 export const whySchema = z.object({
   status: z.enum(runStatuses),
   why: z.array(z.object({ demand: z.string(), detail: z.string() })),
@@ -109,23 +160,29 @@ export const whySchema = z.object({
 export const listedAgentSchema = agentSchema.extend({
   source: z.enum(["file", "api", "runner"]),
   runner_id: z.string().nullable(),
+  fault: z.string().optional().describe("What is wrong with its file now; the agent is the last that was sound"),
 });
+
+/** The name is in the path; repeating it is allowed. How the rest fits together is checked as for a file. */
+export const putAgentSchema = agentSchema.partial({ name: true, type: true });
 
 export const runnerSchema = z.object({
   runner_id: z.string(),
   owner: z.string(),
   name: z.string().nullable(),
   hostname: z.string(),
+  place_id: z.string().nullable(),
   project_dir: z.string(),
   executor_profile: z.string(),
   executor: z.object({
     type: z.string(),
-    command: z.string().optional(),
-    module: z.string().optional(),
+    command: z.string().exactOptional(),
+    module: z.string().exactOptional(),
     config: z.record(z.string(), z.unknown()),
   }),
   tags: z.array(z.string()),
   require_matching_tags: z.boolean(),
+  only_pinned: z.boolean(),
   slots: z.number().int(),
   only_agent: z.string().nullable(),
   agents: z.array(z.string()),
@@ -137,8 +194,12 @@ export const runnerSchema = z.object({
 });
 export const drainSchema = z.strictObject({ draining: z.boolean().default(true) });
 
-/** A session and its runs, newest first. */
-export const sessionWithRunsSchema = sessionSchema.extend({ versions: z.array(sessionVersionSchema) });
+/** A session with its runs, newest first, and the sessions it was forked from and into. */
+export const sessionWithRunsSchema = sessionSchema.extend({
+  versions: z.array(sessionVersionSchema),
+  ancestors: z.array(sessionNodeSchema),
+  descendants: z.array(sessionNodeSchema),
+});
 
 export const bindSchema = z.strictObject({ executor_session_id: z.string().min(1).max(400) });
 export const executionSchema = z.object({
@@ -163,7 +224,7 @@ export const newTokenSchema = z.strictObject({
 });
 export const tokenSchema = z.object({
   token_id: z.string(),
-  kind: z.enum(["access", "enrolment"]),
+  kind: z.enum(tokenKinds),
   role: z.enum(tokenRoles),
   subject: z.string(),
   label: z.string().nullable(),
@@ -186,6 +247,48 @@ export const rotateTokenSchema = z.strictObject({
   overlap_seconds: z.number().int().min(0).max(604_800).default(300),
 });
 
+/** `code` is null where auth is off: no browser has to sign in. */
+export const signInLinkSchema = z.object({ code: z.string().nullable(), expires_at: z.string().nullable() });
+export const signInSchema = z.strictObject({ code: z.string().min(1).max(200) });
+export const meSchema = z.object({
+  subject: z.string(),
+  role: z.enum(tokenRoles),
+  token_id: z.string(),
+  /** Whether a browser's cookie was sent, a bearer token, or nothing because auth is off. */
+  by: z.enum(["browser", "bearer", "auth_off"]),
+  version: z.string(),
+});
+
 export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), protocol: z.literal(1) });
+
+/** The names that these have in the OpenAPI document. */
+const names = {
+  Problem: problemSchema,
+  Run: runSchema,
+  RunSummary: runRowSchema,
+  RunRequest: submitInput.body,
+  RunEvent: runEventSchema,
+  Event: storedEventSchema,
+  EventPage: eventPageSchema,
+  Demands: demandsSchema,
+  Usage: usageSchema,
+  File: storedFileSchema,
+  Execution: executionSchema,
+  ExecutionStart: executionStartSchema,
+  ExecutionEnd: executionEndSchema,
+  Agent: listedAgentSchema,
+  AgentDefinition: agentSchema,
+  NewAgent: putAgentSchema,
+  Question: questionSchema,
+  UsageRow: usageRowSchema,
+  Session: sessionSchema,
+  SessionWithRuns: sessionWithRunsSchema,
+  Runner: runnerSchema,
+  Token: tokenSchema,
+  NewToken: newTokenSchema,
+  CreatedToken: madeTokenSchema,
+  RotatedToken: rotatedTokenSchema,
+};
+for (const [id, schema] of Object.entries(names)) z.globalRegistry.add(schema, { id });
 
 export { agentSchema, runSchema, sessionSchema, storedFileSchema };

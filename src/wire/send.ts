@@ -1,5 +1,7 @@
 import { HostError } from "../model/errors.ts";
+import type { RouteName } from "./contracts.ts";
 import { errorFromProblem, readProblem } from "./problem.ts";
+import { type CallInput, fillPath, type Transport } from "./transport.ts";
 
 export type Fetch = typeof globalThis.fetch;
 
@@ -10,54 +12,85 @@ export interface Target {
   fetch: Fetch;
 }
 
-export interface Call {
-  method: "GET" | "POST" | "PUT" | "DELETE";
-  path: string;
-  query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
-  body?: unknown;
-  headers?: Readonly<Record<string, string>>;
-  signal?: AbortSignal;
-  /** 10 s unless given; null: as long as it takes. */
-  timeoutMs?: number | null;
+/** For an answer in JSON. One of bytes may take as long as it takes. */
+const timeoutMs = 10_000;
+
+/** Over HTTP. Rejects with a RequestError where a call was refused, with a HostError where nobody answered. */
+export function httpTransport(target: Target): Transport {
+  return {
+    url: target.url,
+    async json(route, input) {
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const signal = input.signal ? AbortSignal.any([input.signal, timeout]) : timeout;
+      const response = await send(target, route, input, signal);
+      if (response.status === 204) return undefined;
+      return response.json();
+    },
+    async bytes(route, input) {
+      const { status, headers, body } = await send(target, route, input, input.signal ?? null);
+      if (status === 204 || body === null) return null;
+      return { header: (name) => headers.get(name), bytes: chunksOf(body, target.url, input.signal) };
+    },
+  };
 }
 
-const defaultTimeoutMs = 10_000;
-
-/** One request. Rejects with a RequestError where it was refused, with a HostError where nobody answered. */
-export async function send(target: Target, call: Call): Promise<Response> {
-  const timeoutMs = call.timeoutMs === undefined ? defaultTimeoutMs : call.timeoutMs;
-  const limits = [call.signal, timeoutMs === null ? undefined : AbortSignal.timeout(timeoutMs)].filter(
-    (one) => one !== undefined,
-  );
-  const response = await reach(target, call, limits.length === 0 ? null : AbortSignal.any(limits));
+async function send(target: Target, route: RouteName, input: CallInput, signal: AbortSignal | null): Promise<Response> {
+  const response = await reach(target, route, input, signal);
   if (response.ok) return response;
   throw errorFromProblem(readProblem(response.status, await response.text()));
 }
 
-export async function sendJson<T>(target: Target, call: Call): Promise<T> {
-  const response = await send(target, call);
-  // the server's answers are made from the same types, and its schemas are tested against them
-  return (await response.json()) as T;
-}
-
-async function reach(target: Target, call: Call, signal: AbortSignal | null): Promise<Response> {
+async function reach(
+  { url, token, fetch }: Target,
+  route: RouteName,
+  { params = {}, query, headers, body, stream, signal: own }: CallInput,
+  signal: AbortSignal | null,
+): Promise<Response> {
+  const [method = "", template = ""] = route.split(" ");
+  const path = fillPath(template, (name, slashes) => encoded(params[name] ?? "", slashes));
+  const sent = method === "POST" ? (body ?? {}) : body;
   try {
-    return await target.fetch(address(target.url, call), {
-      method: call.method,
+    return await fetch(`${url.replace(/\/+$/, "")}${path}${searchOf(query)}`, {
+      method,
       headers: {
-        accept: "application/json",
-        ...(target.token === null ? {} : { authorization: `Bearer ${target.token}` }),
-        ...(call.body === undefined ? {} : { "content-type": "application/json" }),
-        ...call.headers,
+        accept: stream ? "text/event-stream" : "*/*",
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(sent === undefined ? {} : { "content-type": "application/json" }),
+        ...Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)])),
       },
       redirect: "error",
       signal,
-      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+      ...(sent === undefined ? {} : { body: JSON.stringify(sent) }),
     });
   } catch (cause) {
     // the caller's own doing is not the coordinator's absence
-    if (call.signal?.aborted) throw cause;
-    throw unreachable(target.url, cause);
+    if (own?.aborted) throw cause;
+    throw unreachable(url, cause);
+  }
+}
+
+/** The signal is heeded here once more: what fetch itself keeps of it may be collected while a long answer is read. */
+async function* chunksOf(
+  body: ReadableStream<Uint8Array>,
+  url: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  const stop = (): void => void reader.cancel(signal?.reason).catch(() => undefined); // it broke by itself
+  signal?.addEventListener("abort", stop);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      signal?.throwIfAborted();
+      if (done) return;
+      yield value;
+    }
+  } catch (error) {
+    // a connection that ends in the middle is the coordinator's absence, and no defect
+    throw error instanceof TypeError && !signal?.aborted ? unreachable(url, error) : error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    stop();
   }
 }
 
@@ -72,11 +105,12 @@ export function unreachable(url: string, cause: unknown): HostError {
   });
 }
 
-function address(url: string, call: Call): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(call.query ?? {})) {
-    if (value !== undefined) query.set(name, typeof value === "object" ? value.join(",") : String(value));
-  }
-  const text = query.toString();
-  return `${url.replace(/\/+$/, "")}${call.path}${text === "" ? "" : `?${text}`}`;
+function encoded(value: string, slashes: boolean): string {
+  return slashes ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
+}
+
+function searchOf(query: CallInput["query"] = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+  return search.size === 0 ? "" : `?${search.toString()}`;
 }

@@ -7,7 +7,7 @@ import type { Problem } from "./problem.ts";
 
 interface Target {
   url: URL;
-  token: string;
+  token: string | null;
   silenceMs: number;
 }
 
@@ -43,7 +43,7 @@ function sendFile(
       method: "POST",
       agent: false,
       headers: {
-        authorization: `Bearer ${token}`,
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         "content-type": "application/octet-stream",
         "content-length": request.size,
       },

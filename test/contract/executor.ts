@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { RunEvent } from "../../src/model/event.ts";
-import type { Executor, Invocation, RunContext } from "../../src/model/executor.ts";
+import type { Answer, Executor, Invocation, Question, RunContext } from "../../src/model/executor.ts";
 import { failureReasons, type StopReason } from "../../src/model/states.ts";
 import type { Case } from "./contract.ts";
 
@@ -11,10 +11,22 @@ export interface ExecutorSubject {
   failing: Invocation;
   /** Goes on until it is stopped. */
   endless: Invocation;
+  /** The same, with a program that ignores SIGTERM. */
+  stubborn: Invocation;
+  /** Succeeds, and leaves a program of its own running. */
+  leaving: Invocation;
+  /**
+   * Where it can ask: it asks once whether it may do what leaves `did-41` in the run, and goes on whatever the answer.
+   * With `edited` as its input it would leave `did-42`.
+   */
+  asking?: { invocation: Invocation; edited: unknown };
+  /** Where it can be spoken to: it waits for one message, and what that says is in the run. */
+  hearing?: Invocation;
   /** A context over real processes and directories; `events` sees what was emitted, `alive` what still runs. */
   open(): Promise<{
     context: RunContext;
     events: RunEvent[];
+    saved: { state: { format: string; bytes: Uint8Array } | null };
     abort(reason: StopReason): void;
     alive(): Promise<number>;
   }>;
@@ -53,7 +65,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
       const { executor, endless, open } = await make();
       const { context, abort, alive } = await open();
       const outcome = executor.run(endless, context);
-      await expect.poll(alive, { timeout: 20_000 }).toBeGreaterThan(0);
+      await expect.poll(alive).toBeGreaterThan(0);
       abort("user");
       expect(await outcome).toEqual({ status: "cancelled", by: "user" });
       expect(await alive()).toBe(0);
@@ -65,9 +77,30 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
       const { executor, endless, open } = await make();
       const { context, abort, alive } = await open();
       const outcome = executor.run(endless, context);
-      await expect.poll(alive, { timeout: 20_000 }).toBeGreaterThan(0);
+      await expect.poll(alive).toBeGreaterThan(0);
       abort("timeout");
       expect(await outcome).toMatchObject({ status: "failed", reason: "timeout" });
+    },
+  },
+  {
+    title: "ends when it is stopped although its program ignores that, and leaves nothing running",
+    async check(make) {
+      const { executor, stubborn, open } = await make();
+      const { context, abort, alive } = await open();
+      const outcome = executor.run(stubborn, context);
+      await expect.poll(alive).toBeGreaterThan(0);
+      abort("user");
+      expect(await outcome).toEqual({ status: "cancelled", by: "user" });
+      expect(await alive()).toBe(0);
+    },
+  },
+  {
+    title: "ends what its program leaves running before it answers",
+    async check(make) {
+      const { executor, leaving, open } = await make();
+      const { context, alive } = await open();
+      expect(await executor.run(leaving, context)).toMatchObject({ status: "completed" });
+      expect(await alive()).toBe(0);
     },
   },
   {
@@ -95,4 +128,103 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
       expect(outcome).toMatchObject({ status: "failed", reason: "refused" });
     },
   },
+  {
+    title: "does what it asked for when it is allowed to",
+    async check(make) {
+      const asked = await ask(make, { decision: "allow" });
+      if (asked === null) return;
+      expect(asked.outcome.status).toBe("completed");
+      expect(asked.said).toContain("did-41");
+    },
+  },
+  {
+    title: "does what a person has made of it",
+    async check(make) {
+      const asked = await ask(make, "edited");
+      if (asked === null) return;
+      expect(asked.outcome.status).toBe("completed");
+      expect(asked.said).toContain("did-42");
+      expect(asked.said).not.toContain("did-41");
+    },
+  },
+  {
+    title: "does not do what is denied, passes the reason on and goes on",
+    async check(make) {
+      const asked = await ask(make, { decision: "deny", message: "not on a Friday" });
+      if (asked === null) return;
+      expect(asked.outcome.status).toBe("completed");
+      expect(asked.said).not.toContain("did-41");
+      expect(asked.said).toContain("not on a Friday");
+    },
+  },
+  {
+    title: "ends as permission_denied when the answer is to stop",
+    async check(make) {
+      const asked = await ask(make, { decision: "stop" });
+      if (asked === null) return;
+      expect(asked.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
+      expect(asked.said).not.toContain("did-41");
+    },
+  },
+  {
+    title: "parks where it can, and continues by the same question",
+    async check(make) {
+      const subject = await make();
+      if (subject.executor.can.park) expect(subject.asking).toBeDefined();
+      if (!subject.executor.can.park || !subject.asking) return;
+      const parked = await askOnce(subject, { decision: "park" });
+      expect(parked.outcome).toMatchObject({ status: "parked", why: "approval" });
+      expect(parked.said).not.toContain("did-41");
+      expect(parked.state).not.toBeNull();
+      const continued = await askOnce(subject, { decision: "allow" }, parked.state);
+      expect(continued.outcome.status).toBe("completed");
+      expect(continued.said).toContain("did-41");
+      expect(continued.asked).toEqual(parked.asked);
+    },
+  },
+  {
+    title: "hears what a person says while it works",
+    async check(make) {
+      const { executor, hearing, open } = await make();
+      if (executor.can.input) expect(hearing).toBeDefined();
+      if (!hearing) return;
+      const { context, events } = await open();
+      const input = (async function* () {
+        yield { text: "look behind you" };
+      })();
+      const outcome = await executor.run(hearing, { ...context, input });
+      expect(outcome.status).toBe("completed");
+      expect(JSON.stringify([outcome, events])).toContain("look behind you");
+    },
+  },
 ];
+
+async function ask(make: () => Promise<ExecutorSubject>, answer: Answer | "edited") {
+  const subject = await make();
+  if (subject.executor.can.ask) expect(subject.asking).toBeDefined();
+  return subject.asking ? askOnce(subject, answer) : null;
+}
+
+/** One run of the invocation that asks; `said` is all that came of it. */
+async function askOnce(
+  { executor, asking, open }: ExecutorSubject,
+  answer: Answer | "edited",
+  continued: { format: string; bytes: Uint8Array } | null = null,
+) {
+  const { invocation, edited } = asking!;
+  const { context, events, saved } = await open();
+  saved.state = continued;
+  const asked: Question[] = [];
+  const outcome = await executor.run(
+    { ...invocation, attended: true, continues: continued !== null },
+    {
+      ...context,
+      async ask(question) {
+        asked.push(JSON.parse(JSON.stringify(question)) as Question);
+        return answer === "edited" ? { decision: "allow", input: edited } : answer;
+      },
+    },
+  );
+  expect(asked).toHaveLength(1);
+  return { outcome, asked, said: JSON.stringify([outcome, events]), state: saved.state };
+}

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Provider } from "../../src/model/provider.ts";
+import type { Provider, ProviderFault } from "../../src/model/provider.ts";
 import type { Case } from "./contract.ts";
 
 /** A provider in front of a scripted model: what it says is fixed, and what it was sent can be read. */
@@ -7,18 +7,39 @@ export interface ProviderSubject {
   provider: Provider;
   model: string;
   /** The next answers, in order. */
-  script(
-    ...answers: (
-      | { text: string }
-      | { tool: string; input: unknown }
-      | { fail: "auth" | "rate_limit" | "cut" | "garbage" }
-      | { hang: true }
-    )[]
-  ): void;
+  script(...answers: ScriptedAnswer[]): void;
   /** The user and tool texts of the last request, oldest first. */
   lastRequest(): string[];
+  /** What this provider's protocol cannot express, and so cannot meet. */
+  cannot?: readonly Fault[];
+  /** Failures that its protocol does not tell apart: each is seen as the other. */
+  looksLike?: Partial<Record<Fault, Fault>>;
 }
 
+export type Fault =
+  | "auth"
+  | "rate_limit"
+  | "retry-after in milliseconds"
+  | "retry-after as a date"
+  | "refused"
+  | "cut"
+  | "garbage"
+  | "malformed chunk"
+  | "error in the stream"
+  | "early end"
+  | "cut input";
+
+export type ScriptedAnswer =
+  | { text: string }
+  | { tool: string; input: unknown; cut_input?: number }
+  | { tools: { name: string; input: unknown }[] }
+  | { fail: Exclude<Fault, "cut input" | "rate_limit" | `retry-after ${string}`> }
+  | { fail: "rate_limit"; headers?: Record<string, string> }
+  | { slow: string }
+  | { hang: true };
+
+const isBeyond = ({ cannot }: ProviderSubject, fault: Fault | "retry-after in seconds"): boolean =>
+  cannot?.some((one) => one === fault) === true;
 const options = (signal = new AbortController().signal) => ({ signal });
 const tools = [
   {
@@ -27,6 +48,18 @@ const tools = [
     input_schema: { type: "object", properties: { path: { type: "string" } } },
   },
 ];
+
+const kindsOf: Partial<Record<Fault, readonly ProviderFault["kind"][]>> = {
+  auth: ["authentication"],
+  rate_limit: ["rate_limit"],
+  refused: ["network"],
+  cut: ["network"],
+  garbage: ["invalid_response"],
+  "malformed chunk": ["invalid_response"],
+  // services differ in whether they say "overloaded" or something unreadable
+  "error in the stream": ["rate_limit", "network", "invalid_response"],
+  "early end": ["invalid_response"],
+};
 
 async function openSession({ provider, model }: ProviderSubject) {
   return provider.createSession({ model, system_prompt: "Be brief.", tools });
@@ -62,6 +95,24 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   {
+    title: "the model reads what a person says after the results of its tools",
+    async check(make) {
+      const subject = await make();
+      subject.script({ tool: "file.read", input: { path: "a.txt" } }, { text: "it says x" }, { text: "goodbye" });
+      const session = await openSession(subject);
+      const first = await session.sendMessage("read a.txt", options());
+      expect(first).toMatchObject({ ok: true, stop: "tool_use" });
+      if (!first.ok) return;
+      const results = first.tool_uses.map(({ tool_use_id }) => ({ tool_use_id, output: "x", is_error: false }));
+      const turn = await session.submitToolResults(results, { ...options(), message: "and hurry" });
+      expect(turn).toMatchObject({ ok: true, text: "it says x" });
+      // in one message or in two, as its protocol has it
+      expect(subject.lastRequest().slice(-2).sort()).toEqual(["and hurry", "x"]);
+      expect(await session.sendMessage("thanks", options())).toMatchObject({ ok: true, text: "goodbye" });
+      expect(subject.lastRequest().slice(-3).sort()).toEqual(["and hurry", "thanks", "x"]);
+    },
+  },
+  {
     title: "a resumed session carries what was said before",
     async check(make) {
       const subject = await make();
@@ -81,21 +132,173 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
     },
   },
   ...(
-    [
-      ["auth", "authentication"],
-      ["rate_limit", "rate_limit"],
-      ["cut", "network"],
-      ["garbage", "invalid_response"],
-    ] as const
-  ).map(([fail, kind]): Case<ProviderSubject> => ({
-    title: `a failed turn (${fail}) is a value that says what kind of failure it was`,
+    ["auth", "rate_limit", "refused", "cut", "garbage", "malformed chunk", "error in the stream", "early end"] as const
+  ).map((fail): Case<ProviderSubject> => ({
+    title: `a failed turn (${fail}) is a value that says what kind of failure it was, and what to do`,
     async check(make) {
       const subject = await make();
+      const session = await openSession(subject);
+      if (isBeyond(subject, fail)) return;
       subject.script({ fail });
-      const turn = await (await openSession(subject)).sendMessage("hi", options());
-      expect(turn).toMatchObject({ ok: false, error: { kind } });
+      const turn = await session.sendMessage("hi", options());
+      expect(turn).toMatchObject({ ok: false, error: { message: expect.stringMatching(/Check|Try|cancelled/) } });
+      if (!turn.ok) expect(kindsOf[subject.looksLike?.[fail] ?? fail]).toContain(turn.error.kind);
+      // the session is as it was: the same message again is not there twice
+      subject.script({ text: "better" });
+      expect(await session.sendMessage("hi", options())).toMatchObject({ ok: true, text: "better" });
+      expect(subject.lastRequest().filter((text) => text === "hi")).toHaveLength(1);
     },
   })),
+  ...(
+    [
+      ["in seconds", { "retry-after": "7" }, [6_900, 7_000]],
+      ["in milliseconds", { "retry-after-ms": "1500", "retry-after": "9" }, [1_400, 1_500]],
+      ["as a date", { "retry-after": new Date(Date.now() + 3_600_000).toUTCString() }, [3_000_000, 3_600_000]],
+    ] as const
+  ).map(([form, headers, [least, most]]): Case<ProviderSubject> => ({
+    title: `a rate limit says when to try again, given ${form}`,
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      if (isBeyond(subject, "rate_limit") || isBeyond(subject, `retry-after ${form}`)) return;
+      subject.script({ fail: "rate_limit", headers });
+      const turn = await session.sendMessage("hi", options());
+      expect(turn).toMatchObject({ ok: false, error: { kind: "rate_limit" } });
+      if (turn.ok) return;
+      expect(turn.error.retry_after_ms).toBeGreaterThanOrEqual(least);
+      expect(turn.error.retry_after_ms).toBeLessThanOrEqual(most);
+    },
+  })),
+  {
+    title: "summarizes the beginning of a conversation, with the first message and the open calls kept",
+    async check(make) {
+      const subject = await make();
+      const reads = { tool: "file.read", input: { path: "a.txt" } };
+      // whether the summary takes an answer of the script is the provider's own matter
+      subject.script(reads, reads, { text: "after" }, { text: "after" });
+      const session = await openSession(subject);
+      const resultsOf = (output: string) =>
+        session.pending.map(({ tool_use_id }) => ({ tool_use_id, output, is_error: false }));
+      await session.sendMessage("the task", options());
+      expect(await session.compact({ ...options(), max_characters: 1000 })).toEqual({ ok: true, summary: null });
+      await session.submitToolResults(resultsOf("first result"), options());
+      const compacted = await session.compact({ ...options(), max_characters: 1000 });
+      expect(compacted).toMatchObject({ ok: true, summary: expect.stringMatching(/./), summarized: 3, kept: 1 });
+      // a resumed session knows the summary as well
+      const resumed = (await subject.provider.resumeSession(session.session_id))!;
+      expect(resumed.pending).toHaveLength(1);
+      const turn = await resumed.submitToolResults(resultsOf("second result"), options());
+      expect(turn).toMatchObject({ ok: true, text: "after" });
+      const [first, ...rest] = subject.lastRequest();
+      expect(first).toMatch(/^the task\n\n<summary>/);
+      expect(rest).toEqual(["second result"]);
+    },
+  },
+  {
+    title: "hands over several tool uses of one answer, and the model gets each result",
+    async check(make) {
+      const subject = await make();
+      const reads = ["a.txt", "b.txt"].map((path) => ({ name: "file.read", input: { path } }));
+      subject.script({ tools: reads }, { text: "both read" });
+      const session = await openSession(subject);
+      const first = await session.sendMessage("read both", options());
+      expect(first).toMatchObject({ ok: true, stop: "tool_use", tool_uses: reads });
+      expect(session.pending).toMatchObject(reads);
+      if (!first.ok) return;
+      const results = first.tool_uses.map(({ tool_use_id }, at) => ({
+        tool_use_id,
+        output: `content ${at}`,
+        is_error: at === 1,
+      }));
+      expect(await session.submitToolResults(results, options())).toMatchObject({ ok: true, text: "both read" });
+      expect(subject.lastRequest()).toEqual(expect.arrayContaining(["content 0", "content 1"]));
+      expect(session.pending).toEqual([]);
+      expect(session.last_message).toBe("both read");
+    },
+  },
+  {
+    title: "an input that was cut off in the middle is handed over as a fault of that call",
+    async check(make) {
+      const subject = await make();
+      const session = await openSession(subject);
+      if (isBeyond(subject, "cut input")) return;
+      subject.script({ tool: "file.read", input: { path: "a.txt" }, cut_input: 9 }, { text: "I try again" });
+      const turn = await session.sendMessage("read", options());
+      expect(turn).toMatchObject({
+        ok: true,
+        tool_uses: [{ name: "file.read", fault: expect.stringContaining("JSON") }],
+      });
+      const [use] = session.pending;
+      const result = { tool_use_id: use!.tool_use_id, output: "not valid", is_error: true };
+      expect(await session.submitToolResults([result], options())).toMatchObject({ ok: true, text: "I try again" });
+    },
+  },
+  {
+    title: "a resumed session knows what was said last, and which tools wait for their result",
+    async check(make) {
+      const subject = await make();
+      subject.script({ text: "one" }, { tool: "file.read", input: { path: "a.txt" } }, { text: "three" });
+      const session = await openSession(subject);
+      await session.sendMessage("first", options());
+      await session.sendMessage("second", options());
+      const resumed = await subject.provider.resumeSession(session.session_id);
+      expect(resumed!.pending).toMatchObject([{ name: "file.read", input: { path: "a.txt" } }]);
+      const { tool_use_id } = resumed!.pending[0]!;
+      const turn = await resumed!.submitToolResults([{ tool_use_id, output: "x", is_error: false }], options());
+      expect(turn).toMatchObject({ ok: true, text: "three" });
+      expect(subject.lastRequest()).toEqual(expect.arrayContaining(["first", "second", "x"]));
+    },
+  },
+  {
+    title: "text arrives in pieces, and the pieces are the text",
+    async check(make) {
+      const subject = await make();
+      subject.script({ text: "a text that is long enough to be sent in pieces" });
+      const pieces: string[] = [];
+      const turn = await (
+        await openSession(subject)
+      ).sendMessage("hi", { ...options(), onText: (delta) => pieces.push(delta) });
+      expect(turn).toMatchObject({ ok: true, text: pieces.join("") });
+      expect(pieces.join("")).toContain("long enough");
+    },
+  },
+  {
+    title: "a turn aborted before it begins sends nothing",
+    async check(make) {
+      const subject = await make();
+      subject.script({ text: "never" });
+      const session = await openSession(subject);
+      expect(await session.sendMessage("hi", options(AbortSignal.abort("user")))).toMatchObject({ ok: false });
+      expect(session.last_message).toBeNull();
+    },
+  },
+  {
+    title: "a turn aborted in the middle of its text is no part of the conversation",
+    async check(make) {
+      const subject = await make();
+      subject.script({ slow: "some text that takes its time" }, { text: "after" });
+      const abort = new AbortController();
+      const session = await openSession(subject);
+      const turn = await session.sendMessage("hi", { signal: abort.signal, onText: () => abort.abort("user") });
+      expect(turn).toMatchObject({ ok: false });
+      expect(session.last_message).toBeNull();
+    },
+  },
+  {
+    title: "a turn aborted while it answers tool results leaves their calls open",
+    async check(make) {
+      const subject = await make();
+      subject.script({ tool: "file.read", input: { path: "a.txt" } }, { hang: true });
+      const session = await openSession(subject);
+      await session.sendMessage("read a.txt", options());
+      const results = session.pending.map(({ tool_use_id }) => ({ tool_use_id, output: "x", is_error: false }));
+      const abort = new AbortController();
+      const turn = session.submitToolResults(results, options(abort.signal));
+      abort.abort("user");
+      expect(await turn).toMatchObject({ ok: false });
+      expect(session.pending).toMatchObject([{ name: "file.read", input: { path: "a.txt" } }]);
+    },
+  },
   {
     title: "an aborted turn ends at once, as a value",
     async check(make) {

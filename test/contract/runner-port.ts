@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { expect } from "vitest";
-import type { Registered, RunnerPort } from "../../src/model/runner-port.ts";
+import type { Decision } from "../../src/model/executor.ts";
+import type { Registered, RunnerPort, SaveSessionRequest } from "../../src/model/runner-port.ts";
+import { maxStateBytes } from "../../src/model/session-state.ts";
 import type { Run } from "../../src/model/run.ts";
 import type { Case } from "./contract.ts";
 
@@ -9,7 +11,10 @@ import type { Case } from "./contract.ts";
 export interface RunnerPortSubject {
   port: RunnerPort;
   register(runner_key: string): Promise<Registered>;
-  submit(): Promise<string>;
+  /** `attended`: of an agent whose questions go to people. */
+  submit(attended?: boolean): Promise<string>;
+  answer(run_id: string, request_id: string, answer: Decision): Promise<void>;
+  input(run_id: string, text: string): Promise<void>;
   stop(run_id: string): Promise<void>;
   run(run_id: string): Promise<Run>;
   /** The log's own numbers, oldest first. */
@@ -22,9 +27,9 @@ const line = (n: number) => ({ n, at, event: { type: "output", stream: "stdout",
 const done = { status: "completed", exit_code: 0, text: "ok" } as const;
 
 /** A registered runner that holds one claimed run. */
-async function claimOne(subject: RunnerPortSubject) {
+async function claimOne(subject: RunnerPortSubject, attended = false) {
   const { runner_id, epoch } = await subject.register("key-a");
-  const run_id = await subject.submit();
+  const run_id = await subject.submit(attended);
   const { claims } = await subject.port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
   expect(claims.map((claim) => claim.run_id)).toEqual([run_id]);
   const held: [string, number][] = [[run_id, claims[0]!.attempt]];
@@ -32,9 +37,38 @@ async function claimOne(subject: RunnerPortSubject) {
   return { run_id, attempt: claims[0]!.attempt, runner_id, epoch, base };
 }
 
+/** And that asks a person. */
+async function askOne(subject: RunnerPortSubject) {
+  const claimed = await claimOne(subject, true);
+  const { run_id, attempt, base } = claimed;
+  const events = [
+    { n: 1, at, event: { type: "permission_request", request_id: "q", tool: "shell", input: { a: 1 } } as const },
+    { n: 2, at, event: { type: "status", status: "waiting", reason: "shell" } as const },
+  ];
+  await subject.port.report({ ...base, events: [{ run_id, attempt, events }] });
+  expect((await subject.run(run_id)).status).toBe("waiting");
+  const { runner_id, epoch } = claimed;
+  const poll = (claim_id: string, ack_order = 0) =>
+    subject.port.poll({ runner_id, epoch, claim_id, want: 0, ack_order }, AbortSignal.timeout(20_000));
+  return { ...claimed, poll };
+}
+
 function fileOf(text: string) {
   const bytes = Buffer.from(text);
   return { bytes: [bytes], sha256: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
+}
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+/** A save with these events, whose state says how far it goes. */
+function stateOf(
+  of: Pick<SaveSessionRequest, "runner_id" | "epoch" | "run_id" | "attempt">,
+  ns: readonly number[],
+  more: Partial<SaveSessionRequest> = {},
+): SaveSessionRequest {
+  const n = ns.at(-1)!;
+  const bytes = base64(`state ${n}`);
+  return { ...of, n, events: ns.map(line), format: "test-1", bytes, portable: true, files: [], ...more };
 }
 
 export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
@@ -136,7 +170,6 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const before = await subject.seqs(run_id);
       const { fenced } = await subject.port.report({
         ...base,
-        held: [],
         events: [{ run_id, attempt: attempt + 1, events: [line(1)] }],
       });
       expect(fenced).toContainEqual({ run_id, attempt: attempt + 1 });
@@ -198,6 +231,148 @@ export const runnerPortContract: readonly Case<RunnerPortSubject>[] = [
       const session_ids = ["never-was", session_id ?? ""];
       expect(await subject.port.sessions({ runner_id, epoch, session_ids })).toEqual({ gone: ["never-was"] });
       await expect(subject.port.sessions({ runner_id, epoch: epoch - 1, session_ids })).rejects.toThrow();
+    },
+  },
+  {
+    title: "a session's state is stored with the events it covers, and loaded with its files",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
+      const of = { runner_id, epoch, run_id, attempt };
+      const nothing = { load: "loaded", state: null, files: [], more: false };
+      expect(await subject.port.loadSession(of)).toEqual(nothing);
+      expect(await subject.port.saveSession(stateOf(of, [1, 2]))).toEqual({ save: "saved" });
+      expect(await subject.seqs(run_id)).toHaveLength((await subject.seqs(run_id)).at(-1)!);
+      const stored = await subject.seqs(run_id);
+      const files = [
+        { path: "a/b.txt", type: "file", bytes: base64("b") },
+        { path: "run.sh", type: "executable", bytes: base64("#!/bin/sh") },
+      ] as const;
+      expect(await subject.port.saveSession(stateOf(of, [2, 3], { files: [...files] }))).toEqual({ save: "saved" });
+      expect(await subject.seqs(run_id)).toHaveLength(stored.length + 1);
+      expect(await subject.port.loadSession(of)).toEqual({
+        ...nothing,
+        state: { format: "test-1", bytes: base64("state 3"), portable: true, here: true },
+      });
+      const after = async (files_after: string) => subject.port.loadSession({ ...of, files_after });
+      expect(await after("")).toEqual({ ...nothing, files });
+      expect(await after("a/b.txt")).toEqual({ ...nothing, files: [files[1]] });
+      const removed = [{ path: "a/b.txt", type: null }];
+      expect(await subject.port.saveSession(stateOf(of, [4], { files: removed }))).toEqual({ save: "saved" });
+      expect(await after("")).toEqual({ ...nothing, files: [files[1]] });
+    },
+  },
+  {
+    title: "parts of a state are stored before it, and stay when the files of the work directory are replaced",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
+      const of = { runner_id, epoch, run_id, attempt };
+      const part = (text: string) => ({ path: `/${text.repeat(64)}`, type: "file" as const, bytes: base64(text) });
+      const save = (n: number, more: Partial<SaveSessionRequest>) =>
+        subject.port.saveSession({ ...stateOf(of, n === 0 ? [] : [n], more), n });
+      const paths = async () => {
+        const loaded = await subject.port.loadSession({ ...of, files_after: "" });
+        return loaded.load === "fenced" ? null : loaded.files.map(({ path }) => path);
+      };
+      expect(await save(0, { bytes: null, files: [part("a"), part("b")] })).toEqual({ save: "saved" });
+      expect(await subject.port.loadSession(of)).toMatchObject({ state: null });
+      const file = { path: "x", type: "file" as const, bytes: base64("x") };
+      expect(await save(1, { files: [file] })).toEqual({ save: "saved" });
+      expect(await save(0, { bytes: null, files: [part("c")] })).toEqual({ save: "saved" });
+      expect(await subject.port.loadSession(of)).toMatchObject({ state: { bytes: base64("state 1") } });
+      const replaced = [
+        { ...file, path: "y" },
+        { path: part("a").path, type: null },
+      ];
+      expect(await save(2, { files: replaced, all_files: true })).toEqual({ save: "saved" });
+      expect(await paths()).toEqual([part("b").path, part("c").path, "y"]);
+    },
+  },
+  {
+    title: "a state whose events have a gap, or that is too large, is not stored, and nor are its events",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
+      const of = { runner_id, epoch, run_id, attempt };
+      const before = await subject.seqs(run_id);
+      expect(await subject.port.saveSession(stateOf(of, [2]))).toEqual({ save: "gap", n: 0 });
+      expect(await subject.port.saveSession({ ...stateOf(of, [1]), n: 2 })).toEqual({ save: "gap", n: 0 });
+      const bytes = Buffer.alloc(maxStateBytes + 1).toString("base64");
+      expect(await subject.port.saveSession(stateOf(of, [1], { bytes }))).toEqual({ save: "too_large" });
+      expect(await subject.port.loadSession(of)).toMatchObject({ state: null });
+      expect(await subject.seqs(run_id)).toEqual(before);
+    },
+  },
+  {
+    title: "a state that arrives twice, or late, does not replace a newer one",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch } = await claimOne(subject);
+      const of = { runner_id, epoch, run_id, attempt };
+      for (const ns of [[1], [2], [1]])
+        expect(await subject.port.saveSession(stateOf(of, ns))).toEqual({ save: "saved" });
+      expect(await subject.port.loadSession(of)).toMatchObject({ state: { bytes: base64("state 2") } });
+    },
+  },
+  {
+    title: "a stale attempt, another epoch and a finished run neither load nor save a state",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, runner_id, epoch, base } = await claimOne(subject);
+      const of = { runner_id, epoch, run_id, attempt };
+      await subject.port.saveSession(stateOf(of, [1]));
+      for (const changes of [{ attempt: attempt + 1 }, { epoch: epoch - 1 }, { run_id: "nobody" }]) {
+        expect(await subject.port.loadSession({ ...of, ...changes })).toEqual({ load: "fenced" });
+        expect(await subject.port.saveSession(stateOf({ ...of, ...changes }, [2]))).toEqual({ save: "fenced" });
+      }
+      expect(await subject.port.loadSession(of)).toMatchObject({ state: { bytes: base64("state 1") } });
+      await subject.port.report({ ...base, finishes: [{ run_id, attempt, last_n: 1, outcome: done }] });
+      expect(await subject.port.loadSession(of)).toEqual({ load: "fenced" });
+      expect(await subject.port.saveSession(stateOf(of, [2]))).toEqual({ save: "fenced" });
+    },
+  },
+  {
+    title: "an answer is ordered to the runner of a run that waits, again until it is acknowledged",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, poll } = await askOne(subject);
+      const answer = { decision: "allow", input: { a: 2 } } as const;
+      await subject.answer(run_id, "q", answer);
+      const first = await poll("c2");
+      expect(first.orders).toMatchObject([{ run_id, attempt, answer: { request_id: "q", answer } }]);
+      expect((await poll("c3")).orders).toEqual(first.orders);
+    },
+  },
+  {
+    title: "input is ordered to the runner of a run that is at work",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, poll } = await askOne(subject);
+      await subject.input(run_id, "go on");
+      expect((await poll("c2")).orders).toMatchObject([{ run_id, attempt, input: { text: "go on" } }]);
+    },
+  },
+  {
+    title: "a parked run is handed out again with its answer, without a free slot and at no cost",
+    async check(make) {
+      const subject = await make();
+      const { run_id, attempt, base, runner_id, epoch, poll } = await askOne(subject);
+      const of = { runner_id, epoch, run_id, attempt };
+      expect(await subject.port.saveSession(stateOf(of, [3]))).toEqual({ save: "saved" });
+      const outcome = { status: "parked", why: "approval" } as const;
+      const park = { ...base, finishes: [{ run_id, attempt, last_n: 3, outcome }] };
+      for (let i = 0; i < 2; i += 1) {
+        await subject.port.report(park);
+        expect((await subject.run(run_id)).status).toBe("parked");
+      }
+      await subject.answer(run_id, "q", { decision: "deny", message: "no" });
+      const { claims } = await poll("c2");
+      expect(claims).toMatchObject([{ run_id, attempt: attempt + 1, invocation: { continues: true } }]);
+      expect(claims[0]!.invocation.answers).toEqual([
+        { request_id: "q", tool: "shell", input: { a: 1 }, answer: { decision: "deny", message: "no" } },
+      ]);
+      expect((await subject.run(run_id)).failures).toBe(0);
     },
   },
   {

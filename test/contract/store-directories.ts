@@ -60,7 +60,7 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       expect(await store.read.why(third)).toMatchObject([{ demand: "directory" }]);
     });
 
-    it.each(["finish", "give back", "loss", "stop", "leave", "forgotten claim", "park"])(
+    it.each(["finish", "give back", "loss", "stop", "leave", "forgotten claim"])(
       "lets the next go, and tells of it, after a %s",
       async (how) => {
         const one = await d.submit({ project_dir: "/p" }, chat);
@@ -71,7 +71,6 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
         store.changes(({ claimable }) => told.push(...claimable));
         if (how === "finish") await d.finish(a, one, 1);
         if (how === "give back") await d.finish(a, one, 1, { give_back: "at_no_cost" });
-        if (how === "park") await d.finish(a, one, 1, { give_back: "parked" });
         if (how === "leave") await store.apply([{ op: "leave_runner", ...a }]);
         if (how === "forgotten claim") {
           await d.claim(a, 0, "c2");

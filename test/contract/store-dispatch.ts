@@ -56,6 +56,22 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         expect(await d.claim(runner, 1, "c")).toEqual([three]);
       });
 
+      it("hands a late copy of a poll nothing once a report names its claim as answered", async () => {
+        const first = await d.submit();
+        const runner = await d.register("r");
+        expect(await d.claim(runner, 1, "a")).toEqual([first]);
+        await d.beat(runner, [[first, 1]], "a");
+        await d.finish(runner, first, 1);
+        const second = await d.submit();
+        expect(await d.claim(runner, 1, "a")).toEqual([]);
+        await d.beat(runner, [], "a");
+        expect(await d.claim(runner, 1, "a")).toEqual([]);
+        expect(await d.claim(runner, 1, "b")).toEqual([second]);
+        await d.beat(runner, [[second, 1]], "b");
+        await d.beat(runner, [], "a");
+        expect(await store.read.run(second)).toMatchObject({ status: "claimed", attempt: 1 });
+      });
+
       it("matches every demand, and all tags", async () => {
         const wants = [
           { hostname: "other" },
@@ -102,6 +118,42 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await d.finish(a, runs[1]!, 1);
         await d.finish(b, runs[2]!, 1);
         expect(await d.claim(b, 10)).toEqual([runs[3], elsewhere]);
+      });
+
+      it("frees the cap and a slot while a run waits, and counts it again when it resumes", async () => {
+        const capped = agentNamed("capped", { max_concurrent: 1 });
+        const runs = [await d.submit({}, capped), await d.submit({}, capped), await d.submit({}, capped)];
+        const [first = "", second = "", third = ""] = runs;
+        const runner = await d.register("r");
+        expect(await d.claim(runner, 3)).toEqual([first]);
+        const begun = now().toISOString();
+        await d.append(runner, first, 1, 1, output("begun"));
+        const changes: Change[] = [];
+        store.changes((change) => changes.push(change));
+        const asks = { type: "status", status: "waiting", reason: "approval" } as const;
+        await d.append(runner, first, 1, 2, asks);
+        expect(changes.at(-1)?.claimable).toHaveLength(1);
+        expect(await store.read.run(first)).toMatchObject({ status: "waiting", waiting_for: "approval" });
+        expect(await store.read.runner("r")).toMatchObject({ running: 0 });
+        expect(await d.claim(runner, 3)).toEqual([second]);
+        advance(1000);
+        await d.append(runner, first, 1, 3, { type: "status", status: "running" });
+        expect(await store.read.run(first)).toMatchObject({ status: "running", started_at: begun, waiting_for: null });
+        expect(await store.read.runner("r")).toMatchObject({ running: 2 });
+        await d.finish(runner, second, 1);
+        expect(await d.claim(runner, 3)).toEqual([]);
+        await d.finish(runner, first, 1);
+        expect(await d.claim(runner, 3)).toEqual([third]);
+      });
+
+      it("shows a run that completed as done, whatever progress it reported last", async () => {
+        const run = await d.submit();
+        const runner = await d.register("r");
+        await d.claim(runner);
+        await d.append(runner, run, 1, 1, { type: "progress", percent: 10 });
+        expect(await store.read.run(run)).toMatchObject({ status: "running", progress: 10 });
+        await d.finish(runner, run, 1);
+        expect(await store.read.run(run)).toMatchObject({ status: "completed", progress: 100 });
       });
 
       it("keeps one active run for each session", async () => {
@@ -280,8 +332,7 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         await d.claim(runner, 1, "b");
         // Made before b was answered: says nothing about it.
         expect(await d.beat(runner, [[one, 1]], "a")).toMatchObject({ ok: true, requeued: [], fenced: [] });
-        // The newest claim may still be on its way.
-        expect(await d.beat(runner, [[one, 1]], "b")).toMatchObject({ ok: true, requeued: [] });
+        expect(await d.beat(runner, [[one, 1]], "unknown")).toMatchObject({ ok: true, requeued: [] });
         await d.claim(runner, 1, "c");
         expect(await d.beat(runner, [[one, 1]], "b")).toMatchObject({ ok: true, requeued: [two] });
         expect(await d.statuses(one, two, three)).toEqual(["claimed", "pending", "claimed"]);
@@ -365,38 +416,45 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
         expect(await store.read.runner("r")).toMatchObject({ status: "lost" });
       });
 
-      it("gives every lease its full length after an outage", async () => {
+      it("loses a runner only where the process that judges has listened for a whole lease", async () => {
         const run = await d.submit();
-        const runner = await d.register("r");
-        await d.claim(runner);
-        advance(60_000);
-        await store.apply([{ op: "forgive_outage", lease_ms: 10_000 }, rescue]);
-        expect(await d.append(runner, run, 1, 1, output("1"))).toEqual({ ok: true, last_n: 1 });
-        advance(10_001);
-        expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
-      });
-
-      it("begins leases anew where whoever judges them could not for long, and only there", async () => {
-        const run = await d.submit();
-        await d.claim(await d.register("r"));
-        const judge = async (last?: { at: number; lease_ms: number }) => {
-          const [rescued] = await store.apply([{ ...rescue, ...(last ? { last } : {}) }]);
+        const [silent, heard] = [await d.register("silent"), await d.register("heard")];
+        await d.claim(silent);
+        const judge = async (before?: { since: number; at: number }) => {
+          await d.beat(heard, [], null);
+          const listening = { lease_ms: 10_000, ...(before ? { before } : {}) };
+          const [rescued] = await store.apply([{ ...rescue, listening }]);
           if (!rescued.ok) throw new Error("rescue has no conflicts");
           return rescued;
         };
-        const before = await judge();
-        advance(60_000);
-        const after = await judge({ at: before.at, lease_ms: 10_000 });
-        expect(after).toMatchObject({ lost_runners: [], failed: [] });
-        advance(5000);
-        const soon = await judge({ at: after.at, lease_ms: 10_000 });
-        advance(5000);
-        expect(await judge({ at: soon.at, lease_ms: 10_000 })).toMatchObject({ lost_runners: [] });
+        // each began a moment ago
+        for (let process = 0; process < 6; process += 1) {
+          advance(4000);
+          expect(await judge()).toMatchObject({ lost_runners: [], failed: [] });
+        }
+        let before = await judge();
+        advance(5001);
+        // it stood still for more than half a lease
+        before = await judge(before);
+        const since = before.at;
+        for (let at = 0; at < 2; at += 1) {
+          advance(5000 - at);
+          before = await judge(before);
+          expect(before).toMatchObject({ since, lost_runners: [] });
+        }
+        expect((await d.append(silent, run, 1, 1, output("1"))).ok).toBe(true);
         advance(1);
-        expect(await judge({ at: soon.at + 5000, lease_ms: 10_000 })).toMatchObject({
-          lost_runners: ["r"],
-          failed: [run],
-        });
+        expect(await judge(before)).toMatchObject({ since, lost_runners: ["silent"], failed: [run] });
+      });
+
+      it("fails no unmatched run before the process that judges has listened for as long as it may wait", async () => {
+        const run = await d.submit({ demands: { tags: ["gpu"] } });
+        advance(600_000);
+        const at = now().getTime();
+        const judge = (since: number) =>
+          store.apply([{ ...rescue, listening: { lease_ms: 10_000, before: { since, at } } }]);
+        expect(await judge(at - 299_999)).toMatchObject([{ failed: [] }]);
+        expect(await judge(at - 300_000)).toMatchObject([{ failed: [run] }]);
       });
 
       it("takes a held poll for a sign of life of an idle runner alone", async () => {
@@ -452,6 +510,9 @@ export function storeDispatchContract(engine: string, open: () => Promise<Opened
           { op: "register_runner", runner_id: "r", key_hash: "key", owner: "eve", registration, lease_ms: 1000 },
         ]);
         expect(stolen).toEqual([{ ok: false, conflict: "duplicate_runner" }]);
+        // its lease is over, but nobody has judged that: it may only not have been heard
+        await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
+        await store.apply([rescue]);
         await d.register("r", {}, "another key");
         expect(await d.statuses(run)).toEqual(["failed"]);
         expect(await d.beat(runner, [], null)).toEqual({ ok: false, conflict: "old_epoch" });

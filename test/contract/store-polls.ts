@@ -19,11 +19,13 @@ export function storePollContract(engine: string, open: () => Promise<OpenedForD
       expect(await poller(runner)).toEqual({
         runner_id: "r",
         hostname: "host",
+        place_id: null,
         project_dir: "/project",
         executor_profile: "profile",
         executor_type: "procedural",
         tags: ["a", "b"],
         require_matching_tags: true,
+        only_pinned: false,
         only_agent: "echo",
         draining: false,
         lease_until: now().getTime() + 10_000,

@@ -9,7 +9,12 @@ const init = (executor_session_id: string) => ({ type: "system", subtype: "init"
 /** What every store must do about sessions: resume, fork, delete. */
 export function storeSessionContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the session contract`, () => {
-    const { store, d } = eachWithStore(open);
+    const { store, d, advance } = eachWithStore(open);
+    const rescue = (unmatched_ms = 1e9) => store.apply([{ op: "rescue", unmatched_ms, limit: 100 }]);
+    const loseRunners = async () => {
+      advance(10_001);
+      await rescue();
+    };
 
     it("hands a fork the executor's id of the session it was forked from, as it is once that one works no more", async () => {
       const first = await d.submit({ session_id: "s" }, chat);
@@ -132,6 +137,35 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       expect(await store.read.session("p")).toMatchObject({ project_dir: "/p" });
     });
 
+    it("continues a session with any runner of its place and profile, in the directory it was begun in", async () => {
+      const place_id = "the place";
+      const inPlace = agentNamed("chat", { type: "autonomous", command: null, workspace: "in_place" });
+      await d.submit({ session_id: "s" }, inPlace);
+      const next = await d.submit({ session_id: "s", mode: "resume" }, inPlace);
+      const first = await d.register("first", { place_id, project_dir: "/begun/here" });
+      const [begun = ""] = await d.claim(first);
+      await d.finish(first, begun, 1);
+      expect(await store.read.session("s")).toMatchObject({ place_id, runner_id: "first", project_dir: "/begun/here" });
+      await store.apply([{ op: "leave_runner", ...first }]);
+      for (const [name, changes] of Object.entries({
+        elsewhere: { place_id: "another" },
+        "other host": { place_id, hostname: "another" },
+        "other profile": { place_id, executor_profile: "another" },
+        nowhere: {},
+      }))
+        expect(await d.claim(await d.register(name, changes), 5)).toEqual([]);
+      expect(await d.claim(await d.register("second", { place_id }), 5)).toEqual([next]);
+    });
+
+    it("hands a runner that takes only pinned runs nothing but those that demand it", async () => {
+      await d.submit();
+      await d.submit({ demands: { hostname: "host" } });
+      const pinned = await d.submit({ demands: { runner_id: "own" } });
+      const own = await d.register("own", { only_pinned: true });
+      expect(await d.claim(own, 5)).toEqual([pinned]);
+      expect(await d.claim(await d.register("other"), 5)).toHaveLength(2);
+    });
+
     it("deletes a session that has no active run, and what goes on from it is refused then", async () => {
       const run = await d.submit({ session_id: "s" }, chat);
       const remove = () => store.apply([{ op: "delete_session", session_id: "s" }]);
@@ -148,6 +182,114 @@ export function storeSessionContract(engine: string, open: () => Promise<OpenedF
       await expect(d.submit({ session_id: "s", mode: "resume" }, chat)).rejects.toThrow("not_found");
       await expect(d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat)).rejects.toThrow("not_found");
       expect(await store.read.session("f")).toBeNull();
+    });
+
+    it("keeps the state that a run saved for the runs that continue its session, and removes it with the session", async () => {
+      const first = await d.submit({ session_id: "s" }, chat);
+      const runner = await d.register("r", { slots: 9 });
+      await d.claim(runner);
+      expect(await d.load(runner, first, 1)).toBeNull();
+      const files = [{ path: "a", type: "file", bytes: new Uint8Array([1, 2]) }] as const;
+      expect(await d.save(runner, first, 1, 1, "one", { files: [...files] })).toMatchObject({ ok: true, last_n: 1 });
+      expect(await d.save(runner, first, 1, 3, "three")).toEqual({ ok: false, conflict: "gap", last_n: 1 });
+      await d.finish(runner, first, 1, { last_n: 1 });
+      expect(await d.save(runner, first, 1, 2, "two")).toMatchObject({ conflict: "fenced" });
+      const fork = await d.submit({ session_id: "f", forked_from: "s", mode: "fork" }, chat);
+      const next = await d.submit({ session_id: "s", mode: "resume" }, chat);
+      await d.claim(runner, 5);
+      expect(await d.save(runner, next, 1, 1, "of the next")).toMatchObject({ ok: true });
+      expect([await d.load(runner, next, 1), await d.load(runner, fork, 1)]).toEqual(["of the next", "of the next"]);
+      await d.save(runner, fork, 1, 1, "of the fork");
+      expect([await d.load(runner, next, 1), await d.load(runner, fork, 1)]).toEqual(["of the next", "of the fork"]);
+      const filesOf = (run_id: string) => store.read.session_state({ run_id, attempt: 1, runner }, "");
+      expect(await filesOf(next)).toMatchObject({
+        state: null,
+        files: [{ path: "a", bytes: expect.objectContaining({ length: 2 }) }],
+        more: false,
+      });
+      expect(await filesOf(fork)).toEqual({ state: null, files: [], more: false });
+      for (const run_id of [next, fork]) await d.finish(runner, run_id, 1, { last_n: 1 });
+      await store.apply([{ op: "delete_session", session_id: "s" }]);
+      const again = await d.submit({ session_id: "s" }, chat);
+      await d.claim(runner);
+      expect(await d.load(runner, again, 1)).toBeNull();
+      expect(await filesOf(again)).toEqual({ state: null, files: [], more: false });
+    });
+
+    it("continues a run that lost its runner from its state, three times at no cost, and tells its next runner", async () => {
+      const run = await d.submit({ session_id: "s" }, chat);
+      for (let attempt = 1; attempt <= 4; attempt += 1) {
+        const runner = await d.register(`r${attempt}`, { place_id: `place ${attempt}` });
+        const { claims } = await d.poll(runner, 5);
+        expect(claims).toMatchObject([{ attempt, invocation: { continues: attempt > 1, mode: "start" } }]);
+        expect(await d.load(runner, run, attempt)).toBe(attempt === 1 ? null : `state ${attempt - 1}`);
+        await d.save(runner, run, attempt, 1, `state ${attempt}`);
+        await loseRunners();
+        const failed = attempt === 4;
+        expect(await store.read.run(run)).toMatchObject({
+          status: failed ? "failed" : "pending",
+          failures: failed ? 1 : 0,
+        });
+      }
+    });
+
+    it("prefers the place of a session that any runner can continue, and then lets any other take it", async () => {
+      const place_id = "the place";
+      const first = await d.register("first", { place_id });
+      const run = await d.submit({ session_id: "s" }, chat);
+      await d.claim(first);
+      await d.save(first, run, 1, 1, "state");
+      await d.finish(first, run, 1, { last_n: 1 });
+      const other = await d.register("other", { place_id: "another" });
+      const next = await d.submit({ session_id: "s", mode: "resume" }, chat);
+      expect(await d.claim(other)).toEqual([]);
+      expect(await store.read.why(next)).toEqual([
+        { demand: "session", detail: expect.stringContaining("runners of the place the place are preferred for 5 s") },
+      ]);
+      await rescue();
+      expect(await d.claim(other)).toEqual([]);
+      advance(5000);
+      const told: number[] = [];
+      const quit = store.changes(({ claimable }) => told.push(claimable.length));
+      await rescue();
+      quit();
+      expect(told).toContain(1);
+      expect(await d.claim(await d.register("stranger", { executor_profile: "another" }))).toEqual([]);
+      expect(await d.claim(other)).toEqual([next]);
+    });
+
+    it("has a run whose files were not saved wait for its place, and fails it as session_not_found", async () => {
+      const first = await d.register("first", { place_id: "the place" });
+      const run = await d.submit({ session_id: "s" }, chat);
+      await d.claim(first);
+      await d.save(first, run, 1, 1, "state", { portable: false });
+      await loseRunners();
+      expect(await d.claim(await d.register("other", { place_id: "another" }))).toEqual([]);
+      expect(await store.read.why(run)).toMatchObject([{ demand: "place_id" }, { demand: "session" }]);
+      advance(60_000);
+      await rescue(50_000);
+      expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "session_not_found" });
+    });
+
+    it("fails a resume of a session that lies only with a lost runner as session_not_found, and says what to do", async () => {
+      const first = await d.register("first", { place_id: "the place" });
+      const begun = await d.submit({ session_id: "s" }, chat);
+      await d.claim(first);
+      await d.finish(first, begun, 1);
+      await loseRunners();
+      await d.register("other", { place_id: "another" });
+      const demands = { place_id: "the place" };
+      const run = await d.submit({ session_id: "s", mode: "resume", demands }, chat);
+      const elsewhere = await d.submit({ session_id: "t", demands }, chat);
+      expect(await store.read.why(run)).toMatchObject([{ demand: "place_id" }, { demand: "session" }]);
+      advance(60_000);
+      await rescue(50_000);
+      expect(await store.read.run(run)).toMatchObject({
+        status: "failed",
+        reason: "session_not_found",
+        error: expect.stringContaining("Start that runner again, or start a new session."),
+      });
+      expect(await store.read.run(elsewhere)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
     });
 
     it("lets the next of a session go although the one before waited for a directory when it was stopped", async () => {

@@ -114,6 +114,44 @@ describe("the command line helps", () => {
     }
   });
 
+  it("a group of commands lists them: asked for on stdout, with a word missing on stderr", async () => {
+    const groups = ["runs", "sessions", "agents", "runners", "tokens", "audit"];
+    const asked = await Promise.all(groups.map((group) => drover([group, "--help"])));
+    for (const [at, { code, stdout }] of asked.entries()) {
+      expect(code).toBe(0);
+      expect(stdout.match(new RegExp(`^  drover ${groups[at]} \\w+  +\\S`, "gm"))?.length).toBeGreaterThan(1);
+    }
+    expect((await drover(["help", "runs"])).stdout).toBe(asked[0]!.stdout);
+    expect(await drover(["runs"])).toMatchObject({ code: 2, stdout: "", stderr: asked[0]!.stdout });
+    expect(await drover(["runs", "bogus"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("runs has no bogus"),
+    });
+  });
+
+  it("agents check counts the files it read and names the folders it did not", async () => {
+    const cwd = folder();
+    mkdirSync(join(cwd, "agents", "below"), { recursive: true });
+    writeFileSync(join(cwd, "agents", "a.yaml"), "name: a\ncommand: ls\n");
+    writeFileSync(join(cwd, "agents", "below", "b.yaml"), "nonsense: true\n");
+    const { code, stdout, stderr } = await drover(["agents", "check", "agents"], { cwd });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "ok a\n" });
+    expect(stderr).toContain(`Not read: ${join(cwd, "agents", "below")}`);
+    expect(stderr).toContain("Checked 1 file.\n");
+  });
+
+  it("a run of exec is not retried, and the command line that repeats it is named", async () => {
+    const { run } = place();
+    await run("exec", "--env", "A=1", "--", "printf", "%s", "a b");
+    const [{ run_id }] = (await run("runs", "list", "--json")).stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const { code, stderr } = await run("runs", "retry", run_id.slice(0, -4));
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/drover exec --cwd \S+ --env A=\.\.\. -- printf %s 'a b'\n/);
+  });
+
   it("the next page of a list repeats the question", async () => {
     const { run } = place();
     for (const _ of [1, 2]) await run("exec", "false", "--task-id", "it's one");

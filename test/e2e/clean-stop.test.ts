@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { bin, folder } from "./drover.ts";
+import { bin, folder, homeFolder } from "./drover.ts";
 import { serve, type Serving } from "./serving.ts";
 
 const kills: (() => void)[] = [];
@@ -17,7 +16,7 @@ async function offer(serving: Serving, cwd: string) {
     cwd,
     env: {
       PATH: process.env["PATH"],
-      HOME: tmpdir(),
+      HOME: homeFolder(),
       DROVER_STATE_DIR: join(cwd, "runner"),
       DROVER_API_URL: serving.url,
       DROVER_API_KEY: serving.token,
@@ -28,7 +27,7 @@ async function offer(serving: Serving, cwd: string) {
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
-  await expect.poll(() => said, { timeout: 40_000 }).toMatch(/^Offers /m);
+  await expect.poll(() => said).toMatch(/^Offers /m);
   /** Ends it, and gives its code and what it had said besides its offer. */
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
@@ -46,7 +45,7 @@ it("says nothing when it is told to end: right after its start, and while its po
   for (const signal of ["SIGTERM", "SIGINT", "SIGTERM", "SIGINT"] as const) {
     expect(await (await offer(serving, cwd)).stop(signal)).toEqual([0, ""]);
     const idle = await offer(serving, cwd);
-    await expect.poll(() => polls(serving), { timeout: 20_000 }).toMatch(/^drover_held_polls 1$/m);
+    await expect.poll(() => polls(serving)).toMatch(/^drover_held_polls 1$/m);
     expect(await idle.stop(signal)).toEqual([0, ""]);
     const { json } = await serving.call<{ items: unknown[] }>("GET", "/runners");
     expect(json.items).toEqual([]);
@@ -59,7 +58,7 @@ it.each(["SIGKILL", "SIGSTOP"] as const)(
     const cwd = folder();
     const serving = await serve(cwd);
     const runner = await offer(serving, cwd);
-    await expect.poll(() => polls(serving), { timeout: 20_000 }).toMatch(/^drover_held_polls 1$/m);
+    await expect.poll(() => polls(serving)).toMatch(/^drover_held_polls 1$/m);
     process.kill(JSON.parse(readFileSync(join(serving.state, "coordinator.json"), "utf8")).pid, gone);
     const [code, said] = await runner.stop("SIGTERM");
     expect(code).toBe(0);

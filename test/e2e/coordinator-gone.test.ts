@@ -61,7 +61,7 @@ test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("a backup that is ended by %
   const url = await gate(serving.url, (_, path) => (path === "/backup" ? { bytes: 5000, end: "hold" } : "pass"));
   let pid = 0;
   const ending = through(url, ["backup", "copy"], { onSpawn: (spawned) => (pid = spawned) });
-  await expect.poll(() => readdirSync(cwd).some((name) => name.startsWith("copy.")), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => readdirSync(cwd).some((name) => name.startsWith("copy."))).toBe(true);
   process.kill(pid, signal);
   const codes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
   expect(await ending).toMatchObject({ code: codes[signal] });

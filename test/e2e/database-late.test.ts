@@ -17,7 +17,7 @@ test("a coordinator that is started before its database waits for it, and says s
   const url = await server.createDatabase();
   server.kill("SIGKILL");
   await expect
-    .poll(() => new pg.Client({ connectionString: url }).connect().then(() => "there", String), { timeout: 30_000 })
+    .poll(() => new pg.Client({ connectionString: url }).connect().then(() => "there", String))
     .not.toBe("there");
 
   const cwd = folder();
@@ -37,10 +37,10 @@ test("a coordinator that is started before its database waits for it, and says s
   let code: number | null = null;
   child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
   child.once("close", (ended) => (code = ended));
-  await expect.poll(() => said, { timeout: 30_000 }).toContain("cannot be reached");
+  await expect.poll(() => said).toContain("cannot be reached");
   expect(code).toBeNull();
   await server.restart();
-  await expect.poll(() => code ?? said, { timeout: 60_000 }).toMatch(/^Serving /m);
+  await expect.poll(() => code ?? said).toMatch(/^Serving /m);
   expect(said.match(/cannot be reached/g)).toHaveLength(1);
   expect(said).not.toContain(new URL(url).password);
 });

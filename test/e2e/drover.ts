@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach } from "vitest";
+import { afterAll, afterEach } from "vitest";
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const bin = join(root, "bin", "drover.js");
@@ -16,6 +16,8 @@ export interface Ran {
   code: number | null;
   signal: NodeJS.Signals | null;
   stdout: string;
+  /** The same, byte for byte. */
+  stdoutBytes: Buffer;
   stderr: string;
 }
 
@@ -35,12 +37,13 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
   const [file, ...words] = [...(options.through ?? []), process.execPath, bin, ...args];
   const child = spawn(file!, words, {
     cwd: options.cwd ?? tmpdir(),
-    env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...options.env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   });
   if (child.pid !== undefined) options.onSpawn?.(child.pid);
-  child.stdin.end(options.input ?? "");
+  // a command may end without reading all of its input
+  child.stdin.on("error", () => undefined).end(options.input ?? "");
   const out: Buffer[] = [];
   const err: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
@@ -52,26 +55,43 @@ export function drover(args: readonly string[], options: RunOptions = {}): Promi
         code,
         signal,
         stdout: Buffer.concat(out).toString("utf8"),
+        stdoutBytes: Buffer.concat(out),
         stderr: Buffer.concat(err).toString("utf8"),
       });
     });
   });
 }
 
-const made: string[] = [];
-afterEach(() => {
-  for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true });
-});
+/** How long a fixture lives: until the end of the test, or of its file. */
+export type Lifetime = "test" | "file";
 
-/** A fresh folder, gone after the test; `uid` may write it. */
-export function folder(uid?: number): string {
+const made: Record<Lifetime, string[]> = { test: [], file: [] };
+const removeFolders = (lifetime: Lifetime): void => {
+  for (const path of made[lifetime].splice(0)) rmSync(path, { recursive: true, force: true });
+};
+afterEach(() => removeFolders("test"));
+afterAll(() => removeFolders("file"));
+
+/** A fresh folder, removed at the end of its lifetime; `uid` may write it. */
+export function folder(uid?: number, lifetime: Lifetime = "test"): string {
   const path = mkdtempSync(join(tmpdir(), "drover-test-"));
-  made.push(path);
+  made[lifetime].push(path);
   if (uid !== undefined) {
     chownSync(path, uid, uid);
     chmodSync(path, 0o755);
   }
   return path;
+}
+
+let home: string | null = null;
+
+/** The HOME of every Drover of a test file, for any user: what a file leaves there, no other finds. */
+export function homeFolder(): string {
+  if (home === null || !existsSync(home)) {
+    home = folder(undefined, "file");
+    chmodSync(home, 0o777);
+  }
+  return home;
 }
 
 /** The words that make a host without namespaces, or null where this one cannot be made into such. */

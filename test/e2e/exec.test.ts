@@ -167,16 +167,30 @@ describe("exec", () => {
     expect(Buffer.from(JSON.parse(stdout).stdoutBase64, "base64")).toEqual(Buffer.from([0xff, 0, 0x61]));
   });
 
-  it("gives a nested exec its parent and its ids", async () => {
+  it("gives a nested exec its parent, its ids and its commit, under the same names in result and export", async () => {
     const { run } = place();
     const nested = `'${process.execPath}' '${join(process.cwd(), "bin/drover.js")}' exec "echo inner"`;
-    const outer = JSON.parse((await run(["exec", nested, "--json", "--task-id", "T1"])).stdout);
+    const ids = ["--task-id", "T1", "--run-id", "R1", "--repo-sha", "abc"];
+    const outer = JSON.parse((await run(["exec", nested, "--json", ...ids])).stdout);
     expect(outer.stdout).toBe("inner\n");
+    expect(Date.parse(outer.endTime) - Date.parse(outer.startTime)).toBe(outer.durationMs);
     const [inner] = (await run(["runs", "list", "--parent-run-id", outer.id, "--json"])).stdout
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-    expect(inner).toMatchObject({ task_id: "T1", parent_run_id: outer.id, status: "completed" });
+    expect(inner).toMatchObject({ task_id: "T1", parent_run_id: outer.id, repo_sha: "abc", status: "completed" });
+    const audited = (await run(["audit", "export"])).stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    // one meaning in both: the run it is part of
+    expect(outer.correlationIds.runId).toBe("R1");
+    expect(audited.map(({ executionId, runId }) => [executionId, runId])).toEqual([
+      [outer.id, "R1"],
+      [inner.run_id, outer.id],
+    ]);
+    for (const { startTime, endTime, durationMs } of audited)
+      expect(Date.parse(endTime) - Date.parse(startTime)).toBe(durationMs);
   });
 
   it("does not mistake a running exec that a nested one can see for an interrupted one", async () => {
@@ -201,13 +215,20 @@ describe("exec", () => {
     expect(JSON.parse((await run(["exec", "true", "--json"])).stdout).correlationIds.repoSha).toBe(sha);
   });
 
-  it("withholds secrets and loader hooks from the command, and says so", async () => {
+  it("withholds secrets and loader hooks from the command, says so, and has names and limits on the record", async () => {
     const { run } = place();
     const env = { GITHUB_TOKEN: "ghp_0123456789abcdefghij0123456789abcdef", LD_PRELOAD: "", PLAIN: "kept" };
-    const { stdout, stderr } = await run(["exec", "env"], { env });
+    const given = ["--env", "ONE=1", "--env", "MY_KEY=hidden-value", "--limit", "cpu=60", "--limit", "files=1000"];
+    const { stdout, stderr } = await run(["exec", "env", ...given], { env });
     expect(stdout).toContain("PLAIN=kept");
     expect(stdout).not.toContain("GITHUB_TOKEN");
     expect(stderr).toContain("GITHUB_TOKEN");
+    const exported = (await run(["audit", "export"])).stdout;
+    expect(JSON.parse(exported)).toMatchObject({
+      limits: { cpu_seconds: 60, files: 1000 },
+      environment: { mode: "inherit", given: ["MY_KEY", "ONE"], withheld: ["GITHUB_TOKEN", "LD_PRELOAD"] },
+    });
+    expect(exported).not.toContain("hidden-value");
   });
 
   it("reads drover.yaml beside the work", async () => {
@@ -240,9 +261,7 @@ describe("exec", () => {
     let pid = 0;
     const ran = run(["exec", "echo ready; sleep 60"], { onSpawn: (spawned) => (pid = spawned) });
     // the record says when it runs
-    await expect
-      .poll(async () => (await run(["runs", "list", "--status", "running"])).stdout, { timeout: 20_000 })
-      .toContain("sleep 60");
+    await expect.poll(async () => (await run(["runs", "list", "--status", "running"])).stdout).toContain("sleep 60");
     process.kill(pid, "SIGINT");
     expect(await ran).toMatchObject({ code: 130 });
     expect((await run(["runs", "list", "--status", "cancelled"])).stdout).toContain("sleep 60");

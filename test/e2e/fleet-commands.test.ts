@@ -115,15 +115,12 @@ async function ended(pid: number): Promise<void> {
   expect(await exitOf(pid)).toBe(0);
 }
 
-test("a coordinator that ends leaves the address of another one of the same directory", async () => {
-  await coordinator(fleet());
-  const first = beacon();
+test("a fleet's coordinators need a state directory each: a second one is refused, and leaves the first one's address", async () => {
   const url = await coordinator(fleet());
-  expect(beacon().url).toBe(url);
   const { pid } = beacon();
-  await ended(first.pid);
+  const second = await here(["coordinator", "--port", "0"], fleet());
+  expect(second).toMatchObject({ code: 125, stderr: expect.stringContaining(`at ${url} (process ${pid})`) });
   expect(beacon()).toMatchObject({ url, pid });
-  expect((await here(["agents", "list"])).code).toBe(0);
   await ended(pid);
   expect(existsSync(state("state/coordinator.json"))).toBe(false);
 });
@@ -159,7 +156,7 @@ test("a coordinator that is told twice to end does not wait for what is stuck", 
     await holder.query("begin; lock table drover.runs in access exclusive mode");
     const stuck = `select 1 from pg_stat_activity
       where application_name = 'drover' and wait_event_type = 'Lock' and datname = current_database()`;
-    await expect.poll(async () => (await query(stuck)).length, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => (await query(stuck)).length).toBeGreaterThan(0);
     const code = exitOf(pid);
     process.kill(pid, "SIGTERM");
     process.kill(pid, "SIGINT");

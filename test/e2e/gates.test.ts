@@ -3,6 +3,8 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { auditRows } from "../../torture/audit-rows.ts";
 import { bombing } from "../../torture/bombs.ts";
 import { busyCores } from "../../torture/busy-cores.ts";
+import { conversationsLost } from "../../torture/conversations.ts";
+import { fileEscapes } from "../../torture/file-escapes.ts";
 import type { Finding, Tools } from "../../torture/finding.ts";
 import { idle } from "../../torture/idle.ts";
 import { injection } from "../../torture/injection.ts";
@@ -29,6 +31,22 @@ function expectWhole({ broken, seen }: Finding, counted: Record<string, number>)
 }
 
 describe.concurrent("together", () => {
+  test("S1: file tools reach nothing outside their workspace", { timeout }, async () => {
+    const finding = await fileEscapes({ vectors: 6, raceSeconds: 0.5 }, sqlite);
+    expectWhole(finding, { escapes: 0 });
+    expect(finding.seen["refused"]).toBeGreaterThan(50);
+    expect(finding.seen["swaps"]).toBeGreaterThan(10);
+  });
+
+  test(
+    "R4: a conversation whose runner is killed continues on another, and nothing is done twice",
+    { timeout },
+    async () => {
+      const finding = await conversationsLost({ runs: 1, atOnce: 2, losses: 1 }, postgres);
+      expectWhole(finding, { runs: 2, kills: 2, "carried out twice": 0, "answers asked for again": 0 });
+    },
+  );
+
   test("R5: busy cores cost no lease", { timeout }, async () => {
     expectWhole(await busyCores({ runs: 4, seconds: 4 }, postgres), { runs: 4, expiries: 0 });
   });
@@ -43,7 +61,9 @@ describe.concurrent("together", () => {
   });
 
   test("R7: nor does a database that does not answer", { timeout }, async () => {
-    expectWhole(await databaseSilence({ runs: 2, seconds: 8 }, postgres), { "runs lost": 0 });
+    expectWhole(await databaseSilence({ runs: 2, seconds: 8, times: { leaseMs: 60_000 } }, postgres), {
+      "runs lost": 0,
+    });
   });
 
   test("R9: a full disk damages nothing, and nothing is wrongly told", { timeout }, async () => {

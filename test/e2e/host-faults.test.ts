@@ -1,9 +1,11 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { bundle } from "./bundle.ts";
 import { bin, drover, exists, folder } from "./drover.ts";
+import { startDrover } from "./start-drover.ts";
 
 it("a database that stays locked: 125 after five seconds, and nothing was run", async () => {
   const cwd = folder();
@@ -26,6 +28,22 @@ it("a database that stays locked: 125 after five seconds, and nothing was run", 
   expect((await run("exec", "touch made")).code).toBe(0);
   expect((await run("audit", "verify")).code).toBe(0);
 });
+
+it.each(["events", "claims"])(
+  "a record without its table %s fails a run at once, and says that it is damaged",
+  async (table) => {
+    const cwd = folder();
+    const state = join(cwd, "state");
+    const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
+    await run("exec", "true");
+    const database = new DatabaseSync(join(state, "drover.db"));
+    database.exec(`drop table ${table}`);
+    database.close();
+    const { code, stderr } = await run("run", "echo", "--message", "hi");
+    expect(code).toBe(125);
+    expect(stderr).toMatch(new RegExp(`drover.db is damaged: no such table: ${table}.*DROVER-STA-004`));
+  },
+);
 
 it("a disk that fills up before the start is recorded: 125, and nothing was run", async () => {
   const cwd = folder();
@@ -77,9 +95,7 @@ it("what an earlier Drover left in a mess is not the end of the next command", a
     env: { DROVER_STATE_DIR: state },
     onSpawn: (spawned) => (pid = spawned),
   });
-  await expect
-    .poll(async () => (await run("runs", "list", "--quiet")).stdout, { timeout: 20_000 })
-    .toContain("sleep 60");
+  await expect.poll(async () => (await run("runs", "list", "--quiet")).stdout).toContain("sleep 60");
   process.kill(pid, "SIGKILL");
   await killed;
   const database = new DatabaseSync(join(state, "drover.db"));
@@ -107,4 +123,78 @@ it("a full disk behind stdout ends the command, says so, and is on the record", 
     .trim()
     .split("\n");
   expect(JSON.parse(run!)).toMatchObject({ status: "cancelled" });
+});
+
+const withFiles = (limit: number): string[] => ["sh", "-c", `ulimit -n ${limit}; exec "$@"`, "sh"];
+
+it("without descriptors nothing is claimed: a runner that cannot run one says so, one that can takes one at a time", async () => {
+  const cwd = folder();
+  const run = (limit: number) => drover(["run", "echo", "--message", "hi"], { cwd, through: withFiles(limit) });
+  const refused = await run(40);
+  expect(refused).toMatchObject({ code: 125, stdout: "" });
+  expect(refused.stderr).toMatch(/DROVER-EXE-010[^]*ulimit -n/);
+  expect(await run(56)).toMatchObject({ code: 0, stdout: '{"message":"hi"}\n' });
+});
+
+it("a run whose runner runs out of descriptors fails with the way out, and each start on the record has an end", async () => {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  for (const name of ["profiles", "agents"]) mkdirSync(join(cwd, name));
+  writeFileSync(join(cwd, "profiles", "many.json"), '{ "type": "many", "module": "many.mjs" }');
+  writeFileSync(join(cwd, "agents", "many.json"), '{ "name": "many", "type": "autonomous", "executor": "many" }');
+  writeFileSync(
+    join(cwd, "many.mjs"),
+    `export { executor };
+     import { defineExecutor } from "drover";
+     const executor = defineExecutor({ name: "many", async execute({ runCli }) {
+       await Promise.all(Array.from({ length: 40 }, () => runCli({ command: ["sleep", "1000"] })));
+     } });`,
+  );
+  const ran = await drover(["run", "many", "--prompt", "x", "--json"], { cwd, env, through: withFiles(64) });
+  expect(JSON.parse(ran.stdout)).toMatchObject({
+    status: "failed",
+    reason: "internal",
+    error: expect.stringMatching(/as many files open as it may \(EMFILE\); raise `ulimit -n`/),
+  });
+  const { stdout } = await drover(["runs", "events", JSON.parse(ran.stdout).run_id, "--json"], { cwd, env });
+  const types = stdout
+    .trim()
+    .split("\n")
+    .map((line): string => JSON.parse(line).event.type);
+  const count = (type: string) => types.filter((each) => each === type).length;
+  expect(count("execution_started")).toBeGreaterThan(5);
+  expect(count("execution_ended")).toBe(count("execution_started"));
+});
+
+it("says why a run waits for a runner that has too few descriptors for its slots", async () => {
+  const cwd = folder();
+  const state = join(cwd, "state");
+  const env = { DROVER_STATE_DIR: state };
+  mkdirSync(join(cwd, "agents"));
+  writeFileSync(join(cwd, "agents", "long.json"), '{ "name": "long", "command": "sleep 1000" }');
+  await startDrover(["up", "--port", "0", "--slots", "9"], {
+    cwd,
+    env,
+    through: withFiles(64),
+    ready: /Drover is up at/,
+  });
+  const { url } = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8"));
+  const authorization = `Bearer ${readFileSync(join(state, "token"), "utf8").trim()}`;
+  const call = async (path: string, body?: object): Promise<{ items: { run_id: string }[]; why: unknown[] }> =>
+    (
+      await fetch(url + path, {
+        headers: { authorization, "content-type": "application/json" },
+        ...(body ? { method: "POST", body: JSON.stringify(body) } : {}),
+      })
+    ).json() as never;
+  for (let n = 0; n < 9; n++) await call("/runs", { agent_name: "long" });
+  await expect
+    .poll(
+      async () => {
+        const { items } = await call("/runs?status=pending");
+        return (await call(`/runs/${items[0]?.run_id}/why`)).why;
+      },
+      { timeout: 20_000 },
+    )
+    .toContainEqual({ demand: "descriptors", detail: expect.stringMatching(/takes no run.*raise `ulimit -n`/) });
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { drover, folder } from "./drover.ts";
@@ -7,7 +7,7 @@ import { startDrover } from "./start-drover.ts";
 /** Does what its parameter says; the lines of this file are looked for in traces. */
 const executor = `import { defineExecutor, RunFailure } from "drover";
 
-type What = "greet" | "bad event" | "bad reason" | "throw" | "hang";
+type What = "block" | "greet" | "bad event" | "bad reason" | "throw" | "hang";
 
 export const executor = defineExecutor({
   name: "parrot",
@@ -16,6 +16,7 @@ export const executor = defineExecutor({
     if (what === "bad event") await context.emit({ type: "tool_use", name: "shell", input: {} } as never);
     if (what === "bad reason") throw new RunFailure("tired" as never, "no more crackers");
     if (what === "throw") throw new TypeError("a defect on line 11");
+    if (what === "block") for (;;);
     if (what === "hang") await runCli({ command: ["sh", "-c", "echo begun; exec sleep 1000"] });
     return JSON.stringify(parameters);
   },
@@ -92,7 +93,7 @@ test("a run that is stopped says by whom", async () => {
   const { cwd, env, run } = place();
   const watched = run("parrot", "--what", "hang");
   const ids = async () => (await drover(["runs", "list", "--status", "running", "--json"], { cwd, env })).stdout;
-  await expect.poll(ids, { timeout: 60_000 }).toContain("run_id");
+  await expect.poll(ids).toContain("run_id");
   const { run_id } = JSON.parse(await ids()) as { run_id: string };
   expect((await drover(["runs", "stop", run_id], { cwd, env })).code).toBe(0);
   const { code, stderr } = await watched;
@@ -110,3 +111,31 @@ test("`up` proposes a run of an agent that is offered", async () => {
   const all = await startDrover(["up", "--port", "0"], { cwd, env, ready });
   expect(all.said).toContain('  drover run echo --message "Hello World"\n');
 });
+
+test("two signals end `up` at once, although an executor blocks its thread, and nothing is left", async () => {
+  const { cwd, env } = place();
+  const up = await startDrover(["up", "--port", "0", "-x", "parrot"], { cwd, env, ready: /Ctrl-C lets/ });
+  let pid = 0;
+  const watching = drover(["run", "parrot", "--what", "block"], { cwd, env, onSpawn: (spawned) => (pid = spawned) });
+  const list = async () => (await drover(["runs", "list", "--status", "running", "--json"], { cwd, env })).stdout;
+  await expect.poll(list).toContain("run_id");
+  const { run_id } = JSON.parse(await list()) as { run_id: string };
+  const first = up.end("SIGTERM");
+  process.kill(up.pid, "SIGINT");
+  expect(await first).toBe(0);
+  // an environment names the run that its process belongs to
+  const left = readdirSync("/proc").filter((each) => /^\d+$/.test(each) && environmentOf(each).includes(run_id));
+  expect(left).toEqual([]);
+  process.kill(pid, "SIGKILL");
+  await watching;
+});
+
+function environmentOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && ["ENOENT", "ESRCH", "EACCES"].includes(String(error.code)))
+      return "";
+    throw error;
+  }
+}

@@ -9,7 +9,7 @@ import { fuzz } from "../../torture/fuzz.ts";
 import { manyReaders } from "../../torture/many-readers.ts";
 import { manyWriters } from "../../torture/many-writers.ts";
 import { outage } from "../../torture/outage.ts";
-import { race } from "../../torture/race.ts";
+import { questions } from "../../torture/questions.ts";
 import { replay } from "../../torture/replay.ts";
 import { runnerKilled } from "../../torture/runner-killed.ts";
 import { staleWriter } from "../../torture/stale-writer.ts";
@@ -32,34 +32,34 @@ test(
   "R1, R2, R8: a coordinator that is killed loses no run, none is carried out twice, all are on the record",
   { timeout },
   async () => {
-    expectWhole(await coordinatorKilled({ kills: 5, runs: 100 }, tools), { kills: 5, runs: 100, executions: 100 });
+    expectWhole(await coordinatorKilled({ kills: 3, runs: 40 }, tools), { kills: 3, runs: 40, executions: 40 });
   },
 );
 
-test("R2: claimers that race are handed each run once", { timeout }, async () => {
-  expectWhole(await race({ claimers: 50, runs: 400 }, tools), { runs: 400 });
+test("questions: none is lost or answered twice, and no command runs without its approval", { timeout }, async () => {
+  expectWhole(await questions({ runs: 3, questions: 4, kills: 3 }, tools), { kills: 3, runs: 3 });
 });
 
 test("R3: what a runner brings after its lease is refused, and that is on the record", { timeout }, async () => {
-  const finding = await staleWriter({ stops: 6, lanes: 2 }, tools);
-  expectWhole(finding, { stops: 6, "stale writes accepted": 0 });
+  const finding = await staleWriter({ stops: 4, lanes: 2 }, tools);
+  expectWhole(finding, { stops: 4, "stale writes accepted": 0 });
   expect(finding.seen["refused and on the record"]).toBeGreaterThan(0);
 });
 
 test("R4: a run whose runner is killed goes back or fails, and nothing of it is left", { timeout }, async () => {
-  expectWhole(await runnerKilled({ kills: 4, atOnce: 4 }, tools), {
-    kills: 4,
-    requeued: 2,
-    "failed as runner_lost": 2,
+  expectWhole(await runnerKilled({ kills: 2, atOnce: 2 }, tools), {
+    kills: 2,
+    requeued: 1,
+    "failed as runner_lost": 1,
   });
 });
 
 test("R6: a runner that is told to end lets its runs end, and begins nothing new", { timeout }, async () => {
-  expectWhole(await drain({ terms: 2, atOnce: 2 }, tools), { drains: 2 });
+  expectWhole(await drain({ terms: 1, atOnce: 1 }, tools), { drains: 1 });
 });
 
 test("R7: while the coordinator is away runs go on, and nothing of them is lost", { timeout }, async () => {
-  expectWhole(await outage({ runs: 12, seconds: 5 }, tools), { "runs under way": 12 });
+  expectWhole(await outage({ runs: 6, seconds: 5 }, tools), { "runs under way": 6 });
 });
 
 test("R8: what eight processes ran is on their record, also where some were killed", { timeout }, async () => {
@@ -69,24 +69,28 @@ test("R8: what eight processes ran is on their record, also where some were kill
 });
 
 test("readers that are cut off have every line once, in order", { timeout }, async () => {
-  expectWhole(await manyReaders({ lines: 50_000, readers: 20, cutsEach: 10 }, tools), { cuts: 200 });
+  expectWhole(await manyReaders({ lines: 20_000, readers: 5, cutsEach: 10 }, tools), { cuts: 50 });
 });
 
 test("R10: a runner's requests sent three times and shuffled are as if sent once", { timeout }, async () => {
-  expectWhole(await replay({ runs: 40 }, tools), { runs: 40, executions: 41 });
+  expectWhole(await replay({ runs: 20 }, tools), { runs: 20, executions: 21 });
 });
 
 // a weaker level of isolation does not promise it
 if (hostHas("pid")) {
   test("K1: nothing is alive when an escape was ended", { timeout }, async () => {
-    expectWhole(await escapes({ kills: 48 }, tools), { "timeouts and cancels": 48 });
+    expectWhole(await escapes({ kills: 16 }, tools), { "timeouts and cancels": 16 });
   });
 }
 
 test("K2: a run that ignores SIGTERM ends after its timeout", { timeout }, async () => {
-  expectWhole(await deaf({ runs: 6, atOnce: 6 }, tools), { runs: 6 });
+  expectWhole(await deaf({ runs: 3, atOnce: 3 }, tools), { runs: 3 });
 });
 
 test("S3: requests made from the OpenAPI document, and bombs, are refused by name", { timeout }, async () => {
-  expectWhole(await fuzz({ requests: 500 }, tools), { requests: 500, "5xx": 0 });
+  const finding = await fuzz({ requests: 500 }, tools);
+  expectWhole(finding, { requests: 500, "5xx": 0 });
+  // some of each: otherwise the requests are all alike
+  expect(finding.seen["4xx"]).toBeGreaterThan(25);
+  expect(finding.seen["2xx"]).toBeGreaterThan(10);
 });

@@ -1,6 +1,8 @@
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { openStore } from "../../src/record/open.ts";
+import { agentNamed } from "../fixtures/dispatch/drive.ts";
 import { drover, folder } from "./drover.ts";
 import { type Process, startDrover } from "./start-drover.ts";
 
@@ -27,6 +29,37 @@ describe("run without a coordinator", () => {
     expect(refused.stderr).toContain("Error: Unknown parameter: --unknown");
     expect((await run("runs", "list", "--agent", "echo")).stdout.trim().split("\n")).toHaveLength(2);
     expect((await run("audit", "verify")).code).toBe(0);
+  });
+
+  it("prints the bytes the command wrote, and ends with the code of the signal that killed it", async () => {
+    const { run, cwd } = place();
+    mkdirSync(join(cwd, "profiles"));
+    writeFileSync(join(cwd, "profiles", "here.json"), JSON.stringify({ type: "procedural", agents_dir: "./agents" }));
+    mkdirSync(join(cwd, "agents"));
+    writeFileSync(join(cwd, "agents", "raw.yaml"), "name: raw\ncommand: sh raw.sh\n");
+    writeFileSync(join(cwd, "raw.sh"), "printf '\\000\\377\\303(\\303\\251\\n\\303'; kill -9 $$");
+    const bytes = Buffer.from([0x00, 0xff, 0xc3, 0x28, 0xc3, 0xa9, 0x0a, 0xc3]);
+    const ran = await run("run", "raw");
+    expect(ran).toMatchObject({ code: 137, stdoutBytes: bytes });
+    const id = /runs show (\S+)/.exec(ran.stderr)![1]!;
+    const shown = (await run("runs", "show", id)).stdoutBytes;
+    expect(shown.subarray(shown.indexOf("\nstdout\n") + "\nstdout\n".length)).toEqual(
+      Buffer.concat([bytes, Buffer.from("\n")]),
+    );
+  });
+
+  it("ends with 1 where an agent that thinks failed, whatever code its program had", async () => {
+    const { run, cwd } = place();
+    mkdirSync(join(cwd, "profiles"));
+    const profile = { type: "failing", command: `sh ${join(cwd, "fail.sh")}`, agents_dir: "./agents" };
+    writeFileSync(join(cwd, "profiles", "failing.json"), JSON.stringify(profile));
+    mkdirSync(join(cwd, "agents"));
+    writeFileSync(join(cwd, "agents", "thinker.yaml"), "name: thinker\ntype: autonomous\nexecutor: failing\n");
+    writeFileSync(join(cwd, "fail.sh"), "read line; exit 7");
+    expect(await run("run", "thinker", "--prompt", "x")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("exit_nonzero"),
+    });
   });
 
   it("says which agent was meant, and what a parameter must be", async () => {
@@ -58,9 +91,9 @@ describe("up", () => {
       .map((line) => JSON.parse(line));
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
     expect(events.at(-1).event.type).toBe("result");
-    const again = (await run("runs", "retry", whole.run_id, "--quiet")).stdout.trim();
+    const again = (await run("runs", "retry", whole.run_id.slice(0, -4), "--quiet")).stdout.trim();
     await expect
-      .poll(async () => JSON.parse((await run("runs", "show", again, "--json")).stdout), { timeout: 20_000 })
+      .poll(async () => JSON.parse((await run("runs", "show", again, "--json")).stdout))
       .toMatchObject({ status: "completed", retry_of: whole.run_id });
 
     const token = (await run("tokens", "create", "ada", "--role", "viewer", "--quiet")).stdout.trim();
@@ -80,13 +113,14 @@ describe("up", () => {
     ).toHaveLength(3);
 
     expect(await process.end("SIGTERM")).toBe(0);
-    expect((await run("runners", "list")).stderr).toContain("No coordinator");
+    // its runners left with it, as the record itself tells now
+    expect(await run("runners", "list")).toMatchObject({ code: 0, stdout: "" });
+    expect((await run("tokens", "list")).stderr).toContain("No coordinator");
   });
 
   it("offers agents as their files change, and stops what runs", async () => {
     const here = place();
     const { cwd, run } = here;
-    const { mkdirSync } = await import("node:fs");
     mkdirSync(join(cwd, "profiles"));
     mkdirSync(join(cwd, "agents-here"));
     writeFileSync(
@@ -95,14 +129,40 @@ describe("up", () => {
     );
     await up(here);
     writeFileSync(join(cwd, "agents-here", "long.yaml"), "name: long\ncommand: sleep 60\n");
-    await expect.poll(async () => (await run("agents", "list")).stdout, { timeout: 20_000 }).toContain("long\t");
+    await expect.poll(async () => (await run("agents", "list")).stdout).toContain("long\t");
     const id = (await run("run", "long", "--detach", "--quiet")).stdout.trim();
+    await expect.poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status).toBe("running");
+    expect((await run("runs", "stop", id.slice(0, -4))).code).toBe(0);
     await expect
-      .poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 })
-      .toBe("running");
-    expect((await run("runs", "stop", id)).code).toBe(0);
-    await expect
-      .poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status, { timeout: 20_000 })
+      .poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status)
       .toBe("cancelled");
+  });
+});
+
+it("lists and shows the agents of a place without a coordinator: of its folder, of the record, of profiles", async () => {
+  const cwd = folder();
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  mkdirSync(join(cwd, "agents"));
+  writeFileSync(join(cwd, "agents", "one.yaml"), "name: one\ncommand: ls\ntags: [review, fast]\n");
+  const run = (...args: string[]) => drover(args, { cwd, env });
+  const names = async (...args: string[]) =>
+    (await run("agents", "list", "--json", ...args)).stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { name: string; source: string })
+      .map(({ name, source }) => `${name} ${source}`);
+  const found = await names();
+  expect(found).toEqual(expect.arrayContaining(["echo runner", "one file"]));
+  expect(existsSync(join(cwd, "state"))).toBe(false);
+  const store = await openStore({ directory: env.DROVER_STATE_DIR, now: () => new Date(), createIfMissing: true });
+  const agent = agentNamed("put", { tags: ["slow", "review"] });
+  await store.apply([{ op: "put_agent", agent, by: "me" }]);
+  await store.close();
+  expect(await names()).toEqual([...found, "put api"].sort());
+  expect(await names("--tag", "review")).toEqual(["one file", "put api"]);
+  expect(JSON.parse((await run("agents", "show", "put")).stdout)).toMatchObject({ name: "put", source: "api" });
+  expect(await run("agents", "show", "nosuch")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("There is no agent nosuch here. [DROVER-API-014]"),
   });
 });

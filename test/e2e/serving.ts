@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach } from "vitest";
+import { afterAll, afterEach } from "vitest";
 import type { Run } from "../../src/model/run.ts";
-import { bin } from "./drover.ts";
+import { isTerminal } from "../../src/model/states.ts";
+import { bin, type Lifetime, homeFolder } from "./drover.ts";
 
 /** A coordinator that other processes talk to. */
 export interface Serving {
@@ -15,24 +15,31 @@ export interface Serving {
   call<T>(method: string, path: string, body?: unknown, token?: string | null): Promise<{ status: number; json: T }>;
 }
 
-const living: { pid: number; closed: Promise<number | null>; kill: () => void }[] = [];
-afterEach(async () => {
-  for (const child of living) child.kill();
-  await Promise.all(living.splice(0).map(({ closed }) => closed));
-});
+interface Living {
+  pid: number;
+  closed: Promise<number | null>;
+  kill(): void;
+}
+const living: Record<Lifetime, Living[]> = { test: [], file: [] };
+const endAll = async (lifetime: Lifetime): Promise<void> => {
+  for (const child of living[lifetime]) child.kill();
+  await Promise.all(living[lifetime].splice(0).map(({ closed }) => closed));
+};
+afterEach(() => endAll("test"));
+afterAll(() => endAll("file"));
 
-/** `drover ARGS` for as long as the test takes; resolves once it has said `ready` on stderr. */
+/** `drover ARGS` for its lifetime; resolves once it has said `ready` on stderr. */
 export async function keepRunning(
   args: readonly string[],
-  options: { cwd: string; env?: Record<string, string>; ready: RegExp },
+  options: { cwd: string; env?: Record<string, string>; ready: RegExp; lifetime?: Lifetime },
 ): Promise<string> {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd: options.cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...options.env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...options.env },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
-  living.push({ pid: child.pid ?? 0, closed, kill: () => void child.kill("SIGKILL") });
+  living[options.lifetime ?? "test"].push({ pid: child.pid ?? 0, closed, kill: () => void child.kill("SIGKILL") });
   let said = "";
   return new Promise((resolve, reject) => {
     child.once("error", reject);
@@ -46,18 +53,23 @@ export async function keepRunning(
 
 /** With what code one of them ends. */
 export function exitOf(pid: number): Promise<number | null> {
-  const found = living.find((child) => child.pid === pid);
+  const found = living.test.find((child) => child.pid === pid);
   if (found === undefined) throw new Error(`${pid} was not started by keepRunning`);
   return found.closed;
 }
 
 /** `drover coordinator` on a free port. */
-export async function serve(cwd: string, env: Record<string, string> = {}): Promise<Serving> {
+export async function serve(
+  cwd: string,
+  env: Record<string, string> = {},
+  lifetime: Lifetime = "test",
+): Promise<Serving> {
   const state = join(cwd, "state");
   const said = await keepRunning(["coordinator", "--port", "0"], {
     cwd,
     env: { DROVER_STATE_DIR: state, ...env },
     ready: /^Serving \S+/m,
+    lifetime,
   });
   const url = /^Serving (\S+)/m.exec(said)?.[1] ?? "";
   const token = readFileSync(join(state, env["DATABASE_URL"] ? "fleet-token" : "token"), "utf8").trim();
@@ -82,22 +94,35 @@ export async function serve(cwd: string, env: Record<string, string> = {}): Prom
 }
 
 /** `drover runner`, once it is registered. Its state is its own, as on another machine. */
-export async function offer(serving: Serving, cwd: string, name: string, args: readonly string[]): Promise<void> {
+export async function offer(
+  serving: Serving,
+  cwd: string,
+  name: string,
+  args: readonly string[],
+  lifetime: Lifetime = "test",
+): Promise<void> {
   const env = {
     DROVER_STATE_DIR: join(cwd, `runner-${name}`),
     DROVER_API_URL: serving.url,
     DROVER_API_KEY: serving.token,
   };
-  await keepRunning(["runner", ...args, "--name", name], { cwd, env, ready: /^Offers /m });
+  await keepRunning(["runner", ...args, "--name", name], { cwd, env, ready: /^Offers /m, lifetime });
 }
 
 /** Asks for a run and waits for its end. */
 export async function runToEnd(serving: Serving, request: unknown): Promise<Run> {
   const { status, json } = await serving.call<Run>("POST", "/runs", request);
   if (status !== 201) throw new Error(`POST /runs was answered with ${status}: ${JSON.stringify(json)}`);
-  for (const until = Date.now() + 200_000; ;) {
+  const since = performance.now();
+  for (;;) {
     const { json: run } = await serving.call<Run>("GET", `/runs/${json.run_id}`);
-    if (["completed", "failed", "cancelled"].includes(run.status) || Date.now() > until) return run;
-    await new Promise((resolve) => setTimeout(resolve, 25));
+    if (isTerminal(run.status) || performance.now() > since + 200_000) return run;
+    await pauseBetweenLooks(since);
   }
+}
+
+/** Ever longer, up to a quarter of a second: each look costs what runs meanwhile a few milliseconds of its processor. */
+export function pauseBetweenLooks(since: number): Promise<void> {
+  const ms = Math.min(250, 20 + (performance.now() - since) / 10);
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { tmpdir } from "node:os";
 import { afterEach } from "vitest";
-import { bin } from "./drover.ts";
+import { bin, homeFolder } from "./drover.ts";
 
 /** A process of Drover that is to be killed and started again. */
 export interface Process {
@@ -16,14 +15,23 @@ afterEach(async () => {
   for (const one of living.splice(0).toReversed()) await one.end("SIGKILL");
 });
 
+interface StartOptions {
+  cwd: string;
+  env: Readonly<Record<string, string>>;
+  ready: RegExp;
+  /** Words before the command. */
+  through?: readonly string[];
+}
+
 /** Resolves once it has said `ready` on stderr. */
 export function startDrover(
   args: readonly string[],
-  { cwd, env, ready }: { cwd: string; env: Readonly<Record<string, string>>; ready: RegExp },
+  { cwd, env, ready, through = [] }: StartOptions,
 ): Promise<Process> {
-  const child = spawn(process.execPath, [bin, ...args], {
+  const [file, ...words] = [...through, process.execPath, bin, ...args];
+  const child = spawn(file!, words, {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: tmpdir(), ...env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...env },
     stdio: ["ignore", "ignore", "pipe"],
   });
   let said = "";

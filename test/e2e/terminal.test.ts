@@ -84,6 +84,8 @@ function open(script: string) {
     env: { ...process.env, ...env, SHELL: "/bin/sh", NODE: process.execPath, BIN: bin, SCRIPT: script },
     stdio: ["pipe", "pipe", "pipe"],
   });
+  // it may have ended when a key is pressed
+  child.stdin?.on("error", () => undefined);
   onTestFinished(() => endDrover(child, join(cwd, "pid")));
   let text = "";
   child.stdout?.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
@@ -93,7 +95,7 @@ function open(script: string) {
     shown: () => text,
     exitCode: new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code))),
     async until(holds: () => boolean): Promise<void> {
-      const deadline = Date.now() + 20_000;
+      const deadline = Date.now() + 120_000;
       while (!holds()) {
         if (Date.now() > deadline) throw new Error(`It did not come about. The terminal shows: ${text}`);
         await new Promise((resolve) => setTimeout(resolve, 20));

@@ -4,9 +4,11 @@ import { expect, test } from "vitest";
 import type { RunnerRow } from "../../src/model/dispatch-ops.ts";
 import type { StoredEvent } from "../../src/model/event.ts";
 import type { Run } from "../../src/model/run.ts";
-import type { FlatAgent, PageOf } from "../../src/wire/client.ts";
+import type { FlatAgent } from "../../src/wire/client.ts";
 import { folder } from "./drover.ts";
 import { offer, runToEnd, serve, type Serving } from "./serving.ts";
+
+type PageOf<T> = { items: T[] };
 
 async function echoPlace(): Promise<{ place: string; serving: Serving }> {
   const place = folder();
@@ -141,7 +143,7 @@ test("case 19: a procedural run cannot be resumed or forked", async () => {
 test("without auth, as the document has it, the same walk needs no token", async () => {
   const place = folder();
   const serving = await serve(place, { AUTH_ENABLED: "false" });
-  await offer(serving, place, "one", ["-x", "echo"]);
+  await offer({ ...serving, token: "" }, place, "one", ["-x", "echo"]);
   const { status, json } = await serving.call<PageOf<FlatAgent>>("GET", "/agents", undefined, null);
   expect([status, json.items[0]?.name]).toEqual([200, "echo"]);
 });

@@ -12,14 +12,12 @@ export interface Sending {
 export async function sendReply(
   { response, dialect, stream }: Sending,
   reply: Reply,
-  how: Pick<Answer, "slow_ms_per_chunk" | "cut_after_bytes">,
+  how: Pick<Answer, "slow_ms_per_chunk" | "cut_after_bytes" | "stream_fault">,
   signal: AbortSignal,
 ): Promise<void> {
-  const chunks = stream
-    ? [...dialect.frames(reply).map(wire), ...(dialect.farewell ? [dialect.farewell] : [])]
-    : [JSON.stringify(dialect.whole(reply))];
+  const chunks = stream ? streamed(reply, how.stream_fault, dialect) : [JSON.stringify(dialect.whole(reply))];
   response.writeHead(200, {
-    "content-type": stream ? "text/event-stream" : "application/json",
+    "content-type": stream ? (dialect.stream?.type ?? "text/event-stream") : "application/json",
     "cache-control": "no-cache",
     "request-id": "req_scripted",
   });
@@ -37,6 +35,24 @@ export async function sendReply(
   response.end();
 }
 
+type Chunk = string | Uint8Array;
+
+/** The whole stream, or as much of it as the fault leaves. */
+function streamed(reply: Reply, fault: Answer["stream_fault"], dialect: Dialect): Chunk[] {
+  const frames = dialect.frames(reply);
+  const chunks = [...frames.map((frame) => wire(dialect, frame)), ...(dialect.farewell ? [dialect.farewell] : [])];
+  if (fault === undefined) return chunks;
+  const middle = Math.ceil(chunks.length / 2);
+  const before = chunks.slice(0, middle);
+  if (fault === "ends_early") return before;
+  // named like the one before it: readers skip events they have never heard of
+  if (fault === "malformed")
+    return [...before, encoded(dialect, frames[middle - 1]?.event, '{"broken'), ...chunks.slice(middle)];
+  const [type, text] = ["overloaded_error", "Overloaded in the middle"];
+  const frame = dialect.streamError?.(type, text) ?? { event: "error", data: dialect.error(503, type, text) };
+  return [...before, wire(dialect, frame)];
+}
+
 export function sendError(
   { response, dialect }: Pick<Sending, "response" | "dialect">,
   error: { status: number; type?: string; message: string; headers?: Readonly<Record<string, string>> },
@@ -45,8 +61,14 @@ export function sendError(
   response.end(JSON.stringify(dialect.error(error.status, error.type, error.message)));
 }
 
-const wire = ({ event, data }: Frame): string =>
-  `${event === undefined ? "" : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`;
+const wire = (dialect: Dialect, { event, data }: Frame): Chunk => encoded(dialect, event, JSON.stringify(data));
+
+function encoded({ stream }: Dialect, event: string | undefined, payload: string): Chunk {
+  return (
+    stream?.encode(event ?? "unknown", payload) ??
+    `${event === undefined ? "" : `event: ${event}\n`}data: ${payload}\n\n`
+  );
+}
 
 /** Each chunk reaches the socket by itself; a client that went away ends the wait. */
 function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {

@@ -1,7 +1,7 @@
-import type { Asked, Message, Rule, Script, Turn } from "./script.ts";
+import type { Asked, Message, Script, Turn } from "./script.ts";
 
 export type Chosen =
-  | { kind: "turn"; rule: Rule; index: number; turn: Turn }
+  | { kind: "turn"; turn: Turn }
   /** A call a client makes for itself: a title, a summary, a decision. It is answered and uses no turn. */
   | { kind: "side" }
   | { kind: "unknown"; text: string };
@@ -9,19 +9,20 @@ export type Chosen =
 /** `broken` counts the failures already served for this very conversation. */
 export function choose(script: Script, asked: Asked, broken: (turn: Turn) => number): Chosen {
   if (asked.schema !== undefined) return { kind: "side" };
-  const at = asked.messages.findLastIndex((message) => message.role === "user" && ownText(message) !== "");
-  const text = at < 0 ? "" : ownText(asked.messages[at]!);
+  if (typeof script === "function") return { kind: "turn", turn: script(asked) };
+  const at = asked.messages.findLastIndex((message) => message.role === "user" && ownText(message.text) !== "");
+  const text = at < 0 ? "" : ownText(asked.messages[at]!.text);
   const rule = script.find(({ when }) => (typeof when === "string" ? text.endsWith(when) : when.test(text)));
   if (!rule) return asked.tools.length === 0 ? { kind: "side" } : { kind: "unknown", text };
   let index = stepsAfter(asked.messages.slice(at + 1));
   for (let turn = rule.turns[index]; turn?.times !== undefined && broken(turn) >= turn.times; turn = rule.turns[index])
     index++;
   index = Math.min(index, rule.turns.length - 1);
-  return { kind: "turn", rule, index, turn: rule.turns[index]! };
+  return { kind: "turn", turn: rule.turns[index]! };
 }
 
-/** What the user wrote, without what the client put around it. */
-export function ownText({ text }: Message): string {
+/** What the user or a tool wrote, without what the client put around it. */
+export function ownText(text: string): string {
   return text.replaceAll(/<(system-reminder|environment_context|session_context)>[^]*?<\/\1>/g, "").trim();
 }
 

@@ -31,3 +31,8 @@ export function piecesOf(text: string): string[] {
     letters.slice(at * size, (at + 1) * size).join(""),
   );
 }
+
+/** The JSON of a tool's input, or as much of it as the script lets through. */
+export function inputText({ input, cut_input }: { input: unknown; cut_input?: number }): string {
+  return JSON.stringify(input).slice(0, cut_input);
+}

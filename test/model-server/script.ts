@@ -1,5 +1,5 @@
 /** What the scripted model says: plain data, so that a test shows its whole conversation in one place. */
-export type Script = readonly Rule[];
+export type Script = readonly Rule[] | ((asked: Asked) => Turn);
 
 export interface Rule {
   /** A string: the last user text ends with it. A RegExp: tested against that text. */
@@ -19,6 +19,8 @@ export interface Answer {
   slow_ms_per_chunk?: number;
   /** The connection breaks after so many bytes of the body. */
   cut_after_bytes?: number;
+  /** In the middle of a streamed answer: a chunk that is not JSON, an error of the service, or a clean but early end. */
+  stream_fault?: "malformed" | "error" | "ends_early";
   /** For a broken answer: how often, before the next turn takes its place. Unless given, always. */
   times?: number;
 }
@@ -29,6 +31,8 @@ export type Failure = (
   | { hang: true }
   /** The connection is closed without an answer. */
   | { close: true }
+  /** 200, and a web page where an answer should be. */
+  | { web_page: true }
 ) & { times?: number };
 
 /**
@@ -40,9 +44,11 @@ export interface ToolCall {
   input: Readonly<Record<string, unknown>>;
   /** Also when the client does not offer it: to see what it makes of that. */
   exact?: true;
+  /** Sends only so many characters of the input's JSON, in dialects that send it as text. */
+  cut_input?: number;
 }
 
-export type DialectName = "anthropic" | "responses" | "chat" | "gemini";
+export type DialectName = "anthropic" | "responses" | "chat" | "gemini" | "converse";
 
 /** One message as the model got it, whatever the dialect. */
 export interface Message {
@@ -75,7 +81,7 @@ export interface Reply {
   usage: { input_tokens: number; output_tokens: number };
 }
 
-/** One server-sent event. */
+/** One event of a stream. */
 export interface Frame {
   event?: string;
   data: unknown;
@@ -86,7 +92,11 @@ export interface Dialect {
   read(body: Readonly<Record<string, unknown>>, path: string): Asked;
   whole(reply: Reply): unknown;
   frames(reply: Reply): Frame[];
+  /** How its streams look where they are not server-sent events. */
+  stream?: { type: string; encode(event: string, payload: string): Uint8Array };
   /** The last line of a stream, where the dialect has one. */
   farewell?: string;
   error(status: number, type: string | undefined, message: string): unknown;
+  /** The same in the middle of a stream, where it has another shape there. */
+  streamError?(type: string, message: string): Frame;
 }

@@ -4,6 +4,7 @@ import { sendError, sendReply } from "./answer.ts";
 import { choose, type Chosen } from "./choose.ts";
 import { anthropic } from "./dialects/anthropic.ts";
 import { chat } from "./dialects/chat.ts";
+import { converse } from "./dialects/converse.ts";
 import { gemini } from "./dialects/gemini.ts";
 import { responses } from "./dialects/responses.ts";
 import { type Fields, parsedOr } from "./json.ts";
@@ -39,6 +40,7 @@ const routes: readonly (readonly [RegExp, Dialect])[] = [
   [/^(?:\/v1)?\/responses$/, responses],
   [/^(?:\/v1)?\/chat\/completions$/, chat],
   [/^\/v1(?:beta|alpha)?\/models\/[^/:]+:(?:stream)?[gG]enerateContent$/, gemini],
+  [/^\/model\/[^/]+\/converse-stream$/, converse],
 ];
 
 /** A model that says what the script says, on a free port of this machine. */
@@ -93,6 +95,8 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
     if ("hang" in turn) return;
     if ("close" in turn) return void response.destroy();
     if ("error" in turn) return sendError(to, turn.error);
+    if ("web_page" in turn)
+      return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Sign in</html>");
     const reply = replyOf(turn, asked, count, size);
     if (typeof reply === "string") return sendError(to, { status: 400, type: "invalid_request_error", message: reply });
     await sendReply(to, reply, turn, ended.signal);
@@ -129,13 +133,18 @@ function replyOf(turn: Answer, asked: Asked, count: number, size: number): Reply
 }
 
 const fails = (turn: Turn): boolean =>
-  "error" in turn || "hang" in turn || "close" in turn || turn.cut_after_bytes !== undefined;
+  "error" in turn ||
+  "hang" in turn ||
+  "close" in turn ||
+  "web_page" in turn ||
+  turn.cut_after_bytes !== undefined ||
+  turn.stream_fault !== undefined;
 
 const sideText = ({ schema }: Asked): string => (schema === undefined ? "ok" : JSON.stringify(emptyOf(schema)));
 
 /** What clients ask beside the model: whether anybody is there, and how many tokens something has. */
 function answerOther(path: string, text: string, response: ServerResponse): void {
-  const found = path === "/" || path === "/api/hello";
+  const found = ["/", "/api/hello", "/api/version"].includes(path);
   const tokens = Math.ceil(text.length / 4);
   const counted = path.endsWith("/count_tokens")
     ? { input_tokens: tokens }

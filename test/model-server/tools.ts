@@ -36,7 +36,7 @@ const byShell: Readonly<Record<string, (input: ToolCall["input"]) => string>> = 
 export function translate(call: ToolCall, offered: readonly OfferedTool[]): (ToolCall & { takesText: boolean }) | null {
   const { name, input } = call;
   if (call.exact || !(name in known))
-    return { name, input, takesText: offered.find((tool) => tool.name === name)?.takesText ?? false };
+    return { ...call, takesText: offered.find((tool) => tool.name === name)?.takesText ?? false };
   for (const [theirs, toInput] of known[name] ?? []) {
     const tool = offered.find((each) => each.name === theirs);
     if (tool) return { name: theirs, input: toInput(input), takesText: tool.takesText };

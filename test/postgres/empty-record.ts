@@ -1,16 +1,21 @@
+import { expect } from "vitest";
 import { schema } from "../../src/record/postgres/client.ts";
 import { openPostgresStore } from "../../src/record/postgres/open.ts";
 import { execute } from "./databases.ts";
 import { type FreshDatabase, freshDatabase } from "./fresh-database.ts";
 
-const spare: string[] = [];
+/** By test file: other files run in this process too, and query plans depend on what a database has seen. */
+const spare = new Map<string, string[]>();
 
 /**
  * A database with the record of a Drover that has just begun. What a test leaves in it is taken out again for the next
  * test of its file: making another takes a hundred times as long. Not for tests that change tables themselves.
  */
 export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
-  const url = spare.pop() ?? (await makeOne(secret));
+  const key = expect.getState().testPath ?? "";
+  const unused = spare.get(key) ?? [];
+  spare.set(key, unused);
+  const url = unused.pop() ?? (await makeOne(secret));
   let dropped = false;
   return {
     url,
@@ -18,7 +23,7 @@ export async function emptyRecord(secret: Buffer): Promise<FreshDatabase> {
       if (dropped) return;
       dropped = true;
       await execute(url, putBack);
-      spare.push(url);
+      unused.push(url);
     },
   };
 }

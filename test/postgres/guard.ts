@@ -43,7 +43,8 @@ export async function openGuard(home: string): Promise<Guard> {
     guard.ended = how;
     program.ended ??= `its guard ended: ${how}`;
   };
-  child.once("error", (error) => leave(error.message));
+  // more than one where messages are sent to a guard that has just died
+  child.on("error", (error) => leave(error.message));
   child.once("exit", (code, signal) => leave(signal ?? `exit ${code}`));
   // who forgets to end a server can end nevertheless
   child.unref();

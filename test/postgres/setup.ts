@@ -21,8 +21,9 @@ export default async function offerPostgres(project: TestProject): Promise<(() =
   const path = `/${randomBytes(16).toString("hex")}`;
   const desk = createServer((request, response) => {
     if (request.url !== path) return void response.writeHead(404).end();
-    // none of these tests is about a machine that loses power, and databases are dropped much faster so
-    server ??= startPostgres({ settings: { fsync: "off" } });
+    // None of these tests is about a machine that loses power, and databases are dropped much faster so. Vacuum would
+    // look after hundreds of small databases, none of which lives for long.
+    server ??= startPostgres({ settings: { fsync: "off", full_page_writes: "off", autovacuum: "off" } });
     server.then(
       ({ url }) => response.end(url()),
       (error: unknown) => response.writeHead(500).end(String(error)),

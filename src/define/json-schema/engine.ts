@@ -6,6 +6,7 @@ import { escapePointer } from "../../model/argument-rules.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { SchemaFault } from "./limits.ts";
 import { type Job, type Report, workerMark } from "./protocol.ts";
+import { ownThread } from "./thread-time.ts";
 
 /** Users' JSON Schemas, compiled and applied, in the thread this is loaded in. */
 export interface Engine {
@@ -145,7 +146,7 @@ function serve(port: NonNullable<typeof parentPort>): void {
     report({ type: "compiled" });
     report({ type: "done", faults: engine.check(job.schemaText, JSON.parse(job.valueText)) });
   });
-  report({ type: "ready" });
+  report({ type: "ready", thread: ownThread() });
 }
 
 // This file is also the entry of the worker thread: the same bundle serves both.

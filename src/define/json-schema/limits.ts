@@ -103,6 +103,8 @@ export function measureValue(value: unknown, limits: ValueLimits): ValueMeasure 
 function countParts(value: unknown, limits: ValueLimits, depth: number): number | SchemaFault {
   // a long text costs like many short ones
   if (typeof value === "string") return 1 + value.length / 256;
+  if (typeof value === "number" && !Number.isFinite(value))
+    return { path: "", message: `is ${value}, which JSON lacks` };
   if (typeof value !== "object" || value === null) return 1;
   if (depth >= limits.maxDepth) return { path: "", message: `is nested more than ${limits.maxDepth} levels deep` };
   let nodes = 1;

@@ -7,4 +7,6 @@ export const workerMark = "drover-json-schema";
 export type Job = { kind: "check"; schemaText: string; valueText: string } | { kind: "schema"; schemaText: string };
 
 /** From the worker. Compiling and checking have a deadline each, hence the word in between. */
-export type Report = { type: "ready" | "compiled" } | { type: "done"; faults: SchemaFault[] };
+export type Report =
+  /** With its thread, whose time is what counts. */
+  { type: "ready"; thread: string | null } | { type: "compiled" } | { type: "done"; faults: SchemaFault[] };

@@ -1,4 +1,4 @@
-import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
+import { type Executor, type Outcome, parkedWhys, type RunContext } from "../../model/executor.ts";
 import { failureReasons } from "../../model/states.ts";
 import { suggest } from "../../model/suggest.ts";
 import { loadEventParser, type ParseEvent } from "./parse-event.ts";
@@ -13,6 +13,8 @@ export async function checkedExecutor(executor: Executor): Promise<Executor> {
       fork: executor.can.fork === true,
       ask: executor.can.ask === true,
       input: executor.can.input === true,
+      state: executor.can.state === true,
+      park: executor.can.park === true,
     },
     ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
     async run(invocation, context) {
@@ -30,11 +32,11 @@ function checkedContext(name: string, context: RunContext, parse: ParseEvent): R
   return {
     ...context,
     async emit(event) {
-      const parsed = parse(asSent(event));
+      const parsed = parse(event);
       return typeof parsed === "string" ? leaveOut(parsed) : context.emit(parsed);
     },
     usage(usage) {
-      const parsed = parse(asSent({ type: "usage", usage }));
+      const parsed = parse({ type: "usage", usage });
       if (typeof parsed === "string") void leaveOut(parsed);
       else if (parsed.type === "usage") context.usage(parsed.usage);
     },
@@ -44,7 +46,7 @@ function checkedContext(name: string, context: RunContext, parse: ParseEvent): R
       else void leaveOut('partial: expected { kind: "assistant" or "output", text }');
     },
     async ask(question) {
-      const parsed = parse(asSent({ ...question, type: "permission_request" }));
+      const parsed = parse({ ...question, type: "permission_request" });
       if (typeof parsed !== "string" && parsed.type === "permission_request") return context.ask(parsed);
       await leaveOut(String(parsed));
       return { decision: "deny", message: "The question could not be asked." };
@@ -53,7 +55,7 @@ function checkedContext(name: string, context: RunContext, parse: ParseEvent): R
 }
 
 function soundOutcome(outcome: Outcome, name: string): { sound: Outcome; fault: string | null } {
-  const sent = asSent(outcome) as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // whatever it is, it is only looked at
+  const sent = outcome as Partial<Extract<Outcome, { status: "failed" }>> | undefined; // whatever it is, it is only looked at
   const text = typeof sent?.text === "string" ? sent.text : undefined;
   const exit_code = Number.isInteger(sent?.exit_code) ? sent!.exit_code! : null;
   const data = sent?.data === undefined ? {} : { data: sent.data };
@@ -76,11 +78,7 @@ function soundOutcome(outcome: Outcome, name: string): { sound: Outcome; fault: 
     case "cancelled":
       return fine({ status: "cancelled", by: outcome.by === "shutdown" ? "shutdown" : "user" });
     case "parked":
-      return fine({
-        status: "parked",
-        why: outcome.why === "budget" ? "budget" : "usage_limit",
-        ...(typeof outcome.until === "string" ? { until: outcome.until } : {}),
-      });
+      return soundParked(outcome, name);
     default: {
       const message = `The executor ${name} ended without an outcome.`;
       return fine({ status: "failed", reason: "internal", message, exit_code: null });
@@ -88,13 +86,28 @@ function soundOutcome(outcome: Outcome, name: string): { sound: Outcome; fault: 
   }
 }
 
+function soundParked(
+  { why, until, message }: Extract<Outcome, { status: "parked" }>,
+  name: string,
+): { sound: Outcome; fault: string | null } {
+  const known = parkedWhys.find((one) => one === why);
+  if (known === undefined) {
+    const fault = `The executor ${name} parked its run without one of the reasons ${parkedWhys.join(", ")}.`;
+    return { sound: { status: "failed", reason: "internal", message: fault, exit_code: null }, fault: null };
+  }
+  const time = until === undefined ? Number.NaN : new Date(until).getTime();
+  const sound: Outcome = {
+    status: "parked",
+    why: known,
+    ...(Number.isNaN(time) ? {} : { until: new Date(time).toISOString() }),
+    ...(typeof message === "string" ? { message } : {}),
+  };
+  const isOdd = until !== undefined && Number.isNaN(time);
+  return { sound, fault: isOdd ? `\`until\` of the outcome of ${name} is no time, and was left out.` : null };
+}
+
 function unknownReason(reason: unknown, name: string): string {
   const given = String(reason).slice(0, 100);
   const near = suggest(given, failureReasons);
   return `There is no reason ${JSON.stringify(given)}, with which ${name} failed, so it is told as internal.${near === undefined ? "" : ` Did you mean ${near}?`} docs/states.md lists them.`;
-}
-
-/** As it arrives: without functions, with null for what no JSON has. */
-function asSent(value: unknown): unknown {
-  return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }

@@ -29,7 +29,7 @@ async function run(
     name: "program",
     command: `${process.execPath} ${join(folder, "program.cjs")}`,
   });
-  return { outcome: await executor.run(invocation, opened.context), events: opened.events };
+  return { outcome: await executor.run(invocation, opened.context), events: opened.events, kept: opened.kept };
 }
 
 const firstLine =
@@ -72,6 +72,25 @@ test("events are passed on; lines that are none become errors and stop nothing",
     expect.stringContaining("(progress: percent: Too big: expected number to be <=100)"),
   ]);
   expect(events.filter(({ type }) => type === "status")).toEqual([]);
+});
+
+test("a number that JSON would alter is refused by name: an event whole, a result without its data", async () => {
+  const result = '{"type":"result","status":"completed","reason":null,"error":null,"exit_code":0,"result_text":"t"';
+  const { outcome, events } = await run(`
+    console.log('{"type":"tool_use","tool_use_id":"1","name":"t","input":{"ids":[1,12345678901234567890]}}');
+    console.log('{"type":"assistant","text":"12345678901234567890"}');
+    console.log('${result},"result_data":{"id":12345678901234567890}}');`);
+  expect(outcome).toEqual({ status: "completed", exit_code: 0, text: "t" });
+  expect(events).toEqual([
+    {
+      type: "error",
+      code: "event_inexact",
+      message:
+        "An event was left out: the number 12345678901234567890 at input.ids.1 cannot be kept exactly. Send it as a string.",
+    },
+    { type: "assistant", text: "12345678901234567890" },
+    expect.objectContaining({ code: "result_inexact", message: expect.stringContaining("at result_data.id cannot") }),
+  ]);
 });
 
 test("without a result event the exit code decides", async () => {
@@ -124,4 +143,23 @@ test("a program that is not there is an outcome", async () => {
     status: "failed",
     reason: "command_not_found",
   });
+});
+
+const autonomous = { type: "autonomous", command: null } as const;
+const print = (result: object) =>
+  `console.log(JSON.stringify({ type: "result", status: "completed", reason: null, error: null, exit_code: 0, result_text: null, result_data: null, ...${JSON.stringify(result)} }));`;
+
+test("what an autonomous agent's program leaves is collected as of any executor", async () => {
+  const made = await run(
+    `require("node:fs").writeFileSync("made.txt", "made"); ${print({ result_text: "t" })}`,
+    {},
+    invocationOf("r1", autonomous),
+  );
+  expect(made).toMatchObject({ outcome: { status: "completed", text: "t" }, kept: ["made.txt"] });
+  const said = await run(print({ result_text: "only said" }), {}, invocationOf("r1", autonomous));
+  expect(said).toMatchObject({ outcome: { status: "completed" }, kept: ["response.txt"] });
+  const silent = await run(print({}), {}, invocationOf("r1", autonomous));
+  expect(silent).toMatchObject({ outcome: { status: "failed", reason: "no_output" }, kept: [] });
+  const procedural = await run('require("node:fs").writeFileSync("made.txt", "made");');
+  expect(procedural).toMatchObject({ outcome: { status: "completed" }, kept: [] });
 });

@@ -1,16 +1,19 @@
-import type { Readable } from "node:stream";
 import { RequestError } from "../../model/errors.ts";
 import type { RunEvent } from "../../model/event.ts";
+import { findInexact } from "../../model/exact-numbers.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../model/executor.ts";
 import type { Ended, Running } from "../../model/process.ts";
 import { type CommandPlace, commandWords } from "../command-path.ts";
+import { failed } from "../../model/outcome.ts";
 import { endReason } from "../end-reason.ts";
-import { inTurn } from "../in-turn.ts";
-import { createChunkReader } from "../output-events.ts";
-import { keepSaid, type Said } from "../said.ts";
+import { emitOutput } from "../output-events.ts";
+import { keepSaid } from "../said.ts";
 import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
+import { defineExecutor, RunFailure } from "../scaffold/define-executor.ts";
+import { outcomeOfFailure } from "../scaffold/run-failure.ts";
 import { readLines } from "./lines.ts";
-import { loadEventParser, type ParseEvent } from "./parse-event.ts";
+import { type CommandStates, commandStates } from "./command-states.ts";
+import { loadLineParser, parkedOf, type ParseLine, type ProgramLine } from "./program-lines.ts";
 
 type ResultEvent = Extract<RunEvent, { type: "result" }>;
 
@@ -25,76 +28,118 @@ export interface CommandExecutorOptions extends CommandPlace {
 const maxLineBytes = 48 * 1024 * 1024;
 
 /**
- * A program in any language. The first line of its stdin is the invocation, later ones are `{"stop": reason}`,
- * `{"answer": {request_id, answer}}` and `{"input": {text}}`; each line of its stdout is an event. Its `result`
- * event is the outcome; without one, its exit code.
+ * A program in any language. The first line of its stdin is the invocation, with the saved `session_state` of what it
+ * continues. Later ones are `{"stop": reason}`, `{"answer": {request_id, answer}}`, `{"input": {text}}`, `{"saved": ...}`
+ * and `{"over_budget": true}`. Each line of its stdout is an event, `{"type": "save", "state": ...}` or `{"type":
+ * "parked", "why": ...}`. Its `result` event, or its `parked` line, is the outcome; without one, its exit code.
  */
 export function createCommandExecutor(options: CommandExecutorOptions): Executor {
-  const can = { resume: false, fork: false, ask: false, input: false, ...options.can };
-  return {
-    name: options.name,
+  const { name, can = {} } = options;
+  const scaffolded = defineExecutor({
+    name,
     can,
-    async run(invocation, context) {
-      if (invocation.mode !== "start" && !can[invocation.mode])
-        return failed("refused", `The executor ${options.name} cannot ${invocation.mode} a session.`);
-      const words = commandWords(options.command, options);
-      if (!words.ok) return failed("refused", `The executor's command cannot be run: ${words.message}.`);
-      try {
-        const running = await context.start({
-          executable: words.executable,
-          arguments: words.arguments,
-          workingDirectory: context.dirs.work,
-          environment: { DROVER_RUNNER_DIRECTORY: options.runnerDirectory },
-        });
-        return await converse(running, invocation, context, await loadEventParser());
-      } catch (error) {
-        if (error instanceof RequestError) return failed("refused", error.message);
-        throw error;
-      }
+    async execute({ invocation, context }) {
+      const outcome = await runProgram(options, invocation, context);
+      return outcome.status === "completed" ? outcome : { outcome };
+    },
+  });
+  return {
+    ...scaffolded,
+    run(invocation, context) {
+      // a procedural run works beside others and leaves no files: see ../workspace/kind.ts
+      const isPlain = invocation.agent.type === "procedural" && invocation.mode === "start";
+      return isPlain ? runProgram(options, invocation, context) : scaffolded.run(invocation, context);
     },
   };
 }
 
-async function converse(
-  running: Running,
+async function runProgram(
+  options: CommandExecutorOptions,
   invocation: Invocation,
   context: RunContext,
-  parse: ParseEvent,
 ): Promise<Outcome> {
+  const words = commandWords(options.command, options);
+  if (!words.ok) return failed("refused", `The executor's command cannot be run: ${words.message}.`);
+  try {
+    const states = commandStates(options.can ?? {}, context);
+    const loaded = await states.load();
+    const running = await context.start({
+      executable: words.executable,
+      arguments: words.arguments,
+      workingDirectory: context.dirs.work,
+      environment: { DROVER_RUNNER_DIRECTORY: options.runnerDirectory },
+    });
+    return await converse(running, { invocation, context, parse: await loadLineParser(), states, loaded });
+  } catch (error) {
+    if (error instanceof RequestError) return failed("refused", error.message);
+    if (error instanceof RunFailure) return outcomeOfFailure(error);
+    throw error;
+  }
+}
+
+interface Conversing {
+  invocation: Invocation;
+  context: RunContext;
+  parse: ParseLine;
+  states: CommandStates;
+  loaded: { session_state?: unknown };
+}
+
+async function converse(running: Running, on: Conversing): Promise<Outcome> {
+  const { invocation, context, parse } = on;
   const say = (line: object): void =>
     void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
-  let result: ResultEvent | null = null;
+  let outcome: Outcome | null = null;
   const said = keepSaid();
-  const emit = inTurn(context.emit);
+  const { emit } = context;
   const onStop = (): void => say({ stop: stopReasonOf(context.signal) });
+  const onSpent = (): void => say({ over_budget: true });
+  say({ ...invocation, ...on.loaded });
   context.signal.addEventListener("abort", onStop, { once: true });
-  say(invocation);
+  context.overBudget.addEventListener("abort", onSpent, { once: true });
   const inputs = context.input[Symbol.asyncIterator]();
   void passInputs(inputs, say);
 
-  const onEvent = async (event: RunEvent): Promise<void> => {
-    if (event.type === "result") result ??= event;
-    else if (event.type === "permission_request") {
-      const { request_id } = event;
-      void context.ask(event).then((answer) => say({ answer: { request_id, answer } }));
-    } else if (event.type === "usage") context.usage(event.usage);
-    else if (event.type !== "status") await emit(event);
-  };
-  const readStdout = async (): Promise<void> => {
-    for await (const line of readLines(running.stdout, maxLineBytes)) {
-      const event = line.whole ? parseLine(line.text, parse) : `it is longer than ${maxLineBytes} bytes`;
-      if (typeof event !== "string") await onEvent(event);
-      else
-        await emit({
-          type: "error",
-          code: "bad_line",
-          message: `A line of the executor is no event (${event}): ${line.text.slice(0, 200)}`,
-        });
+  const onLine = async (line: ProgramLine): Promise<void> => {
+    switch (line.type) {
+      case "result":
+        outcome ??= outcomeOfResult(line);
+        return;
+      case "parked":
+        outcome ??= parkedOf(line);
+        return;
+      case "save":
+        return say({ saved: await on.states.save(line.state) });
+      case "permission_request":
+        return void context.ask(line).then((answer) => say({ answer: { request_id: line.request_id, answer } }));
+      case "usage":
+        return context.usage(line.usage);
+      case "status":
+        return;
+      default:
+        await emit(line);
     }
   };
-  const [ended] = await Promise.all([running.result, readStdout(), readStderr(running.stderr, emit, said)]);
+  const readStdout = async (): Promise<void> => {
+    for await (const { text, whole } of readLines(running.stdout, maxLineBytes)) {
+      const line = whole ? parseLine(text, parse) : `it is longer than ${maxLineBytes} bytes`;
+      if (typeof line === "string") {
+        const message = `A line of the executor is no event (${line}): ${text.slice(0, 200)}`;
+        await emit({ type: "error", code: "bad_line", message });
+        continue;
+      }
+      const isResult = line.type === "result";
+      const inexact = findInexact(text);
+      if (inexact) await emit(inexactNumber(inexact, isResult));
+      if (inexact === null) await onLine(line);
+      else if (isResult) await onLine({ ...line, result_data: null });
+      else if (line.type === "save") say({ saved: false });
+    }
+  };
+  const [ended] = await Promise.all([running.result, readStdout(), emitOutput(running.stderr, "stderr", emit, said)]);
   context.signal.removeEventListener("abort", onStop);
-  return outcomeOf(ended, result, said.text());
+  context.overBudget.removeEventListener("abort", onSpent);
+  return outcomeOf(ended, outcome, said.text());
 }
 
 /** Ends with the run's input, which ends with the run. */
@@ -102,7 +147,7 @@ async function passInputs(inputs: AsyncIterator<{ text: string }>, say: (line: o
   for (let next = await inputs.next(); !next.done; next = await inputs.next()) say({ input: next.value });
 }
 
-function parseLine(text: string, parse: ParseEvent): RunEvent | string {
+function parseLine(text: string, parse: ParseLine): ProgramLine | string {
   try {
     return parse(JSON.parse(text));
   } catch (error) {
@@ -111,20 +156,16 @@ function parseLine(text: string, parse: ParseEvent): RunEvent | string {
   }
 }
 
-async function readStderr(stream: Readable | null, emit: RunContext["emit"], said: Said): Promise<void> {
-  if (stream === null) return;
-  const reader = createChunkReader("stderr");
-  for await (const chunk of stream) {
-    const bytes = chunk as Uint8Array; // no encoding is set
-    said.push(bytes);
-    for (const event of reader.push(bytes)) await emit(event);
-  }
-  for (const event of reader.end()) await emit(event);
+/** Of a result its data alone is left out, so that the run ends as its program says. */
+function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexact>>, isResult: boolean): RunEvent {
+  const what = isResult ? "The result's data" : "An event";
+  const message = `${what} was left out: the number ${text.slice(0, 100)} at ${path.join(".")} cannot be kept exactly. Send it as a string.`;
+  return { type: "error", code: isResult ? "result_inexact" : "event_inexact", message };
 }
 
-function outcomeOf(ended: Ended, result: ResultEvent | null, stderr: string): Outcome {
-  if (ended.stopped) return outcomeOfStop(ended.stopped, result?.result_text ?? undefined);
-  if (result) return outcomeOfResult(result);
+function outcomeOf(ended: Ended, told: Outcome | null, stderr: string): Outcome {
+  if (ended.stopped) return outcomeOfStop(ended.stopped, told && "text" in told ? (told.text ?? undefined) : undefined);
+  if (told) return told;
   if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
   const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
   return { ...failed(endReason(ended), message), exit_code: ended.exitCode };
@@ -149,11 +190,4 @@ function outcomeOfResult({ status, reason, error, exit_code, result_text, result
       return failed("internal", `The executor ended with an unknown status: ${String(unknown)}.`);
     }
   }
-}
-
-function failed(
-  reason: Extract<Outcome, { status: "failed" }>["reason"],
-  message: string,
-): Extract<Outcome, { status: "failed" }> {
-  return { status: "failed", reason, message, exit_code: null };
 }

@@ -7,6 +7,7 @@ import { describeContract } from "../../../test/contract/contract.ts";
 import { executorContract, type ExecutorSubject } from "../../../test/contract/executor.ts";
 import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
+import { start } from "../../process/start.ts";
 import { createRedactor } from "../../redact/redactor.ts";
 import { defineExecutor } from "../scaffold/define-executor.ts";
 import { createCommandExecutor } from "./command.ts";
@@ -19,6 +20,12 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "drover-executors-"));
   await script("endless", "sleep 1000 & wait");
+  await script("stubborn", "trap '' TERM; sleep 1000 & wait; wait");
+  // told by the file that it is there: it would be killed before it begins
+  await script(
+    "leaving",
+    '(touch "$0.left"; exec sleep 1000) >/dev/null 2>&1 & until [ -e "$0.left" ]; do :; done; echo {}',
+  );
   await script("ok", 'echo "{\\"ok\\":true}"; echo note >&2');
   await script("bad", "echo wrong >&2; exit 3");
   await build({
@@ -44,11 +51,20 @@ async function script(name: string, body: string): Promise<void> {
 const place = () => ({ runnerDirectory: folder, variables: { allowed: [], env: process.env } });
 
 function subject(executor: ExecutorSubject["executor"], prefix = ""): ExecutorSubject {
+  const more = executor.can.ask
+    ? {
+        asking: { invocation: invocationOf("r6", { command: "ask" }, { prompt: "ask" }), edited: { n: 42 } },
+        hearing: invocationOf("r7", { command: "hear" }, { prompt: "hear" }),
+      }
+    : {};
   return {
     executor,
+    ...more,
     succeeding: invocationOf("r1", { command: `${prefix}ok` }),
     failing: invocationOf("r2", { command: `${prefix}bad` }),
     endless: invocationOf("r3", { command: `${prefix}endless` }),
+    stubborn: invocationOf("r4", { command: `${prefix}stubborn` }),
+    leaving: invocationOf("r5", { command: `${prefix}leaving` }),
     async open() {
       const context = await openContext();
       opened.push(context);
@@ -78,6 +94,18 @@ describeContract("drover-procedural-exec as a command", executorContract, async 
   ),
 );
 
+describeContract("a program that asks, hears and parks", executorContract, async () =>
+  subject(
+    createCommandExecutor({
+      ...place(),
+      name: "program",
+      command: `${process.execPath} ${resolve("test/fixtures/execute/command-executor.mjs")}`,
+      can: { ask: true, input: true, state: true, park: true },
+    }),
+    `${folder}/`,
+  ),
+);
+
 describeContract("an executor made by defineExecutor", executorContract, async () =>
   subject(
     defineExecutor({
@@ -96,6 +124,8 @@ describeContract("an executor from a TypeScript module", executorContract, async
       runnerDirectory: folder,
       cacheDirectory: join(folder, "cache"),
       config: { greeting: "hi" },
+      start,
+      env: process.env,
     }),
     `${folder}/`,
   ),

@@ -6,6 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import { invocationOf } from "../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../test/fixtures/execute/open-context.ts";
 import { RequestError } from "../../model/errors.ts";
+import { start } from "../../process/start.ts";
 import { loadModuleExecutor } from "./module.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -24,6 +25,8 @@ async function load(name: string, source: string) {
       runnerDirectory: folder,
       cacheDirectory,
       config: { word: "hi" },
+      start,
+      env: process.env,
     }),
     cacheDirectory,
   };
@@ -49,7 +52,8 @@ test("a TypeScript module is compiled into the cache, with what it imports", asy
     'import { join } from "node:path"; const text: string = join("a", "b"); export const executor = { name: "ts", can: {}, run: async () => ({ status: "completed", exit_code: 0, text }) as const };',
   );
   expect((await run(executor)).outcome).toEqual({ status: "completed", exit_code: 0, text: "a/b" });
-  expect(readdirSync(cacheDirectory)).toHaveLength(1);
+  // and so is the host program, from these sources
+  expect(readdirSync(cacheDirectory)).toHaveLength(2);
 });
 
 test.each(["e.ts", "e.mjs"])("a module anywhere may import drover: %s", async (name) => {
@@ -156,6 +160,13 @@ test.each([
   closing.push(() => rm(folder, { recursive: true, force: true }));
   if (source !== null) await writeFile(join(folder, name), source);
   await expect(
-    loadModuleExecutor({ module: name, runnerDirectory: folder, cacheDirectory: join(folder, "cache"), config: {} }),
+    loadModuleExecutor({
+      module: name,
+      runnerDirectory: folder,
+      cacheDirectory: join(folder, "cache"),
+      config: {},
+      start,
+      env: process.env,
+    }),
   ).rejects.toThrow(reason);
 });

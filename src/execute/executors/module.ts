@@ -6,7 +6,9 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { HostError } from "../../model/errors.ts";
 import type { Executor } from "../../model/executor.ts";
+import type { StartCommand } from "../../model/process.ts";
 import { checkedExecutor } from "./checked-executor.ts";
+import { describeHosted, type HostedModule, runHosted } from "./host/hosted.ts";
 
 export interface ModuleOptions {
   /** `.js`, `.mjs`, or `.ts`; seen from the runner's directory. */
@@ -15,42 +17,81 @@ export interface ModuleOptions {
   /** Where compiled modules are kept. */
   cacheDirectory: string;
   config: Record<string, unknown>;
+  start: StartCommand;
+  env: Readonly<Record<string, string | undefined>>;
 }
 
-/** An executor from a file: its `executor` export, or what its `createExecutor(config)` makes. */
+/** A module that takes longer to load hangs. */
+const loadMs = 30_000;
+
+/**
+ * An executor from a file: its `executor` export, or what its `createExecutor(config)` makes. It runs in a process of
+ * its own for each run, as code that never settles or blocks its thread can be ended in no other way.
+ */
 export async function loadModuleExecutor(options: ModuleOptions): Promise<Executor> {
   const file = resolve(options.runnerDirectory, options.module);
   if (!existsSync(file)) throw moduleFault(file, "there is no such file");
-  const imported = await load(file, options.cacheDirectory);
-  const create = Reflect.get(imported, "createExecutor") as unknown;
-  const executor: unknown =
-    typeof create === "function"
-      ? await (create as (config: unknown) => unknown)(options.config)
-      : Reflect.get(imported, "executor");
-  if (!isExecutor(executor)) throw moduleFault(file, wrongExport(imported));
-  return checkedExecutor(executor);
-}
-
-/** As it stands where Node can load it; a file that imports `drover` from where there is none is compiled with ours. */
-async function load(file: string, cacheDirectory: string): Promise<object> {
   try {
-    if (file.endsWith(".ts")) return await importFile(await compile(file, cacheDirectory));
-    return await importFile(file).catch(async (error: unknown) => {
-      if (!lacksDrover(error)) throw error;
-      return importFile(await compile(file, cacheDirectory));
+    const { module, described } = await load(file, options);
+    const { name, can, variables } = described;
+    return await checkedExecutor({
+      name,
+      can,
+      ...(variables === undefined ? {} : { variables }),
+      run: (invocation, context) => runHosted(module, name, invocation, context),
     });
   } catch (cause) {
     throw moduleFault(file, cause instanceof Error ? cause.message : String(cause), cause);
   }
 }
 
-async function importFile(path: string): Promise<object> {
-  return (await import(pathToFileURL(path).href)) as object; // a module's exports are an object
+type Described = Pick<Executor, "name" | "can" | "variables">;
+
+/** Unchanged where Node can load it; a file that imports `drover` where none is installed is compiled with ours. */
+async function load(file: string, options: ModuleOptions): Promise<{ module: HostedModule; described: Described }> {
+  const { cacheDirectory, config } = options;
+  const host = {
+    executable: process.execPath,
+    arguments: ["--enable-source-maps", await hostProgram(cacheDirectory)],
+  };
+  const loadFrom = async (path: string): Promise<{ module: HostedModule; described: Described }> => {
+    const module = { host, url: pathToFileURL(path).href, config };
+    return { module, described: await describe(module, options) };
+  };
+  const compiled = async (): Promise<string> => compile(file, cacheDirectory);
+  if (file.endsWith(".ts")) return loadFrom(await compiled());
+  return loadFrom(file).catch(async (error: unknown) => {
+    if (!lacksDrover(error)) throw error;
+    return loadFrom(await compiled());
+  });
+}
+
+async function describe(module: HostedModule, { start, env, runnerDirectory }: ModuleOptions): Promise<Described> {
+  const running = start(
+    { ...module.host, workingDirectory: runnerDirectory, timeoutMs: loadMs },
+    {
+      stdin: "pipe",
+      output: "both",
+      graceMs: 100,
+      parentEnvironment: env,
+      environment: { mode: "inherit", allow: ["*"] },
+    },
+    new AbortController().signal,
+  );
+  return (await describeHosted(module, running)) as Described; // checked by the host
 }
 
 /** Found out before anything of it was run. */
 function lacksDrover(error: unknown): boolean {
-  return error instanceof Error && /Cannot find package 'drover'|Failed to load url drover\b/.test(error.message);
+  return error instanceof Error && /Cannot find package 'drover'/.test(error.message);
+}
+
+/** A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round. */
+const here = (): string => (typeof __dirname === "string" ? __dirname : import.meta.dirname);
+
+async function hostProgram(cacheDirectory: string): Promise<string> {
+  const built = join(here(), "execute-executors-host-module-host.cjs");
+  return existsSync(built) ? built : compile(join(here(), "host", "module-host.ts"), cacheDirectory);
 }
 
 /** By content, so that a changed file is compiled anew and an old one never loaded in its place. */
@@ -86,7 +127,6 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
   const fresh = `${outfile}.${process.pid}`;
   await writeFile(fresh, outputFiles[0]!.contents, { mode: 0o600 });
   await rename(fresh, outfile);
-  process.setSourceMapsEnabled(true);
   return outfile;
 }
 
@@ -94,38 +134,21 @@ async function compile(file: string, cacheDirectory: string): Promise<string> {
 const ourselves: Plugin = {
   name: "drover",
   setup(builder) {
-    // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
-    const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-    const built = join(here, "index.mjs");
+    const built = join(here(), "index.mjs");
     builder.onResolve({ filter: /^drover$/ }, () =>
       existsSync(built)
         ? { path: pathToFileURL(built).href, external: true }
-        : { path: join(here, "..", "..", "index.ts") },
+        : { path: join(here(), "..", "..", "index.ts") },
     );
   },
 };
-
-function isExecutor(value: unknown): value is Executor {
-  if (typeof value !== "object" || value === null) return false;
-  return (
-    typeof Reflect.get(value, "name") === "string" &&
-    typeof Reflect.get(value, "can") === "object" &&
-    typeof Reflect.get(value, "run") === "function"
-  );
-}
-
-function wrongExport(imported: object): string {
-  const names = Object.keys(imported);
-  const found = names.length === 0 ? "nothing" : names.join(", ");
-  return `it must export \`executor\`, which is what \`defineExecutor({ name, execute })\` returns, or a function \`createExecutor(config)\` that returns the same; it exports ${found}`;
-}
 
 function moduleFault(file: string, why: string, cause?: unknown): HostError {
   return new HostError({
     code: "DROVER-CFG-001",
     message: `The executor module ${file} cannot be used: ${why}.`,
     field: "module",
-    next: "Mend the file, or the profile's `module`.",
+    next: "Fix the file, or the profile's `module`.",
     ...(cause === undefined ? {} : { cause }),
   });
 }

@@ -38,6 +38,17 @@ test("text is the result, and is kept as response.txt where there is no file", a
   expect(events[0]).toEqual({ type: "progress", percent: 10 });
 });
 
+test("a response.txt that the run left in its own temporary folder is in nobody's way", async () => {
+  const { outcome, kept } = await run({
+    async execute({ tmpDir }) {
+      await writeFile(join(tmpDir, "response.txt"), "mine");
+      return "the answer";
+    },
+  });
+  expect(outcome).toMatchObject({ status: "completed", text: "the answer" });
+  expect(kept).toEqual(["response.txt"]);
+});
+
 test("files that were made are kept, and then no response.txt", async () => {
   const { outcome, kept } = await run({
     async execute({ workDir, runCli }) {
@@ -305,7 +316,7 @@ test("stopped by a person it is cancelled without files; out of time it keeps wh
       },
     });
     const outcome = executor.run(autonomous(), context);
-    await expect.poll(() => readdir(context.dirs.work), { timeout: 20_000 }).toEqual(["made.txt"]);
+    await expect.poll(() => readdir(context.dirs.work)).toEqual(["made.txt"]);
     abort(reason);
     expect(await outcome).toMatchObject(
       reason === "user" ? { status: "cancelled", by: "user" } : { reason: "timeout" },

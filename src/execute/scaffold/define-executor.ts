@@ -1,5 +1,5 @@
 import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
-import { inTurn } from "../in-turn.ts";
+import { workspaceOf } from "../workspace/kind.ts";
 import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
@@ -23,12 +23,13 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
     name: definition.name,
     can,
     ...(definition.variables === undefined ? {} : { variables: definition.variables }),
-    async run(invocation, given) {
+    async run(invocation, context) {
       if (invocation.mode !== "start" && !can[invocation.mode])
         return outcomeOfFailure(
           new RunFailure("refused", `The executor ${definition.name} cannot ${invocation.mode} a session.`),
         );
-      const context: RunContext = { ...given, dirs: given.dirs, emit: inTurn(given.emit) };
+      if (typeof invocation.agent.system_prompt === "object" && !definition.takesPreset)
+        return outcomeOfFailure(new RunFailure("refused", noPreset(definition.name)));
       const inputs = createInputs(invocation, context.dirs.work);
       try {
         return await carryOut(definition, toJob(definition, invocation, context, inputs), inputs);
@@ -39,13 +40,18 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
   };
 }
 
+function noPreset(executor: string): string {
+  return `The executor ${executor} has no system prompt of Claude Code: write the agent's system_prompt as text, or use the executor claude-sdk.`;
+}
+
 async function carryOut(definition: ExecutorDefinition, job: Job, inputs: Inputs): Promise<Outcome> {
   const { signal } = job;
   await job.reportProgress(10);
   let since: bigint | null = null;
   const work = async (): Promise<Done> => {
     await definition.setupWorkDir?.(job);
-    since = await clockMark(job.tmpDir);
+    // what earlier attempts of the run made was brought here with its session
+    since = job.invocation.continues && workspaceOf(job.invocation) === "scratch" ? 0n : await clockMark(job.tmpDir);
     const done = await definition.execute(job);
     return typeof done === "string" ? { text: done } : (done ?? {});
   };
@@ -71,7 +77,7 @@ function toJob(
   return {
     invocation,
     prompt: definition.buildPrompt?.(invocation) ?? defaultPrompt(invocation),
-    systemPrompt: invocation.agent.system_prompt ?? null,
+    systemPrompt: typeof invocation.agent.system_prompt === "string" ? invocation.agent.system_prompt : null,
     parameters: invocation.parameters,
     workDir: context.dirs.work,
     homeDir: context.dirs.home,

@@ -8,6 +8,8 @@ export interface ExecutorDefinition {
   can?: Partial<Executor["can"]>;
   /** Variables of the runner that its processes get; a trailing `*` matches any rest. */
   variables?: readonly string[];
+  /** It can use the system prompt of Claude Code (`preset`) in place of the agent's own. */
+  takesPreset?: boolean;
   /**
    * Does the work inside `job.workDir`. What it returns is the result; a RunFailure it throws, or lets pass from
    * `runCli`, is a failure with a reason. Anything else it throws is a defect of the executor.

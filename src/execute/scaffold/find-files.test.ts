@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, symlinkSync, truncateSync, unlinkSync, watch, writeFileSync } from "node:fs";
 import { link, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -40,6 +40,18 @@ test("what was written just before the moment was before it", async () => {
     writeFileSync(join(root, "before"), String(round));
     expect((await find(await clockMark(folder))).files).toEqual([]);
   }
+});
+
+test("taking the moment makes no file that a watch over the folder could count", async () => {
+  const names: (string | null)[] = [];
+  // what happens to the folder itself comes under its own name
+  const watcher = watch(root, (_event, name) => void (name !== "work" && !names.includes(name) && names.push(name)));
+  await clockMark(root);
+  // events come in the order of what happened
+  writeFileSync(join(root, "after"), "");
+  await expect.poll(() => names, { timeout: 20_000, interval: 10 }).toContain("after");
+  watcher.close();
+  expect(names).toEqual(["after"]);
 });
 
 test("a change time cannot be set back", async () => {

@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 import type { FoundFile } from "../../model/executor.ts";
-import type { ConfinedFolder } from "./confined-folder.ts";
+import type { ConfinedFolder } from "../../tools/confined-folder.ts";
 import { type NameFault, nameFault, printableName } from "./file-names.ts";
 import { openPlace } from "./open-place.ts";
 
@@ -92,7 +92,8 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     const folder = await place.goTo(above);
     const counts = (name: Buffer): boolean =>
       name[0] !== 0x2e && !(above.length === 0 && options.inputs.has(name.toString("utf8")));
-    for await (const names of folder.entries(together)) {
+    for await (const entries of folder.entries(together)) {
+      const names = entries.map(({ name }) => name);
       found.cut = names.length > left;
       const paths = names
         .slice(0, left)

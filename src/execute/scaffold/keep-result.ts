@@ -1,6 +1,4 @@
-import { open, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import type { FoundFile, Outcome } from "../../model/executor.ts";
+import type { FoundFile, OpenFile, Outcome } from "../../model/executor.ts";
 import { stillBringsFiles } from "../keep-files.ts";
 import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
 import { chooseFiles } from "./choose-files.ts";
@@ -27,7 +25,7 @@ export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
   const files = kept.since === null || isGivenUp(job.signal) ? [] : await collect(kept, kept.since);
   if (isGivenUp(job.signal)) return withoutFiles(wanted, job.signal);
   if (wanted.status === "completed") {
-    if (files.length === 0 && wanted.text) files.push(await responseFile(wanted.text, job.tmpDir));
+    if (files.length === 0 && wanted.text) files.push(responseFile(wanted.text));
     if (files.length === 0 && wanted.data === undefined && !done.outcome) return noOutput(wanted.exit_code);
   }
   if (files.length === 0) return wanted;
@@ -87,10 +85,17 @@ async function collect({ job, inputs, collect: choose }: Kept, since: bigint): P
   return files;
 }
 
-async function responseFile(text: string, folder: string): Promise<FoundFile> {
-  const path = join(folder, "response.txt");
-  await writeFile(path, text, { flag: "wx", mode: 0o600 });
-  return { path: "response.txt", size: Buffer.byteLength(text), open: () => open(path) };
+/** From memory: any place on disk might be taken by a file of the run. */
+function responseFile(text: string): FoundFile {
+  const content = Buffer.from(text);
+  const size = content.length;
+  const open = (): Promise<OpenFile> =>
+    Promise.resolve({
+      read: ({ buffer, position }) => Promise.resolve({ bytesRead: content.copy(buffer, 0, position) }),
+      stat: () => Promise.resolve({ size }),
+      close: () => Promise.resolve(),
+    });
+  return { path: "response.txt", size, open };
 }
 
 function completed({ text, data, exit_code }: Done): Extract<Outcome, { status: "completed" }> {

@@ -1,4 +1,4 @@
-import { type ConfinedFolder, openConfined } from "./confined-folder.ts";
+import { type ConfinedFolder, openConfined } from "../../tools/confined-folder.ts";
 
 /** One folder below a root at a time, with those above it held open: a neighbour is only one step away. */
 export interface OpenPlace {

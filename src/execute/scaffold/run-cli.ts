@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
-import type { OutputStream, Running } from "../../model/process.ts";
+import type { Running } from "../../model/process.ts";
 import { endReason } from "../end-reason.ts";
 import { readLines } from "../executors/lines.ts";
-import { createChunkReader } from "../output-events.ts";
+import { emitOutput } from "../output-events.ts";
 import { keepSaid } from "../said.ts";
 import { outcomeOfStop } from "../stop-outcome.ts";
 import type { Cli, CliResult } from "./definition.ts";
@@ -25,8 +25,10 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   const said = keepSaid();
   const { onLine } = cli;
   const reading = Promise.all([
-    onLine ? handLines(running.stdout, stdout, onLine, context) : logAll(running.stdout, "stdout", context, [stdout]),
-    logAll(running.stderr, "stderr", context, [stderr, said]),
+    onLine
+      ? handLines(running.stdout, stdout, onLine, context)
+      : emitOutput(running.stdout, "stdout", context.emit, stdout),
+    emitOutput(running.stderr, "stderr", context.emit, stderr, said),
   ]);
   try {
     await reading;
@@ -89,22 +91,6 @@ function checkEnd({ stdout, ended }: CliResult, said: string, { onLine, check = 
     exitCode: ended.exitCode,
     ...text,
   });
-}
-
-async function logAll(
-  stream: Readable | null,
-  name: OutputStream,
-  context: RunContext,
-  keeping: readonly { push(bytes: Uint8Array): void }[],
-): Promise<void> {
-  if (stream === null) return;
-  const reader = createChunkReader(name);
-  for await (const chunk of stream) {
-    const bytes = chunk as Uint8Array; // no encoding is set
-    for (const kept of keeping) kept.push(bytes);
-    for (const event of reader.push(bytes)) await context.emit(event);
-  }
-  for (const event of reader.end()) await context.emit(event);
 }
 
 async function handLines(

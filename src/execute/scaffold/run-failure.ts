@@ -31,3 +31,17 @@ export function outcomeOfFailure({ reason, message, exitCode, text, data }: RunF
     ...(data === undefined ? {} : { data }),
   };
 }
+
+/** A fork at a turn that the session has not got. */
+export function fewerTurns(asked: number, turns: number | null): RunFailure {
+  if (turns === null)
+    return new RunFailure(
+      "refused",
+      "The beginning of the session was summarized to save space, so that it cannot be forked at an earlier turn. Leave fork_at_turn out.",
+    );
+  const there = turns === 1 ? "1 turn" : `${turns} turns`;
+  return new RunFailure(
+    "refused",
+    `The session cannot be forked at turn ${asked}: it has ${there}. Choose fork_at_turn from 1 to ${turns}, or leave it out.`,
+  );
+}

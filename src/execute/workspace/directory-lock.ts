@@ -1,17 +1,10 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { z } from "zod";
-import { executionStartSchema } from "../../model/execution.ts";
 import type { NewId } from "../../model/ids.ts";
 import { sleep } from "../backoff.ts";
+import type { Claimed } from "./claimed.ts";
 import { asideSuffix, createClaimFile } from "./claim-file.ts";
 
-const claimedSchema = z.object({
-  directory: z.string(),
-  run_id: z.string(),
-  owner: executionStartSchema.shape.owner,
-});
-type Claimed = z.infer<typeof claimedSchema>;
 type Owner = Claimed["owner"];
 
 export interface LockPlace {
@@ -110,14 +103,16 @@ function isAlive(claimed: Claimed | null, ageMs: number, { owner, isAlive: lives
 async function readClaim(path: string): Promise<{ claimed: Claimed | null; ageMs: number } | null> {
   try {
     const ageMs = Date.now() - (await stat(path)).mtimeMs;
-    return { claimed: parseClaim(await readFile(path, "utf8")), ageMs };
+    return { claimed: await parseClaim(await readFile(path, "utf8")), ageMs };
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw error;
   }
 }
 
-function parseClaim(text: string): Claimed | null {
+/** Loads the schema only where there is another claim to read. */
+async function parseClaim(text: string): Promise<Claimed | null> {
+  const { claimedSchema } = await import("./claimed.ts");
   try {
     return claimedSchema.safeParse(JSON.parse(text)).data ?? null;
   } catch (error) {

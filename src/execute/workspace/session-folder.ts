@@ -19,15 +19,26 @@ export interface SessionFolderOptions {
   /** Names the folder to people. */
   what: string;
   signal: AbortSignal;
+  /** Makes the folder as the record has it: where there is none, or `always`. */
+  restore?: { always: boolean; into(path: string): Promise<void> };
 }
 
 /** The folder that a session has under `root`: new for a start, the same for a resume, a copy of its parent's for a fork. */
 export async function sessionFolder(
-  { mode, session_id, forked_from }: Invocation,
-  { root, owner, what, signal }: SessionFolderOptions,
+  { mode: asked, continues, session_id, forked_from }: Invocation,
+  { root, owner, what, signal, restore }: SessionFolderOptions,
 ): Promise<SessionFolder> {
   if (!isName(session_id)) return refused(session_id);
   const path = join(root, session_id);
+  const mode = continues ? "resume" : asked;
+  const from = mode === "fork" && forked_from !== null && isName(forked_from) ? join(root, forked_from) : path;
+  if (restore && (restore.always || !(await isFolder(from)))) {
+    await markSession(root, session_id, owner);
+    await removeTree(path);
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await restore.into(path);
+    return { ok: true, path };
+  }
   if (mode === "resume") {
     if (!(await untilCopied(path, signal))) return { ok: false, reason: null };
     if (!(await isFolder(path))) return missing(what, session_id);

@@ -18,7 +18,7 @@ test("folders of sessions that are gone are removed, others and those in use are
   await ended(deleted);
   const running = submit("sleep 1000");
   await poll(() => subtypes(running)).toContain("environment");
-  await markSession(join(folder, "work"), "s9", { store_id: "store", runner_id: "runner-test-" });
+  await markSession(join(folder, "work"), "s9", { store_id: "store" });
   mkdirSync(join(folder, "work", "s9.copy"));
   coordinator.goneSessions.add(deleted).add(running);
   await poll(() => names("work")).toEqual([kept, running].sort());
@@ -39,7 +39,7 @@ test("a coordinator that is away keeps every folder", async () => {
   coordinator.faults.away = null;
 });
 
-test("folders that another coordinator, another runner or a person made are nobody's to remove", async () => {
+test("folders that another coordinator or a person made are nobody's to remove", async () => {
   const { fixture, supervise, runner, folder, submit, ended } = await setUp({ times: { sweepMs: 20 } }, true);
   const elsewhere = submit("echo ok");
   await ended(elsewhere);
@@ -49,12 +49,10 @@ test("folders that another coordinator, another runner or a person made are nobo
   for (const root of ["work", "homes"]) {
     for (const name of ["my-notes", "0190a0a0-0000-7000-8000-000000000000"])
       mkdirSync(join(folder, root, name), { recursive: true });
-    await markSession(join(folder, root), "neighbours", { store_id: "other", runner_id: "runner-neighbour-" });
-    mkdirSync(join(folder, root, "neighbours"));
-    await markSession(join(folder, root), "own", { store_id: "other", runner_id: "runner-test-" });
+    await markSession(join(folder, root), "own", { store_id: "other" });
     mkdirSync(join(folder, root, "own"));
   }
-  const left = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes", "neighbours"].sort();
+  const left = ["0190a0a0-0000-7000-8000-000000000000", elsewhere, "my-notes"].sort();
   const second = await fixture.open({ port: other.port, supervise });
   closing.push(second.stop);
   await poll(() => foldersIn(join(folder, "work"))).not.toContain("own");
@@ -68,7 +66,7 @@ test("an answer that came from another record than the folders were made for rem
   const state = { storeId: "store", answered: 0 };
   const fixture = runnerFixture({ port, executor: shell });
   const root = join(fixture.folder, "work");
-  await markSession(root, "s1", { store_id: "store", runner_id: "runner-test-" });
+  await markSession(root, "s1", { store_id: "store" });
   mkdirSync(join(root, "s1"), { recursive: true });
   const opening = fixture.open({
     port: {

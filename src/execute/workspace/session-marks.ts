@@ -3,20 +3,19 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isName } from "./session-name.ts";
 
-/** For whom a runner keeps a session's folder: which record knows the session, and as whom the runner serves it. */
+/** The record that knows a session. Every runner of the state directory keeps the session's folder for it. */
 export interface SessionOwner {
   store_id: string;
-  runner_id: string;
 }
 
 /**
  * Written beside `root`, where a run does not find it among its files, and before the session's folder is made: a folder
- * without a mark of one's own is never removed, whoever else uses the same state directory.
+ * without a mark of its record is never removed, even if others use the same state directory.
  */
 export async function markSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   const folder = folderOf(root, owner);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeFile(join(folder, session_id), JSON.stringify(owner), { mode: 0o600 });
+  await writeFile(join(folder, session_id), "", { mode: 0o600 });
 }
 
 export async function markedSessions(root: string, owner: SessionOwner): Promise<string[]> {
@@ -33,11 +32,7 @@ export async function unmarkSession(root: string, session_id: string, owner: Ses
   await rm(join(folderOf(root, owner), session_id), { force: true });
 }
 
-/** Both come from the coordinator, and neither becomes a path. */
-function folderOf(root: string, { store_id, runner_id }: SessionOwner): string {
-  const name = createHash("sha256")
-    .update(JSON.stringify([store_id, runner_id]))
-    .digest("hex")
-    .slice(0, 32);
-  return join(`${root}.owners`, name);
+/** The id comes from the coordinator, and does not become a path. */
+function folderOf(root: string, { store_id }: SessionOwner): string {
+  return join(`${root}.owners`, createHash("sha256").update(store_id).digest("hex").slice(0, 32));
 }

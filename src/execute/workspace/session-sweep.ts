@@ -21,7 +21,7 @@ const batch = 200;
 
 /**
  * Removes the folders of sessions that nobody can continue any more: at once, and then every so often. Only those that
- * this runner made for this coordinator's record: of others a coordinator does not know either, which proves nothing.
+ * runners of this state directory made for this coordinator's record: it does not know others' sessions, which proves nothing.
  */
 export function startSessionSweep(options: SessionSweepOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -72,7 +72,8 @@ async function sweepOnce(
   }
 }
 
-async function removeFolder(root: string, session_id: string, owner: SessionOwner): Promise<void> {
+/** A session's folder with everything that belongs to it. */
+export async function removeFolder(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   const path = join(root, session_id);
   await removeTree(path);
   await removeTree(`${path}.copy`); // which a runner died over

@@ -12,7 +12,9 @@ import {
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { poll } from "../../../test/fixtures/execute/registered.ts";
-import { foldersIn, shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
+import type { Executor } from "../../model/executor.ts";
+import { defineExecutor, RunFailure } from "../scaffold/define-executor.ts";
+import { foldersIn, shell, shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
 
 const { setUp } = shellRunnersOfEachTest();
 
@@ -23,6 +25,30 @@ test("a session without a project works in a private folder of its own, which it
   expect(statSync(join(folder, "work", first)).mode & 0o777).toBe(0o700);
   const second = submit("cat note", { mode: "resume", session_id: first, executor_session_id: "x" });
   expect((await ended(second)).text).toBe("1\n");
+});
+
+test("a session that no run can continue leaves no folder: its executor cannot, or its first run was refused", async () => {
+  const once: Executor = { ...shell, can: { ...shell.can, resume: false, fork: false } };
+  const cannot = await setUp({ executor: once }, true);
+  const reviewed = cannot.submit("echo code > note; echo done");
+  expect(await cannot.ended(reviewed)).toMatchObject({ status: "completed", text: "done\n" });
+  expect(cannot.coordinator.events(reviewed)).toContainEqual(expect.objectContaining({ type: "file", path: "note" }));
+  const refusing = defineExecutor({
+    name: "refusing",
+    can: { resume: true, fork: true },
+    async execute({ workDir }) {
+      writeFileSync(join(workDir, "note"), "x");
+      throw new RunFailure("refused", "no");
+    },
+  });
+  const refused = await setUp({ executor: refusing }, true);
+  expect(await refused.ended(refused.submit("x"))).toMatchObject({ status: "failed", reason: "refused" });
+  for (const { folder } of [cannot, refused])
+    for (const root of ["work", "homes"]) {
+      expect(foldersIn(join(folder, root))).toEqual([]);
+      const [owner] = readdirSync(join(folder, `${root}.owners`));
+      expect(readdirSync(join(folder, `${root}.owners`, owner!))).toEqual([]);
+    }
 });
 
 test("a start finds nothing that an earlier attempt left", async () => {

@@ -32,7 +32,11 @@ it("writes document 004's record for each execution, in the order they began", a
   const run = sampleRun({ parent_run_id: "p\0arent" });
   const { run_id } = run;
   await store.apply([
-    { op: "create_run", run, events: numbered(run_id, 1, executionStarted(run_id, { correlation })) },
+    {
+      op: "create_run",
+      run,
+      events: numbered(run_id, 1, executionStarted(run_id, { correlation, limits: { cpu_seconds: 9 } })),
+    },
     finishOf(
       run_id,
       numbered(
@@ -46,7 +50,7 @@ it("writes document 004's record for each execution, in the order they began", a
     {
       eventType: "command_execution",
       timestamp: timeOf(run_id),
-      runId: run_id,
+      runId: "p\0arent",
       sessionId: "s",
       taskId: "t",
       stepId: "st",
@@ -55,10 +59,15 @@ it("writes document 004's record for each execution, in the order they began", a
       repoSha: "abc",
       command: "echo hello",
       exitCode: null,
+      startTime: timeOf(run_id),
+      endTime: timeOf(run_id, 5),
       durationMs: 5,
       executionId: run_id,
       parentRunId: "p\0arent",
       workingDirectory: "/work",
+      timeoutMs: 300_000,
+      limits: { cpu_seconds: 9 },
+      environment: null,
       state: "ended",
       signal: "SIGKILL",
       timedOut: true,

@@ -32,8 +32,8 @@ export async function exportAudit(
 }
 
 /**
- * One line of JSON for each execution, in the order they began, and one for each write of a runner that was
- * refused. A promise of `write` holds the export back.
+ * One line of JSON for each execution, in the order they began, one for each write of a runner that was refused, and one
+ * for each decision about what a run asked. A promise of `write` holds the export back.
  */
 export async function exportFrom(
   engine: Engine,
@@ -60,17 +60,35 @@ const selectRows = `
      where ended.execution_id = started.execution_id and ended.kind = 'end'
      order by ended.no desc limit 1) as end_body
   from audit_rows started left join runs on runs.run_id = started.run_id
-  where started.no > ? and started.kind in ('start', 'fenced') and started.at >= ? and started.at < ?
+  where started.no > ? and started.kind in ('start', 'fenced', 'decision') and started.at >= ? and started.at < ?
   order by started.no limit ?`;
 
 function* rowsAfter(after: number, since: string, until: string): Work<{ no: number; record: ExportedRecord }[]> {
   return (yield all(selectRows, after, since, until, pageSize)).map((row) => ({
     no: Number(row["no"]),
-    record: row["kind"] === "fenced" ? refusedRecord(row) : executionRecord(row),
+    record: recordOf(row),
   }));
 }
 
-type ExportedRecord = ReturnType<typeof refusedRecord> | ReturnType<typeof executionRecord>;
+type ExportedRecord = ReturnType<typeof recordOf>;
+
+function recordOf(row: Row) {
+  if (row["kind"] === "fenced") return refusedRecord(row);
+  return row["kind"] === "decision" ? decisionRecord(row) : executionRecord(row);
+}
+
+/** The body was written by ../moves/questions.ts. */
+function decisionRecord(row: Row) {
+  const { request_id, ...decided } = JSON.parse(String(row["start_body"])) as { request_id: string };
+  return {
+    eventType: "permission_decision" as const,
+    timestamp: fromColumn(String(row["at"])),
+    runId: fromColumn(String(row["run_id"])),
+    attempt: Number(row["attempt"]),
+    requestId: request_id,
+    ...decided,
+  };
+}
 
 function executionRecord(row: Row) {
   const parent = row["parent_run_id"];
@@ -101,10 +119,12 @@ interface RefusedBody {
 
 /** Document 004's audit record and what we add to it: the one place that speaks camelCase at rest. */
 export function auditRecord({ run_id, start, end }: Execution, parentRunId: string | null) {
+  // an exec is a run of its own, with the id of its one execution, and part of the run that was given or inherited
+  const isExec = run_id === start.execution_id;
   return {
     eventType: "command_execution" as const,
     timestamp: start.started_at,
-    runId: run_id,
+    runId: (isExec ? parentRunId : null) ?? run_id,
     sessionId: start.correlation.session_id,
     taskId: start.correlation.task_id,
     stepId: start.correlation.step_id,
@@ -113,10 +133,15 @@ export function auditRecord({ run_id, start, end }: Execution, parentRunId: stri
     repoSha: start.correlation.repo_sha,
     command: start.command,
     exitCode: end?.exit_code ?? null,
+    startTime: startTime(start, end),
+    endTime: end?.ended_at ?? null,
     durationMs: end?.duration_ms ?? null,
     executionId: start.execution_id,
     parentRunId,
     workingDirectory: start.working_directory,
+    timeoutMs: start.timeout_ms,
+    limits: start.limits ?? null,
+    environment: start.environment ?? null,
     state: stateOf(start, end),
     signal: end?.signal ?? null,
     timedOut: end?.timed_out ?? false,
@@ -125,6 +150,12 @@ export function auditRecord({ run_id, start, end }: Execution, parentRunId: stri
     isolation: end?.isolation ?? null,
     error: end?.error ?? null,
   };
+}
+
+/** Of the process: `timestamp` is when its start was recorded, a moment earlier. */
+function startTime({ started_at }: ExecutionStart, end: ExecutionEnd | null): string {
+  if (end === null || end.duration_ms === null) return started_at;
+  return new Date(Date.parse(end.ended_at) - end.duration_ms).toISOString();
 }
 
 function stateOf(start: ExecutionStart, end: ExecutionEnd | null): "ended" | "interrupted" | "running" {

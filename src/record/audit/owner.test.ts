@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { currentOwner, ownerIsAlive } from "./owner.ts";
 
@@ -22,6 +23,26 @@ it("knows a process that ended as dead, by its start and by its pid alone", asyn
   expect(ownerIsAlive(owner)).toBe(false);
   expect(ownerIsAlive({ ...owner, start: "" })).toBe(false);
   expect(ownerIsAlive({ ...currentOwner(), start: "" })).toBe(true);
+});
+
+it.runIf(process.platform === "linux")("counts a zombie as dead", async () => {
+  // The shell becomes a program that never reaps the child it has started.
+  const parent = spawn("sh", ["-c", "cat <&3 & echo $!; exec sleep 1000"], {
+    stdio: ["ignore", "pipe", "ignore", "pipe"],
+  });
+  const [told] = (await once(parent.stdout!, "data")) as [Buffer];
+  const pid = Number(told.toString());
+  const [boot, namespace] = currentOwner().start.split(" ");
+  const ticks = readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[21];
+  const owner = { ...currentOwner(), pid, start: [boot, namespace, ticks].join(" ") };
+  try {
+    expect(ownerIsAlive(owner)).toBe(true);
+    parent.stdio[3]!.destroy();
+    await expect.poll(() => readFileSync(`/proc/${owner.pid}/stat`, "utf8")).toMatch(/\) Z /);
+    expect(ownerIsAlive(owner)).toBe(false);
+  } finally {
+    parent.kill("SIGKILL");
+  }
 });
 
 it("does not judge processes of another host", () => {

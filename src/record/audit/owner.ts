@@ -42,9 +42,11 @@ function startOf(pid: string): string | null {
   const stat = readOrNull(`/proc/${pid}/stat`);
   const namespace = readLinkOrNull(`/proc/${pid}/ns/pid`);
   if (boot === null || stat === null || namespace === null) return null;
-  // The name in parentheses may hold anything, spaces and parentheses too; field 22 is the start time.
-  const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-  return [boot.trim(), namespace, ticks].join(" ");
+  // The name in parentheses may hold anything, spaces and parentheses too; field 3 is the state, 22 the start time.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  // A zombie has ended; its parent, as pid 1 in many containers, may never reap it.
+  if (fields[0] === "Z" || fields[0] === "X") return null;
+  return [boot.trim(), namespace, fields[19]].join(" ");
 }
 
 const bootOf = (start: string): string | undefined => start.split(" ")[0];

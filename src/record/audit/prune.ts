@@ -1,4 +1,5 @@
 import type { Engine } from "../engine.ts";
+import { statusIn } from "../moves/statuses.ts";
 import { all, first, write, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
 import type { AuditEntry } from "./chain.ts";
@@ -28,8 +29,7 @@ const selectBatches = `
 const selectOpen = `
   select start_no from open_executions join audit_rows on audit_rows.no = open_executions.start_no
     join runs on runs.run_id = audit_rows.run_id and runs.attempt = audit_rows.attempt
-  where runs.status in ('claimed', 'running', 'waiting', 'stopping')
-    or (runs.agent_rev_id is null and runs.status in ('pending', 'parked'))
+  where ${statusIn("held", "runs.status")} or (runs.agent_rev_id is null and ${statusIn("open", "runs.status")})
   order by start_no limit 1`;
 /** Never more than so many batches are looked at, of however many there are. */
 const selectChunk = `

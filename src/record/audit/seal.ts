@@ -19,9 +19,10 @@ export interface AuditRow {
 
 /**
  * `fenced`: a runner wrote to a run that was not its own any more, and was refused.
+ * `decision`: what became of a question that a run asked a person, by whom.
  * `head_mismatch`: the chain was not the one of its head when it was continued.
  */
-export type AuditKind = "start" | "end" | "prune" | "fenced" | "head_mismatch";
+export type AuditKind = "start" | "end" | "prune" | "fenced" | "head_mismatch" | "decision";
 
 export interface AuditBatch {
   batch_no: number;

@@ -48,7 +48,7 @@ it("keeps what a run that goes on has brought, and forgets it when that run has 
   expect(await pruneBlobs(store, new Date())).toEqual({ blobs: 1 });
 });
 
-it("goes with the last run that has it; then the session goes too", async () => {
+it("goes with the last run that has it; the sessions go by their own age", async () => {
   const store = await open(newDirectory());
   const bytes = text("of two runs");
   const older = await runWithFiles(store, [bytes]);
@@ -62,7 +62,7 @@ it("goes with the last run that has it; then the session goes too", async () => 
   expect(await store.read.files(older)).toEqual([]);
   expect(existsSync(fileOf(store, bytes))).toBe(true);
   const last = await runWithFiles(store, []);
-  expect(await pruneDispatch(store, new Date(Date.now() + 1000))).toEqual({ runs: 1, sessions: 1 });
+  expect(await pruneDispatch(store, new Date(Date.now() + 1000))).toEqual({ runs: 1, sessions: 2 });
   expect([await store.read.run(newer), (await store.read.run(last))?.status]).toEqual([null, "completed"]);
   expect(existsSync(fileOf(store, bytes))).toBe(false);
   expect(

@@ -38,7 +38,7 @@ export function longBytes({ long }: Table, row: Row): number {
   let bytes = 0;
   for (const column of long) {
     const value = row[column];
-    if (typeof value === "string") bytes += value.length;
+    if (typeof value === "string" || value instanceof Uint8Array) bytes += value.length;
   }
   return bytes;
 }

@@ -16,7 +16,7 @@ it("knows every table and column of SQLite, and their keys", async () => {
     connection.sql(`select name, pk from pragma_table_info('${String(name)}') order by name`).all(),
   ]);
   const { store, ...rest } = Object.fromEntries(found) as Record<string, { name: string; pk: number }[]>;
-  expect(store).toMatchObject([{ name: "store_id" }]);
+  expect(store).toMatchObject([{ name: "judged_at" }, { name: "store_id" }]);
   expect(
     Object.fromEntries(Object.entries(rest).map(([name, columns]) => [name, columns.map((one) => one.name)])),
   ).toEqual(known);

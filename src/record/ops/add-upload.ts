@@ -3,7 +3,7 @@ import { isTerminal } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { findWritten, type StoredRun } from "./run-state.ts";
+import { findWritten, type StoredRun } from "../moves/stored-run.ts";
 
 const selectUpload = `select size from uploads where run_no = ? and attempt = ? and sha256 = ?`;
 const insertUpload = `

@@ -1,10 +1,14 @@
+import type { NumberedEvent } from "../../model/event.ts";
 import { isTerminal } from "../../model/states.ts";
 import type { AppendEvents, OpResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { auditRefused, isFenced } from "./fence.ts";
 import { bindSession } from "./bind-session.ts";
-import { columnsAfter, findWritten, updateRun, type StoredRun } from "./run-state.ts";
+import { follow, move, updateRun } from "../moves/move.ts";
+import { keepQuestions } from "../moves/questions.ts";
+import { addUsage } from "../moves/usage.ts";
+import { findWritten, type StoredRun } from "../moves/stored-run.ts";
 import { newEvents, storeEvents } from "./store-events.ts";
 import { storeFiles } from "./store-files.ts";
 
@@ -20,16 +24,39 @@ export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult>
   }
   if (fresh === null) return { ok: false, conflict: "gap", last_n: run.last_n };
 
+  yield* recordEvents(tx, run, fresh);
+  return { ok: true, last_n: run.last_n };
+}
+
+/** Events that follow the last one stored, and what they change. */
+export function* recordEvents(tx: Transaction, run: StoredRun, fresh: readonly NumberedEvent[]): Work<void> {
+  const { to, ...how } = yield* takeIn(tx, run, fresh);
+  if (to === run.status) yield* updateRun(run, how.columns);
+  else yield* move(tx, run, to, how);
+}
+
+/** Stores events with what they bring along, and says where they take their run. */
+export function* takeIn(
+  tx: Transaction,
+  run: StoredRun,
+  fresh: readonly NumberedEvent[],
+): Work<ReturnType<typeof follow>> {
   yield* storeEvents(tx, run, fresh);
   yield* storeFiles(run, fresh);
   yield* bindSession(run, fresh);
-  yield* updateRun(run.run_no, columnsAfter(run, fresh));
-  return { ok: true, last_n: run.last_n };
+  const waitsFor = yield* keepQuestions(tx, run, fresh);
+  const { columns, ...how } = follow(run, fresh, waitsFor);
+  const used = yield* addUsage(tx, run, fresh);
+  return { ...how, columns: { ...columns, ...used, ...(waitsFor === undefined ? {} : { asked: run.asked }) } };
 }
 
 function refused(tx: Transaction, run: StoredRun, op: AppendEvents): OpResult {
   // What its own runner gave back was stored whole: the same events again are no trespass.
-  if (run.status === "pending" && run.given_back === op.attempt && newEvents(op.events, run.last_n)?.length === 0) {
+  if (
+    (run.status === "pending" || run.status === "parked") &&
+    run.given_back === op.attempt &&
+    newEvents(op.events, run.last_n)?.length === 0
+  ) {
     return { ok: true, last_n: run.last_n, repeated: true };
   }
   auditRefused(tx, run, op);

@@ -3,15 +3,17 @@ import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
 import { addUpload } from "./add-upload.ts";
 import { deleteAgent, putAgent } from "./agents.ts";
+import { answerQuestion, resumeRun, sendInput } from "./answer-question.ts";
 import { claimRuns } from "./claim-runs.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { leaveRunner } from "./lose-runner.ts";
 import { registerRunner } from "./register-runner.ts";
 import { renewIdle } from "./renew-idle.ts";
-import { drainRunner, forgiveOutage, rescue } from "./rescue.ts";
+import { drainRunner, rescue } from "./rescue.ts";
+import { saveSession } from "./save-session.ts";
 import { bindSessionId, deleteSession } from "./sessions.ts";
 import { stopRuns } from "./stop-runs.ts";
-import { putToken, revokeSubject, revokeToken, rotateToken, useEnrolment } from "./tokens.ts";
+import { putToken, revokeSubject, revokeToken, rotateToken, useEnrolment, useLink } from "./tokens.ts";
 
 export type ApplyOther = typeof applyOther;
 
@@ -34,8 +36,6 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreR
       return stopRuns(tx, op);
     case "rescue":
       return rescue(tx, op);
-    case "forgive_outage":
-      return forgiveOutage(tx, op);
     case "put_token":
       return putToken(op);
     case "revoke_token":
@@ -44,6 +44,8 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreR
       return revokeSubject(tx, op);
     case "use_enrolment":
       return useEnrolment(tx, op);
+    case "use_link":
+      return useLink(tx, op);
     case "rotate_token":
       return rotateToken(tx, op);
     case "put_agent":
@@ -54,8 +56,16 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreR
       return bindSessionId(tx, op);
     case "delete_session":
       return deleteSession(op);
+    case "save_session":
+      return saveSession(tx, op);
     case "add_upload":
       return addUpload(tx, op);
+    case "answer_question":
+      return answerQuestion(tx, op);
+    case "resume_run":
+      return resumeRun(tx, op);
+    case "send_input":
+      return sendInput(tx, op);
     default:
       return op satisfies never;
   }

@@ -1,7 +1,7 @@
 import type { NumberedEvent } from "../../model/event.ts";
 import { write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
-import type { StoredRun } from "./run-state.ts";
+import type { StoredRun } from "../moves/stored-run.ts";
 
 const bind = `
   update sessions set executor_session_id = ? where session_id = ?`;

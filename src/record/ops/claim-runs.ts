@@ -7,14 +7,16 @@ import { handOut } from "./hand-out.ts";
 import { runsOfClaim } from "./held-runs.ts";
 import { claimedRun } from "./invocation.ts";
 import { ackOrders, openOrders } from "./orders.ts";
-import { pickRuns } from "./pick-runs.ts";
+import { hasResumed, pickResumed, pickRuns } from "./pick-runs.ts";
 import { speakingOf, type StoredRunner } from "./runner-row.ts";
+import { hasLimits, keptBack } from "./spending.ts";
 
 /** Everything at once that every claim asks for: over a network each question is a wait. */
 const selectClaimer = `
   select runners.*,
     (select claims.claim_no from claims where claims.runner_id = runners.runner_id and claim_id = ?2) as known_claim_no,
-    exists (select 1 from orders where orders.runner_id = runners.runner_id) as has_orders
+    exists (select 1 from orders where orders.runner_id = runners.runner_id) as has_orders,
+    ${hasResumed} as has_resumed, ${hasLimits("?3")} as has_limits
   from runners where runner_id = ?1`;
 const insertClaim = `insert into claims (runner_id, claim_no, claim_id) values (?, ?, ?)`;
 const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= ?`;
@@ -23,11 +25,11 @@ const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = 
 /** By one claim, however many are wanted: each is some questions, and others wait meanwhile. The next claim brings more. */
 const mostAtOnce = 50;
 
-/** Requests that were on their way for so long that this many others overtook them are not known any more. */
-const claimsKept = 64;
+/** A poll that this many newer ones overtook is taken for a new one. Each claim uses two numbers, see ./heartbeat.ts. */
+const claimsKept = 128;
 
 export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {
-  const [row] = yield first(selectClaimer, toColumn(op.runner_id), toColumn(op.claim_id));
+  const [row] = yield first(selectClaimer, toColumn(op.runner_id), toColumn(op.claim_id), tx.now.getTime());
   const runner = speakingOf(row, op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const hasOrders = runner.row["has_orders"] === 1;
@@ -57,7 +59,7 @@ function* claimNo(runner: StoredRunner, claim_id: string): Work<number> {
   return claim_no;
 }
 
-/** What this claim was given before, as far as it still holds; new runs only for the newest claim, and only while it has none. */
+/** What this claim was given before, as far as it still holds; new runs only for the newest claim while it is open and has none. */
 function* claimsOf(
   tx: Transaction,
   runner: StoredRunner,
@@ -67,8 +69,19 @@ function* claimsOf(
 ): Work<ClaimedRun[]> {
   const given = yield* givenBefore(runner, claim_no);
   if (given.length > 0) return given;
-  if (claim_no < newest || op.hold !== undefined || runner.status === "draining" || op.want < 1) return [];
-  return yield* takeRuns(tx, runner, Math.min(op.want, mostAtOnce), claim_no);
+  if (claim_no < newest || op.hold !== undefined || runner.status === "draining") return [];
+  const claims = yield* takeResumed(tx, runner, op, claim_no);
+  const want = Math.min(op.want, mostAtOnce) - claims.length;
+  return want < 1 ? claims : [...claims, ...(yield* takeRuns(tx, runner, want, claim_no))];
+}
+
+/** Those that somebody wants to go on, even where there is no free slot; but not where the runner lacks more than that. */
+function* takeResumed(tx: Transaction, runner: StoredRunner, op: ClaimRuns, claim_no: number): Work<ClaimedRun[]> {
+  const claims: ClaimedRun[] = [];
+  if (runner.row["has_resumed"] !== 1 || op.shortage !== undefined) return claims;
+  for (const head of yield* pickResumed(runner, mostAtOnce))
+    if (yield* enterDirectory(tx, runner, head)) claims.push(yield* handOut(tx, runner, head, claim_no));
+  return claims;
 }
 
 function* givenBefore(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
@@ -76,21 +89,22 @@ function* givenBefore(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]
   // A claim that comes for the first time was given nothing yet.
   if (runner.row["known_claim_no"] === null) return given;
   for (const row of yield* runsOfClaim(runner.column, claim_no))
-    if (row["status"] !== "stopping") given.push(claimedRun(runner, row, Number(row["attempt"])));
+    if (row["status"] !== "stopping") given.push(yield* claimedRun(runner, row, Number(row["attempt"])));
   return given;
 }
 
 /** Blocked by one claim at most: whoever is woken for the rest goes on from there. */
 const mostBlocked = 500;
 
-/** What works in a directory that is taken steps aside, and the next ones are looked at. */
+/** What works in a directory that is taken steps aside, and so does what may not be spent; the next ones are looked at. */
 function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no: number): Work<ClaimedRun[]> {
   const claims: ClaimedRun[] = [];
   for (let blocked = 0; ;) {
     const heads = yield* pickRuns(runner, want - claims.length);
     const before = claims.length;
     for (const head of heads)
-      if (yield* enterDirectory(tx, runner, head)) claims.push(yield* handOut(tx, runner, head, claim_no));
+      if (!(yield* keptBack(tx, runner, head)) && (yield* enterDirectory(tx, runner, head)))
+        claims.push(yield* handOut(tx, runner, head, claim_no));
     const aside = heads.length - (claims.length - before);
     if (aside === 0 || claims.length === want) return claims;
     blocked += aside;

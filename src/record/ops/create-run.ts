@@ -7,10 +7,12 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
 import { demandOf } from "./demands.ts";
-import { insertRun, runValues } from "./run-columns.ts";
-import { findRun, type StoredRun } from "./run-state.ts";
+import { insertRun, runValues } from "../moves/run-columns.ts";
+import { findRun, type StoredRun } from "../moves/stored-run.ts";
 import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
-import { findEarlier, lacksSession, submit, type Submitted } from "./submit.ts";
+import { pinToSession } from "./place-run.ts";
+import { isPortable } from "./save-session.ts";
+import { findEarlier, goesOnFrom, lacksSession, submit, type Submitted } from "./submit.ts";
 
 const insertBody = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, ?, ?, ?, ?)`;
@@ -38,11 +40,19 @@ export function* createRun(tx: Transaction, op: CreateRun): Work<OpResult> {
     last_n: 0,
     last_seq: 0,
   };
+  if (op.agent !== undefined && submitted.blockedBy === null) yield* preferPlace(tx, run, position.run_no);
   for (const event of submitted.before) yield* storeEvent(tx, position, null, run.created_at, event);
   yield* storeEvents(tx, position, events);
   const body = bodyOf(run);
   if (body.some((value) => value !== null)) yield write(insertBody, position.run_no, body[0] ?? "{}", ...body.slice(1));
   return { ok: true, last_n: last.n };
+}
+
+/** The session of a run that continues one may be where any runner can continue it, and lie with one of them. */
+function* preferPlace(tx: Transaction, run: Run, run_no: number): Work<void> {
+  const from = goesOnFrom(run);
+  if (from === null || !(yield* isPortable(toColumn(from)))) return;
+  tx.changed.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
 }
 
 /** A run of whoever makes it: no runner will look for it. */
@@ -53,6 +63,7 @@ function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
     timeoutSeconds: null,
     blockedBy: null,
     inPlace: false,
+    budgeted: false,
     before: [],
   };
 }

@@ -1,11 +1,11 @@
 import { first, write, type Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { freeDirectory } from "./freed.ts";
+import { freeDirectory } from "../moves/freed.ts";
+import { statusIn } from "../moves/statuses.ts";
 import type { Head } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
-/** Word for word the condition of the partial index, which is how SQLite knows that it may use it. */
-const working = `directory is not null and status in ('claimed', 'running', 'waiting', 'stopping')`;
+const working = `directory is not null and ${statusIn("held")}`;
 const selectHolder = `select 1 from runs indexed by runs_in_directory where directory = ? and ${working} limit 1`;
 const block = `update runs set blocked_by = 'directory', directory = ? where run_no = ?`;
 const enter = `update runs set directory = ? where run_no = ?`;

@@ -3,7 +3,7 @@ import type { NumberedEvent } from "../../model/event.ts";
 import { isTerminal } from "../../model/states.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import type { StoredRun, WrittenRun } from "./run-state.ts";
+import type { StoredRun, WrittenRun } from "../moves/stored-run.ts";
 
 /** Whatever an attempt writes. */
 interface Write {

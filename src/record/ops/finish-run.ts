@@ -1,21 +1,17 @@
-import { isTerminal } from "../../model/states.ts";
+import { isTerminal, type RunStatus } from "../../model/states.ts";
 import type { FinishRun, OpResult } from "../../model/store.ts";
-import { first, write, type SqlValue, type Work } from "../query.ts";
+import { first, type SqlValue, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { bindSession } from "./bind-session.ts";
 import { canonical } from "./canonical.ts";
-import { endExecutions } from "./end-executions.ts";
 import { auditRefused, isFenced } from "./fence.ts";
-import { freeCap, freeDirectory, freeSession } from "./freed.ts";
-import { attemptsLeft, end, requeue } from "./give-back.ts";
-import { columnsAfter, findEnding, updateRun, type StoredRun } from "./run-state.ts";
-import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
-import { storeFiles } from "./store-files.ts";
+import { costOfLoss, giveBack } from "../moves/lose.ts";
+import { move, type Move } from "../moves/move.ts";
+import { findEnding, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
+import { takeIn } from "./append-events.ts";
+import { setAside } from "./set-aside.ts";
+import { newEvents } from "./store-events.ts";
 
-const upsertResult = `
-  insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, '{}', null, ?, ?)
-  on conflict (run_no) do update set result_text = excluded.result_text, result_data = excluded.result_data`;
 const selectFinish = `
   select events.body, runs.summary, runs.isolation
   from runs join events on events.run_no = runs.run_no and events.seq = runs.last_seq
@@ -31,77 +27,55 @@ export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  yield* storeEvents(tx, run, fresh);
-  yield* storeFiles(run, fresh);
-  yield* bindSession(run, fresh);
-  const columns = columnsAfter(run, fresh);
-  if (op.give_back === undefined) yield* endWith(tx, run, op, columns);
-  else yield* giveBack(tx, run, op, op.give_back, columns);
+  const { to: via, columns } = yield* takeIn(tx, run, fresh);
+  if (op.give_back !== undefined) yield* takeBack(tx, run, op, columns);
+  else if (op.parked !== undefined) yield* parkOrEnd(tx, run, op, { via, columns });
+  else yield* endWith(tx, run, op, { via, columns });
   return { ok: true, last_n: run.last_n };
 }
 
-function* endWith(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
-  yield* storeEvent(tx, run, null, op.at, op.result);
-  yield* updateRun(run.run_no, {
-    ...columns,
-    last_seq: run.last_seq,
-    status: op.result.status,
-    reason: op.result.reason,
-    error: toColumn(op.result.error),
-    exit_code: op.result.exit_code,
-    waiting_for: null,
-    ...(op.summary === undefined ? {} : { summary: toColumn(op.summary) }),
-    ...(op.runner === undefined ? { isolation: op.isolation } : {}),
-    finished_at: toColumn(op.at),
-  });
-  (tx.changed.ended ??= []).push({ run_id: run.run_id, status: op.result.status, reason: op.result.reason });
-  yield* storeResult(run.run_no, op.result);
-  yield* freeCap(tx, run);
-  yield* freeDirectory(tx, run);
-  yield* freeSession(tx, run);
+/** Of a run that can continue later. */
+function* parkOrEnd(
+  tx: Transaction,
+  run: EndingRun,
+  op: FinishRun,
+  how: { via: RunStatus; columns: Record<string, SqlValue> },
+): Work<void> {
+  if (run.status === "stopping") return yield* cancel(tx, run, op, { ...how.columns, given_back: run.attempt });
+  const refusal = yield* setAside(tx, run, op, how);
+  if (refusal !== null) yield* endWith(tx, run, { ...op, result: refusal }, how);
 }
 
 /** Of a run its runner could not bring to an end. */
-function* giveBack(
-  tx: Transaction,
-  run: StoredRun,
-  op: FinishRun,
-  how: NonNullable<FinishRun["give_back"]>,
-  columns: Record<string, SqlValue>,
-): Work<void> {
-  yield* updateRun(run.run_no, { ...columns, given_back: run.attempt });
-  const reason = op.result.error ?? how;
-  if (run.status === "stopping") yield* end(tx, run, "cancelled", null, op.result.error);
-  else if (how === "at_no_cost") yield* requeue(tx, run, reason);
-  else if (how === "parked") yield* park(tx, run, reason);
-  else if (yield* attemptsLeft(run, run.failures + 1)) yield* requeue(tx, run, reason, run.failures + 1);
-  else yield* endWith(tx, run, op, { failures: run.failures + 1 });
+function* takeBack(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
+  const why = op.result.error ?? String(op.give_back);
+  const given = { ...columns, given_back: run.attempt };
+  if (run.status === "stopping") return yield* cancel(tx, run, op, given);
+  const cost = op.give_back === "at_no_cost" ? {} : yield* costOfLoss(run);
+  if (cost === null) yield* endWith(tx, run, op, { columns: { ...given, failures: run.failures + 1 } });
+  else yield* giveBack(tx, run, why, { ...given, ...cost });
 }
 
-function* park(tx: Transaction, run: StoredRun, reason: string): Work<void> {
-  yield* endExecutions(tx, run, reason);
-  yield* storeEvent(tx, run, null, tx.now.toISOString(), { type: "status", status: "parked", reason });
-  yield* updateRun(run.run_no, {
-    last_seq: run.last_seq,
-    status: "parked",
-    waiting_for: toColumn(reason),
-    claim_no: null,
-  });
-  yield* freeCap(tx, run);
-  yield* freeDirectory(tx, run);
+function* cancel(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
+  const empty = { reason: null, result_text: null, result_data: null };
+  yield* move(tx, run, "cancelled", { why: { ...op.result, status: "cancelled", ...empty }, columns });
+}
+
+function* endWith(tx: Transaction, run: StoredRun, op: FinishRun, how: Pick<Move, "via" | "columns">): Work<void> {
+  const columns = {
+    ...how.columns,
+    ...(op.summary === undefined ? {} : { summary: toColumn(op.summary) }),
+    ...(op.runner === undefined ? { isolation: op.isolation } : {}),
+  };
+  yield* move(tx, run, op.result.status, { ...how, why: op.result, at: op.at, columns, settled: true });
 }
 
 function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
   // The same finish again, after it put the run back.
-  if (run.given_back === op.attempt && op.give_back !== undefined)
+  if (run.given_back === op.attempt && (op.give_back !== undefined || op.parked !== undefined))
     return { ok: true, last_n: run.last_n, repeated: true };
   auditRefused(tx, run, op);
   return { ok: false, conflict: "fenced", last_n: 0 };
-}
-
-function* storeResult(run_no: number, { result_text, result_data }: FinishRun["result"]): Work<void> {
-  const data = result_data === null || result_data === undefined ? null : JSON.stringify(result_data);
-  if (result_text !== null || data !== null) yield write(upsertResult, run_no, toColumn(result_text), data);
 }
 
 function* answerAgain(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpResult> {
@@ -110,7 +84,7 @@ function* answerAgain(tx: Transaction, run: StoredRun, op: FinishRun): Work<OpRe
     canonical(JSON.parse(String(row?.["body"]))) === canonical(op.result) &&
     (op.summary === undefined || row?.["summary"] === toColumn(op.summary)) &&
     (op.runner !== undefined || row?.["isolation"] === op.isolation);
-  if (same || (op.give_back !== undefined && run.given_back === op.attempt))
+  if (same || ((op.give_back !== undefined || op.parked !== undefined) && run.given_back === op.attempt))
     return { ok: true, last_n: run.last_n, repeated: true };
   auditRefused(tx, run, op);
   return { ok: false, conflict: "finished", last_n: run.last_n };

@@ -2,31 +2,29 @@ import type { ClaimedRun } from "../../model/dispatch-ops.ts";
 import { first, write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
+import { move } from "../moves/move.ts";
 import { claimedRun, selectInvocation } from "./invocation.ts";
 import type { Head } from "./pick-runs.ts";
 import type { StoredRunner } from "./runner-row.ts";
-import { storeEvent } from "./store-events.ts";
 
-const claim = `
-  update runs set status = 'claimed', attempt = ?, last_n = 0, last_seq = ?, runner_id = ?, claim_no = ?, claimed_at = ?
-  where run_no = ?`;
 const placeSession = `
-  update sessions set hostname = ?, executor_profile = ?, runner_id = ? where session_id = ?`;
+  update sessions set hostname = ?, executor_profile = ?, place_id = ?, runner_id = ?, runner_dir = ?,
+    project_dir = coalesce(project_dir, ?)
+  where session_id = ?`;
 
 /** From here on the run is this runner's, under a new attempt. */
 export function* handOut(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): Work<ClaimedRun> {
-  const at = tx.now.toISOString();
-  const run = {
-    run_no: head.run_no,
-    run_id: fromColumn(head.run_id),
-    attempt: head.attempt + 1,
-    last_n: 0,
-    last_seq: head.last_seq,
-  };
-  yield* storeEvent(tx, run, null, at, { type: "status", status: "claimed", reason: fromColumn(runner.column) });
-  yield write(claim, run.attempt, run.last_seq, runner.column, claim_no, at, run.run_no);
-  const { hostname = null, executor_profile = null } = runner.row;
-  if (head.session_id !== null) yield write(placeSession, hostname, executor_profile, runner.column, head.session_id);
+  const attempt = head.attempt + 1;
+  const run = { ...head, run_id: fromColumn(head.run_id), attempt, last_n: 0 };
+  const columns = { attempt, runner_id: runner.column, claim_no, prefer_until: null };
+  yield* move(tx, run, "claimed", { why: fromColumn(runner.column), columns });
+  if (head.session_id !== null) {
+    const { hostname = null, executor_profile = null, place_id = null, project_dir = null } = runner.row;
+    // Another runner of the place may have another directory of its own.
+    const worksIn = head.in_place === null ? null : project_dir;
+    const values = [hostname, executor_profile, place_id, runner.column, project_dir, worksIn];
+    yield write(placeSession, ...values, head.session_id);
+  }
   const [told = {}] = head.row === null ? yield first(selectInvocation, run.run_no) : [head.row];
-  return claimedRun(runner, told, run.attempt);
+  return yield* claimedRun(runner, told, attempt);
 }

@@ -3,17 +3,18 @@ import { isTerminal } from "../../model/states.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { end, lose, requeue } from "./give-back.ts";
+import { lose, requeue } from "../moves/lose.ts";
 import { heldRuns } from "./held-runs.ts";
-import { findRun, type StoredRun } from "./run-state.ts";
+import { findRun, type StoredRun } from "../moves/stored-run.ts";
 import { speakingOf, type StoredRunner } from "./runner-row.ts";
+import { spentToday } from "./spending.ts";
 
 /** With the claim it speaks of: over a network each question is a wait. */
 const selectSpeaker = `
   select runners.*,
     (select claims.claim_no from claims where claims.runner_id = runners.runner_id and claim_id = ?2) as known_claim_no
   from runners where runner_id = ?1`;
-const renew = `update runners set lease_until = ?, last_seen_at = ? where runner_id = ?`;
+const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
 
 export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult> {
   const claim = op.as_of_claim === null ? null : toColumn(op.as_of_claim);
@@ -21,7 +22,10 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
   const runner = speakingOf(row, op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const now = tx.now.getTime();
-  yield write(renew, now + op.lease_ms, now, runner.column);
+  const answered = answeredUpTo(runner, op.as_of_claim);
+  // The runner never polls with an answered claim again. A copy of that poll that is still on its way must get no run:
+  // nobody would read the answer, and the run would wait until the next report puts it back.
+  yield write(renew, now + op.lease_ms, now, Math.max(runner.claim_no, answered + 1), runner.column);
 
   const fenced: [string, number][] = [];
   const abandon: [string, number][] = [];
@@ -38,13 +42,20 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
     abandon.push(one);
     if (!(yield* hasEndedHere(runner, run_id, attempt))) fenced.push(one);
   }
-  const requeued = yield* takeBack(
-    tx,
-    runner,
-    op,
-    [...stored.values()].filter(({ run_id }) => !held.has(run_id)),
-  );
-  return { ok: true, op: "heartbeat", fenced, abandon, requeued };
+  const requeued: string[] = [];
+  for (const run of stored.values())
+    if (
+      !held.has(run.run_id) &&
+      run.claim_no !== null &&
+      run.claim_no <= answered &&
+      (yield* putBack(tx, run, op.runner_id))
+    )
+      requeued.push(run.run_id);
+  const over_budget: [string, number][] = [];
+  for (const run of stored.values())
+    if (held.has(run.run_id) && (yield* spentToday(tx, run)) !== null) over_budget.push([run.run_id, run.attempt]);
+  const spent = over_budget.length === 0 ? {} : { over_budget };
+  return { ok: true, op: "heartbeat", fenced, abandon, requeued, ...spent };
 }
 
 const keyOf = ([run_id, attempt]: readonly [string, number]): string => `${run_id}.${attempt}`;
@@ -55,30 +66,17 @@ function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): W
   return run !== null && run.attempt === attempt && run.runner_id === runner.column && isTerminal(run.status);
 }
 
-/** What was handed out, must have been seen by now if it arrived, and is not held. */
-function* takeBack(tx: Transaction, runner: StoredRunner, op: Heartbeat, missing: StoredRun[]): Work<string[]> {
-  const requeued: string[] = [];
-  const upTo = seenUpTo(runner, op.as_of_claim);
-  for (const run of missing)
-    if (run.claim_no !== null && run.claim_no <= upTo && (yield* putBack(tx, run, op.runner_id)))
-      requeued.push(run.run_id);
-  return requeued;
+/** The last claim whose answer the runner has: a run of it, or of an earlier one, that it does not hold is lost. */
+function answeredUpTo(runner: StoredRunner, as_of_claim: string | null): number {
+  // An unknown claim proves nothing.
+  return as_of_claim === null ? runner.registered_claim_no : Number(runner.row["known_claim_no"] ?? 0);
 }
 
-/** The last claim the list speaks of. The newest one may still be on its way to the runner; an unknown one proves nothing. */
-function seenUpTo(runner: StoredRunner, as_of_claim: string | null): number {
-  if (as_of_claim === null) return runner.registered_claim_no;
-  const { known_claim_no: known = null } = runner.row;
-  return known === null ? 0 : Math.min(Number(known), runner.claim_no - 1);
-}
-
+/** One that had begun was not lost on the way but by its runner, which costs an attempt. */
 function* putBack(tx: Transaction, run: StoredRun, runner_id: string): Work<boolean> {
-  if (run.status === "stopping") {
-    yield* end(tx, run, "cancelled", null, `Its runner ${runner_id} no longer holds it.`);
-    return false;
-  }
-  if (run.status !== "claimed")
-    return (yield* lose(tx, run, `Its runner ${runner_id} no longer holds it.`)) === "requeued";
-  yield* requeue(tx, run, `It never reached runner ${runner_id}.`);
-  return true;
+  const became =
+    run.status === "claimed"
+      ? yield* requeue(tx, run, `It never reached runner ${runner_id}.`)
+      : yield* lose(tx, run, `Its runner ${runner_id} no longer holds it.`);
+  return became === "requeued";
 }

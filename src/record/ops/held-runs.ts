@@ -1,19 +1,18 @@
 import { all, type Row, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import { invocationColumns, withInvocations } from "./invocation.ts";
-import { ending, selectStored, type EndingRun, type StoredRun } from "./run-state.ts";
+import { isAssigned } from "../moves/statuses.ts";
+import { ending, selectStored, type EndingRun, type StoredRun } from "../moves/stored-run.ts";
 
-/** Word for word the condition of the partial index, which is how SQLite knows that it may use it. */
-const assigned = `agent_rev_id is not null and status in ('claimed', 'running', 'waiting', 'stopping')`;
-const selectHeld = `${selectStored} where runner_id = ? and ${assigned} order by claim_no, run_no limit ?`;
+const selectHeld = `${selectStored} where runner_id = ? and ${isAssigned} order by claim_no, run_no limit ?`;
 const selectOfClaim = `
-  select run_no, status, ${invocationColumns} from runs where runner_id = ? and claim_no = ? and ${assigned}`;
+  select run_no, status, ${invocationColumns} from runs where runner_id = ? and claim_no = ? and ${isAssigned}`;
 const selectGiven = `${withInvocations(selectOfClaim)} order by run_no`;
-/** From the few that were lost, however many runs there are; both conditions are word for word those of the indexes. */
+/** From the few that were lost, however many runs there are. */
 const selectOfLost = `
   select ${ending} from runners indexed by runners_lost cross join runs indexed by runs_by_runner
   where runners.status = 'lost' and runs.runner_id = runners.runner_id
-    and runs.agent_rev_id is not null and runs.status in ('claimed', 'running', 'waiting', 'stopping')
+    and ${isAssigned}
   order by runners.runner_id, runs.claim_no, runs.run_no limit ?`;
 
 /** What runners hold that were lost: all of them in one question, as there may be thousands. */

@@ -1,19 +1,22 @@
 import type { Agent } from "../../model/agent.ts";
 import type { ClaimedRun } from "../../model/dispatch-ops.ts";
 import type { Invocation } from "../../model/executor.ts";
-import type { Row } from "../query.ts";
+import { answersOf } from "../moves/questions.ts";
+import type { Row, Work } from "../query.ts";
 import { fromColumn, textOrNull } from "../text.ts";
+import { grantsOf } from "./grants.ts";
 import { executorOf, type StoredRunner } from "./runner-row.ts";
 
 /** Of `runs`. */
 export const invocationColumns = `run_id, attempt, mode, session_id, project_dir, attended, timeout_seconds, task_id, step_id,
-    tool_call_id, worktree_id, repo_sha, forked_from, agent_rev_id`;
+    tool_call_id, worktree_id, repo_sha, forked_from, fork_at_turn, agent_rev_id, asked, continues`;
 
 /** These runs, whose columns are named above, with what else a runner is told of them. Found first: the others are looked up for them. */
 export function withInvocations(runs: string): string {
   return `
-  select found.*, run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id,
-    origin.executor_session_id as origin_session_id
+  select found.*, run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id, sessions.granted_tools,
+    origin.executor_session_id as origin_session_id,
+    (select saved.run_id from session_states saved where saved.session_id = found.session_id) as saved_by
   from (${runs}) found
     left join agent_revs on agent_revs.agent_rev_id = found.agent_rev_id
     left join run_bodies on run_bodies.run_no = found.run_no
@@ -24,28 +27,35 @@ export function withInvocations(runs: string): string {
 export const selectInvocation = withInvocations(`select run_no, ${invocationColumns} from runs where run_no = ?`);
 
 /** Of a row that such a statement gives. */
-export function claimedRun(runner: StoredRunner, row: Row, attempt: number): ClaimedRun {
+export function* claimedRun(runner: StoredRunner, row: Row, attempt: number): Work<ClaimedRun> {
   const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
   // Both were written from the model's types by create_run.
   const snapshot = JSON.parse(String(row["agent"])) as Agent;
   const parameters = JSON.parse(String(row["parameters"] ?? "{}")) as Invocation["parameters"];
   const agent = timeout_seconds === null ? snapshot : { ...snapshot, timeout_seconds };
   const mode = row["mode"] as Invocation["mode"];
+  const continues = row["saved_by"] === row["run_id"] || row["continues"] === 1;
   const invocation: Invocation = {
     schema_version: 1,
     run_id: fromColumn(String(row["run_id"])),
     attempt,
     mode,
     session_id: textOrNull(row["session_id"]) ?? fromColumn(String(row["run_id"])),
-    // A fork goes on from the session it was forked from, whatever its own is called by now.
+    continues,
+    // A fork continues the session it was forked from, whatever its own is called by now.
     executor_session_id:
-      mode === "start" ? null : textOrNull(row[mode === "fork" ? "origin_session_id" : "executor_session_id"]),
+      mode === "start" && !continues
+        ? null
+        : textOrNull(row[mode === "fork" && !continues ? "origin_session_id" : "executor_session_id"]),
     forked_from: mode === "fork" ? textOrNull(row["forked_from"]) : null,
+    fork_at_turn: row["fork_at_turn"] === null ? null : Number(row["fork_at_turn"]),
     agent,
     parameters,
     prompt: textOrNull(row["prompt"]),
     project_dir: textOrNull(row["project_dir"]),
     attended: row["attended"] === 1,
+    answers: row["asked"] === 1 ? yield* answersOf(Number(row["run_no"]), attempt) : [],
+    granted_tools: grantsOf(row),
     executor_config: executorOf(runner.row).config,
   };
   const correlation = {

@@ -3,7 +3,7 @@ import { write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { unmatchRunner } from "./demands.ts";
-import { end, lose, requeue } from "./give-back.ts";
+import { lose, requeue } from "../moves/lose.ts";
 import { heldRuns } from "./held-runs.ts";
 import { speaking, type StoredRunner } from "./runner-row.ts";
 
@@ -33,14 +33,11 @@ export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchRes
   const runner = yield* speaking(op);
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const requeued: string[] = [];
-  for (const run of yield* heldRuns(runner.column)) {
-    if (run.status === "stopping") {
-      yield* end(tx, run, "cancelled", null, `Its runner ${op.runner_id} left.`);
-      continue;
-    }
-    yield* requeue(tx, run, `Its runner ${op.runner_id} left.`);
-    requeued.push(run.run_id);
-  }
+  const message = `Its runner ${op.runner_id} left.`;
+  // Nobody else may take the runs of one that takes pinned runs only.
+  const giveBack = runner.row["only_pinned"] === 1 ? lose : requeue;
+  for (const run of yield* heldRuns(runner.column))
+    if ((yield* giveBack(tx, run, message)) === "requeued") requeued.push(run.run_id);
   yield* forget(tx, runner.column);
   yield write(deleteRunner, runner.column);
   return { ok: true, op: "leave_runner", requeued };

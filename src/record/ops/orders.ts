@@ -2,7 +2,8 @@ import type { Order } from "../../model/runner-port.ts";
 import { all, first, write, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import type { StoredRun } from "./run-state.ts";
+import { statusIn } from "../moves/statuses.ts";
+import type { StoredRun } from "../moves/stored-run.ts";
 
 /** What an order says, without whom it concerns. */
 export type OrderBody = Order extends infer O
@@ -21,7 +22,7 @@ const deleteAcked = `
 const selectOpen = `
   select orders.no, runs.run_id, orders.attempt, orders.body from orders join runs using (run_no)
   where orders.runner_id = ? and runs.runner_id = orders.runner_id and runs.attempt = orders.attempt
-    and runs.status in ('claimed', 'running', 'waiting', 'stopping')
+    and ${statusIn("held", "runs.status")}
   order by orders.no`;
 
 /** To the runner that holds the run, for this attempt of it alone. False where no runner does. */

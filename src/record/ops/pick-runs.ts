@@ -1,29 +1,27 @@
 import { all, first, type Row, type Work } from "../query.ts";
+import { isClaimable, isResumed, statusIn } from "../moves/statuses.ts";
+import { storedColumns, type StoredRun } from "../moves/stored-run.ts";
 import { invocationColumns, withInvocations } from "./invocation.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
 /** A pending run at the head of a demand. Texts as stored. */
-export interface Head {
-  run_no: number;
-  run_id: string;
-  attempt: number;
-  last_seq: number;
+export interface Head extends StoredRun {
   priority: number;
-  session_id: string | null;
-  demand_id: number;
   /** 1 where it works in a directory of its own, see ./directory.ts. */
   in_place: number | null;
   project_dir: string | null;
-  directory: string | null;
   /** With what its runner will be told; null where that is still to be asked for. */
   row: Row | null;
 }
 
+const headColumns = [...new Set([...storedColumns, "priority", "in_place", ...invocationColumns.split(/,\s+/)])].join(
+  ", ",
+);
 const selectRows = `
   select demand_id, cap, cap_agent, cap_runner from demand_matches join demands using (demand_id)
   where runner_id = ? and exists (
     select 1 from runs indexed by runs_to_claim
-    where runs.demand_id = demand_matches.demand_id and runs.status = 'pending' and runs.blocked_by is null)`;
+    where runs.demand_id = demand_matches.demand_id and ${isClaimable})`;
 const selectHeads = headsBy("runs_to_claim", "");
 /** For a runner that takes those of one agent alone, past however many of others. */
 const selectHeadsOf = headsBy("runs_to_claim_of", "and agent_name = ?");
@@ -34,14 +32,26 @@ const selectHeadsOf = headsBy("runs_to_claim_of", "and agent_name = ?");
  */
 function headsBy(index: string, agent: string): { plain: string; told: string } {
   const plain = `
-    select run_no, last_seq, priority, demand_id, in_place, directory, ${invocationColumns}
-    from runs indexed by ${index}
-    where demand_id = ? and status = 'pending' and blocked_by is null ${agent}
+    select ${headColumns} from runs indexed by ${index}
+    where demand_id = ? and ${isClaimable} ${agent}
     order by priority desc, run_id limit ?`;
   return { plain, told: `${withInvocations(plain)} order by priority desc, run_id` };
 }
 
-const busy = `agent_rev_id is not null and status in ('claimed', 'running', 'stopping')`;
+/** Of all runs that somebody wants to go on, which are few. `runners` is in the statement this is part of. */
+export const hasResumed = `exists (
+      select 1 from runs indexed by runs_resumed cross join demand_matches
+      where ${isResumed} and demand_matches.demand_id = runs.demand_id and demand_matches.runner_id = runners.runner_id)`;
+const selectResumed = `
+  select ${headColumns
+    .split(", ")
+    .map((name) => `runs.${name}`)
+    .join(", ")}
+  from runs indexed by runs_resumed cross join demand_matches
+  where ${isResumed} and demand_matches.demand_id = runs.demand_id and demand_matches.runner_id = ?1 and (runs.agent_name = ?2 or ?2 is null)
+  order by runs.run_id limit ?3`;
+
+const busy = `agent_rev_id is not null and ${statusIn("busy")}`;
 const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
 
@@ -63,6 +73,14 @@ export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: n
   }
   if (rows.length > 1) heads.sort(byPriority);
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);
+}
+
+/** Those that wait for nothing but a runner, whatever its slots and their agents' caps. */
+export function* pickResumed({ column, row }: StoredRunner, most: number): Work<Head[]> {
+  const { only_agent = null } = row;
+  const found = yield all(selectResumed, column, only_agent, most);
+  // The statement selects the columns of Head.
+  return found.map((its) => ({ ...(its as unknown as Omit<Head, "row">), row: null }));
 }
 
 /** How many more the cap of this row lets through; rows of one agent share it. */

@@ -28,6 +28,8 @@ const columns = [
   "registered_at",
   "last_seen_at",
   "only_agent",
+  "place_id",
+  "only_pinned",
 ];
 const upsertRunner = `
   insert into runners (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})
@@ -42,7 +44,7 @@ const insertAgent = `
 
 export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<DispatchResult> {
   const known = yield* findRunner(op.runner_id);
-  if (known !== null && !maySucceed(tx, known, op)) return { ok: false, conflict: "duplicate_runner" };
+  if (known !== null && !maySucceed(known, op)) return { ok: false, conflict: "duplicate_runner" };
   const same = known !== null && known.row["key_hash"] === toColumn(op.key_hash) && known.status !== "lost";
   if (same && isRepeated(known, op)) return { ok: true, op: "register_runner", epoch: known.epoch };
   // Another process under the same name: what the one before held is nobody's now.
@@ -75,6 +77,8 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
     now,
     now,
     toColumn(registration.only_agent ?? null),
+    toColumn(registration.place_id ?? null),
+    registration.only_pinned ? 1 : 0,
   );
   const runner = toColumn(op.runner_id);
   yield write(deleteAgents, runner);
@@ -90,9 +94,9 @@ function isRepeated(known: StoredRunner, { registration: { registration_id } }: 
   return registration_id !== undefined && known.row["registration_id"] === toColumn(registration_id);
 }
 
-/** The same process restarted; or, once the one before is gone, another one of the same owner. */
-function maySucceed(tx: Transaction, known: StoredRunner, op: RegisterRunner): boolean {
+/** The same process restarted; or, once the one before was judged lost, another one of the same owner. */
+function maySucceed(known: StoredRunner, op: RegisterRunner): boolean {
   if (known.row["owner"] !== toColumn(op.owner)) return false;
   if (known.row["key_hash"] === toColumn(op.key_hash)) return true;
-  return known.status === "lost" || Number(known.row["lease_until"]) < tx.now.getTime();
+  return known.status === "lost";
 }

@@ -1,7 +1,7 @@
 import type { RunnerRow, Speaker } from "../../model/dispatch-ops.ts";
 import type { RunnerFacts } from "../matching.ts";
 import { first, type Row, type Work } from "../query.ts";
-import { fromColumn, toColumn } from "../text.ts";
+import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
 /** What operations need of a runner; `row` is everything, as stored. */
 export interface StoredRunner {
@@ -53,12 +53,14 @@ export function factsFromRow(row: Row): RunnerFacts {
   return {
     runner_id: text(row, "runner_id"),
     hostname: text(row, "hostname"),
+    place_id: textOrNull(row["place_id"]),
     project_dir: text(row, "project_dir"),
     executor_profile: text(row, "executor_profile"),
     executor_type: executorOf(row).type,
     // Written from a registration by register_runner.
     tags: JSON.parse(String(row["tags"])) as string[],
     require_matching_tags: row["require_matching_tags"] === 1,
+    only_pinned: row["only_pinned"] === 1,
   };
 }
 

@@ -1,17 +1,19 @@
 import type { BindSession, DeleteSession, SessionResult } from "../../model/session.ts";
 import { first, write, type Work } from "../query.ts";
+import { statusIn } from "../moves/statuses.ts";
 import { toColumn } from "../text.ts";
+import { forgetState } from "./save-session.ts";
 import type { Transaction } from "../transaction.ts";
 
 const bound = `select executor_session_id from sessions where session_id = ?`;
 const bind = `update sessions set executor_session_id = ?, last_used_at = ? where session_id = ?`;
 const remove = `delete from sessions where session_id = ?`;
 const selectBusy = `
-  select 1 from runs where session_id = ? and agent_rev_id is not null and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
+  select 1 from runs where session_id = ? and agent_rev_id is not null and ${statusIn("open")} limit 1`;
 /** A fork goes on from it in every attempt, until it has ended. */
 const selectFork = `
   select 1 from runs where forked_from = ? and forked_from is not null
-    and status in ('pending', 'claimed', 'running', 'waiting', 'parked', 'stopping') limit 1`;
+    and ${statusIn("open")} limit 1`;
 
 export function* bindSessionId(tx: Transaction, op: BindSession): Work<SessionResult> {
   const [row] = yield first(bound, toColumn(op.session_id));
@@ -30,6 +32,7 @@ export function* deleteSession(op: DeleteSession): Work<SessionResult> {
   const [fork] = yield first(selectFork, session);
   if (fork !== undefined) return { ok: false, conflict: "busy" };
   yield write(remove, session);
+  yield* forgetState(session);
   return { ok: true, op: "delete_session" };
 }
 

@@ -1,11 +1,12 @@
 import type { DispatchResult, StopRuns } from "../../model/dispatch-ops.ts";
+import { isHeld, isTerminal } from "../../model/states.ts";
 import type { Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
-import { end } from "./give-back.ts";
+import { end } from "../moves/lose.ts";
+import { move } from "../moves/move.ts";
 import { giveOrder } from "./orders.ts";
-import { findEnding, updateRun, type StoredRun } from "./run-state.ts";
-import { storeEvent } from "./store-events.ts";
+import { findEnding, type StoredRun } from "../moves/stored-run.ts";
 
 export function* stopRuns(tx: Transaction, op: StopRuns): Work<DispatchResult> {
   const result = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
@@ -24,28 +25,13 @@ function* stopOne(
   run: StoredRun,
   { reason, by }: StopRuns,
 ): Work<"cancelled" | "stopping" | "untouched"> {
-  switch (run.status) {
-    case "pending":
-    case "parked":
-      yield* end(tx, run, "cancelled", null, `Stopped by ${by}.`);
-      return "cancelled";
-    case "claimed":
-    case "running":
-    case "waiting":
-      if (!(yield* giveOrder(tx, run, { stop: reason }))) return "untouched";
-      yield* storeEvent(tx, run, null, tx.now.toISOString(), {
-        type: "status",
-        status: "stopping",
-        reason: `Stopped by ${by}.`,
-      });
-      yield* updateRun(run.run_no, { last_seq: run.last_seq, status: "stopping", waiting_for: null });
-      return "stopping";
-    case "stopping":
-    case "completed":
-    case "failed":
-    case "cancelled":
-      return "untouched";
-    default:
-      return run.status satisfies never;
+  const why = `Stopped by ${by}.`;
+  if (run.status === "stopping" || isTerminal(run.status)) return "untouched";
+  if (!isHeld(run.status)) {
+    yield* end(tx, run, "cancelled", null, why);
+    return "cancelled";
   }
+  if (!(yield* giveOrder(tx, run, { stop: reason }))) return "untouched";
+  yield* move(tx, run, "stopping", { why });
+  return "stopping";
 }

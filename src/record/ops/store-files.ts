@@ -2,7 +2,7 @@ import type { NumberedEvent } from "../../model/event.ts";
 import { isFilePath, isSha256 } from "../../model/file.ts";
 import { write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
-import type { StoredRun } from "./run-state.ts";
+import type { StoredRun } from "../moves/stored-run.ts";
 
 const insertFile = `
   insert into files (run_no, attempt, path, size, sha256, media_type)

@@ -9,7 +9,8 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
-import type { Unshown } from "./run-columns.ts";
+import { submitted } from "../moves/move.ts";
+import type { Unshown } from "../moves/run-columns.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
 export interface Submitted extends Omit<Unshown, "last"> {
@@ -24,6 +25,7 @@ export const sessionColumns = [
   "created_by",
   "project_dir",
   "forked_from",
+  "fork_at_turn",
   "run_count",
   "created_at",
   "last_used_at",
@@ -58,7 +60,7 @@ export function* findEarlier({
 /** Everything a run needs to be claimed: agent, session, demand, key. */
 export function* submit(tx: Transaction, op: CreateRun, agent: Agent): Work<Submitted> {
   const { run } = op;
-  if (run.status !== "pending") throw new BugError("a run that runners claim begins as pending");
+  if (run.status !== submitted.status) throw new BugError("a run that runners claim begins as pending");
   const blockedBy = yield* keepSession(run, agent);
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
@@ -71,11 +73,10 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent): Work<Subm
     timeoutSeconds: op.timeout_seconds ?? null,
     blockedBy,
     inPlace: worksInPlace(run, agent),
-    before: [submittedEvent],
+    budgeted: agent.budget?.per_day !== undefined,
+    before: [submitted],
   };
 }
-
-export const submittedEvent: RunEvent = { type: "status", status: "pending" };
 
 export function capOf({ run, agent_runner_id }: CreateRun, { max_concurrent }: Agent): Cap | null {
   if (max_concurrent === undefined) return null;
@@ -89,7 +90,7 @@ export function* lacksSession(run: Run): Work<boolean> {
 }
 
 /** The session, if any, whose past it takes over. */
-function goesOnFrom({ mode, session_id, forked_from }: Run): string | null {
+export function goesOnFrom({ mode, session_id, forked_from }: Run): string | null {
   return { start: null, resume: session_id, fork: forked_from }[mode];
 }
 
@@ -132,6 +133,7 @@ export function sessionRow(run: Run, agent: Agent): Record<(typeof sessionColumn
     created_by: toColumn(run.created_by),
     project_dir: toColumn(run.project_dir),
     forked_from: toColumn(run.forked_from),
+    fork_at_turn: run.fork_at_turn,
     run_count: 1,
     created_at,
     last_used_at: created_at,

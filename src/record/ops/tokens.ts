@@ -1,12 +1,15 @@
 import {
+  derivedId,
   endOf,
   type PutToken,
   type RevokeSubject,
   type RevokeToken,
+  rootId,
   type RotateToken,
   type Token,
   type TokenResult,
   type UseEnrolment,
+  type UseLink,
 } from "../../model/token.ts";
 import { all, first, write, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -31,6 +34,10 @@ const insert = `
 const revoke = `
   update tokens set revoked_at = case when revoked_at < ?1 then revoked_at else ?1 end
   where token_id = ?2 returning revoked_at`;
+// '/' is the character after '.'
+const revokeDerived = `
+  update tokens set revoked_at = case when revoked_at < ?1 then revoked_at else ?1 end
+  where token_id > ?2 || '.' and token_id < ?2 || '/'`;
 const selectById = `select * from tokens where token_id = ?`;
 const selectOfSubject = `select * from tokens where subject = ? order by token_id`;
 const use = `update tokens set used_at = ? where hash = ?`;
@@ -44,7 +51,7 @@ export function* putToken({ token, hash }: PutToken): Work<TokenResult> {
 }
 
 export function* revokeToken(op: RevokeToken): Work<TokenResult> {
-  const [found] = yield first(revoke, toColumn(op.at), toColumn(op.token_id));
+  const found = yield* revokeWithDerived(op.token_id, op.at);
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "revoke_token" };
 }
 
@@ -54,7 +61,7 @@ export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<To
   const at = stored < op.at ? stored : op.at;
   const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(tokenFromRow);
   const meant = tokens.filter((token) => op.roles.includes(token.role) && endOf(token, at) === null);
-  for (const { token_id } of meant) yield write(revoke, toColumn(at), toColumn(token_id));
+  for (const { token_id } of meant) yield* revokeWithDerived(token_id, at);
   return { ok: true, op: "revoke_subject", token_ids: meant.map(({ token_id }) => token_id) };
 }
 
@@ -72,17 +79,54 @@ export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResu
   return { ok: true, op: "use_enrolment", subject };
 }
 
+export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
+  const [row] = yield first(selectToken, op.hash);
+  const link = row === undefined ? null : tokenFromRow(row);
+  if (link === null || link.kind !== "link") return { ok: false, conflict: "not_found" };
+  if (link.used_at !== null) return { ok: false, conflict: "used" };
+  const [rootRow] = yield first(selectById, toColumn(rootId(link.token_id)));
+  if (rootRow === undefined) return { ok: false, conflict: "revoked" };
+  const root = tokenFromRow(rootRow);
+  const at = latest(tx, op.at);
+  const ended = endOf(root, at) ?? endOf(link, at);
+  if (ended !== null) return { ok: false, conflict: ended };
+  const token: Token = {
+    ...op.token,
+    token_id: derivedId(root.token_id, op.id),
+    role: link.role,
+    subject: link.subject,
+    expires_at: earliest(op.token.expires_at, root.expires_at),
+    revoked_at: root.revoked_at,
+  };
+  const put = yield* putToken({ op: "put_token", token, hash: op.token_hash });
+  if (!put.ok) return put;
+  yield write(use, toColumn(op.at), op.hash);
+  return { ok: true, op: "use_link", token };
+}
+
 export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult> {
   const [row] = yield first(selectById, toColumn(op.token_id));
   const old = row === undefined ? null : tokenFromRow(row);
-  if (old === null || old.kind === "enrolment") return { ok: false, conflict: "not_found" };
+  if (old === null || old.kind !== "access") return { ok: false, conflict: "not_found" };
   const ended = endOf(old, latest(tx, op.at));
   if (ended !== null) return { ok: false, conflict: ended };
   const { role, subject, label } = old;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject, label }, hash: op.token_hash });
   if (!put.ok) return put;
-  const [revoked] = yield first(revoke, toColumn(op.ends_at), toColumn(op.token_id));
+  const revoked = yield* revokeWithDerived(op.token_id, op.ends_at);
   return { ok: true, op: "rotate_token", ends_at: fromColumn(String(revoked?.["revoked_at"])) };
+}
+
+/** The row it had; what derives from it ends at the same time. */
+function* revokeWithDerived(token_id: string, at: string): Work<Row | undefined> {
+  const [found] = yield first(revoke, toColumn(at), toColumn(token_id));
+  yield write(revokeDerived, toColumn(at), toColumn(token_id));
+  return found;
+}
+
+function earliest(one: string | null, other: string | null): string | null {
+  if (one === null || other === null) return one ?? other;
+  return one < other ? one : other;
 }
 
 /** A coordinator whose clock is slow must not make a new token of one that has ended. */

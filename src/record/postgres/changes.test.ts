@@ -26,7 +26,7 @@ test("what one store commits, another hears of by name", async () => {
   await one.apply([create(run)]);
   await expect
     .poll(() => heard)
-    .toEqual([{ runs: new Set([run.run_id]), claimable: [], ordered: new Set(), foreign: false }]);
+    .toEqual([{ runs: new Set([run.run_id]), claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
 });
 
 test("what is passed on reaches the others once, and is kept nowhere", async () => {
@@ -43,7 +43,9 @@ test("more changes than a notice can name are told as any", async () => {
   const heard = await listen(other);
   const one = await at.open();
   await one.apply(Array.from({ length: 400 }, () => create()));
-  await expect.poll(() => heard).toEqual([{ runs: null, claimable: [], ordered: new Set(), foreign: false }]);
+  await expect
+    .poll(() => heard)
+    .toEqual([{ runs: null, claimable: [], resumed: [], ordered: new Set(), foreign: false }]);
 });
 
 test("cursors are in the order of commits, whoever writes: a reader that follows misses nothing", async () => {

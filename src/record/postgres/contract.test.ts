@@ -4,7 +4,9 @@ import { storeDispatchContract } from "../../../test/contract/store-dispatch.ts"
 import { storeDirectoryContract } from "../../../test/contract/store-directories.ts";
 import { storeFileContract } from "../../../test/contract/store-files.ts";
 import { storePollContract } from "../../../test/contract/store-polls.ts";
+import { storeQuestionContract } from "../../../test/contract/store-questions.ts";
 import { storeSessionContract } from "../../../test/contract/store-sessions.ts";
+import { storeSpendingContract } from "../../../test/contract/store-spending.ts";
 import { storeContract } from "../../../test/contract/store.ts";
 import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
 import { emptyRecord } from "../../../test/postgres/empty-record.ts";
@@ -43,7 +45,10 @@ async function openForDispatch(): Promise<OpenedForDispatch> {
 
 storeDispatchContract("PostgreSQL", openForDispatch);
 storeSessionContract("PostgreSQL", openForDispatch);
+storeQuestionContract("PostgreSQL", openForDispatch);
+storeSpendingContract("PostgreSQL", openForDispatch);
 storeDirectoryContract("PostgreSQL", openForDispatch);
 storeFileContract("PostgreSQL", openForDispatch);
 storePollContract("PostgreSQL", openForDispatch);
-dispatchModelContract("PostgreSQL", openForDispatch);
+// the rules are the same code as for SQLite, which plays more of these
+dispatchModelContract("PostgreSQL", openForDispatch, 12);

@@ -3,8 +3,9 @@ import type { Run } from "../../model/run.ts";
 import type { CreateRun, Op, OpResult } from "../../model/store.ts";
 import { bodyOf } from "../ops/create-run.ts";
 import { claimableDemandOf } from "../ops/demands.ts";
-import { runColumns, runFields, runValues } from "../ops/run-columns.ts";
-import { capOf, keepAgent, sessionColumns, submittedEvent, worksInPlace } from "../ops/submit.ts";
+import { submitted } from "../moves/move.ts";
+import { runColumns, runFields, runValues } from "../moves/run-columns.ts";
+import { capOf, keepAgent, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -20,7 +21,7 @@ export function isNewRun(op: Op): op is NewRun {
     op.op === "create_run" &&
     op.agent !== undefined &&
     op.run.mode === "start" &&
-    op.run.status === "pending" &&
+    op.run.status === submitted.status &&
     op.events.length === 0 &&
     op.run.result_text === null &&
     op.run.result_data === null
@@ -66,7 +67,7 @@ const insertKind = `
   )
   insert into sessions (${sessionColumns.join(", ")})
   select v.session_id, case when ?9::integer = 1 then v.session_id end, k.agent_name, k.created_by, k.project_dir,
-    k.forked_from, 1, v.created_at, v.created_at
+    k.forked_from, k.fork_at_turn, 1, v.created_at, v.created_at
   from v, k where v.session_id is not null
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 const putKeys = `
@@ -188,7 +189,7 @@ function* insertAll(kinds: readonly Kind[], firstNumber: number): Work<void> {
       listText(bodies.map(([parameters = null]) => parameters)),
       listText(bodies.map(([, prompt = null]) => prompt)),
       JSON.stringify(sharedRow(first, place)),
-      JSON.stringify(submittedEvent),
+      JSON.stringify(submitted),
       first.agent.type === "procedural" ? 1 : 0,
     );
     next += runs.length;
@@ -203,6 +204,7 @@ function sharedRow({ run, agent, timeout_seconds }: NewRun, place: Place): Row {
     timeoutSeconds: timeout_seconds ?? null,
     blockedBy: null,
     inPlace: worksInPlace(run, agent),
+    budgeted: agent.budget?.per_day !== undefined,
   });
   const row: Row = {};
   for (const [at, name] of runColumns.entries()) {

@@ -12,6 +12,7 @@ import type { Query } from "../query.ts";
 import { openDatabase } from "../sqlite/driver.ts";
 import { databaseFile } from "../state-directory.ts";
 import { readAgents } from "./runners.ts";
+import { schemaVersion as sqliteVersion } from "../sqlite/migrations/version.ts";
 
 /** What is asked of the database for the agents of this name, or for all. */
 function queriesFor(name?: string): Query[] {
@@ -45,7 +46,7 @@ describe("agents of one name, on SQLite", () => {
     expect(schema()).toEqual(made);
     expect(await again.read.agents("old")).toMatchObject([{ agent: { name: "old" }, source: "runner" }]);
     const file = openDatabase(databaseFile(directory), {});
-    expect(file.prepare("pragma user_version").get()).toEqual({ user_version: 6 });
+    expect(file.prepare("pragma user_version").get()).toEqual({ user_version: sqliteVersion });
     file.close();
   });
 });

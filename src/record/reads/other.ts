@@ -6,9 +6,11 @@ import { all, first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 
 export { readFile, readFiles } from "./files.ts";
+export { readQuestion, readQuestions, readUsage } from "./questions.ts";
 export { readPoller, readWithWork } from "./pollers.ts";
 export { readAgents, readRunner, readRunners } from "./runners.ts";
-export { readGoneSessions, readSession, readSessions, readVersions } from "./sessions.ts";
+export { readGoneSessions, readSession, readSessions, readForks, readVersions } from "./sessions.ts";
+export { readSessionState } from "./session-state.ts";
 export { readWhy } from "./why.ts";
 
 const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;

@@ -1,17 +1,18 @@
 import type { Poll, Poller } from "../../model/dispatch-reads.ts";
-import { pickRuns } from "../ops/pick-runs.ts";
+import { hasResumed, pickRuns } from "../ops/pick-runs.ts";
 import { factsFromRow, speakingOf, text } from "../ops/runner-row.ts";
+import { isAssigned, isClaimable, statusIn } from "../moves/statuses.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
 /** As orders.ts has it: one for an attempt that has ended is given no more, and goes with the next that is acknowledged. */
 const isOpen = `exists (
   select 1 from runs where runs.run_no = orders.run_no and runs.runner_id = orders.runner_id
-    and runs.attempt = orders.attempt and runs.status in ('claimed', 'running', 'waiting', 'stopping'))`;
+    and runs.attempt = orders.attempt and ${statusIn("held", "runs.status")})`;
 const hasRuns = `exists (
   select 1 from demand_matches m where m.runner_id = runners.runner_id and exists (
     select 1 from runs indexed by runs_to_claim
-    where runs.demand_id = m.demand_id and runs.status = 'pending' and runs.blocked_by is null))`;
+    where runs.demand_id = m.demand_id and ${isClaimable}))`;
 
 /** All that an idle poll asks. `given` is what the same claim was given before, as claim-runs.ts gives it again. */
 const selectPoller = `
@@ -19,9 +20,9 @@ const selectPoller = `
     exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) as has_orders,
     exists (
       select 1 from runs where runs.runner_id = runners.runner_id and runs.claim_no = claims.claim_no
-        and runs.agent_rev_id is not null and runs.status in ('claimed', 'running', 'waiting', 'stopping')
+        and ${isAssigned}
         and runs.status <> 'stopping') as given,
-    ${hasRuns} as has_runs
+    ${hasRuns} as has_runs, ${hasResumed} as has_resumed
   from runners left join claims on claims.runner_id = runners.runner_id and claims.claim_id = ?2
   where runners.runner_id = ?1`;
 
@@ -30,17 +31,18 @@ const atOnce = 200;
 const selectWithWork = `
   select runner_id from runners
   where runner_id in (${Array.from({ length: atOnce }, () => "?").join(", ")}) and (
-    exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) or ${hasRuns})`;
+    exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) or ${hasRuns} or ${hasResumed})`;
 
 export function* readPoller(poll: Poll): Work<Poller | { conflict: "unknown_runner" | "old_epoch" }> {
   const { runner_id, claim_id, want } = poll;
   const [row] = yield first(selectPoller, toColumn(runner_id), toColumn(claim_id));
   const runner = speakingOf(row, poll);
   if (typeof runner === "string") return { conflict: runner };
-  const { known_claim_no, has_orders, given, has_runs, only_agent, lease_until } = runner.row;
+  const { known_claim_no, has_orders, given, has_runs, has_resumed, only_agent, lease_until } = runner.row;
   const draining = runner.status === "draining";
   let idle = known_claim_no !== null && has_orders !== 1 && given !== 1;
   // Caps, and what is there for one agent alone, may leave it none of them.
+  if (has_resumed === 1 && !draining && poll.shortage === undefined) idle = false;
   if (idle && has_runs === 1 && want > 0 && !draining) idle = (yield* pickRuns(runner, 1)).length === 0;
   const { tags, ...facts } = factsFromRow(runner.row);
   return {

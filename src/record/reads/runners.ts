@@ -1,13 +1,14 @@
 import type { Agent } from "../../model/agent.ts";
 import type { ListedAgent, RunnerRow } from "../../model/dispatch-ops.ts";
 import { executorOf, factsFromRow, text } from "../ops/runner-row.ts";
+import { isAssigned, statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 
 const columns = `runners.*, (
     select count(*) from runs
-    where runs.runner_id = runners.runner_id and runs.agent_rev_id is not null
-      and runs.status in ('claimed', 'running', 'waiting', 'stopping') and runs.status <> 'waiting') as running`;
+    where runs.runner_id = runners.runner_id and ${isAssigned}
+      and ${statusIn("busy", "runs.status")}) as running`;
 const allRunners = `select ${columns} from runners order by runner_id`;
 const oneRunner = `select ${columns} from runners where runner_id = ?`;
 const namesOfAll = `select runner_id, name from runner_agents order by runner_id, name`;

@@ -1,6 +1,6 @@
 import type { Run } from "../../model/run.ts";
 import type { Page, RunFilter, RunRow } from "../../model/store.ts";
-import { runFromRow, selectRuns } from "../ops/run-columns.ts";
+import { runFromRow, selectRuns } from "../moves/run-columns.ts";
 import { all, first, type SqlValue, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
 import { uuidTimeBounds } from "./uuid-time.ts";

@@ -2,7 +2,10 @@ import type { Session, SessionVersion } from "../../model/session.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
-const oneSession = `select * from sessions where session_id = ?`;
+const selectSessions = `
+  select sessions.*, (select portable from session_states saved where saved.session_id = sessions.session_id) as portable
+  from sessions`;
+const oneSession = `${selectSessions} where session_id = ?`;
 const versions = `
   select run_id, mode, status, executor_session_id, coalesce(
     (select max(run_id) from runs before where before.session_id = runs.session_id and before.run_id < runs.run_id),
@@ -25,8 +28,13 @@ export function* readSessions(
     ["session_id < ?", before],
   ].filter((pair): pair is [string, string] => pair[1] !== undefined);
   const where = given.length === 0 ? "" : `where ${given.map(([condition]) => condition).join(" and ")}`;
-  const text = `select * from sessions ${where} order by session_id desc limit ?`;
+  const text = `${selectSessions} ${where} order by session_id desc limit ?`;
   return (yield all(text, ...given.map(([, value]) => toColumn(value)), limit)).map(sessionFromRow);
+}
+
+export function* readForks(session_id: string, limit: number): Work<Session[]> {
+  const text = `${selectSessions} where forked_from = ? and forked_from is not null order by session_id limit ?`;
+  return (yield all(text, toColumn(session_id), limit)).map(sessionFromRow);
 }
 
 export function* readVersions(session_id: string): Work<SessionVersion[]> {
@@ -58,11 +66,15 @@ function sessionFromRow(row: Row): Session {
     created_by: fromColumn(String(row["created_by"])),
     hostname: textOrNull(row["hostname"]),
     executor_profile: textOrNull(row["executor_profile"]),
+    place_id: textOrNull(row["place_id"]),
     runner_id: textOrNull(row["runner_id"]),
+    portable: row["portable"] === 1,
+    runner_dir: textOrNull(row["runner_dir"]),
     project_dir: textOrNull(row["project_dir"]),
     run_count: Number(row["run_count"]),
     created_at: fromColumn(String(row["created_at"])),
     last_used_at: fromColumn(String(row["last_used_at"])),
     forked_from: textOrNull(row["forked_from"]),
+    fork_at_turn: row["fork_at_turn"] === null ? null : Number(row["fork_at_turn"]),
   };
 }

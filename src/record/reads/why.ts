@@ -1,25 +1,35 @@
 import type { RunnerRow, WhyPending } from "../../model/dispatch-ops.ts";
 import type { Demands } from "../../model/run.ts";
+import { statusIn } from "../moves/statuses.ts";
+import { hostOfSession, onlyThere, preferMs } from "../ops/place-run.ts";
 import { unmetDemands } from "../matching.ts";
-import { first, type Work } from "../query.ts";
-import { fromColumn, toColumn } from "../text.ts";
+import { first, type Row, type Work } from "../query.ts";
+import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import { readRunners } from "./runners.ts";
 
 const selectPending = `
-  select runs.status, runs.mode, runs.blocked_by, runs.agent_name, runs.directory, demands.body, demands.cap, demands.cap_runner, (
+  select runs.run_no, runs.status, runs.parked_why, runs.parked_until, runs.waiting_for, runs.mode, runs.blocked_by, runs.prefer_until, runs.demands_after, runs.agent_name, runs.directory, demands.body, demands.cap, demands.cap_runner, (
     select count(*) from runs busy where busy.agent_name = runs.agent_name and busy.agent_rev_id is not null
-      and busy.status in ('claimed', 'running', 'stopping')
+      and ${statusIn("busy", "busy.status")}
       and (demands.cap_runner is null or busy.runner_id = demands.cap_runner)) as busy
   from runs join demands using (demand_id) where run_id = ?`;
 
 /** Everything that has to change before the run can be claimed; the demand nobody meets alone, as it hides the rest. */
-export function* readWhy(run_id: string): Work<WhyPending[] | null> {
+export function* readWhy(
+  run_id: string,
+  shortages: ReadonlyMap<string, string> = new Map(),
+): Work<WhyPending[] | null> {
   const [row] = yield first(selectPending, toColumn(run_id));
   if (row === undefined) return null;
+  if (row["status"] === "waiting") return [yield* unanswered(Number(row["run_no"]))];
+  if (row["status"] === "parked") return [yield* parked(row)];
   if (row["status"] !== "pending") return [];
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
-  const reasons = runnersLacking(demands, yield* readRunners(), fromColumn(String(row["agent_name"])));
+  const reasons = runnersLacking(demands, yield* readRunners(), fromColumn(String(row["agent_name"])), shortages);
+  if (row["prefer_until"] !== null) reasons.unshift(preferred(demands));
+  const hostname = yield* hostOfSession(Number(row["run_no"]));
+  if (hostname !== null && reasons.length > 0) reasons.push({ demand: "session", detail: onlyThere(hostname) });
   if (row["blocked_by"] === "session") {
     const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
@@ -35,7 +45,46 @@ export function* readWhy(run_id: string): Work<WhyPending[] | null> {
   return reasons;
 }
 
-const order = ["runner_id", "hostname", "project_dir", "executor_profile", "executor_type", "tags"] as const;
+const selectOpen = `
+  select tool, asked_at, expires_at from questions where run_no = ? and decision is null order by question_no limit 1`;
+
+function* parked(row: Row): Work<WhyPending> {
+  const why = row["parked_why"];
+  if (why === "approval") return yield* unanswered(Number(row["run_no"]));
+  const until = textOrNull(row["parked_until"]);
+  const when = until === null ? "It goes on when somebody resumes it." : `It goes on at ${until}.`;
+  const message = textOrNull(row["waiting_for"]) ?? "It is parked.";
+  return { demand: why === "budget" ? "budget" : "usage_limit", detail: `${message} ${when}` };
+}
+
+function* unanswered(run_no: number): Work<WhyPending> {
+  const [open] = yield first(selectOpen, run_no);
+  if (open === undefined)
+    return { demand: "approval", detail: "It waits for a person. It goes on when somebody resumes it." };
+  const expires = new Date(Number(open["expires_at"])).toISOString();
+  return {
+    demand: "approval",
+    detail: `It asked about ${fromColumn(String(open["tool"]))} at ${String(open["asked_at"])}, and nobody has answered. It fails at ${expires}.`,
+  };
+}
+
+function preferred({ runner_id, place_id, hostname }: Demands): WhyPending {
+  const where = place_id === undefined ? `runner ${runner_id}` : `runners of the place ${place_id}`;
+  return {
+    demand: "session",
+    detail: `Its session lies on ${hostname}: ${where} are preferred for ${preferMs / 1000} s, then any runner that meets its demands may take it.`,
+  };
+}
+
+const order = [
+  "runner_id",
+  "hostname",
+  "place_id",
+  "project_dir",
+  "executor_profile",
+  "executor_type",
+  "tags",
+] as const;
 
 /** Written by ../ops/directory.ts. */
 function taken(directory: string): string {
@@ -43,7 +92,12 @@ function taken(directory: string): string {
   return `Another run works in ${path} on ${hostname}.`;
 }
 
-function runnersLacking(demands: Demands, all: readonly RunnerRow[], agent_name: string): WhyPending[] {
+function runnersLacking(
+  demands: Demands,
+  all: readonly RunnerRow[],
+  agent_name: string,
+  shortages: ReadonlyMap<string, string>,
+): WhyPending[] {
   let left = all.filter((runner) => runner.status !== "lost");
   if (demands.runner_id !== undefined && !left.some((runner) => runner.runner_id === demands.runner_id)) {
     return [{ demand: "runner_id", detail: `Runner ${demands.runner_id} is offline.` }];
@@ -64,10 +118,16 @@ function runnersLacking(demands: Demands, all: readonly RunnerRow[], agent_name:
   const names = left.map((runner) => runner.runner_id).join(", ");
   if (working.length === 0)
     return [{ demand: "slots", detail: `Every runner that could take it is draining: ${names}.` }];
-  if (working.every((runner) => runner.running >= runner.slots)) {
+  const free = working.filter((runner) => runner.running < runner.slots);
+  if (free.length === 0)
     return [{ demand: "slots", detail: `All slots are busy on every runner that could take it: ${names}.` }];
-  }
-  return [];
+  const short = free.flatMap(({ runner_id }) => {
+    const shortage = shortages.get(runner_id);
+    return shortage === undefined
+      ? []
+      : [{ demand: "descriptors" as const, detail: `Runner ${runner_id}: ${shortage}.` }];
+  });
+  return short.length === free.length ? short : [];
 }
 
 function unmet(demand: keyof Demands, demands: Demands, runners: readonly RunnerRow[]): string {

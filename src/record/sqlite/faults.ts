@@ -22,6 +22,7 @@ export function isBusy(fault: unknown): boolean {
 /** SQLite's and the file system's complaints as HostErrors; anything else is not ours to judge and stays. */
 export function hostFault(fault: unknown, file: string): unknown {
   const code = sqliteCode(fault);
+  if (isPartMissing(fault)) return damaged(file, fault);
   if (code === null) return fileFault(fault, file);
   if (code === full || (isWriteFault(code) && diskIsFull(file))) return noSpace(file, fault);
   if (code === readOnly || (code === cannotOpen && isDenied(systemError(fault))))
@@ -43,6 +44,12 @@ export function hostFault(fault: unknown, file: string): unknown {
     default:
       return fault;
   }
+}
+
+/** Every statement is made for the tables that the migrations made: somebody has changed them since. */
+function isPartMissing(fault: unknown): boolean {
+  const isSqlite = property(fault, "code") === "ERR_SQLITE_ERROR" || property(fault, "errcode") === 1;
+  return isSqlite && /^no such (?:table|column|index): |has no column named /.test(messageOf(fault));
 }
 
 export function stillLocked(file: string, waitedMs: number, cause: unknown): HostError {

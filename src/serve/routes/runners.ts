@@ -1,29 +1,20 @@
-import { z } from "zod";
-import { PortError, type PortConflict } from "../../model/port-error.ts";
 import type { ErrorCode } from "../../model/errors.ts";
-import {
-  deregisterSchema,
-  enrolledSchema,
-  goneSessionsSchema,
-  pollAnswerSchema,
-  pollSchema,
-  registeredSchema,
-  registrationSchema,
-  reportAnswerSchema,
-  reportSchema,
-  sessionsOfRunnerSchema,
-  uploadAnswerSchema,
-  uploadQuerySchema,
-} from "../../wire/runner-schemas.ts";
-import { drainSchema, pageOf, runnerSchema } from "../../wire/schemas.ts";
-import { notFound, Refusal } from "../refusal.ts";
+import { PortError, type PortConflict } from "../../model/port-error.ts";
+import type { Registration, RunnerPort } from "../../model/runner-port.ts";
+import type { ApiDeps, SystemDeps } from "../deps.ts";
+import { Refusal } from "../refusal.ts";
+import { created } from "../reply.ts";
+import { routeWith } from "../route.ts";
+import { type Principal, runners, subjectOf } from "../rule.ts";
 import { takeFile } from "../take-file.ts";
-import { type AnyCall, json, noContent, route } from "../route.ts";
-import { anyone, runners, sees, subjectOf, submitters } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
-import { whenClosed } from "../when-closed.ts";
+
+const route = routeWith<ApiDeps>();
+const portRoute = routeWith<SystemDeps>();
 
 const reportLimit = 20 * 1024 * 1024;
+/** Contents are written in base64, which takes a third more, and the events come on top. */
+const saveLimit = 40 * 1024 * 1024;
 
 /**
  * A runner that gets no answer for as long as its lease must end what it runs; one that is told that the record does not
@@ -32,35 +23,8 @@ const reportLimit = 20 * 1024 * 1024;
 const reportMs = 4000;
 
 export const runnerRoutes = [
-  route({
-    method: "get",
-    path: "/runners",
-    rule: { roles: anyone },
-    summary: "List runners",
-    answers: { 200: { description: "All that are one's own, for an admin all", schema: pageOf(runnerSchema) } },
-    async handle({ deps, principal }) {
-      const all = await deps.dispatcher.listRunners();
-      return json({ items: all.filter(({ owner }) => sees(principal, owner)), next_cursor: null });
-    },
-  }),
-  route({
-    method: "post",
-    path: "/runners/{runner_id}/drain",
-    rule: { roles: submitters, object: "runner" },
-    summary: "No further runs for this runner (draining: false takes it back)",
-    body: drainSchema.prefault({}),
-    answers: { 204: { description: "So it is" } },
-    async handle({ deps, object: { runner_id }, body }) {
-      if (!(await deps.dispatcher.drainRunner(runner_id, body.draining))) throw notFound("runner", "path.runner_id");
-      return noContent();
-    },
-  }),
-  route({
-    method: "post",
-    path: "/runner/enroll",
+  route("POST /runner/enroll", {
     rule: { enrolment: true },
-    summary: "Exchange an enrolment token, once, for the runner's own token",
-    answers: { 201: { description: "The token, which is shown only here", schema: enrolledSchema } },
     async handle({ deps, principal }) {
       // the rule lets nobody else in
       if (principal.kind !== "enrolment")
@@ -83,76 +47,56 @@ export const runnerRoutes = [
       const [result] = await deps.store.apply([
         { op: "use_enrolment", hash: principal.hash, at, token, token_hash: hashToken(text) },
       ]);
-      if (result.ok) return json({ token: text, token_id, subject: result.subject }, 201);
+      if (result.ok) return created({ token: text, token_id, subject: result.subject });
       throw new Refusal(409, "DROVER-API-019", `This enrolment token cannot be used: ${result.conflict}.`, {
         faults: [{ path: "header.authorization", message: result.conflict }],
         next: "Have an admin make another: drover tokens enrol SUBJECT",
       });
     },
   }),
-  route({
-    method: "post",
-    path: "/runner/register",
+];
+
+/** The runner port over HTTP. A runner in the coordinator's own process calls the port itself. */
+export const runnerPortRoutes = [
+  portRoute("POST /runner/register", {
     rule: { roles: runners },
-    summary: "Runner: register, or register again",
-    body: registrationSchema,
     bodyLimit: reportLimit,
-    answers: { 200: { description: "Its id and epoch", schema: registeredSchema } },
     handle: (call) =>
       overPort(call, async (port) => ({
-        ...(await port.register(call.body)),
-        poll_silence_ms: call.lifeSigns.silenceMs,
+        ...(await port.register({ ...call.body, runner_key: call.body.runner_key ?? keyOf(call.body) })),
+        poll_silence_ms: call.deps.pollSilenceMs,
       })),
   }),
-  route({
-    method: "post",
-    path: "/runner/poll",
+  portRoute("POST /runner/poll", {
     rule: { roles: runners },
-    summary: "Runner: wait for runs and orders",
-    body: pollSchema,
-    answers: { 200: { description: "Claims and orders, possibly none", schema: pollAnswerSchema } },
-    handle: (call) =>
-      call.lifeSigns.during(call.outgoing, () => overPort(call, (port, signal) => port.poll(call.body, signal))),
+    held: true,
+    handle: (call) => overPort(call, (port) => port.poll(call.body, call.signal)),
   }),
-  route({
-    method: "post",
-    path: "/runner/report",
+  portRoute("POST /runner/report", {
     rule: { roles: runners },
-    summary: "Runner: what happened; also its heartbeat",
-    body: reportSchema,
     bodyLimit: reportLimit,
     recordMs: reportMs,
-    answers: {
-      200: { description: "What is stored, and what is no longer this runner's", schema: reportAnswerSchema },
-    },
     handle: (call) => overPort(call, (port) => port.report(call.body)),
   }),
-  route({
-    method: "post",
-    path: "/runner/files",
+  portRoute("POST /runner/files", {
     rule: { roles: runners },
-    summary: "Runner: one file of a run, as the body",
-    query: uploadQuerySchema,
-    raw: true,
-    answers: { 200: { description: "It is stored, and belongs to this attempt", schema: uploadAnswerSchema } },
-    handle: (call) => overPort(call, (port, signal) => takeFile(port, call.query, call.incoming, signal)),
+    handle: (call) => overPort(call, (port) => takeFile(port, call.query, call.bytes, call.signal)),
   }),
-  route({
-    method: "post",
-    path: "/runner/sessions",
+  portRoute("POST /runner/sessions", {
     rule: { roles: runners },
-    summary: "Runner: which of these sessions are no more",
-    body: sessionsOfRunnerSchema,
-    answers: { 200: { description: "Those whose folders can go", schema: goneSessionsSchema } },
     handle: (call) => overPort(call, (port) => port.sessions(call.body)),
   }),
-  route({
-    method: "post",
-    path: "/runner/deregister",
+  portRoute("POST /runner/session/load", {
     rule: { roles: runners },
-    summary: "Runner: goodbye",
-    body: deregisterSchema,
-    answers: { 200: { description: "Gone", schema: z.object({}) } },
+    handle: (call) => overPort(call, (port) => port.loadSession(call.body)),
+  }),
+  portRoute("POST /runner/session/save", {
+    rule: { roles: runners },
+    bodyLimit: saveLimit,
+    handle: (call) => overPort(call, (port) => port.saveSession(call.body)),
+  }),
+  portRoute("POST /runner/deregister", {
+    rule: { roles: runners },
     handle: (call) =>
       overPort(call, async (port) => {
         await port.deregister(call.body);
@@ -161,27 +105,24 @@ export const runnerRoutes = [
   }),
 ];
 
-type Port = ReturnType<AnyCall["deps"]["dispatcher"]["portFor"]>;
+/** For a runner without a key of its own: the same host, directory and profile are the same runner. */
+function keyOf({ hostname, project_dir, executor_profile, name = "" }: Omit<Registration, "runner_key">): string {
+  return hashToken(JSON.stringify([hostname, project_dir, executor_profile, name]));
+}
 
-async function overPort(
-  call: Pick<AnyCall, "deps" | "principal" | "outgoing" | "stay">,
-  ask: (port: Port, signal: AbortSignal) => Promise<unknown>,
-): Promise<Response> {
-  const gone = new AbortController();
-  const leave = (): void => gone.abort();
-  // a runner that hung up, or whose token has ended, must not be handed a run
-  const stayed = whenClosed(call.outgoing, leave);
-  call.stay.whenRefused(leave);
+/** The signal is heeded throughout: a runner that hung up, or whose token has ended, must not be handed a run. */
+async function overPort<T>(
+  call: { deps: SystemDeps; principal: Principal; readonly signal: AbortSignal },
+  ask: (port: RunnerPort) => Promise<T>,
+): Promise<T> {
+  const { signal } = call;
   try {
-    const answer = await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)), gone.signal);
-    if (call.stay.refused) throw call.stay.refused;
-    return json(answer);
+    const answer = await ask(call.deps.dispatcher.portFor(subjectOf(call.principal)));
+    signal.throwIfAborted();
+    return answer;
   } catch (error) {
-    if (call.stay.refused) throw call.stay.refused;
-    if (gone.signal.aborted) throw new Refusal(400, "DROVER-API-029", "The runner hung up.");
+    signal.throwIfAborted();
     throw error instanceof PortError ? portRefusal(error) : error;
-  } finally {
-    stayed();
   }
 }
 

@@ -1,42 +1,25 @@
 import { type Token, tokenRoles } from "../../model/token.ts";
 import { listTokens } from "../../show/pages.ts";
-import {
-  madeTokenSchema,
-  newTokenSchema,
-  pageOf,
-  pageQuerySchema,
-  revokedTokensSchema,
-  revokeTokensSchema,
-  rotatedTokenSchema,
-  rotateTokenSchema,
-  tokenSchema,
-} from "../../wire/schemas.ts";
+import type { ApiDeps } from "../deps.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
-import { json, noContent, route } from "../route.ts";
+import { created } from "../reply.ts";
+import { routeWith } from "../route.ts";
 import { admins, type Principal, sees, subjectOf, submitters, tokenOwner } from "../rule.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
+const route = routeWith<ApiDeps>();
+
 export const tokenRoutes = [
-  route({
-    method: "get",
-    path: "/tokens",
+  route("GET /tokens", {
     rule: { roles: submitters },
-    summary: "List tokens, newest first; never the tokens themselves",
-    query: pageQuerySchema,
-    answers: { 200: { description: "A page of one's own, for an admin of all", schema: pageOf(tokenSchema) } },
     async handle({ deps, principal, query: { limit, cursor } }) {
       const page = pageFrom("tokens", limit, cursor);
-      return json(await listTokens(deps.store.read, page, (token) => sees(principal, tokenOwner(token))));
+      return listTokens(deps.store.read, page, (token) => token.kind !== "link" && sees(principal, tokenOwner(token)));
     },
   }),
-  route({
-    method: "post",
-    path: "/tokens",
+  route("POST /tokens", {
     rule: { roles: admins },
-    summary: "Make a token",
-    body: newTokenSchema,
-    answers: { 201: { description: "The token, which is shown only here", schema: madeTokenSchema } },
     async handle({ deps, principal, body }) {
       if (body.enrolment && body.role !== "runner")
         throw refused("Only a runner enrols.", "body.role", "must be runner where enrolment is true");
@@ -58,19 +41,16 @@ export const tokenRoutes = [
       };
       const [made] = await deps.store.apply([{ op: "put_token", token, hash: hashToken(text) }]);
       if (!made.ok) throw new Error(`a new token was ${made.conflict}`);
-      return json({ ...token, token: text }, 201);
+      return created({ ...token, token: text });
     },
   }),
-  route({
-    method: "post",
-    path: "/tokens/{token_id}/rotate",
+  route("POST /tokens/{token_id}/rotate", {
     rule: { roles: submitters, object: "token" },
-    summary: "Replace a token (self: the one this is asked with); the old one is good for a while",
-    body: rotateTokenSchema.prefault({}),
-    answers: { 201: { description: "The new token, which is shown only here", schema: rotatedTokenSchema } },
-    async handle({ deps, principal, object: old, body, standing }) {
+    async handle({ deps, principal, object: old, body }) {
       if (old.kind === "enrolment")
         throw notNow("An enrolment token is used once, so there is nothing to rotate.", "drover tokens enrol SUBJECT");
+      if (old.kind !== "access")
+        throw notNow("A browser's session cannot be rotated: sign in again instead.", "drover ui");
       const text = newTokenText("drv_");
       const now = deps.now();
       const at = now.toISOString();
@@ -87,40 +67,31 @@ export const tokenRoutes = [
         { op: "rotate_token", token_id: old.token_id, at, ends_at, token, token_hash: hashToken(text) },
       ]);
       if (!rotated.ok) throw notNow(`This token has ended: ${rotated.conflict}.`, "drover tokens create SUBJECT");
-      await standing.look();
+      await deps.recheckTokens();
       const asked_with = principal.kind === "token" && principal.token_id === old.token_id;
       const replaces = { token_id: old.token_id, ends_at: rotated.ends_at, asked_with };
-      return json({ ...token, token: text, replaces }, 201);
+      return created({ ...token, token: text, replaces });
     },
   }),
-  route({
-    method: "post",
-    path: "/tokens/revoke",
+  route("POST /tokens/revoke", {
     rule: { roles: submitters },
-    summary: "Revoke every token of a subject that has not ended; others' subjects have none for a user",
-    body: revokeTokensSchema,
-    answers: { 200: { description: "Those that were revoked", schema: revokedTokensSchema } },
-    async handle({ deps, principal, body: { subject }, standing }) {
+    async handle({ deps, principal, body: { subject } }) {
       // within the write itself: whoever has one of them may be rotating it, at another coordinator too
       const roles = tokenRoles.filter((role) => sees(principal, tokenOwner({ role, subject })));
       const at = deps.now().toISOString();
       const [revoked] = await deps.store.apply([{ op: "revoke_subject", subject, roles, at }]);
       if (!revoked.ok) throw new Error(`the tokens of a subject were ${revoked.conflict}`);
-      await standing.look();
-      return json({ revoked: revoked.token_ids });
+      await deps.recheckTokens();
+      return { revoked: revoked.token_ids };
     },
   }),
-  route({
-    method: "delete",
-    path: "/tokens/{token_id}",
+  route("DELETE /tokens/{token_id}", {
     rule: { roles: submitters, object: "token" },
-    summary: "Revoke a token (self: the one this is asked with), from this moment: what is open with it ends too",
-    answers: { 204: { description: "Revoked" } },
-    async handle({ deps, object: { token_id }, standing }) {
+    async handle({ deps, object: { token_id } }) {
       const [revoked] = await deps.store.apply([{ op: "revoke_token", token_id, at: deps.now().toISOString() }]);
       if (!revoked.ok) throw notFound("token", "path.token_id");
-      await standing.look();
-      return noContent();
+      await deps.recheckTokens();
+      return undefined;
     },
   }),
 ];

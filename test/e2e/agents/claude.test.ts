@@ -1,9 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { Run } from "../../../src/model/run.ts";
 import type { Script } from "../../model-server/script.ts";
-import { agentKit } from "./harness.ts";
+import { agentKit, sharedKit } from "./harness.ts";
 
 const script: Script = [
   {
@@ -22,10 +21,6 @@ const script: Script = [
       { text: "I could not fetch it." },
     ],
   },
-  {
-    when: "say who you trust",
-    turns: [{ tool: { name: "write_file", input: { path: "done.txt", content: "x" } } }, { text: "Nobody." }],
-  },
   { when: "refuse the key", turns: [{ error: { status: 401, type: "authentication_error", message: "bad key" } }] },
   {
     when: "wait for it",
@@ -42,8 +37,14 @@ const conversation = (messages: readonly { role: string; text: string }[]): stri
     .map(({ text }) => text)
     .join("\n");
 
+const shared = sharedKit({
+  script,
+  clients: ["claude"],
+  profile: { home: "user", config: { allow_full_auto: true } },
+});
+
 test("claude makes a file in its default mode: it is kept, and the log shows how it came to be", async () => {
-  const kit = await agentKit({ script, clients: ["claude"] });
+  const kit = await shared();
   const run = await kit.run("claude", "create file hello.txt with hi");
   expect(run).toMatchObject({ status: "completed", result_text: "hello.txt is there.", exit_code: 0 });
   expect(run.usage).toMatchObject({ cost_usd: expect.any(Number) as number });
@@ -58,35 +59,33 @@ test("claude makes a file in its default mode: it is kept, and the log shows how
     is_error: false,
   });
   expect(events).toContainEqual({ type: "assistant", text: "I will write it." });
+  expect(kit.model.requests.filter(({ answered }) => answered === "unknown")).toEqual([]);
 });
 
-test.each([["user"], ["session"]])(
-  "with a HOME of the %s, resume and fork carry the history, also over a restart of the runner",
-  async (home) => {
-    const kit = await agentKit({ script, clients: ["claude"], profile: { home } });
-    const first = await kit.run("claude", "create file hello.txt with hi");
-    const inFirst = await sessionOf(kit, first.session_id!);
-    await kit.restartRunner();
-    const { session_id } = first;
-    const second = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
-    expect(second).toMatchObject({ status: "completed", result_text: "A file.", session_id });
-    expect(conversation(kit.model.requests.at(-1)!.messages)).toContain("create file hello.txt with hi");
+test("resume and fork carry the history, also over a restart of the runner and with a HOME of the session's own", async () => {
+  const kit = await agentKit({ script, clients: ["claude"], profile: { home: "session" } });
+  const first = await kit.run("claude", "create file hello.txt with hi");
+  const inFirst = await sessionOf(kit, first.session_id!);
+  await kit.restartRunner();
+  const { session_id } = first;
+  const second = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
+  expect(second).toMatchObject({ status: "completed", result_text: "A file.", session_id });
+  expect(conversation(kit.model.requests.at(-1)!.messages)).toContain("create file hello.txt with hi");
 
-    const forked = await kit.run("claude", "and in another branch?", { mode: "fork", session_id });
-    expect(forked).toMatchObject({ status: "completed", result_text: "The same file." });
-    expect(forked.session_id).not.toBe(session_id);
-    const heard = conversation(kit.model.requests.at(-1)!.messages);
-    expect(heard).toContain("create file hello.txt with hi");
-    expect(heard).toContain("A file.");
-    expect(await sessionOf(kit, forked.session_id!)).not.toBe(inFirst);
+  const forked = await kit.run("claude", "and in another branch?", { mode: "fork", session_id });
+  expect(forked).toMatchObject({ status: "completed", result_text: "The same file." });
+  expect(forked.session_id).not.toBe(session_id);
+  const heard = conversation(kit.model.requests.at(-1)!.messages);
+  expect(heard).toContain("create file hello.txt with hi");
+  expect(heard).toContain("A file.");
+  expect(await sessionOf(kit, forked.session_id!)).not.toBe(inFirst);
 
-    const third = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
-    expect(third.status).toBe("completed");
-    expect(conversation(kit.model.requests.at(-1)!.messages)).not.toContain("another branch");
-    // each turn is charged alone, though claude sums over the session
-    expect(third.usage!.cost_usd).toBeLessThan(first.usage!.cost_usd! * 2);
-  },
-);
+  const third = await kit.run("claude", "what did I ask for first?", { mode: "resume", session_id });
+  expect(third.status).toBe("completed");
+  expect(conversation(kit.model.requests.at(-1)!.messages)).not.toContain("another branch");
+  // each turn is charged alone, though claude sums over the session
+  expect(third.usage!.cost_usd).toBeLessThan(first.usage!.cost_usd! * 2);
+});
 
 async function sessionOf(kit: Awaited<ReturnType<typeof agentKit>>, session_id: string): Promise<string | null> {
   const { json } = await kit.serving.call<{ executor_session_id: string | null }>("GET", `/sessions/${session_id}`);
@@ -94,7 +93,7 @@ async function sessionOf(kit: Awaited<ReturnType<typeof agentKit>>, session_id: 
 }
 
 test("a tool that its mode denies, and nothing done after it, is a failure", async () => {
-  const kit = await agentKit({ script, clients: ["claude"] });
+  const kit = await shared();
   const run = await kit.run("claude", "fetch the page");
   expect(run).toMatchObject({ status: "failed", reason: "permission_denied", result_text: "I could not fetch it." });
   expect(await kit.events(run)).toContainEqual(
@@ -102,33 +101,8 @@ test("a tool that its mode denies, and nothing done after it, is a failure", asy
   );
 });
 
-test("a repository's own settings, hooks, servers and instructions are not used", async () => {
-  const kit = await agentKit({ script, clients: ["claude"] });
-  const repository = join(kit.cwd, "repository");
-  const trap = join(kit.cwd, "trapped");
-  mkdirSync(join(repository, ".claude"), { recursive: true });
-  const hook = [{ hooks: [{ type: "command", command: `touch ${trap}` }] }];
-  const settings = JSON.stringify({
-    hooks: { SessionStart: hook, UserPromptSubmit: hook, PreToolUse: [{ matcher: "*", ...hook[0] }], Stop: hook },
-    env: { ANTHROPIC_BASE_URL: "http://127.0.0.1:9" },
-    apiKeyHelper: `touch ${trap}; echo key`,
-    enableAllProjectMcpServers: true,
-  });
-  writeFileSync(join(repository, ".claude", "settings.json"), settings);
-  writeFileSync(join(repository, ".claude", "settings.local.json"), settings);
-  const servers = { mcpServers: { trap: { command: "touch", args: [trap] } } };
-  writeFileSync(join(repository, ".mcp.json"), JSON.stringify(servers));
-  for (const name of ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md"]) writeFileSync(join(repository, name), "CANARY");
-  writeFileSync(join(repository, ".env"), "ANTHROPIC_BASE_URL=http://127.0.0.1:9\n");
-  const run = await kit.run("claude", "say who you trust", { project_dir: repository });
-  expect(run).toMatchObject({ status: "completed", result_text: "Nobody." });
-  expect(await kit.files(run)).toEqual({ "done.txt": "x" });
-  expect(existsSync(trap)).toBe(false);
-  expect(JSON.stringify(kit.model.requests.map(({ body }) => body))).not.toContain("CANARY");
-});
-
 test("a key that is refused, and too many turns, are told by their reasons", async () => {
-  const kit = await agentKit({ script, clients: ["claude"] });
+  const kit = await shared();
   expect(await kit.run("claude", "refuse the key")).toMatchObject({ status: "failed", reason: "provider_auth" });
   const put = await kit.serving.call("PUT", "/agents/short", {
     type: "autonomous",
@@ -141,26 +115,30 @@ test("a key that is refused, and too many turns, are told by their reasons", asy
   expect(await kit.run("short", "never end")).toMatchObject({ status: "failed", reason: "max_turns" });
 });
 
-test("a run that is stopped in the middle of a tool leaves nothing of it, and its session goes on", async () => {
-  const kit = await agentKit({ script, clients: ["claude"], profile: { config: { allow_full_auto: true } } });
+test("a run that is stopped in the middle of a tool leaves nothing of it, and its session goes on in the operator's HOME, also after a restart", async () => {
+  const kit = await shared();
   const agent = { type: "autonomous", executor: "claude", permissions: { mode: "bypassPermissions" } };
   await kit.serving.call("PUT", "/agents/free", { ...agent, demands: { executor_type: "claude" } });
   const { json } = await kit.serving.call<Run>("POST", "/runs", { agent_name: "free", prompt: "wait for it" });
-  await expect.poll(() => processesWith(json.run_id), { timeout: 60_000 }).toContain("sleep");
+  await expect.poll(() => processesWith(json.run_id)).toContain("sleep");
   await kit.serving.call("POST", `/runs/${json.run_id}/stop`);
   const ended = await endOf(kit, json.run_id);
   expect(ended.status).toBe("cancelled");
   expect(processesWith(json.run_id)).toEqual([]);
   expect(await kit.events(json)).toContainEqual(expect.objectContaining({ type: "system", subtype: "full_auto" }));
   const { session_id } = ended;
-  const next = await kit.run("free", "what did I ask for first?", { mode: "resume", session_id });
-  expect(next).toMatchObject({ status: "completed", result_text: "A file." });
-  expect(conversation(kit.model.requests.at(-1)!.messages)).toContain("wait for it");
+  await kit.restartRunner();
+  for (const mode of ["resume", "fork"]) {
+    const next = await kit.run("free", "what did I ask for first?", { mode, session_id });
+    expect(next).toMatchObject({ status: "completed", result_text: "A file." });
+    expect(next.session_id === session_id).toBe(mode === "resume");
+    expect(conversation(kit.model.requests.at(-1)!.messages)).toContain("wait for it");
+  }
 });
 
 async function endOf({ serving }: Awaited<ReturnType<typeof agentKit>>, run_id: string): Promise<Run> {
   const show = async () => (await serving.call<Run>("GET", `/runs/${run_id}`)).json;
-  await expect.poll(async () => (await show()).finished_at, { timeout: 60_000 }).not.toBeNull();
+  await expect.poll(async () => (await show()).finished_at).not.toBeNull();
   return show();
 }
 

@@ -157,9 +157,9 @@ test("a coordinator that cannot be reached is tried again, ever more seldom, unt
   place.gate.cut();
   const since = performance.now();
   const tries = () => place.gate.came.filter(({ at, what }) => at > since && what === "POST /runner/poll");
-  await expect.poll(() => tries().length, { timeout: 60_000 }).toBeGreaterThan(0);
+  await expect.poll(() => tries().length).toBeGreaterThan(0);
   const { run_id } = await place.ask("exit");
-  await expect.poll(() => tries().length, { timeout: 60_000 }).toBeGreaterThan(4);
+  await expect.poll(() => tries().length).toBeGreaterThan(4);
   const times = tries().map(({ at }) => at);
   const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
   expect(Math.max(...gaps)).toBeGreaterThan(2 * Math.min(...gaps));

@@ -1,15 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterEach } from "vitest";
+import { afterAll, afterEach } from "vitest";
 import type { RunEvent } from "../../../src/model/event.ts";
 import type { StoredFile } from "../../../src/model/file.ts";
 import type { Run } from "../../../src/model/run.ts";
 import { type ClientName, clientNames, prepareClient } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
 import { type ModelServer, startModelServer } from "../../model-server/server.ts";
-import { bin, drover, folder, type Ran, root } from "../drover.ts";
+import { bin, drover, folder, type Lifetime, type Ran, root } from "../drover.ts";
 import { runToEnd, serve, type Serving } from "../serving.ts";
+import { eventsOf } from "./place.ts";
 
 export interface AgentKitOptions {
   script: Script;
@@ -42,18 +43,33 @@ export interface AgentKit {
   restartRunner(): Promise<void>;
 }
 
-const ending: (() => Promise<unknown>)[] = [];
+const ending: Record<Lifetime, (() => Promise<unknown>)[]> = { test: [], file: [] };
 // in order: what runs ends before the model it talks to
-afterEach(async () => {
-  for (const end of ending.splice(0).toReversed()) await end();
-});
+const endAll = async (lifetime: Lifetime): Promise<void> => {
+  for (const end of ending[lifetime].splice(0).toReversed()) await end();
+};
+afterEach(() => endAll("test"));
+afterAll(() => endAll("file"));
 
-export async function agentKit(options: AgentKitOptions): Promise<AgentKit> {
-  const cwd = folder();
+/**
+ * One kit for all tests of a file that ask for it, made for the first of them. Each gets it with no requests
+ * counted; agents, runs and sessions of the tests before it stay.
+ */
+export function sharedKit(options: AgentKitOptions): () => Promise<AgentKit> {
+  let made: Promise<AgentKit> | undefined;
+  return async () => {
+    const kit = await (made ??= agentKit(options, "file"));
+    kit.model.requests.length = 0;
+    return kit;
+  };
+}
+
+export async function agentKit(options: AgentKitOptions, lifetime: Lifetime = "test"): Promise<AgentKit> {
+  const cwd = folder(undefined, lifetime);
   const home = join(cwd, "home");
   for (const path of [home, join(cwd, "profiles")]) mkdirSync(path);
   const model = await startModelServer(options.script);
-  ending.push(() => model.stop());
+  ending[lifetime].push(() => model.stop());
   const clients = options.clients ?? clientNames;
   const variables = clients.map((name) => {
     const { bin: program, env } = prepareClient(name, { home, url: model.url });
@@ -61,21 +77,18 @@ export async function agentKit(options: AgentKitOptions): Promise<AgentKit> {
     return { ...env, [`${name.toUpperCase()}_BIN`]: program };
   });
   options.before?.(cwd);
-  const serving = await serve(cwd);
+  const serving = await serve(cwd, {}, lifetime);
   const reach = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
   const env = Object.assign({}, ...variables, reach, options.env, { DROVER_STATE_DIR: join(cwd, "runner") });
   let runner = await startRunner(cwd, clients, env);
-  ending.push(() => endRunner(runner, "SIGKILL"));
+  ending[lifetime].push(() => endRunner(runner, "SIGKILL"));
   return {
     model,
     serving,
     cwd,
     home,
     run: (agent_name, prompt, more = {}) => runToEnd(serving, { agent_name, prompt, ...more }),
-    async events({ run_id }) {
-      const printed = await drover(["runs", "events", run_id, "--json"], { cwd, env: reach });
-      return lines(printed.stdout).map((line) => JSON.parse(line).event);
-    },
+    events: ({ run_id }) => eventsOf(serving, run_id),
     async files({ run_id }) {
       const { json } = await serving.call<{ items: StoredFile[] }>("GET", `/runs/${run_id}/files`);
       const found = json.items.map(async ({ path }) => [path, await contentOf(serving, run_id, path)] as const);
@@ -132,5 +145,3 @@ async function contentOf({ url, token }: Serving, run_id: string, path: string):
   if (!response.ok) throw new Error(`GET /runs/${run_id}/files/${path} was answered with ${response.status}`);
   return response.text();
 }
-
-const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");

@@ -1,10 +1,10 @@
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { type ClientName, clientNames } from "../../clients/clients.ts";
 import type { Script } from "../../model-server/script.ts";
-import { type AgentKit, agentKit } from "./harness.ts";
+import { type AgentKit, sharedKit } from "./harness.ts";
 import { endOf, eventsOf, pathsOf, submit } from "./place.ts";
 import { canary, type Kind, plantTraps, traps } from "./traps.ts";
 
@@ -38,19 +38,23 @@ async function openTrap(): Promise<{ url: string; came(): number }> {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, came: () => came };
 }
 
+const shared = sharedKit({ script, profile: { slots: 4 } });
+
 async function setUp() {
-  const kit = await agentKit({ script, profile: { slots: 3, timeout_seconds: 100 } });
-  const marks = join(kit.cwd, "marks");
+  const kit = await shared();
+  const place = mkdtempSync(join(kit.cwd, "place-"));
+  const marks = join(place, "marks");
   mkdirSync(marks);
   const trap = await openTrap();
-  const repositoryOf = (kind: Kind, client: ClientName): string => {
-    const repository = join(kit.cwd, `${kind}-${client}`, "repository");
-    plantTraps(kind, {
+  const repositoryOf = (name: string, planted: readonly Kind[]): string => {
+    const repository = join(place, name, "repository");
+    plantTraps(planted, {
       repository,
-      mark: (name) => `touch ${join(marks, `${client}.${name}`)}`,
+      mark: (mark) => `touch ${join(marks, `${name}.${mark}`)}`,
       url: trap.url,
-      secret: join(kit.cwd, `${kind}-${client}`, "secret.txt"),
+      secret: join(place, name, "secret.txt"),
     });
+    mkdirSync(join(repository, "sub"));
     return repository;
   };
   return { kit, trap, repositoryOf, marks: () => readdirSync(marks) };
@@ -65,9 +69,13 @@ const kinds = Object.keys(traps) as Kind[]; // its own keys
 test("nothing that a repository brings along runs, asks elsewhere, or speaks to the model", async () => {
   expect(kinds.flatMap((kind) => Object.keys(traps[kind])).length).toBeGreaterThanOrEqual(30);
   const { kit, trap, repositoryOf, marks } = await setUp();
-  const asked = await Promise.all(
-    clientNames.flatMap((client) => kinds.map((kind) => request(kit, client, client, repositoryOf(kind, client)))),
-  );
+  const config = join(kit.home, ".codex", "config.toml");
+  const before = readFileSync(config, "utf8");
+  const asked = await Promise.all([
+    ...clientNames.map((client) => request(kit, client, client, repositoryOf(client, kinds))),
+    // which reads the settings of every folder above
+    request(kit, "codex", "codex", join(repositoryOf("codex-below", kinds), "sub")),
+  ]);
   for (const { run_id, project_dir } of asked) {
     const run = await endOf(kit.serving, run_id);
     expect([project_dir, run.status, run.error]).toEqual([project_dir, "completed", null]);
@@ -76,13 +84,14 @@ test("nothing that a repository brings along runs, asks elsewhere, or speaks to 
       ({ type }) => type === "tool_result" || type === "system",
     );
     expect(await pathsOf(kit.serving, run_id), `${project_dir}: ${JSON.stringify(said)}`).toEqual(
-      project_dir?.includes("-gemini/") ? ["done.txt"] : ["done.txt", "shell.txt"],
+      project_dir?.includes("/gemini/") ? ["done.txt"] : ["done.txt", "shell.txt"],
     );
   }
   expect(marks()).toEqual([]);
   expect(trap.came()).toBe(0);
   expect(JSON.stringify(kit.model.requests.map(({ body }) => body))).not.toContain(canary);
   expect(JSON.stringify(kit.model.requests.map(({ headers }) => headers))).not.toContain("planted");
+  expect(readFileSync(config, "utf8")).toBe(before);
 });
 
 test("the same traps do catch an agent that trusts the repository", async () => {
@@ -91,10 +100,12 @@ test("the same traps do catch an agent that trusts the repository", async () => 
     clientNames.map(async (client) => {
       const agent = { type: "autonomous", executor: client, demands: { executor_type: client } };
       await kit.serving.call("PUT", `/agents/trusting-${client}`, { ...agent, trust_project_settings: true });
-      const run = await request(kit, `trusting-${client}`, client, repositoryOf("commands", client));
+      const planted: Kind[] = client === "codex" ? ["commands", "words"] : ["commands"];
+      const run = await request(kit, `trusting-${client}`, client, repositoryOf(client, planted));
       await endOf(kit.serving, run.run_id);
     }),
   );
   const caught = ["claude-hooks", "claude-servers", "codex-servers", "gemini-hooks", "gemini-servers"];
   expect(marks()).toEqual(expect.arrayContaining(caught.map((name) => `${name.replace(/-.*/, "")}.${name}`)));
+  expect(JSON.stringify(kit.model.requests.map(({ body }) => body))).toContain(canary);
 });

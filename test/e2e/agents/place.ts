@@ -1,7 +1,7 @@
 import type { RunEvent, StoredEvent } from "../../../src/model/event.ts";
 import type { StoredFile } from "../../../src/model/file.ts";
 import type { Run } from "../../../src/model/run.ts";
-import type { Serving } from "../serving.ts";
+import { pauseBetweenLooks, type Serving } from "../serving.ts";
 
 export { filesBelow, processesOf } from "../../fixtures/e2e/left-over.ts";
 
@@ -19,11 +19,12 @@ export async function show({ call }: Calls, run_id: string): Promise<Run> {
 
 /** The run as it ended; one that does not is an error that says how far it got. */
 export async function endOf(serving: Calls, run_id: string, withinMs = 120_000): Promise<Run> {
-  for (const until = performance.now() + withinMs; ;) {
+  const since = performance.now();
+  for (;;) {
     const run = await show(serving, run_id);
     if (run.finished_at !== null) return run;
-    if (performance.now() > until) throw new Error(`The run did not end: ${JSON.stringify(run)}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (performance.now() > since + withinMs) throw new Error(`The run did not end: ${JSON.stringify(run)}`);
+    await pauseBetweenLooks(since);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, listOf, piecesOf, textOf } from "../json.ts";
+import { type Fields, fieldsOf, inputText, listOf, piecesOf, textOf } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
 /** Anthropic Messages. */
@@ -14,7 +14,12 @@ export const anthropic: Dialect = {
     tools: listOf(body["tools"]).map(({ name }) => ({ name: textOf(name), takesText: false })),
     schema: fieldsOf(fieldsOf(body["output_config"])["format"])["schema"],
   }),
-  whole: (reply) => ({ ...head(reply), content: blocks(reply), stop_reason: stop(reply), usage: reply.usage }),
+  whole: (reply) => ({
+    ...head(reply),
+    content: blocks(reply).map(shown),
+    stop_reason: stop(reply),
+    usage: reply.usage,
+  }),
   frames,
   error: (_status, type = "api_error", text) => ({ type: "error", error: { type, message: text } }),
 };
@@ -49,8 +54,15 @@ const stop = ({ calls }: Reply): string => (calls.length > 0 ? "tool_use" : "end
 function blocks({ text, calls }: Reply) {
   return [
     ...(text === "" ? [] : [{ type: "text" as const, text }]),
-    ...calls.map(({ id, name, input }) => ({ type: "tool_use" as const, id, name, input })),
+    ...calls.map((call) => ({ type: "tool_use" as const, id: call.id, name: call.name, input: call.input, call })),
   ];
+}
+
+/** Without what only the stream needs. */
+function shown(block: ReturnType<typeof blocks>[number]) {
+  if (block.type === "text") return block;
+  const { call: _, ...rest } = block;
+  return rest;
 }
 
 function frames(reply: Reply): Frame[] {
@@ -64,8 +76,8 @@ function frames(reply: Reply): Frame[] {
         block.type === "text"
           ? [{ type: "text", text: "" }, piecesOf(block.text).map((text) => ({ type: "text_delta", text }))]
           : [
-              { ...block, input: {} },
-              piecesOf(JSON.stringify(block.input)).map((partial_json) => ({ type: "input_json_delta", partial_json })),
+              { ...shown(block), input: {} },
+              piecesOf(inputText(block.call)).map((partial_json) => ({ type: "input_json_delta", partial_json })),
             ];
       return [
         { type: "content_block_start", index, content_block: empty },

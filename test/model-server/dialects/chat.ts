@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
+import { type Fields, fieldsOf, inputText, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
 import type { Dialect, Frame, Message, Reply } from "../script.ts";
 
 /** OpenAI Chat Completions, also as others speak it. */
@@ -61,11 +61,11 @@ const head = ({ model, text, calls: [call] }: Reply, object: string) => ({
 });
 
 const calls = (reply: Reply) =>
-  reply.calls.map(({ id, name, input }, index) => ({
+  reply.calls.map((call, index) => ({
     index,
-    id,
+    id: call.id,
     type: "function",
-    function: { name, arguments: JSON.stringify(input) },
+    function: { name: call.name, arguments: inputText(call) },
   }));
 
 const finish = (reply: Reply): string => (reply.calls.length > 0 ? "tool_calls" : "stop");

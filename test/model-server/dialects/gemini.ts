@@ -40,8 +40,8 @@ function message({ role, parts }: Fields): Message {
     tool_results: all.flatMap(({ functionResponse }) => {
       const { name, response } = fieldsOf(functionResponse);
       if (name === undefined) return [];
-      const { output, error } = fieldsOf(response);
-      return [textOf(output ?? error) || JSON.stringify(response)];
+      const { output, error, content } = fieldsOf(response);
+      return [textOf(output ?? error ?? content) || JSON.stringify(response)];
     }),
   };
 }

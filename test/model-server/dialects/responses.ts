@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
+import { type Fields, fieldsOf, inputText, listOf, parsedOr, piecesOf, textOf } from "../json.ts";
 import type { Dialect, Frame, Message, OfferedTool, Reply } from "../script.ts";
 
 /** OpenAI Responses. */
@@ -17,6 +17,10 @@ export const responses: Dialect = {
   whole: (reply) => ({ ...head(reply), status: "completed", output: items(reply), usage: usage(reply) }),
   frames,
   error: (_status, type = "server_error", text) => ({ error: { message: text, type, code: type, param: null } }),
+  streamError: (code, text) => ({
+    event: "error",
+    data: { type: "error", sequence_number: 99, error: { type: code, code, message: text, param: null } },
+  }),
 };
 
 const said = (role: Message["role"], text: string): Message => ({ role, text, tool_calls: [], tool_results: [] });
@@ -60,6 +64,7 @@ function plain(content: unknown): string {
 const head = ({ model, text, calls }: Reply) => ({
   id: `resp_${calls[0]?.id ?? text.length}`,
   object: "response",
+  created_at: Math.floor(Date.now() / 1000),
   model,
 });
 
@@ -77,11 +82,12 @@ function items({ text, calls }: Reply) {
     ...(text === ""
       ? []
       : [{ type: "message", id: `msg_${text.length}`, role: "assistant", status: "completed", content }]),
-    ...calls.map(({ id, name, input, takesText }) =>
-      takesText
+    ...calls.map((call) => {
+      const { id, name, input, takesText } = call;
+      return takesText
         ? { type: "custom_tool_call", id: `ctc_${id}`, call_id: id, name, input: textOf(input["text"]) }
-        : { type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: JSON.stringify(input) },
-    ),
+        : { type: "function_call", id: `fc_${id}`, call_id: id, name, status: "completed", arguments: inputText(call) };
+    }),
   ];
 }
 

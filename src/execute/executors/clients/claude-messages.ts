@@ -1,18 +1,18 @@
+import { matchesAny } from "../loop/permissions.ts";
 import { reasonOfApiFault } from "./api-failure.ts";
-import { createRunningUsage, usageOfResult } from "./claude-usage.ts";
+import { createUsageSteps } from "./claude-usage.ts";
 import type { Conclusion, Reader, Said } from "./definition.ts";
 import { type Fields, fieldsOf, listOf, numberOf, textOf } from "./fields.ts";
 
 /** What claude says: lines of its `stream-json` output and messages of the Agent SDK are the same objects. */
-export function createClaudeReader(): Reader {
-  const running = createRunningUsage();
+export function createClaudeReader(steps = createUsageSteps(), deniedTools: readonly string[] = []): Reader {
   const denials = createDenials();
   /** Until it goes on to work. */
   let result: Fields | null = null;
 
   const readResult = (message: Fields): Said[] => {
     result = message;
-    const usage = usageOfResult(message);
+    const usage = steps.ofResult(message);
     return [...(usage ? [{ type: "usage" as const, usage }] : []), ...denials.ofResult(message)];
   };
 
@@ -27,9 +27,9 @@ export function createClaudeReader(): Reader {
           if (typeof message["parent_tool_use_id"] !== "string") result = null;
           return readAssistant(message);
         case "user":
-          return denials.note(readUser(message));
+          return denials.note(readUser(message, deniedTools));
         case "stream_event":
-          return readStreamEvent(message, running);
+          return readStreamEvent(message, steps);
         case "result":
           return readResult(message);
         default:
@@ -90,7 +90,7 @@ function readAssistant(message: Fields): Said[] {
   });
 }
 
-function readUser(message: Fields): Said[] {
+function readUser(message: Fields, deniedTools: readonly string[]): Said[] {
   const content = fieldsOf(message["message"])["content"];
   const results = listOf(content)
     .map(fieldsOf)
@@ -100,13 +100,20 @@ function readUser(message: Fields): Said[] {
     const is_error = block["is_error"] === true;
     const output = outputOf(block["content"]);
     const result: Said = { type: "tool_result", tool_use_id, is_error, output };
-    const tool = is_error && typeof output === "string" ? takenAway.exec(output)?.[1] : undefined;
+    const tool = is_error && typeof output === "string" ? takenAway(output, deniedTools) : undefined;
     return tool === undefined ? [result] : [{ type: "denied", tool_use_id, tool, message: textOf(output) }, result];
   });
 }
 
-/** A tool that the agent's denied_tools took away counts as denied; claude itself calls that a tool which is not there. */
-const takenAway = /\bNo such tool available: (\S+)\. \1 is disabled for this session/;
+/**
+ * A tool that the agent's denied_tools took away counts as denied; claude itself calls that a tool which is not there.
+ * Only of its own tools it adds why; those of MCP servers are known by the agent's list.
+ */
+function takenAway(output: string, deniedTools: readonly string[]): string | undefined {
+  const tool = /\bNo such tool available: ([\w-]+)/.exec(output)?.[1];
+  if (tool === undefined || output.includes(`${tool} is disabled for this session`)) return tool;
+  return matchesAny(tool, [...deniedTools, ...deniedTools.map((name) => `${name}__*`)]) ? tool : undefined;
+}
 
 /** Text as text; of anything else (pictures) only what it is. */
 function outputOf(content: unknown): unknown {
@@ -118,9 +125,9 @@ function outputOf(content: unknown): unknown {
   );
 }
 
-function readStreamEvent(message: Fields, running: ReturnType<typeof createRunningUsage>): Said[] {
+function readStreamEvent(message: Fields, steps: ReturnType<typeof createUsageSteps>): Said[] {
   const event = fieldsOf(message["event"]);
-  const used = running.note(event);
+  const used = steps.ofEvent(event);
   if (used) return [{ type: "usage", usage: used }];
   const delta = fieldsOf(event["delta"]);
   const isAnswer = event["type"] === "content_block_delta" && delta["type"] === "text_delta";
@@ -157,7 +164,7 @@ function concludeResult(result: Fields): Conclusion {
   const message = faults || text || "claude ended with an error and did not say which.";
   switch (result["subtype"]) {
     case "success":
-      if (result["is_error"] !== true) return { ok: true, text };
+      if (result["is_error"] !== true) return refusalOf(result) ?? { ok: true, text };
       // a fault of the model's service comes under this name as well
       return { ok: false, reason: reasonOfApiFault(numberOf(result["api_error_status"]), message), message };
     case "error_max_turns":
@@ -169,6 +176,16 @@ function concludeResult(result: Fields): Conclusion {
     default:
       return noSession(message) ?? { ok: false, reason: "provider_invalid_response", message };
   }
+}
+
+/** The service refused to answer, or cut the answer off: neither is a success, whatever the result is called. */
+function refusalOf(result: Fields): Conclusion | null {
+  const text = textOf(result["result"]);
+  if (result["stop_reason"] === "refusal")
+    return { ok: false, reason: "refused", message: "The model's service refused to answer.", text };
+  if (result["stop_reason"] !== "max_tokens") return null;
+  const message = "The answer was cut off at the model's limit of output tokens.";
+  return { ok: false, reason: "provider_invalid_response", message, text };
 }
 
 /** It ends so where it cannot even begin. */

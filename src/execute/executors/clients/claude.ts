@@ -1,22 +1,24 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { claudeConversation } from "./claude-conversation.ts";
+import { openClaudeHome, quietVariables } from "./claude-home.ts";
 import { createClaudeReader } from "./claude-messages.ts";
 import { defineClient } from "./client.ts";
 import type { Turn } from "./definition.ts";
-import { copyHomeFiles, hasOwnHome, homeFilesOf, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
 
 export const claude = defineClient({
   ...programs.claude,
   variables: ["ANTHROPIC_*", "CLAUDE_*"],
-  can: { resume: true, fork: true },
+  can: { resume: true, fork: true, fork_at_turn: true },
+  conversation: claudeConversation,
   async prepare(turn) {
     const files = await writeFiles(turn);
     return {
       args: claudeArgs(turn, files),
-      env: { ...(await openHome(turn)), ...claudeEnv(turn) },
-      reader: createClaudeReader(),
+      env: { ...(await ownFolder(turn)), ...claudeEnv(turn) },
+      reader: createClaudeReader(undefined, turn.invocation.agent.permissions?.denied_tools),
     };
   },
 });
@@ -46,22 +48,17 @@ export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Fil
 }
 
 function claudeEnv({ env, mode, isRoot }: Turn): Record<string, string> {
-  const quiet = ["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"];
   return {
-    ...Object.fromEntries(quiet.map((name) => [name, env[name] ?? "1"])),
+    ...quietVariables(env),
     // it refuses this mode as root unless told so; we are here only where the operator has allowed it
     ...(mode === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
 }
 
-const homeFiles = [".claude/.credentials.json", ".claude/settings.json"];
-
-/** A HOME of the session's own gets the login; the operator's CLAUDE_CONFIG_DIR does not undo it. */
-async function openHome(turn: Turn): Promise<Record<string, string>> {
-  const { env, homeDir, config } = turn;
-  if (!(await hasOwnHome(turn))) return {};
-  await copyHomeFiles(operatorHome(turn), homeDir, homeFilesOf(config, homeFiles));
-  return env["CLAUDE_CONFIG_DIR"] ? { CLAUDE_CONFIG_DIR: join(homeDir, ".claude") } : {};
+/** The operator's CLAUDE_CONFIG_DIR does not undo a HOME of the session's own. */
+async function ownFolder(turn: Turn): Promise<Record<string, string>> {
+  const own = await openClaudeHome(turn);
+  return own !== null && turn.env["CLAUDE_CONFIG_DIR"] ? { CLAUDE_CONFIG_DIR: own } : {};
 }
 
 /** What may be long or secret goes through files that only we read, not through a command line that everybody sees. */

@@ -7,7 +7,10 @@ import type { Agent } from "../../../model/agent.ts";
 import type { Delta, Invocation, RunContext } from "../../../model/executor.ts";
 import type { Usage } from "../../../model/event.ts";
 import { claude } from "./claude.ts";
+import { codex } from "./codex.ts";
+import { conversationFormat, packConversation } from "./conversation-format.ts";
 import type { ClientHost } from "./definition.ts";
+import { gemini } from "./gemini.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
 const said = (name: string): string => `cat ${join(fixtures, `claude-${name}.jsonl`)}`;
@@ -45,6 +48,27 @@ async function run(script: string, { agent, invocation, host, context: more }: G
   const read = (name: string): string => readFileSync(join(one.folder, "work", name), "utf8");
   return { outcome, events: one.events, kept: one.kept, read };
 }
+
+test.each(Object.entries({ claude, codex, gemini }))(
+  "%s refuses what it cannot honour before its program starts",
+  async (name, client) => {
+    const one = await openContext({ start: () => Promise.reject(new Error("it was started")) });
+    opened.push(one);
+    const executor = client.executor({
+      env: { PATH: process.env["PATH"], HOME: one.folder },
+      isRoot: true,
+      isolation: () => Promise.resolve("pid"),
+    });
+    for (const agent of [{ provider: "anthropic" }, { output_schema: { type: "object" } }])
+      expect(
+        await executor.run(invocationOf("r1", { type: "autonomous", ...agent }, { prompt: "do it" }), one.context),
+      ).toMatchObject({
+        status: "failed",
+        reason: "refused",
+        message: expect.stringContaining(`${name} has no use for ${Object.keys(agent).join()}`),
+      });
+  },
+);
 
 test("a result is success, told with session, text, tools, partials and usage", async () => {
   const partials: Delta[] = [];
@@ -179,4 +203,28 @@ test("full auto is told, and refused as root without isolation unless the operat
   const edits = await run(script);
   expect(edits.read("sandbox.txt")).toBe("[]\n");
   expect(edits.events).not.toContainEqual(expect.objectContaining({ subtype: "full_auto" }));
+});
+
+test("a run whose end was saved and not reported ends as it did, and its program is not called again", async () => {
+  const bytes = packConversation({ client: "claude", run_id: "r1", done: { text: "did it", exit_code: 0 }, files: [] });
+  const load = async () => ({ format: conversationFormat, bytes, here: false });
+  const context = { session: { load, save: () => Promise.reject(new Error("nothing is new")) } };
+  const continued = { continues: true, executor_session_id: session };
+  const again = await run("echo called > called", { context, invocation: continued });
+  expect(again.outcome).toMatchObject({ status: "completed", text: "did it" });
+  expect(() => again.read("called")).toThrow("ENOENT");
+  const other = await run("echo called > called", {
+    context,
+    invocation: { ...continued, continues: false, mode: "resume" },
+  });
+  expect(other.read("called")).toBe("called\n");
+});
+
+test("a session of another client is not continued", async () => {
+  const bytes = packConversation({ client: "codex", run_id: "r0", done: null, files: [] });
+  const load = async () => ({ format: conversationFormat, bytes, here: false });
+  const context = { session: { load, save: () => Promise.resolve() } };
+  const { outcome } = await run("true", { context, invocation: { mode: "resume", executor_session_id: session } });
+  expect(outcome).toMatchObject({ status: "failed", reason: "session_not_found" });
+  expect(outcome).toMatchObject({ message: expect.stringContaining("one of codex") as string });
 });

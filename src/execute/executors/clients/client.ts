@@ -1,10 +1,11 @@
 import type { Executor } from "../../../model/executor.ts";
 import { defineExecutor, type Done, type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { findClient } from "./binary.ts";
+import { openConversation } from "./conversation.ts";
 import type { ClientDefinition, ClientHost, Turn } from "./definition.ts";
 import { judge } from "./judge.ts";
 import { createLinger } from "./linger.ts";
-import { fullAuto } from "./permission-modes.ts";
+import { allowFullAuto } from "./permission-modes.ts";
 import { createLineReader } from "./read-lines.ts";
 import { startInTurn } from "./start-in-turn.ts";
 
@@ -16,8 +17,8 @@ export interface Client {
 }
 
 export function defineClient(definition: ClientDefinition): Client {
-  const takeTurn: Client["takeTurn"] = async (job, host, change = {}) => {
-    const turn = turnOf(definition, job, host, change);
+  /** `onSession` gets the client's own id of the session, however the call ends. */
+  async function call(job: Job, host: ClientHost, turn: Turn, onSession?: (id: string) => void): Promise<Done> {
     const program = findClient(definition, turn.config, host.env);
     await allowFullAuto(job, turn, host);
     const { args, env, stdin, reader, startsAloneIn, lookBack } = await definition.prepare(turn);
@@ -39,22 +40,34 @@ export function defineClient(definition: ClientDefinition): Client {
       .finally(() => {
         begun();
         linger.stop();
+        const session = lines.session();
+        if (session !== null && shapeOf(definition).test(session)) onSession?.(session);
       });
     const sentAway = linger.enough.aborted && !job.signal.aborted;
     if (sentAway)
       await job.context.emit({ type: "system", subtype: "ended_after_result", data: { name: definition.name } });
     for (const line of (await lookBack?.()) ?? []) await lines.read(line);
     return judge(definition, result, lines, sentAway ? null : result.ended.stopped);
-  };
+  }
+
   return {
     definition,
-    takeTurn,
+    takeTurn: (job, host, change = {}) => call(job, host, turnOf(definition, job, host, change)),
     executor: (host) =>
       defineExecutor({
         name: definition.name,
-        can: definition.can,
+        can: { ...definition.can, state: true },
         variables: definition.variables,
-        execute: (job) => takeTurn(job, host),
+        async execute(job) {
+          const conversation = await openConversation(definition, job, turnOf(definition, job, host, {}));
+          if (conversation.done !== null) return conversation.done;
+          const wrote: { session: string | null; done: Done | null } = { session: null, done: null };
+          try {
+            return (wrote.done = await call(job, host, conversation.turn, (id) => (wrote.session = id)));
+          } finally {
+            await conversation.save(wrote.session, wrote.done);
+          }
+        },
       }),
   };
 }
@@ -62,6 +75,12 @@ export function defineClient(definition: ClientDefinition): Client {
 function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change: Partial<Turn>): Turn {
   const { invocation } = job;
   const prompt = change.prompt ?? job.prompt;
+  const useless = (["provider", "output_schema"] as const).filter((key) => invocation.agent[key] !== undefined);
+  if (useless.length > 0)
+    throw new RunFailure(
+      "refused",
+      `${definition.name} has no use for ${useless.join(" and ")} of the agent: its provider is its own, and what it answers is not checked. Remove that.`,
+    );
   if (prompt.trim() === "") throw new RunFailure("refused", "There is nothing to do: give the run a prompt.");
   return {
     invocation,
@@ -69,7 +88,7 @@ function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change
     systemPrompt: job.systemPrompt,
     mode: invocation.agent.permissions?.mode ?? "acceptEdits",
     session: sessionOf(definition, job),
-    fork: invocation.mode === "fork",
+    fork: invocation.mode === "fork" && !invocation.continues,
     config: invocation.executor_config,
     workDir: job.workDir,
     homeDir: job.homeDir,
@@ -108,10 +127,11 @@ async function linesOf(job: Job, command: readonly [string, ...string[]]): Promi
 }
 
 /** An id of another shape is none of its own: a client may take it for an option, or for no id and begin anew in silence. */
-function sessionOf({ name, sessionShape = uuid }: ClientDefinition, { invocation }: Job): string | null {
-  if (invocation.mode === "start") return null;
+function sessionOf(definition: ClientDefinition, { invocation }: Job): string | null {
+  if (invocation.mode === "start" && !invocation.continues) return null;
   const id = invocation.executor_session_id;
-  if (id !== null && sessionShape.test(id)) return id;
+  if (id !== null && shapeOf(definition).test(id)) return id;
+  const { name } = definition;
   throw new RunFailure(
     "session_not_found",
     id === null
@@ -120,11 +140,8 @@ function sessionOf({ name, sessionShape = uuid }: ClientDefinition, { invocation
   );
 }
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-async function allowFullAuto(job: Job, turn: Turn, host: ClientHost): Promise<void> {
-  if (turn.mode !== "bypassPermissions") return;
-  const verdict = await fullAuto(turn.config, host);
-  if (!verdict.allowed) throw new RunFailure("refused", verdict.message);
-  await job.context.emit({ type: "system", subtype: "full_auto", data: { why: verdict.why } });
+function shapeOf({ sessionShape = uuid }: ClientDefinition): RegExp {
+  return sessionShape;
 }
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

@@ -62,10 +62,13 @@ test.each([
   expect(ofType(said, "system")).toEqual([]);
 });
 
-test("where the thread's file is not there, a session that goes on says that its usage is the whole session's", () => {
+test("where the thread's file is not there, a session that goes on counts nothing rather than its past", () => {
   const { said } = replay("codex-resume-tool", { resumes: true });
-  expect(ofType(said, "usage")[0]?.usage.input_tokens).toBe(62289);
-  expect(ofType(said, "system")[0]?.subtype).toBe("usage_of_session");
+  expect(ofType(said, "usage")).toEqual([]);
+  expect(ofType(said, "system")[0]).toMatchObject({
+    subtype: "usage_unknown",
+    data: { of_session: { input_tokens: 62289 } },
+  });
 });
 
 test("a write that the sandbox stopped is a denial", () => {
@@ -149,6 +152,7 @@ test("one that was killed says nothing of an end, and an unknown session has its
   const reader = createCodexReader({ session, mode: "default" });
   const stderr = `Error: thread/resume: thread/resume failed: no rollout found for thread id ${session} (code -32600)`;
   expect(reader.conclude({ exitCode: 1, stderr })).toMatchObject({ reason: "session_not_found" });
+  expect(reader.conclude({ exitCode: 0, stderr: "" })).toBeNull();
 });
 
 test("nothing it could print makes the reader throw", () => {

@@ -48,14 +48,15 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
   const usage = (): readonly Said[] => {
     if (ofTurn !== null) return [{ type: "usage", usage: ofTurn }];
     if (ofThread === null) return [];
-    const said: Said = { type: "usage", usage: ofThread };
-    if (from === null) return [said];
+    if (from === null) return [{ type: "usage", usage: ofThread }];
     return [
-      said,
       {
         type: "system",
-        subtype: "usage_of_session",
-        data: "Usage counts the whole session: codex did not say what this run alone used.",
+        subtype: "usage_unknown",
+        data: {
+          why: "codex did not say what this run alone used, so that nothing was counted",
+          of_session: ofThread,
+        },
       },
     ];
   };

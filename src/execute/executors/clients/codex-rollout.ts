@@ -32,17 +32,23 @@ async function lastTurn(sessions: string, thread: string): Promise<string[]> {
 /** The rest is long and says nothing new. */
 const wanted = /"type":"(?:token_usage_record|(?:function|custom_tool)_call(?:_output)?)"/;
 
-/** In a folder by the day the thread began, in the time of the machine; a thread's id begins with that moment. */
 async function findRollout(sessions: string, thread: string): Promise<string | null> {
-  const began = Number.parseInt(thread.replaceAll("-", "").slice(0, 12), 16);
-  if (!Number.isFinite(began)) return null;
-  const day = 24 * 60 * 60 * 1000;
-  for (const moment of [began, began - day, began + day]) {
-    const folder = join(sessions, ...new Date(moment).toISOString().slice(0, 10).split("-"));
+  for (const day of rolloutDays(thread)) {
+    const folder = join(sessions, day);
     const name = (await namesIn(folder)).find((each) => each.endsWith(`-${thread}.jsonl`));
     if (name !== undefined) return join(folder, name);
   }
   return null;
+}
+
+/** A thread lies in a folder by the day it began, in the time of the machine; its id begins with that moment. */
+export function rolloutDays(thread: string): string[] {
+  const began = Number.parseInt(thread.replaceAll("-", "").slice(0, 12), 16);
+  if (!Number.isFinite(began)) return [];
+  const day = 24 * 60 * 60 * 1000;
+  return [began, began - day, began + day].map((moment) =>
+    new Date(moment).toISOString().slice(0, 10).replaceAll("-", "/"),
+  );
 }
 
 async function namesIn(folder: string): Promise<string[]> {

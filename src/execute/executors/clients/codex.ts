@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import { refuseClaudeOnly } from "./claude-only.ts";
 import { defineClient } from "./client.ts";
+import { codexConversation } from "./codex-conversation.ts";
 import { createCodexReader } from "./codex-messages.ts";
 import { readRollout } from "./codex-rollout.ts";
 import type { Turn } from "./definition.ts";
@@ -16,7 +17,8 @@ import { tomlString } from "./toml.ts";
 export const codex = defineClient({
   ...programs.codex,
   variables: ["OPENAI_*", "CODEX_*"],
-  can: { resume: true, fork: true },
+  can: { resume: true, fork: true, fork_at_turn: true },
+  conversation: codexConversation,
   async prepare(turn) {
     refuseClaudeOnly("codex", turn);
     if ((turn.invocation.agent.permissions?.denied_tools ?? []).length > 0)
@@ -92,7 +94,7 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
     turn.homeDir,
     names.filter((name) => !name.startsWith(".codex/")),
   );
-  if (turn.fork) await forgetPaths(codexHome);
+  if (turn.invocation.mode === "fork") await forgetPaths(codexHome);
   return { env: { CODEX_HOME: codexHome }, codexHome };
 }
 

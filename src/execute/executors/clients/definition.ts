@@ -15,11 +15,47 @@ export interface ClientDefinition {
   install: string;
   /** Variables of the runner that it gets; a trailing `*` matches any rest. */
   variables: readonly string[];
-  can: { resume: boolean; fork: boolean };
+  can: { resume: boolean; fork: boolean; fork_at_turn?: boolean };
+  conversation: ConversationFiles;
   /** Its ids of sessions; anything else is never handed to it. A UUID unless given. */
   sessionShape?: RegExp;
   /** How it is called, and what reads its answer. What it has to read from a file is written into `turn.tmpDir`. */
   prepare(turn: Turn): Prepared | Promise<Prepared>;
+}
+
+/** Which of the client's own files are the conversation of a session. Paths are below the folder of its files. */
+export interface ConversationFiles {
+  /** What the client calls that folder, in HOME. */
+  folder: string;
+  /** Where the operator has it instead, if anywhere. */
+  elsewhere(env: Turn["env"]): string | undefined;
+  /** The session's own file, then those that it refers to; none where there is no such session. */
+  find(folder: ClientFolder, session: string): Promise<string[]>;
+  /** Where the client looks for a file that was saved under this name; null: it gives its files no such names. */
+  place(name: string, at: { folder: ClientFolder; session: string; workDir: string }): Promise<string | null>;
+  /** Its first turns, as a session of their own; of a client that can do without the rest. */
+  cut?(files: readonly ConversationFile[], turns: number): CutConversation;
+}
+
+/** A file of a client that holds (a part of) a conversation, by its name alone: where it lies differs between runners. */
+export interface ConversationFile {
+  name: string;
+  bytes: Uint8Array;
+}
+
+/** `turns` is how many there are, where that is fewer. */
+export type CutConversation = { ok: true; session: string; file: ConversationFile } | { ok: false; turns: number };
+
+/** The folder in which a client keeps its own files. Runs have been in there: no link below it is ever followed. */
+export interface ClientFolder {
+  /** Of what lies in a folder below it; none where there is no such folder. */
+  names(folder: string): Promise<string[]>;
+  /** null: there is no plain file. */
+  look(path: string): Promise<{ size: number; changedAt: number } | null>;
+  /** At most so many bytes from its beginning; null: there is no plain file. */
+  read(path: string, maxBytes: number): Promise<Buffer | null>;
+  /** Whole or not at all, with the folders above it. */
+  write(path: string, bytes: Uint8Array): Promise<void>;
 }
 
 export type PermissionMode = NonNullable<Agent["permissions"]>["mode"];

@@ -5,6 +5,7 @@ import { refuseClaudeOnly } from "./claude-only.ts";
 import { defineClient } from "./client.ts";
 import type { Turn } from "./definition.ts";
 import { fieldsOf } from "./fields.ts";
+import { geminiConversation } from "./gemini-conversation.ts";
 import { createGeminiReader } from "./gemini-messages.ts";
 import { geminiPolicy } from "./gemini-policy.ts";
 import { copyHomeFiles, hasOwnHome, homeFilesOf, openFolder, operatorHome } from "./home-files.ts";
@@ -17,6 +18,7 @@ export const gemini = defineClient({
   ...programs.gemini,
   variables: ["GEMINI_*", "GOOGLE_*"],
   can: { resume: true, fork: false },
+  conversation: geminiConversation,
   async prepare(turn) {
     refuseClaudeOnly("gemini", turn);
     const own = await hasOwnHome(turn);

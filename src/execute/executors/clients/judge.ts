@@ -5,13 +5,14 @@ import { outcomeOfFailure, RunFailure } from "../../scaffold/run-failure.ts";
 import { bothEnds } from "../../said.ts";
 import { outcomeOfStop } from "../../stop-outcome.ts";
 import type { ClientDefinition, Conclusion } from "./definition.ts";
+import type { Denied } from "./event-writer.ts";
 import type { LineReader } from "./read-lines.ts";
 
 /** How a turn ended. Success is the client's own word for it, never an exit code alone. */
 export function judge(
-  { name }: ClientDefinition,
-  result: CliResult,
-  lines: LineReader,
+  { name }: Pick<ClientDefinition, "name">,
+  result: Pick<CliResult, "exitCode" | "signal" | "stderr">,
+  lines: Pick<LineReader, "conclude" | "denied">,
   stopped: StopReason | null,
 ): Done {
   const { exitCode, signal } = result;
@@ -38,12 +39,7 @@ export function judge(
   return failed(new RunFailure("exit_nonzero", message, { exitCode }));
 }
 
-function judgeConclusion(
-  name: string,
-  conclusion: Conclusion,
-  exitCode: number | null,
-  denied: ReturnType<LineReader["denied"]>,
-): Done {
+function judgeConclusion(name: string, conclusion: Conclusion, exitCode: number | null, denied: Denied | null): Done {
   if (!conclusion.ok) {
     const { reason, message, text } = conclusion;
     return failed(new RunFailure(reason, message, { exitCode, ...(text === undefined ? {} : { text }) }));

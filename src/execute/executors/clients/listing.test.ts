@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
+import { claudeConversation } from "./claude-conversation.ts";
 import { defineClient } from "./client.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
@@ -24,6 +25,7 @@ async function ask(script: string | null) {
     install: "",
     variables: [],
     can: { resume: false, fork: false },
+    conversation: claudeConversation,
     async prepare(turn) {
       const text = JSON.stringify(await turn.linesOf([program]));
       return { args: ["-c", "true"], reader: { read: () => [], conclude: () => ({ ok: true, text }) } };

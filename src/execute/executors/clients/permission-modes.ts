@@ -1,4 +1,5 @@
-import type { ClientHost, PermissionMode } from "./definition.ts";
+import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
+import type { ClientHost, PermissionMode, Turn } from "./definition.ts";
 
 /**
  * What each permission mode is for each client, as words of its command line; docs/clients.md shows this table.
@@ -46,4 +47,12 @@ export async function fullAuto(
     allowed: false,
     message: `permissions.mode bypassPermissions would let the agent do anything as root, and isolation ${level} keeps it from nothing. Run as another user, with isolation pid or sandbox, or set allow_full_auto in the profile's config (or IS_SANDBOX=1 for the runner).`,
   };
+}
+
+/** Puts on the record why a run may do anything, or refuses it. */
+export async function allowFullAuto(job: Job, turn: Pick<Turn, "mode" | "config">, host: ClientHost): Promise<void> {
+  if (turn.mode !== "bypassPermissions") return;
+  const verdict = await fullAuto(turn.config, host);
+  if (!verdict.allowed) throw new RunFailure("refused", verdict.message);
+  await job.context.emit({ type: "system", subtype: "full_auto", data: { why: verdict.why } });
 }

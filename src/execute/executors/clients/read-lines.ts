@@ -1,61 +1,31 @@
-import type { RunEvent } from "../../../model/event.ts";
 import type { RunContext } from "../../../model/executor.ts";
-import { bounded } from "./bounded.ts";
-import type { Conclusion, Reader, Said } from "./definition.ts";
+import type { Conclusion, Reader } from "./definition.ts";
+import { createEventWriter, type Denied } from "./event-writer.ts";
 
 /** Lines of a client on their way into the log. Whatever a line is, it never ends the run by itself. */
 export interface LineReader {
   read(line: string): Promise<void>;
   conclude: Reader["conclude"];
   /** The last tool it was denied, where nothing it tried after that succeeded. */
-  denied(): { tool: string; message?: string } | null;
+  denied(): Denied | null;
+  /** The client's own id of the session; null: it never said one. */
+  session(): string | null;
 }
 
 export function createLineReader(reader: Reader, context: RunContext): LineReader {
-  let denied: { tool: string; message?: string } | null = null;
-  let session: string | null = null;
-
-  const say = async (said: Said): Promise<void> => {
-    switch (said.type) {
-      case "session":
-        if (said.id === session) return;
-        session = said.id;
-        return emit({ type: "system", subtype: "init", executor_session_id: said.id, data: said.data });
-      case "partial":
-        return context.partial({ kind: "assistant", text: said.text });
-      case "usage":
-        return context.usage(said.usage);
-      case "denied": {
-        const { type: _type, ...data } = said;
-        denied = data;
-        return emit({ type: "system", subtype: "permission_denied", data });
-      }
-      case "tool_result":
-        if (!said.is_error) denied = null;
-        return emit(said);
-      case "system":
-      case "assistant":
-      case "tool_use":
-      case "error":
-        return emit(said);
-      default: {
-        const unknown: never = said;
-        throw new TypeError(`A reader said something unknown: ${JSON.stringify(unknown)}`);
-      }
-    }
-  };
-  const emit = (event: RunEvent): Promise<void> => context.emit(bounded(event));
-
+  const writer = createEventWriter(context);
   return {
     async read(line) {
       const message = objectOf(line);
       if (message === null) return context.emit({ type: "output", stream: "stdout", text: cut(line, otherLine) });
-      const said = reader.read(message);
-      if (said === null) return emit({ type: "system", subtype: "client_message", data: cut(line, otherLine) });
-      for (const one of said) await say(one);
+      const said = reader.read(message) ?? [
+        { type: "system", subtype: "client_message", data: cut(line, otherLine) } as const,
+      ];
+      for (const one of said) await writer.write(one);
     },
     conclude: (end): Conclusion | null => reader.conclude(end),
-    denied: () => denied,
+    denied: writer.denied,
+    session: writer.session,
   };
 }
 

@@ -31,6 +31,7 @@ test("the command's own words come first, quoted ones as one", () => {
     "--verbose",
   ]);
   expect(argvOf(`'my tool' --title "a 'b' c"`, {})).toEqual(["my tool", "--title", "a 'b' c"]);
+  expect(argvOf(String.raw`scripts/args a\ b "q\"q" 'c\d'`, {})).toEqual(["scripts/args", "a b", 'q"q', "c\\d"]);
 });
 
 test("a variable in the command stays one word, whatever is in it", () => {

@@ -1,6 +1,6 @@
 import { type ArgumentFault, type ListStyle, toArguments } from "../../../model/argument-rules.ts";
 import { describeVariableFault, expandText, type Variables } from "../../../model/expand.ts";
-import { splitWords } from "../../../process/command-line.ts";
+import { splitWords } from "../../../model/split-words.ts";
 import { findExecutable, type Lookup } from "../../../process/lookup.ts";
 
 export type Argv = { ok: true; argv: [executable: string, ...rest: string[]] } | { ok: false; faults: ArgumentFault[] };
@@ -12,15 +12,11 @@ export function buildArguments(
   listStyle: ListStyle,
   variables: Variables = { allowed: [], env: {} },
 ): Argv {
-  const [executable, ...own] = splitWords(command) ?? [];
-  if (executable === undefined || executable === "") {
-    return {
-      ok: false,
-      faults: [{ path: "", message: "the agent's command names no program, or a quote in it is never closed" }],
-    };
-  }
+  const split = splitWords(command);
+  if (!split.ok) return { ok: false, faults: [{ path: "", message: `the command is not valid: ${split.problem}` }] };
+  if (!split.words[0]) return { ok: false, faults: [{ path: "", message: "the command names no program" }] };
   // word by word: a value with a blank or a quote in it stays one argument
-  const expanded = [executable, ...own].map((word) => expandText(word, "command", variables));
+  const expanded = split.words.map((word) => expandText(word, "command", variables));
   const { arguments: options, faults } = toArguments(parameters, listStyle);
   const all = [
     ...expanded.flatMap(({ faults: found }) =>

@@ -71,11 +71,30 @@ test("data is read from the whole output, also where the text is cut", async () 
   expect(outcome.text).toContain("bytes not kept");
 });
 
-test("output past 16 MB is not read as data, and that is told", async () => {
-  const { outcome, events } = await run(node('process.stdout.write("[" + "1,".repeat(9 * 1024 * 1024) + "1]")'));
-  expect(outcome).toMatchObject({ status: "completed" });
+test.each([
+  ["", {}],
+  [" ", { output_schema: { type: "array" } }],
+])("JSON past 16 MB is said to be too large, and does not pass an output_schema", async (blank, more) => {
+  const source = `process.stdout.write("${blank}"); process.stdout.write("[" + "1,".repeat(9 * 1024 * 1024) + "1]\\n")`;
+  const { outcome, events } = await run({ ...node(source), ...more });
+  const message = expect.stringMatching(/^The output is JSON of 1887437[23] bytes, which is too large/) as string;
+  expect(outcome).toMatchObject(
+    "output_schema" in more ? { status: "failed", reason: "invalid_output", message } : { status: "completed" },
+  );
   expect("data" in outcome).toBe(false);
-  expect(events).toContainEqual(expect.objectContaining({ type: "error", code: "result_truncated" }));
+  expect(events).toContainEqual({ type: "error", code: "result_truncated", message });
+});
+
+test("JSON with a number that would be altered stays text, and that is said", async () => {
+  const { outcome, events } = await run({ command: "printf '{\"a\":[1,12345678901234567890]}'" });
+  expect(outcome).toMatchObject({ status: "completed", text: '{"a":[1,12345678901234567890]}' });
+  expect("data" in outcome).toBe(false);
+  const message = expect.stringContaining("12345678901234567890 at a.1, which result_data cannot hold") as string;
+  expect(events).toContainEqual({ type: "error", code: "result_inexact", message });
+  expect((await run({ command: "printf 1e400", output_schema: {} })).outcome).toMatchObject({
+    status: "failed",
+    reason: "invalid_output",
+  });
 });
 
 test("a result is checked against the output_schema", async () => {

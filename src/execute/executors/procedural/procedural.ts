@@ -1,12 +1,10 @@
-import type { Readable } from "node:stream";
 import { RequestError } from "../../../model/errors.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../../model/executor.ts";
-import type { OutputStream, Redactor, Running } from "../../../model/process.ts";
-import type { FailureReason } from "../../../model/states.ts";
+import type { Redactor, Running } from "../../../model/process.ts";
 import { type CommandPlace, commandWords } from "../../command-path.ts";
+import { failed } from "../../../model/outcome.ts";
 import { endReason } from "../../end-reason.ts";
-import { inTurn } from "../../in-turn.ts";
-import { createChunkReader } from "../../output-events.ts";
+import { emitOutput } from "../../output-events.ts";
 import { outcomeOfStop } from "../../stop-outcome.ts";
 import { createResultReader } from "./result.ts";
 
@@ -60,13 +58,15 @@ async function follow(
   running.stdin?.end();
   const result = createResultReader({ maxTextBytes: options.maxOutputBytes, maxDataBytes, redactor: options.redactor });
   const said = createResultReader({ maxTextBytes: 16 * 1024, maxDataBytes: 0, redactor: options.redactor });
-  const emit = inTurn(context.emit);
+  const { emit } = context;
   const [ended] = await Promise.all([
     running.result,
-    readAll(running.stdout, "stdout", emit, result.push),
-    readAll(running.stderr, "stderr", emit, said.push),
+    emitOutput(running.stdout, "stdout", emit, result),
+    emitOutput(running.stderr, "stderr", emit, said),
   ]);
-  const { text, data, jsonTooLong } = result.take();
+  const { text, data, withheld } = result.take();
+  if (withheld)
+    await emit({ type: "error", code: withheld.code, message: `${withheld.message}. There is no result_data.` });
   if (ended.stopped) return outcomeOfStop(ended.stopped, text);
   if (ended.error) {
     const stderr = said.take().text.trim().slice(0, errorCharacters);
@@ -78,12 +78,12 @@ async function follow(
       ...(data ? { data: data.value } : {}),
     };
   }
-  if (jsonTooLong)
-    await emit({
-      type: "error",
-      code: "result_truncated",
-      message: `The output is longer than ${maxDataBytes} bytes and was not read as result_data.`,
-    });
+  if (withheld && agent.output_schema)
+    return {
+      ...failed("invalid_output", `${withheld.message}. So it cannot be checked against the agent's output_schema.`),
+      exit_code: ended.exitCode,
+      text,
+    };
   const faults = agent.output_schema ? await options.checkOutput(agent.output_schema, data?.value ?? null) : [];
   if (faults.length > 0) {
     const [first] = faults;
@@ -96,24 +96,4 @@ async function follow(
     };
   }
   return { status: "completed", exit_code: ended.exitCode, text, ...(data ? { data: data.value } : {}) };
-}
-
-async function readAll(
-  stream: Readable | null,
-  name: OutputStream,
-  emit: RunContext["emit"],
-  push: (chunk: Uint8Array) => void,
-): Promise<void> {
-  if (stream === null) return;
-  const reader = createChunkReader(name);
-  for await (const chunk of stream) {
-    const bytes = chunk as Uint8Array; // no encoding is set
-    push(bytes);
-    for (const event of reader.push(bytes)) await emit(event);
-  }
-  for (const event of reader.end()) await emit(event);
-}
-
-function failed(reason: FailureReason, message: string): Extract<Outcome, { status: "failed" }> {
-  return { status: "failed", reason, message, exit_code: null };
 }

@@ -1,11 +1,21 @@
+import { findInexact } from "../../../model/exact-numbers.ts";
+import { skippedMark } from "../../../model/output.ts";
 import type { Redactor } from "../../../model/process.ts";
 import { keepEnds } from "../../../process/keep.ts";
 
 /** What a command printed, as its run's result. */
 export interface ResultReader {
   push(chunk: Uint8Array): void;
-  take(): { text: string; data: { value: unknown } | null; jsonTooLong: boolean };
+  /** `withheld`: why there is no data although the output looks like JSON; null otherwise. */
+  take(): { text: string; data: { value: unknown } | null; withheld: Withheld | null };
 }
+
+export interface Withheld {
+  code: "result_truncated" | "result_inexact";
+  message: string;
+}
+
+const closing: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
 
 /**
  * `text` is redacted before it is cut, so that half a secret is never kept. `data` is parsed from the whole
@@ -20,52 +30,57 @@ export function createResultReader(options: {
   const redacting = options.redactor.stream();
   let whole: Uint8Array[] = [];
   let bytes = 0;
-  let mayBeJson = true;
-  let looksStructured = false;
+  let first = "";
+  let last = "";
+  const mayBeJson = (): boolean => first === "" || '{["-0123456789tfn'.includes(first);
   return {
     push(chunk) {
       kept.push(redacting.push(chunk));
       bytes += chunk.length;
-      if (!mayBeJson) return;
-      if (bytes <= options.maxDataBytes) whole.push(chunk);
+      if (!mayBeJson()) return;
+      first ||= characterIn(chunk.find(isNotBlank));
+      last = characterIn(chunk.findLast(isNotBlank)) || last;
+      if (bytes <= options.maxDataBytes && mayBeJson()) whole.push(chunk);
       else whole = [];
-      if (bytes === chunk.length) {
-        const first = firstCharacter(chunk);
-        // a first chunk of blanks tells nothing yet
-        mayBeJson = first === "" || '{["-0123456789tfn'.includes(first);
-        looksStructured = first === "{" || first === "[";
-      }
-      if (!mayBeJson) whole = [];
     },
     take() {
       kept.push(redacting.end());
       const { head, tail, totalBytes, truncated } = kept.take();
       const missing = totalBytes - head.length - tail.length;
-      const text = truncated ? `${decode(head)}\n[... ${missing} bytes not kept ...]\n${decode(tail)}` : decode(head);
-      const tooLong = bytes > options.maxDataBytes;
-      return {
-        text,
-        data: tooLong || !mayBeJson ? null : parse(decode(Buffer.concat(whole))),
-        jsonTooLong: tooLong && looksStructured,
-      };
+      const text = truncated ? `${decode(head)}${skippedMark(missing)}${decode(tail)}` : decode(head);
+      if (bytes > options.maxDataBytes) {
+        const message = `The output is JSON of ${bytes} bytes, which is too large: at most ${options.maxDataBytes} bytes become result_data`;
+        const withheld: Withheld = { code: "result_truncated", message };
+        return { text, data: null, withheld: closing[first] === last ? withheld : null };
+      }
+      if (!mayBeJson()) return { text, data: null, withheld: null };
+      return { text, ...parse(decode(Buffer.concat(whole))) };
     },
   };
 }
 
-function firstCharacter(chunk: Uint8Array): string {
-  const first = chunk.find((byte) => byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09);
-  return first === undefined ? "" : String.fromCharCode(first);
+function isNotBlank(byte: number): boolean {
+  return byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09;
+}
+
+function characterIn(byte: number | undefined): string {
+  return byte === undefined ? "" : String.fromCharCode(byte);
 }
 
 function decode(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }
 
-function parse(text: string): { value: unknown } | null {
+function parse(text: string): Pick<ReturnType<ResultReader["take"]>, "data" | "withheld"> {
   try {
-    return { value: JSON.parse(text) as unknown };
+    const value: unknown = JSON.parse(text);
+    const inexact = findInexact(text);
+    if (inexact === null) return { data: { value }, withheld: null };
+    const where = inexact.path.length === 0 ? "" : ` at ${inexact.path.join(".")}`;
+    const message = `The output has the number ${inexact.text.slice(0, 100)}${where}, which result_data cannot hold exactly: print it as a string`;
+    return { data: null, withheld: { code: "result_inexact", message } };
   } catch (error) {
-    if (error instanceof SyntaxError) return null;
+    if (error instanceof SyntaxError) return { data: null, withheld: null };
     throw error;
   }
 }

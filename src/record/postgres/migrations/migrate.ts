@@ -5,9 +5,13 @@ import { first } from "./0001_first.ts";
 import { agentsByName } from "./0002_agents_by_name.ts";
 import { judgedAt } from "./0003_judged_at.ts";
 import { turns } from "./0004_turns.ts";
+import { places } from "./0005_places.ts";
+import { sessionState } from "./0006_session_state.ts";
+import { questions } from "./0007_questions.ts";
+import { forkAtTurn } from "./0008_fork_at_turn.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, agentsByName, judgedAt, turns];
+const migrations = [first, agentsByName, judgedAt, turns, places, sessionState, questions, forkAtTurn];
 
 /** The schema this Drover writes. */
 export const schemaVersion = migrations.length;

@@ -10,10 +10,25 @@ import { files } from "./0003_files.ts";
 import { storeId } from "./0004_store_id.ts";
 import { agentType } from "./0005_agent_type.ts";
 import { agentsByName } from "./0006_agents_by_name.ts";
+import { places } from "./0007_places.ts";
+import { sessionState } from "./0008_session_state.ts";
+import { questions } from "./0009_questions.ts";
+import { forkAtTurn } from "./0010_fork_at_turn.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, dispatch, files, storeId, agentType, agentsByName];
+const migrations = [
+  first,
+  dispatch,
+  files,
+  storeId,
+  agentType,
+  agentsByName,
+  places,
+  sessionState,
+  questions,
+  forkAtTurn,
+];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
 export async function migrate(connection: Connection, waitMs: number): Promise<void> {

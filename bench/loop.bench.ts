@@ -1,0 +1,138 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { readdir, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createModelExecutor } from "../src/execute/executors/loop/model.ts";
+import type { ToolAnswer } from "../src/model/tool.ts";
+import { start } from "../src/process/start.ts";
+import { callTool, fileTools } from "../src/tools/file-tools.ts";
+import { findRipgrep } from "../src/tools/ripgrep.ts";
+import { openWorkspace } from "../src/tools/workspace.ts";
+import { invocationOf } from "../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../test/fixtures/execute/open-context.ts";
+import { added, difference, interleave, median, ms, printTable, ratio, times, type Way } from "./rounds.ts";
+import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
+
+const files = 10_000;
+const turns = 50;
+
+/** The executor `model` with a model that answers at once, and the file tools beside what they are made of. */
+async function main(): Promise<void> {
+  const place = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  process.stdout.write(`${machine()}\n`);
+  try {
+    if (wants("turns")) await measureTurns(place);
+    if (wants("tools")) await measureTools(place);
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** From one answer of the model to the next: its events, a tool that reads one line, and what is saved. */
+async function measureTurns(place: string): Promise<void> {
+  const script = join(place, "script.json");
+  const tools = (line: number) => [{ name: "file.read", input: { path: "lines.txt", offset: line, limit: 1 } }];
+  const said = Array.from({ length: turns }, (_, at) => ({ text: `line ${at}`, tools: tools(at + 1) }));
+  writeFileSync(script, JSON.stringify({ turns: [...said, { text: "done" }] }));
+  const executor = createModelExecutor({
+    env: {},
+    newId: () => "bench",
+    version: "0",
+    checkInput: async () => [],
+  });
+  const perRound: number[] = [];
+  for (let round = -1; round < roundsOf(15); round += 1) {
+    const at: number[] = [];
+    const opened = await openContext({
+      async emit(event) {
+        if (event.type === "assistant") at.push(performance.now());
+      },
+    });
+    writeFileSync(join(opened.context.dirs.work, "lines.txt"), "a line of text\n".repeat(turns));
+    const config = { executor_config: { provider: "scripted", script }, prompt: "go" };
+    const outcome = await executor.run(invocationOf("r", { type: "autonomous" }, config), opened.context);
+    if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
+    if (round >= 0) perRound.push(median(at.slice(1).map((time, turn) => time - at[turn]!)));
+    await opened.close();
+  }
+  printTable(
+    `loop: one turn with a tool, model without latency, p50 of ${turns} turns`,
+    ["what", "median of rounds", "least", "most", "goal"],
+    [["answer to next answer", ms(median(perRound)), ms(Math.min(...perRound)), ms(Math.max(...perRound)), "<= 2 ms"]],
+  );
+}
+
+async function measureTools(place: string): Promise<void> {
+  const root = join(place, "workspace");
+  fill(root);
+  const tools = fileTools(await openWorkspace(root));
+  const { signal } = new AbortController();
+  const context = { signal, start: async (command: Parameters<typeof start>[0]) => start(command, {}, signal) };
+  const call = async (one: object): Promise<void> => expectOk(await callTool(tools, one, context));
+  const compare = async (ours: Way, peer: Way, rounds: number, perRound: number) => {
+    const taken = await interleave([ours, peer], roundsOf(rounds), perRound);
+    const middle = (way: Way): string => ms(median(taken.get(way.name)!));
+    return {
+      taken,
+      row: [ours.name, middle(ours), peer.name, middle(peer), times(ratio(taken, ours.name, peer.name))],
+    };
+  };
+  const big = join(root, "big.txt");
+  const reading = await compare(
+    { name: "file.read, 1 MB", once: () => call({ tool: "file.read", path: "big.txt" }) },
+    { name: "fs.readFile as text", once: async () => void (await readFile(big, "utf8")) },
+    15,
+    20,
+  );
+  const pattern = "needle \\d+";
+  const searching = await compare(
+    { name: "file.search, 10,000 files", once: () => call({ tool: "file.search", pattern }) },
+    { name: "ripgrep by itself", once: () => ripgrep(pattern, root) },
+    9,
+    3,
+  );
+  const listing = await compare(
+    { name: "file.list **, 10,000 files", once: () => call({ tool: "file.list", pattern: "**" }) },
+    {
+      name: "fs.readdir, recursive",
+      once: async () => void (await readdir(root, { recursive: true, withFileTypes: true })),
+    },
+    9,
+    3,
+  );
+  const more = added(difference(reading.taken, "file.read, 1 MB", "fs.readFile as text"));
+  printTable(
+    "file tools in process",
+    ["what", "median", "beside", "median", "ratio", "goal"],
+    [
+      [...reading.row, `<= 1.5x plus 1 ms (${more})`],
+      [...searching.row, "<= 1.3x"],
+      [...listing.row, "< 150 ms"],
+    ],
+  );
+}
+
+/** 100 folders with 100 files each, and one file of 1 MB that nothing is found in. */
+function fill(root: string): void {
+  const text = "some words of a line that is searched\n".repeat(40);
+  for (let at = 0; at < files - 1; at += 1) {
+    const folder = join(root, `folder-${at % 100}`);
+    if (at < 100) mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, `file-${at}.txt`), at % 200 === 0 ? `${text}needle ${at}\n` : text);
+  }
+  writeFileSync(join(root, "big.txt"), `${"x".repeat(63)}\n`.repeat(16 * 1024));
+}
+
+function ripgrep(pattern: string, cwd: string): Promise<void> {
+  const words = ["--json", "--no-config", "--hidden", "--glob=!.git", `--regexp=${pattern}`, "--", "./"];
+  return new Promise((done, reject) => {
+    execFile(findRipgrep(), words, { cwd, maxBuffer: 2 ** 26 }, (error) => (error ? reject(error) : done()));
+  });
+}
+
+function expectOk(answer: ToolAnswer): void {
+  if (!answer.ok) throw new Error(answer.error.message);
+}
+
+runBench(main, {});

@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Answer, Executor, RunContext } from "../src/model/executor.ts";
+import { type Host, openHost, sampleAgent } from "../test/fixtures/dispatch/host.ts";
+import { runnerFixture } from "../test/fixtures/execute/open-runner.ts";
+import { median, ms, printTable } from "./rounds.ts";
+import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
+
+/** From a person's answer to the run that goes on with it: the record, the order, the runner and the executor. */
+async function main(): Promise<void> {
+  process.stdout.write(`${machine()}\n`);
+  const rows: string[][] = [];
+  if (wants("alive")) rows.push(row("while it waits", await measure("alive", roundsOf(500)), "p99 <= 100 ms"));
+  if (wants("parked")) rows.push(row("from parked", await measure("parked", roundsOf(100)), "p99 <= 1.5 s"));
+  printTable("questions: answer to the run going on", ["what", "answers", "p50", "p99", "most", "goal"], rows);
+}
+
+function row(what: string, taken: readonly number[], goal: string): string[] {
+  const sorted = taken.toSorted((a, b) => a - b);
+  const p99 = sorted[Math.ceil(sorted.length * 0.99) - 1]!;
+  return [what, String(taken.length), ms(median(sorted)), ms(p99), ms(sorted.at(-1)!), goal];
+}
+
+/** Each run asks once. Answers come one at a time, each when its question is in the record. */
+async function measure(how: "alive" | "parked", answers: number): Promise<number[]> {
+  const host = await openHost();
+  await host.dispatcher.start();
+  const park = how === "parked" ? { park_after_seconds: 0.001 } : {};
+  host.agents.setFiles([sampleAgent({ name: "asking", type: "autonomous", ...park })]);
+  let wentOn: () => void = () => undefined;
+  const fixture = runnerFixture({ port: host.port, executor: asking(() => wentOn()) });
+  const runner = await fixture.open();
+  const taken: number[] = [];
+  for (let at = 0; at < answers; at += 1) {
+    const run_id = await host.submit({ agent_name: "asking", prompt: "go", attended: true });
+    await until(host, run_id, how === "alive" ? "waiting" : "parked");
+    const going = new Promise<void>((resolve) => (wentOn = resolve));
+    const from = performance.now();
+    await host.store.apply([
+      { op: "answer_question", run_id, request_id: "q", answer: { decision: "allow" }, by: "bench" },
+    ]);
+    await going;
+    taken.push(performance.now() - from);
+    await until(host, run_id, "completed");
+  }
+  await runner.stop();
+  await host.close();
+  await host.dispose();
+  await fixture.remove();
+  return taken;
+}
+
+function asking(onAllowed: () => void): Executor {
+  const ask = async (context: RunContext): Promise<Answer> => {
+    await context.session.save("bench-1", Buffer.from("{}"));
+    return context.ask({ request_id: "q", tool: "deploy", input: { to: "production" } });
+  };
+  return {
+    name: "asking",
+    can: { resume: true, fork: false, ask: true, input: false, state: true, park: true },
+    async run(_invocation, context) {
+      const { decision } = await ask(context);
+      if (decision === "park") return { status: "parked", why: "approval" };
+      onAllowed();
+      return { status: "completed", exit_code: null, text: decision };
+    },
+  };
+}
+
+async function until(host: Host, run_id: string, status: string): Promise<void> {
+  while ((await host.run(run_id)).status !== status) await sleep(2);
+}
+
+runBench(main, {});

@@ -1,0 +1,36 @@
+// Asks before each step of a list, and does what a person makes of it. It saves how far it is before it asks, so that
+// it can park instead of waiting. What a person says to the run meanwhile becomes another step.
+import { appendFile } from "node:fs/promises";
+import { join } from "node:path";
+import { defineExecutor, RunFailure } from "drover";
+
+const input_schema = { type: "object", properties: { step: { type: "string" } }, required: ["step"] };
+
+export const executor = defineExecutor({
+  name: "checklist",
+  can: { ask: true, input: true, state: true, park: true },
+
+  async execute({ invocation, parameters, context, workDir }) {
+    const saved = invocation.continues ? await context.session.load() : null;
+    const list: { steps: string[]; done: number } = saved
+      ? JSON.parse(Buffer.from(saved.bytes).toString())
+      : { steps: parameters["steps"], done: 0 };
+    const save = () => context.session.save("checklist-1", Buffer.from(JSON.stringify(list)), { files: true });
+    void (async () => {
+      for await (const { text } of context.input) list.steps.push(text);
+    })();
+
+    for (; list.done < list.steps.length; list.done++) {
+      const input = { step: list.steps[list.done] };
+      await save();
+      const request_id = `step-${list.done + 1}`;
+      const answer = await context.ask({ request_id, tool: "step", input, effect: "edit", input_schema });
+      if (answer.decision === "park") return { outcome: { status: "parked", why: "approval" } };
+      if (answer.decision === "stop") throw new RunFailure("permission_denied", answer.message ?? "It was stopped.");
+      if (answer.decision === "deny") continue;
+      const { step } = (answer.input ?? input) as { step: string };
+      await appendFile(join(workDir, "done.txt"), `${step}\n`);
+    }
+    return `${list.steps.length} steps`;
+  },
+});

@@ -1,0 +1,50 @@
+// Builds the dashboard in web/ into dist/web, once for each state of its sources.
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ensureInstalled } from "./install.mjs";
+
+/** @param {string} root */
+export async function ensureWebBuilt(root) {
+  const web = join(root, "web");
+  const out = join(root, "dist", "web");
+  const stampFile = join(root, "dist", ".web-stamp");
+  const stamp = sourceStamp(root);
+  if (existsSync(join(out, "index.html")) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
+  ensureInstalled(web, "product", "the dashboard's packages");
+  process.stderr.write("Building the dashboard...\n");
+  const aside = join(root, `dist.web.${process.pid}.tmp`);
+  rmSync(aside, { recursive: true, force: true });
+  const { build } = await import(pathToFileURL(join(web, "node_modules", "vite", "dist", "node", "index.js")).href);
+  await build({ root: web, configFile: join(web, "vite.config.mjs"), logLevel: "error", build: { outDir: aside } });
+  const built = [...walk(aside, aside)];
+  // the page last: a Drover that serves from here never hands out a page whose files are not there yet
+  built.sort((one, other) => Number(one === "index.html") - Number(other === "index.html"));
+  for (const file of built) {
+    mkdirSync(dirname(join(out, file)), { recursive: true });
+    renameSync(join(aside, file), join(out, file));
+  }
+  for (const file of walk(out, out)) if (!built.includes(file)) rmSync(join(out, file));
+  rmSync(aside, { recursive: true });
+  writeFileSync(stampFile, stamp);
+}
+
+function sourceStamp(root) {
+  const hash = createHash("sha256");
+  const folders = ["web", "src/model", "src/wire"].flatMap((folder) => [...walk(join(root, folder), root)]);
+  for (const file of ["scripts/lib/build-web.mjs", ...folders]) {
+    const { mtimeMs, size } = statSync(join(root, file));
+    hash.update(`${file}\0${mtimeMs}\0${size}\n`);
+  }
+  return hash.digest("hex");
+}
+
+function* walk(folder, root) {
+  for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    if (entry.name === "node_modules" || entry.name.endsWith(".test.ts")) continue;
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) yield* walk(path, root);
+    else yield relative(root, path);
+  }
+}

@@ -1,0 +1,157 @@
+import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, it } from "vitest";
+
+const root = dirname(import.meta.dirname);
+
+interface Locked {
+  dev?: true;
+  devOptional?: true;
+  os?: string[];
+  cpu?: string[];
+}
+
+/** What `npm start` installs: everything the lockfile names but tools and other platforms' binaries. */
+function installed(folder = root): { path: string; name: string; isBinary: boolean }[] {
+  const lock = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
+    packages: Record<string, Locked>;
+  };
+  return Object.entries(lock.packages)
+    .filter(([path, { dev, devOptional }]) => path !== "" && !dev && !devOptional)
+    .filter(([, { os, cpu }]) => os?.includes(process.platform) !== false && cpu?.includes(process.arch) !== false)
+    .map(([path]) => ({
+      path,
+      name: path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length),
+      isBinary: path.endsWith(`${process.platform}-${process.arch}`),
+    }));
+}
+
+/** A package added here is downloaded by everybody who tries Drover: it needs a reason. */
+const kept = [
+  "@ai-sdk/anthropic",
+  "@ai-sdk/google",
+  "@ai-sdk/openai",
+  "@ai-sdk/openai-compatible",
+  "@ai-sdk/provider",
+  "@ai-sdk/provider-utils",
+  "@hono/node-server",
+  "@modelcontextprotocol/client",
+  "@modelcontextprotocol/core",
+  "@modelcontextprotocol/server",
+  "@photostructure/sqlite",
+  "@standard-schema/spec",
+  "@vscode/ripgrep",
+  "ajv",
+  "ajv-formats",
+  "cross-spawn",
+  "esbuild",
+  "eventsource",
+  "eventsource-parser",
+  "fast-deep-equal",
+  "fast-uri",
+  "hono",
+  "isexe",
+  "jose",
+  "json-schema",
+  "json-schema-traverse",
+  "node-addon-api",
+  "node-gyp-build",
+  "path-key",
+  "pg",
+  "pg-cloudflare",
+  "pg-connection-string",
+  "pg-int8",
+  "pg-pool",
+  "pg-protocol",
+  "pg-types",
+  "pgpass",
+  "pkce-challenge",
+  "postgres-array",
+  "postgres-bytea",
+  "postgres-date",
+  "postgres-interval",
+  "require-from-string",
+  "shebang-command",
+  "shebang-regex",
+  "split2",
+  "undici",
+  "which",
+  "xtend",
+  "yaml",
+  "zod",
+];
+
+const mostMegabytes = 100;
+
+it("npm start installs these packages, and nothing as large as a vendor's agent", () => {
+  const packages = installed();
+  const names = new Set(packages.filter(({ isBinary }) => !isBinary).map(({ name }) => name));
+  expect([...names].sort()).toEqual(kept);
+  // one for this platform each
+  const binaries = packages.filter(({ isBinary }) => isBinary).map(({ name }) => name.replace(/[^/]*$/, ""));
+  expect(binaries.sort()).toEqual(["@esbuild/", "@vscode/"]);
+  const megabytes = packages.reduce((sum, { path }) => sum + bytesIn(join(root, path)), 0) / 1e6;
+  expect(megabytes).toBeGreaterThan(10);
+  expect(megabytes).toBeLessThan(mostMegabytes);
+});
+
+/** Only for building: a package that is packed has what was built of them, and depends on none. */
+const webKept = [
+  "@fontsource-variable/geist",
+  "@fontsource-variable/geist-mono",
+  "@tanstack/react-query",
+  "@tanstack/react-router",
+  "@tanstack/react-virtual",
+  "@types/react",
+  "@types/react-dom",
+  "@vitejs/plugin-react",
+  "cmdk",
+  "get-nonce",
+  "radix-ui",
+  "react",
+  "react-dom",
+  "react-markdown",
+  "remark-gfm",
+  "remend",
+  "vite",
+];
+
+it("npm start builds the dashboard from these packages, and the package itself depends on none of them", () => {
+  const read = (file: string) =>
+    JSON.parse(readFileSync(join(root, file), "utf8")) as { dependencies: Record<string, string> };
+  const { dependencies } = read("web/package.json");
+  expect(Object.keys(dependencies)).toEqual(webKept);
+  for (const version of Object.values(dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  expect(Object.keys(read("package.json").dependencies).filter((name) => name in dependencies)).toEqual([]);
+  const web = join(root, "web");
+  const megabytes = installed(web)
+    .filter(({ path }) => existsSync(join(web, path)))
+    .reduce((sum, { path }) => sum + bytesIn(join(web, path)), 0);
+  expect(megabytes / 1e6).toBeLessThan(mostMegabytes);
+});
+
+it("the packages of claude-code and bedrock are optional peers", () => {
+  const { peerDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    peerDependencies: Record<string, string>;
+    peerDependenciesMeta: Record<string, { optional?: boolean }>;
+  };
+  const tested = JSON.parse(readFileSync(join(root, "test/clients/package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  for (const [name, version] of Object.entries(peerDependencies)) {
+    expect(peerDependenciesMeta[name]).toEqual({ optional: true });
+    // the version we name is the one that the contract suite runs against
+    expect(tested.dependencies[name]).toBe(version);
+  }
+  expect(Object.keys(peerDependencies)).toEqual(["@ai-sdk/amazon-bedrock", "@anthropic-ai/claude-agent-sdk"]);
+});
+
+/** Packages within it are counted by themselves. */
+function bytesIn(folder: string): number {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter(({ name }) => name !== "node_modules")
+    .reduce((sum, entry) => {
+      const path = join(folder, entry.name);
+      return sum + (entry.isDirectory() ? bytesIn(path) : lstatSync(path).size);
+    }, 0);
+}

@@ -1,0 +1,70 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { openHistory } from "./history-file.ts";
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "drover-history-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+const never = (message: string): void => {
+  throw new Error(message);
+};
+
+describe("the history of chats", () => {
+  it("is there for the next chat, and for its owner alone", () => {
+    const state = join(folder(), "state");
+    const history = openHistory(state, never);
+    history.add("one\nof two lines");
+    history.add("two");
+    history.add("two");
+    history.add("  ");
+    expect(openHistory(state, never).lines).toEqual(["one\nof two lines", "two"]);
+    expect(statSync(join(state, "chat-history")).mode & 0o777).toBe(0o600);
+  });
+
+  it("keeps what two chats add at once", () => {
+    const state = folder();
+    const [one, two] = [openHistory(state, never), openHistory(state, never)];
+    one.add("from one");
+    two.add("from two");
+    expect(openHistory(state, never).lines).toEqual(["from one", "from two"]);
+  });
+
+  it("keeps the last 500, and no more than 256 kB", () => {
+    const state = folder();
+    writeFileSync(
+      join(state, "chat-history"),
+      Array.from({ length: 600 }, (_, n) => `${JSON.stringify(`line ${n}`)}\n`).join(""),
+    );
+    openHistory(state, never).add("the last");
+    const { lines } = openHistory(state, never);
+    expect(lines.length).toBe(500);
+    expect(lines.at(-1)).toBe("the last");
+    openHistory(state, never).add("x".repeat(200_000));
+    openHistory(state, never).add("y".repeat(100_000));
+    expect(openHistory(state, never).lines).toEqual(["y".repeat(100_000)]);
+  });
+
+  it("leaves out lines that are damaged", () => {
+    const state = folder();
+    writeFileSync(join(state, "chat-history"), '"good"\nhalf a li\n{"no": "text"}\n');
+    expect(openHistory(state, never).lines).toEqual(["good"]);
+  });
+
+  it("follows no link, says so once, and works without a file", () => {
+    const state = folder();
+    const target = join(state, "target");
+    writeFileSync(target, '"secret"\n');
+    symlinkSync(target, join(state, "chat-history"));
+    const faults: string[] = [];
+    const history = openHistory(state, (message) => faults.push(message));
+    history.add("typed");
+    expect(history.lines).toEqual(["typed"]);
+    expect(faults.length).toBe(1);
+    expect(readFileSync(target, "utf8")).toBe('"secret"\n');
+  });
+});

@@ -1,0 +1,61 @@
+import { createInterface } from "node:readline";
+import type { StoredEvent } from "../../model/event.ts";
+import type { Run } from "../../model/run.ts";
+import { isTerminal, write } from "../io.ts";
+import { createStyle } from "../terminal/style.ts";
+import type { Talk } from "./talk.ts";
+import { createTurnView } from "./turn-view.ts";
+
+export interface PlainOptions {
+  json: boolean;
+  quiet: boolean;
+}
+
+/**
+ * Each line of stdin is a message, and each answer goes to stdout. Ends at the first turn that does not complete: what
+ * follows would answer something that was never said.
+ */
+export async function chatInLines(talk: Talk, options: PlainOptions): Promise<number> {
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  process.on("SIGINT", () => {
+    if (talk.run_id === null) process.exit(130);
+    void talk.stop();
+    process.once("SIGINT", () => process.exit(130));
+  });
+  for await (const line of lines) {
+    if (line.trim() === "") continue;
+    const run = await plainTurn(talk, line, options);
+    if (run.status !== "completed") return run.status === "cancelled" ? 130 : 1;
+  }
+  return 0;
+}
+
+async function plainTurn(talk: Talk, line: string, { json, quiet }: PlainOptions): Promise<Run> {
+  if (json) {
+    const run = await talk.turn(line, { onStart: () => undefined, onPartial: () => undefined, onEvent: writeEvent });
+    write(1, `${JSON.stringify({ run })}\n`);
+    return run;
+  }
+  let said = "";
+  const print = (text: string): void => (quiet ? undefined : write(2, text));
+  const view = createTurnView({ print, columns: () => 120, style: createStyle(false) });
+  const run = await talk.turn(line, {
+    onStart: () => undefined,
+    onPartial: () => undefined,
+    onEvent(stored) {
+      if (stored.event.type !== "assistant") return view.event(stored);
+      said = stored.event.text;
+      write(1, `${said.trimEnd()}\n`);
+    },
+  });
+  // an executor that reports no messages has its answer in the result alone
+  if (said.trim() === "" && run.result_text) write(1, `${run.result_text.trimEnd()}\n`);
+  // what was said is on stdout
+  view.end({ ...run, result_text: null });
+  if (isTerminal(1)) write(1, "\n");
+  return run;
+}
+
+function writeEvent(stored: StoredEvent): void {
+  write(1, `${JSON.stringify(stored)}\n`);
+}

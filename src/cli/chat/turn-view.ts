@@ -1,0 +1,182 @@
+import type { RunEvent, StoredEvent } from "../../model/event.ts";
+import type { Delta } from "../../model/executor.ts";
+import type { Run } from "../../model/run.ts";
+import { eventLine, outputOf, warningOf } from "../event-line.ts";
+import { createLiveText } from "../live-text.ts";
+import { shortInput, visible } from "../question-view.ts";
+import { duration } from "../table.ts";
+import type { Style } from "../terminal/style.ts";
+import { cutToWidth } from "../terminal/text-width.ts";
+
+/** One turn as a person reads it: what the agent says while it says it, and a line for each tool it has used. */
+export interface TurnView {
+  event(stored: StoredEvent): void;
+  partial(delta: Delta): void;
+  /** Something else is printed next. */
+  makeWay(): void;
+  /** The tools at work. */
+  readonly doing: string[];
+  end(run: Run): void;
+}
+
+/** What happens to a conversation from outside; the rest of what executors note is for the log. */
+const notable: ReadonlySet<string> = new Set([
+  "compacted",
+  "files_left_out",
+  "permission_denied",
+  "provider_retry",
+  "waiting_for_directory",
+]);
+
+/** Longer than the record takes to show a tool that was called, and too short to be missed. */
+const holdMs = 250;
+
+interface Call {
+  name: string;
+  input: unknown;
+  at: number;
+}
+
+export interface TurnOutput {
+  /** May begin and end in the middle of a line. */
+  print(text: string): void;
+  columns(): number;
+  style: Style;
+}
+
+export function createTurnView({ print, columns, style }: TurnOutput): TurnView {
+  const calls = new Map<string, Call>();
+  let said = "";
+  let stopped: string | null = null;
+  let files = 0;
+  const usage = { input_tokens: 0, output_tokens: 0, cost_usd: null as number | null };
+  const live = createLiveText(print);
+  /** Pieces are quicker than the record: those of the next message wait a moment for the tools called before it. */
+  let held = "";
+  let hold: NodeJS.Timeout | null = null;
+  function release(): void {
+    if (hold) clearTimeout(hold);
+    hold = null;
+    if (held !== "") live.piece(held);
+    held = "";
+  }
+
+  function finished({ tool_use_id, is_error, output }: Extract<RunEvent, { type: "tool_result" }>, at: string): void {
+    const call = calls.get(tool_use_id);
+    calls.delete(tool_use_id);
+    const took = call ? duration(Math.max(0, Date.parse(at) - call.at)) : "";
+    const what = call ? `${visible(call.name)} ${shortInput(call.input)}` : "a tool";
+    const why = is_error ? `: ${faultOf(output)}` : "";
+    const end = ` ${took}`;
+    const room = columns() - 6 - end.length;
+    const mark = is_error ? style.red("✗") : style.green("✓");
+    live.line(`${mark} ${cutToWidth(what.trim(), room)}${style.dim(end)}`);
+    if (why) live.line(`  ${style.red(cutToWidth(why.slice(2), columns() - 6))}`);
+  }
+
+  return {
+    get doing() {
+      return [...calls.values()].map(({ name, input }) => `${visible(name)} ${shortInput(input)}`.trim());
+    },
+    makeWay: () => live.makeWay(),
+    partial({ kind, text }) {
+      if (kind !== "assistant") return;
+      if (hold || calls.size > 0) held += text;
+      else live.piece(text);
+    },
+    event(stored) {
+      const { event, at } = stored;
+      const warning = warningOf(stored);
+      const output = outputOf(stored);
+      if (warning) live.line(style.yellow(visible(warning)));
+      else if (output) for (const line of lines(output.bytes.toString("utf8"))) live.line(style.dim(line));
+      else if (event.type === "assistant") {
+        said = event.text;
+        release();
+        live.whole(event.text);
+        hold = setTimeout(release, holdMs);
+      } else if (event.type === "tool_use") {
+        calls.set(event.tool_use_id, { name: event.name, input: event.input, at: Date.parse(at) });
+      } else if (event.type === "tool_result") {
+        finished(event, at);
+        if (calls.size === 0) release();
+      } else if (event.type === "permission_decision" && event.input !== undefined) {
+        // what a person allowed instead is what the tool was called with
+        const call = calls.get(event.request_id);
+        if (call) call.input = event.input;
+      } else if (event.type === "usage") {
+        usage.input_tokens += event.usage.input_tokens;
+        usage.output_tokens += event.usage.output_tokens;
+        if (event.usage.cost_usd !== null) usage.cost_usd = (usage.cost_usd ?? 0) + event.usage.cost_usd;
+      } else if (event.type === "file") files++;
+      else if (event.type === "status" && event.status === "stopping") stopped = event.reason ?? null;
+      else if (event.type === "error") live.line(style.red(visible(event.message)));
+      else if (event.type === "system" && notable.has(event.subtype))
+        live.line(style.dim(cutToWidth(visible(eventLine(stored) ?? "").replaceAll("\n", " "), columns() - 4)));
+    },
+    end(run) {
+      release();
+      for (const { name, input } of calls.values())
+        live.line(
+          `${style.red("✗")} ${cutToWidth(`${visible(name)} ${shortInput(input)}`, columns() - 16)}${style.dim(" not ended")}`,
+        );
+      calls.clear();
+      live.end();
+      const text = run.result_text ?? "";
+      if (run.status === "completed" && text.trim() !== "" && said.trim() === "") {
+        live.whole(text);
+        live.end();
+      }
+      if (run.status === "cancelled")
+        print(`  ${style.red("stopped")}${stopped ? style.dim(` ${visible(stopped)}`) : ""}\n`);
+      else if (run.status !== "completed")
+        print(
+          `  ${style.red(`${run.status}${run.reason ? ` (${run.reason})` : ""}`)}${run.error ? `: ${visible(run.error)}` : ""}\n`,
+        );
+      print(`${style.dim(`  ${footer(run, usage, files)}`)}\n`);
+    },
+  };
+}
+
+function footer(
+  { started_at, finished_at, created_at }: Run,
+  { input_tokens, output_tokens, cost_usd }: { input_tokens: number; output_tokens: number; cost_usd: number | null },
+  files: number,
+): string {
+  const took = finished_at ? duration(Date.parse(finished_at) - Date.parse(started_at ?? created_at)) : "";
+  return [
+    took,
+    input_tokens + output_tokens > 0 ? `${input_tokens} tokens in, ${output_tokens} out` : "",
+    cost_usd ? `$${cost_usd.toFixed(cost_usd < 1 ? 4 : 2)}` : "",
+    files > 0 ? `${files} ${files === 1 ? "file" : "files"}: /files` : "",
+  ]
+    .filter((part) => part !== "")
+    .join(" · ");
+}
+
+function lines(text: string): string[] {
+  return text
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((line) => visible(line));
+}
+
+/** The message of a failure, wherever the tool has put it. */
+function faultOf(output: unknown): string {
+  const found = messageIn(output) ?? JSON.stringify(output) ?? "";
+  return visible(found)
+    .trim()
+    .replaceAll(/\s*\n\s*/g, " ");
+}
+
+function messageIn(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) return value.map(messageIn).find((text) => text !== null) ?? null;
+  if (typeof value !== "object" || value === null) return null;
+  for (const key of ["error", "message", "text", "content"]) {
+    const inner: unknown = Reflect.get(value, key);
+    const text = inner === undefined ? null : messageIn(inner);
+    if (text !== null) return text;
+  }
+  return null;
+}

@@ -1,0 +1,92 @@
+import { readFileSync } from "node:fs";
+import { RequestError } from "../model/errors.ts";
+import type { Tool, ToolContext } from "../model/tool.ts";
+import { start } from "../process/start.ts";
+import { callTool, fileTools } from "../tools/file-tools.ts";
+import { ToolFailure } from "../tools/tool-failure.ts";
+import { openWorkspace } from "../tools/workspace.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { untilToldToEnd } from "./until-told.ts";
+
+declare const DROVER_VERSION: string;
+
+export const fileToolsCommand: CommandSpec = {
+  name: "file-tools",
+  summary: "read, write, patch, delete, list and search files inside one folder, and nowhere else",
+  takes: "WORKSPACE [JSON]",
+  words: [1, 2],
+  examples: [
+    [`drover file-tools . '{"tool":"file.read","path":"README.md"}'`, "one call; the answer is JSON"],
+    ["drover file-tools . - < call.json", "the call from stdin"],
+    ["drover file-tools . --mcp", "an MCP server on stdin and stdout"],
+    ["drover file-tools . --http 0", "an MCP server over HTTP, on any free port of this machine"],
+  ],
+  options: {
+    mcp: { about: "serve the tools to an MCP client on stdin and stdout" },
+    http: { value: "PORT", about: "serve them over HTTP on loopback; prints the address and a token" },
+  },
+  run: runFileTools,
+};
+
+async function runFileTools({ positionals, options }: CommandInput): Promise<number> {
+  const [folder = "", call] = positionals;
+  const http = text(options, "http");
+  const ways = [call, options["mcp"], http].filter((way) => way !== undefined).length;
+  if (ways !== 1) throw usage("Give one call as JSON, or --mcp, or --http PORT.", "file-tools", "JSON");
+  const tools = fileTools(await openWorkspace(folder).catch(refuseWorkspace));
+  if (call !== undefined) return callOnce(tools, call === "-" ? readFileSync(0, "utf8") : call);
+  if (http === undefined) return serveStdio(tools);
+  if (!/^\d{1,5}$/.test(http) || Number(http) > 65_535)
+    throw usage(`--http ${http} is not a port.`, "file-tools", "--http");
+  return serveHttp(tools, Number(http));
+}
+
+async function callOnce(tools: readonly Tool[], json: string): Promise<number> {
+  const answer = await callTool(tools, parse(json), { signal: new AbortController().signal, start: startSearch });
+  write(1, `${JSON.stringify(answer)}\n`);
+  return answer.ok ? 0 : 1;
+}
+
+async function serveStdio(tools: readonly Tool[]): Promise<number> {
+  const { serveMcpStdio } = await import("./serve-mcp-stdio.ts");
+  const { mcpServer } = await import("../tools/mcp-server.ts");
+  const { close, ended } = await serveMcpStdio(mcpServer(tools, DROVER_VERSION, startSearch));
+  await untilToldToEnd({ gently: close, atOnce: close, ended });
+  return 0;
+}
+
+async function serveHttp(tools: readonly Tool[], port: number): Promise<number> {
+  const { serveMcp } = await import("./serve-mcp.ts");
+  const { mcpServer } = await import("../tools/mcp-server.ts");
+  const { url, token, close } = await serveMcp(() => mcpServer(tools, DROVER_VERSION, startSearch), port);
+  write(1, `${JSON.stringify({ url, token })}\n`);
+  await untilToldToEnd({ gently: close, atOnce: close, ended: new Promise(() => undefined) });
+  return 0;
+}
+
+/** ripgrep needs nothing of our environment. */
+const startSearch: ToolContext["start"] = async (command) =>
+  start(command, { environment: { mode: "replace" }, stdin: "none" }, new AbortController().signal);
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    throw usage(
+      `The call is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
+      "file-tools",
+      "JSON",
+    );
+  }
+}
+
+function refuseWorkspace(error: unknown): never {
+  if (!(error instanceof ToolFailure)) throw error;
+  throw new RequestError({
+    code: error.code === "not_found" ? "DROVER-USE-003" : "DROVER-USE-004",
+    field: "WORKSPACE",
+    message: error.message,
+    next: "Name a folder that exists.",
+  });
+}

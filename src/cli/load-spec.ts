@@ -1,0 +1,117 @@
+import { resolve } from "node:path";
+import { isAgentFile, loadFiles } from "../define/agents-folder.ts";
+import { openSchemaChecker } from "../define/json-schema/checker.ts";
+import { type LoadedProfile, loadProfile } from "../define/profiles.ts";
+import { chooseProvider, openProvider } from "../llm/providers.ts";
+import { type Local, newLocalIds } from "../local.ts";
+import type { Agent } from "../model/agent.ts";
+import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
+import { BugError, RequestError } from "../model/errors.ts";
+import { profileSchema } from "../model/profile.ts";
+import type { RunnerProfile } from "../runner.ts";
+import { profileFolders } from "../runner-profiles.ts";
+import { modelAgentFaults } from "./model-agent-faults.ts";
+import { type CommandInput, usage } from "./options.ts";
+
+/**
+ * The agent of one file with the profile `model` that carries it out, ready to run: its provider is chosen and can be
+ * used. What a fleet would decide (which runner, which folder) is left out: the command line has decided it.
+ */
+export async function loadSpec(
+  file: string,
+  provider: string | undefined,
+  { env, cwd }: Pick<CommandInput, "env" | "cwd">,
+  local: Local,
+): Promise<RunnerProfile & { agent: Agent }> {
+  const agent = await readSpec(file);
+  const loaded = modelProfile(cwd, local, provider);
+  const text = (key: string): string | undefined => {
+    const value = loaded.profile.config[key];
+    return typeof value === "string" ? value : undefined;
+  };
+  const place = { env, directory: loaded.directory };
+  const named = { option: provider, agent: agent.provider, profile: text("provider") };
+  const chosen = await chooseProvider({ ...named, config: local.config.provider ?? undefined }, place);
+  const base_url = text("base_url");
+  const script = agent.script ?? text("script");
+  const opened = await openProvider(chosen, {
+    ...place,
+    settings: {
+      ...(base_url === undefined ? {} : { base_url }),
+      ...(script === undefined ? {} : { script: resolve(loaded.directory, script) }),
+    },
+    workDirectory: cwd,
+    store: { load: async () => null, save: async () => undefined },
+    newId: newLocalIds(),
+    start() {
+      throw new BugError("a provider started a program before there was a run");
+    },
+  });
+  await opened.close();
+  const { demands: _demands, model, ...rest } = agent;
+  // a model of another provider would not be known
+  const isOther = agent.provider !== undefined && agent.provider !== chosen;
+  const ready: Agent = {
+    ...rest,
+    provider: chosen,
+    workspace: "in_place",
+    ...(model === undefined || isOther ? {} : { model }),
+  };
+  return { loaded, agents: [ready], agent: ready };
+}
+
+async function readSpec(file: string): Promise<Agent> {
+  if (!isAgentFile(file))
+    throw usage(`${file} is not an agent file: its name ends in .md, .json, .yaml or .yml.`, "agent-executor", "SPEC");
+  const schemas = openSchemaChecker();
+  const { agents, faults } = await loadFiles([file], { ...schemas, checkAgent: modelAgentFaults });
+  await schemas.stop();
+  const agent = agents[0]?.agent;
+  if (!agent) throw refused("SPEC", faults);
+  const other = agent.type === "procedural" ? "a command" : agent.executor;
+  if (other === undefined || other === "model") return agent;
+  throw new RequestError({
+    code: "DROVER-AGT-004",
+    field: "SPEC",
+    message: `${agent.name} is not for our own loop: its executor is ${other}.`,
+    next: `Run it with: drover run ${agent.name}`,
+  });
+}
+
+/** The project's profile `model`, else one without any settings. Its address is for its own provider alone. */
+function modelProfile(cwd: string, { config: { profiles, isolation } }: Local, provider?: string): LoadedProfile {
+  const host = { builtIn: ["model"], hasCommand: () => true };
+  const found = loadProfile("model", profileFolders(cwd, { profiles }, false), host);
+  if (!found.ok && found.faults[0]?.code !== "DROVER-PRF-001") throw refused("profile", found.faults);
+  const bare: LoadedProfile = {
+    name: "model",
+    file: "model",
+    directory: cwd,
+    profile: profileSchema.parse({ type: "model" }),
+    agentsDirectory: null,
+    module: null,
+  };
+  const isLoop = found.ok && found.profile.profile.type === "model" && !found.profile.profile.command;
+  const loaded = isLoop && found.profile.module === null ? found.profile : bare;
+  const { base_url, ...config } = loaded.profile.config;
+  const isOther = provider !== undefined && provider !== config["provider"];
+  return {
+    ...loaded,
+    profile: {
+      ...loaded.profile,
+      isolation: loaded.profile.isolation ?? isolation,
+      config: isOther || base_url === undefined ? config : { ...config, base_url },
+    },
+  };
+}
+
+function refused(field: string, faults: readonly DefinitionFault[]): RequestError {
+  const [first] = faults;
+  if (!first) throw new BugError("neither an agent nor a fault");
+  return new RequestError({
+    code: first.code,
+    field,
+    message: faults.map(describeFault).join("\n"),
+    next: first.next,
+  });
+}

@@ -1,0 +1,95 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { loadFiles } from "../define/agents-folder.ts";
+import { findProfiles } from "../define/profiles.ts";
+import { modelAgentFaults, modelProfileFaults } from "./model-agent-faults.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "drover-model-agents-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const checks = { checkSchema: async () => ({ faults: [] }), checkAgent: modelAgentFaults };
+
+/** A markdown agent with this front matter, and `s.yaml` as its neighbour. */
+async function check(front: string, script = "turns: [{ text: hi }]\n") {
+  writeFileSync(join(folder, "s.yaml"), script);
+  writeFileSync(join(folder, "a.md"), `---\n${front}\n---\n# A\nx\n`);
+  const { agents, faults } = await loadFiles([join(folder, "a.md")], checks);
+  const told = faults.map(({ file, line, message }) => `${file?.slice(folder.length + 1)}:${line}: ${message}`);
+  return { agent: agents[0]?.agent, faults: told, codes: faults.map(({ code }) => code) };
+}
+
+test("an unknown provider is named with its line and the nearest one", async () => {
+  expect(await check("tags: [x]\nprovider: antropic")).toMatchObject({
+    faults: ["a.md:3: unknown provider antropic. Did you mean anthropic?"],
+    codes: ["DROVER-LLM-001"],
+  });
+  for (const front of ["provider: anthropic", "provider: ${PROVIDER}", "provider: mine\nexecutor: mine"])
+    expect((await check(front)).faults).toEqual([]);
+});
+
+test("the system prompt of Claude Code is refused for every executor but claude-sdk", async () => {
+  const preset = "system_prompt: { preset: claude_code, append: Be brief. }";
+  const load = async (executor: string) => {
+    const file = join(folder, "p.yaml");
+    writeFileSync(file, `name: p\ntype: autonomous\nexecutor: ${executor}\n${preset}\n`);
+    return (await loadFiles([file], checks)).faults;
+  };
+  expect(await load("claude-sdk")).toEqual([]);
+  for (const executor of ["model", "codex"])
+    expect(await load(executor)).toMatchObject([{ code: "DROVER-AGT-004", line: 4, path: "system_prompt" }]);
+});
+
+test("the script of an agent lies beside its file", async () => {
+  expect((await check("provider: scripted\nscript: s.yaml")).agent?.script).toBe(join(folder, "s.yaml"));
+  expect(await check("provider: scripted\nscript: none.yaml")).toMatchObject({
+    faults: [`a.md:3: the script cannot be read (ENOENT): ${join(folder, "none.yaml")}`],
+    codes: ["DROVER-LLM-004"],
+  });
+});
+
+test.each([
+  ["an unknown key", "- txt: hi", ["s.yaml:3: unknown key turns.1.txt. Did you mean text?"]],
+  ["text alone", "- hi", ["s.yaml:3: turns.1 has a wrong value: Invalid input: expected object, received string"]],
+  [
+    "nothing",
+    "- usage: { input_tokens: 1, output_tokens: 1 }",
+    ["s.yaml:3: turns.1 has a wrong value: a turn has text, tools or error"],
+  ],
+  [
+    "an error and more",
+    "- text: hi\n    error: { kind: network, message: x }",
+    ["s.yaml:3: turns.1 has a wrong value: a turn that is an error has nothing else"],
+  ],
+  [
+    "a misspelt call",
+    "- text: hi\n    tools:\n      - { nam: file.read }",
+    ["s.yaml:5: turns.1.tools.0.name is missing", "s.yaml:5: unknown key turns.1.tools.0.nam. Did you mean name?"],
+  ],
+  [
+    "what is not YAML",
+    "- text: [hi",
+    [
+      "s.yaml:4: the script is not valid YAML or JSON: Flow sequence in block collection must be sufficiently indented and end with a ]",
+    ],
+  ],
+])("a script with a turn that is %s is a fault at its line", async (_what, turn, faults) => {
+  const found = await check("provider: scripted\nscript: s.yaml", `turns:\n  - text: one\n  ${turn}\n`);
+  expect(found.faults).toEqual(faults);
+  expect(new Set(found.codes)).toEqual(new Set(["DROVER-LLM-004"]));
+});
+
+test("a profile of the executor is checked alike", async () => {
+  mkdirSync(join(folder, "profiles"));
+  const config = { provider: "scriptd", script: "none.yaml" };
+  writeFileSync(join(folder, "profiles", "m.json"), JSON.stringify({ type: "model", config }, null, 1));
+  const { profiles } = findProfiles([join(folder, "profiles")], { builtIn: ["model"], hasCommand: () => true });
+  expect(await modelProfileFaults(profiles[0]!)).toMatchObject([
+    { code: "DROVER-LLM-001", line: 4, message: expect.stringContaining("Did you mean scripted?") },
+    { code: "DROVER-LLM-004", line: 5, message: expect.stringContaining(join(folder, "none.yaml")) },
+  ]);
+});

@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Origin } from "../define/check-shape.ts";
+import type { LoadedProfile } from "../define/profiles.ts";
+import { readYaml } from "../define/structured-text.ts";
+import { providerNames } from "../llm/providers.ts";
+import type { Agent } from "../model/agent.ts";
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import { suggest } from "../model/suggest.ts";
+
+/**
+ * What keeps an agent of the executor `model` from running that its file shows: its provider and its script. An agent
+ * that names another executor may have providers that only that executor knows.
+ */
+export async function modelAgentFaults(agent: Agent, origin: Origin): Promise<DefinitionFault[]> {
+  const { type, executor = "model", provider, script } = agent;
+  const faults = presetFaults(agent, origin);
+  if (type !== "autonomous" || executor !== "model") return faults;
+  return [...faults, ...(await choiceFaults({ provider, script }, origin))];
+}
+
+/** The system prompt of Claude Code is for the one executor that has it. */
+function presetFaults({ system_prompt, executor }: Agent, { file, lineOf }: Origin): DefinitionFault[] {
+  if (typeof system_prompt !== "object" || executor === "claude-sdk") return [];
+  return [
+    {
+      code: "DROVER-AGT-004",
+      file,
+      line: lineOf?.(["system_prompt"]) ?? null,
+      path: "system_prompt",
+      message: `the executor ${executor ?? "model"} has no system prompt of Claude Code`,
+      next: "Write it as text, or set executor: claude-sdk.",
+    },
+  ];
+}
+
+/** The same of a profile of that executor. */
+export async function modelProfileFaults({ profile, file, directory }: LoadedProfile): Promise<DefinitionFault[]> {
+  const { type, command, module, config } = profile;
+  if (type !== "model" || command !== undefined || module !== undefined) return [];
+  const text = (key: string): string | undefined => (typeof config[key] === "string" ? config[key] : undefined);
+  const script = text("script");
+  // JSON is YAML too, and this file has been read before
+  const read = readYaml(readFileSync(file, "utf8"));
+  return choiceFaults(
+    { provider: text("provider"), script: script && resolve(directory, script) },
+    { file, lineOf: read.ok ? (path) => read.lineOf(["config", ...path]) : null },
+  );
+}
+
+interface Choice {
+  provider: string | undefined;
+  /** Absolute. */
+  script: string | undefined;
+}
+
+async function choiceFaults({ provider, script }: Choice, { file, lineOf }: Origin): Promise<DefinitionFault[]> {
+  const faults: DefinitionFault[] = [];
+  // a variable is known on the runner alone
+  if (provider !== undefined && !provider.includes("${") && !providerNames.includes(provider)) {
+    const near = suggest(provider, providerNames);
+    faults.push({
+      code: "DROVER-LLM-001",
+      file,
+      line: lineOf?.(["provider"]) ?? null,
+      path: "provider",
+      message: `unknown provider ${provider}.${near ? ` Did you mean ${near}?` : ""}`,
+      next: `Use one of ${providerNames.join(", ")}; or name the executor that knows it.`,
+    });
+  }
+  if (script === undefined) return faults;
+  const { checkScript } = await import("../llm/scripted.ts");
+  const checked = await checkScript(script);
+  if (checked.ok) return faults;
+  // a script that is not there is a fault of the file that names it
+  const placed = checked.faults.map((fault) =>
+    fault.line === null
+      ? { ...fault, file, line: lineOf?.(["script"]) ?? null, path: "script", message: `${fault.message}: ${script}` }
+      : fault,
+  );
+  return [...faults, ...placed];
+}

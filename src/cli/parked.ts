@@ -1,0 +1,22 @@
+import type { Run } from "../model/run.ts";
+import type { Client } from "../wire/client.ts";
+import { shortInput, visible } from "./question-view.ts";
+
+/** EX_TEMPFAIL: nothing failed, and it is not over. */
+export const parkedExitCode = 75;
+
+/** What a parked run waits for, and the command that continues it. */
+export async function describeParked({ questions }: Pick<Client, "questions">, run: Run): Promise<string> {
+  const { run_id, parked_why, parked_until, waiting_for } = run;
+  if (parked_why === "approval") {
+    const open = (await questions.list({ run_id, open: true, limit: 100 })).items;
+    const asked = open.map(({ tool, input }) => `  ${visible(tool)} ${shortInput(input)}\n`).join("");
+    return `drover: parked: it waits for an answer, and nothing of it runs meanwhile\n${asked}  drover runs approve ${run_id}\n  drover runs deny ${run_id}\n`;
+  }
+  const why = { budget: "its budget is spent", usage_limit: "the usage limit of its account is reached" }[
+    parked_why ?? "budget"
+  ];
+  const until = parked_until === null ? "" : ` It continues by itself at ${parked_until}.`;
+  const more = waiting_for ? ` ${visible(waiting_for)}` : "";
+  return `drover: parked: ${why}.${more}${until}\n  drover runs resume ${run_id}\n`;
+}

@@ -1,0 +1,147 @@
+import { describe, expect, it, vi } from "vitest";
+import { RequestError } from "../model/errors.ts";
+import type { Decision } from "../model/executor.ts";
+import { createQuestionDesk } from "./question-desk.ts";
+import type { Key, KeyName } from "./terminal/keys.ts";
+import { createStyle } from "./terminal/style.ts";
+
+const question = {
+  run_id: "r",
+  request_id: "q1",
+  tool: "command.run",
+  input: { command: "rm -rf build" },
+  effect: "execute",
+} as const;
+
+async function open(answer: (decision: Decision) => Promise<unknown> = async () => null) {
+  const told: string[] = [];
+  const sent: Decision[] = [];
+  const desk = createQuestionDesk({
+    agent: "writer",
+    answer: (_, decision) => {
+      sent.push(decision);
+      return answer(decision);
+    },
+    tell: (line) => told.push(line),
+    changed: () => undefined,
+    style: createStyle(false),
+    quietMs: 0,
+  });
+  desk.ask(question);
+  await shown();
+  return { desk, told, sent, press, type: (text: string) => press({ name: "text", text }), shown };
+
+  function press(key: KeyName | Key): void {
+    desk.handle(typeof key === "string" ? { name: key } : key);
+  }
+  /** The choices are there: keys count. */
+  async function shown(): Promise<void> {
+    await vi.waitFor(() => expect(desk.show(80)).not.toBeNull());
+  }
+}
+
+describe("a question at the terminal", () => {
+  it("shows the tool, what it does and the exact input, and what can be answered", async () => {
+    const { desk, told } = await open();
+    expect(told).toEqual(["? writer asks to use command.run (runs something)", "    $ rm -rf build"]);
+    expect(desk.show(80)?.rows).toEqual(["  [y]es  [n]o  [e]dit  [a]lways in this session  [s]top the run"]);
+    expect(desk.show(40)?.rows).toEqual(["  [y]es  [n]o  [e]dit", "  [a]lways in this session", "  [s]top the run"]);
+  });
+
+  it.each([
+    ["y", { decision: "allow" }],
+    ["a", { decision: "allow", remember: "session" }],
+    ["s", { decision: "stop" }],
+  ])("sends what %s stands for", async (key, decision) => {
+    const { sent, type, desk } = await open();
+    type(key);
+    expect(sent).toEqual([decision]);
+    await vi.waitFor(() => expect(desk.isAsking).toBe(false));
+  });
+
+  it("asks for the reason of a no, and sends it", async () => {
+    const { sent, type, press, told, desk } = await open();
+    type("n");
+    expect(desk.show(80)?.rows[0]).toContain("Why not");
+    type("too risky");
+    press("enter");
+    expect(sent).toEqual([{ decision: "deny", message: "too risky" }]);
+    await vi.waitFor(() => expect(told.at(-1)).toBe("  denied: too risky"));
+  });
+
+  it("lets the input be changed, and says what is wrong with it", async () => {
+    const { sent, type, press, desk } = await open();
+    type("e");
+    press("backspace");
+    press("enter");
+    expect(sent).toEqual([]);
+    expect(desk.show(80)?.rows[0]).toContain("Not valid JSON");
+    for (let n = 0; n < 40; n++) press("backspace");
+    type('{"command": "ls"}');
+    press("enter");
+    expect(sent).toEqual([{ decision: "allow", input: { command: "ls" } }]);
+  });
+
+  it("goes back with Escape", async () => {
+    const { sent, type, press, desk } = await open();
+    type("n");
+    press("escape");
+    expect(desk.show(80)?.rows[0]).toContain("[y]es");
+    expect(sent).toEqual([]);
+  });
+
+  it("says who answered elsewhere, and asks no more", async () => {
+    const { desk, told } = await open();
+    desk.decided({ type: "permission_decision", request_id: "q1", decision: "deny", by: "alice", message: "no" });
+    expect(told.at(-1)).toBe("  denied: no by alice, elsewhere");
+    expect(desk.isAsking).toBe(false);
+  });
+
+  it("says who was first where its own answer lost", async () => {
+    const lost = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
+    const { desk, told, type } = await open(() => Promise.reject(lost));
+    type("n");
+    desk.handle({ name: "enter" });
+    await vi.waitFor(() => expect(told.at(-1)).toBe("  ! alice answered with allow."));
+    expect(desk.isAsking).toBe(false);
+  });
+
+  it("asks several questions one after the other", async () => {
+    const { desk, told, type, sent, shown } = await open();
+    desk.ask({ ...question, request_id: "q2", tool: "file.write" });
+    expect(told.join("\n")).not.toContain("file.write");
+    type("y");
+    await vi.waitFor(() => expect(told.join("\n")).toContain("file.write"));
+    await shown();
+    type("s");
+    expect(sent).toEqual([{ decision: "allow" }, { decision: "stop" }]);
+  });
+
+  it("does not take a key for an answer that was typed before the choices were there", async () => {
+    const sent: Decision[] = [];
+    const desk = createQuestionDesk({
+      agent: "writer",
+      answer: async (_, decision) => sent.push(decision),
+      tell: () => undefined,
+      changed: () => undefined,
+      style: createStyle(false),
+      quietMs: 60_000,
+    });
+    desk.ask(question);
+    expect(desk.handle({ name: "text", text: "y" })).toBe(false);
+    expect(desk.show(80)).toBeNull();
+    expect(sent).toEqual([]);
+    desk.clear();
+  });
+
+  it("shows all of a long input when it is asked to", async () => {
+    const { desk, told, type } = await open();
+    desk.clear();
+    told.length = 0;
+    desk.ask({ ...question, input: { command: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n") } });
+    expect(told.at(-1)).toContain("20 more lines");
+    await vi.waitFor(() => expect(desk.show(80)).not.toBeNull());
+    type("v");
+    expect(told.at(-1)).toContain("line 49");
+  });
+});

@@ -1,0 +1,124 @@
+import type { Question } from "../model/question.ts";
+import { findQuestion } from "./find-question.ts";
+import { columns } from "./help.ts";
+import { withHistory } from "./history.ts";
+import { isTerminal, write } from "./io.ts";
+import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
+import { effectWords, inputLines, shortInput, visible } from "./question-view.ts";
+import { quoted } from "./quoted.ts";
+import { age, writeTable } from "./table.ts";
+
+export const questionsList: CommandSpec = {
+  name: "questions list",
+  summary: "what runs ask people, oldest first",
+  takes: "",
+  words: [0, 0],
+  examples: [
+    ["drover questions", "everything that waits for an answer"],
+    ["drover questions --closed --json", "what was answered, expired or asked again, as JSON lines"],
+  ],
+  options: {
+    closed: { about: "those that need no answer any more" },
+    limit: { value: "N", about: "how many (default 50, at most 1000)" },
+    cursor: { value: "C", about: "the next page, as the last one said" },
+  },
+  run: listQuestions,
+};
+
+export const questionsShow: CommandSpec = {
+  name: "questions show",
+  summary: "one question with all of its input",
+  takes: "RUN [REQUEST]",
+  words: [1, 2],
+  examples: [
+    ["drover questions show 019a3f", "what this run asks"],
+    ["drover questions show 019a3f toolu_01", "one of several"],
+  ],
+  options: {},
+  run: showQuestion,
+};
+
+async function listQuestions(input: CommandInput): Promise<number> {
+  const { options } = input;
+  const limit = readLimit(options, "questions list");
+  const open = options["closed"] !== true;
+  const page = await withHistory(input, ({ questions }) =>
+    questions.list({ open, limit, cursor: text(options, "cursor") }),
+  );
+  if (!page) return 0;
+  const now = new Date();
+  if (options["json"]) for (const question of page.items) write(1, `${JSON.stringify(question)}\n`);
+  else if (page.items.length > 0)
+    writeTable(
+      ["RUN", "AGE", "AGENT", "TOOL", ...(open ? [] : ["ANSWER"]), "ASKS", "REQUEST", "PART OF"],
+      page.items.map((question) => cells(question, now, open)),
+    );
+  if (options["quiet"]) return 0;
+  if (page.items.length === 0 && !options["json"])
+    write(2, open ? "No open questions.\n" : "No question has been answered yet.\n");
+  if (page.next_cursor)
+    write(
+      2,
+      `More (${page.count} in all): drover questions${open ? "" : " --closed"} --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`,
+    );
+  if (open && page.items.length > 0 && isTerminal(2))
+    write(2, 'Answer: drover runs approve RUN, or drover runs deny RUN --message "..."\n');
+  return 0;
+}
+
+function cells(question: Question, now: Date, open: boolean): string[] {
+  const { run_id, request_id, agent_name, tool, input, asked_at, parents, decision, answered_by } = question;
+  return [
+    run_id,
+    age(asked_at, now),
+    agent_name,
+    tool,
+    ...(open ? [] : [`${decision}${answered_by ? ` by ${answered_by}` : ""}`]),
+    shortInput(input),
+    request_id,
+    parentsOf(parents),
+  ];
+}
+
+/** The run that began it all last. */
+function parentsOf(parents: Question["parents"]): string {
+  return parents.map((parent) => `${parent.agent_name} ${parent.run_id}`).join(" < ");
+}
+
+async function showQuestion(input: CommandInput): Promise<number> {
+  const [run, request] = input.positionals;
+  const question = await withHistory(input, (client) => findQuestion(client, run!, request));
+  if (!question) return 1;
+  if (input.options["json"]) {
+    write(1, `${JSON.stringify(question)}\n`);
+    return 0;
+  }
+  const { run_id, request_id, effect, parents } = question;
+  const rows: [string, string | null][] = [
+    ["run", run_id],
+    ["request", request_id],
+    ["agent", question.agent_name],
+    ["tool", `${question.tool}${effect ? ` (${effectWords(effect)})` : ""}`],
+    ["part of", parentsOf(parents)],
+    ["asked", `${question.asked_at} (${age(question.asked_at, new Date())})`],
+    ["expires", question.decision === null ? question.expires_at : null],
+    ["answer", question.decision],
+    ["by", question.answered_by],
+    ["at", question.answered_at],
+    ["message", question.message],
+    ["remembered", question.remember && "for the session"],
+  ];
+  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, visible(value)]] : []));
+  write(1, `${columns(shown).join("\n")}\n\n`);
+  for (const line of inputLines(question.input)) write(1, `  ${line}\n`);
+  if (question.edited_input !== null && question.edited_input !== undefined) {
+    write(1, "\nallowed instead\n");
+    for (const line of inputLines(question.edited_input)) write(1, `  ${line}\n`);
+  }
+  if (question.decision === null && !input.options["quiet"])
+    write(
+      2,
+      `Answer: drover runs approve ${run_id} ${quoted(request_id)}\n        drover runs deny ${run_id} ${quoted(request_id)} --message "..."\n`,
+    );
+  return 0;
+}

@@ -1,0 +1,93 @@
+import type { Decision } from "../model/executor.ts";
+import type { Question } from "../model/question.ts";
+import { continueHere } from "./continue-here.ts";
+import { findQuestion } from "./find-question.ts";
+import { withHistory } from "./history.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { visible } from "./question-view.ts";
+
+const detach = { about: "only answer; without a coordinator, do not continue a parked run here" };
+
+export const runsApprove: CommandSpec = {
+  name: "runs approve",
+  summary: "allow what a run asks for",
+  takes: "RUN [REQUEST]",
+  words: [1, 2],
+  examples: [
+    ["drover runs approve 019a3f", "what it asks; REQUEST names one of several"],
+    ["drover runs approve 019a3f --remember", "and do not ask about this tool again in its session"],
+    [`drover runs approve 019a3f --input '{"command": "npm ci"}'`, "something else in its place"],
+  ],
+  options: {
+    input: { value: "JSON", about: "what the tool is called with instead" },
+    remember: { about: "allow the tool for the rest of the session" },
+    detach,
+  },
+  run: approve,
+};
+
+export const runsDeny: CommandSpec = {
+  name: "runs deny",
+  summary: "refuse what a run asks for; it goes on without it",
+  takes: "RUN [REQUEST]",
+  words: [1, 2],
+  examples: [
+    ['drover runs deny 019a3f --message "Use npm ci"', "with a reason, which its model reads"],
+    ["drover runs deny 019a3f --stop", "and end the run"],
+  ],
+  options: {
+    message: { value: "TEXT", about: "why; the model reads it" },
+    stop: { about: "end the run as well" },
+    detach,
+  },
+  run: deny,
+};
+
+function approve(input: CommandInput): Promise<number> {
+  const given = text(input.options, "input");
+  const edited = given === undefined ? {} : { input: parseInput(given) };
+  const remember = input.options["remember"] ? ({ remember: "session" } as const) : {};
+  return answer(input, { decision: "allow", ...edited, ...remember });
+}
+
+function deny(input: CommandInput): Promise<number> {
+  const message = text(input.options, "message");
+  return answer(input, {
+    decision: input.options["stop"] ? "stop" : "deny",
+    ...(message === undefined || message === "" ? {} : { message }),
+  });
+}
+
+async function answer(input: CommandInput, decision: Decision): Promise<number> {
+  const { options, positionals } = input;
+  const answered = await withHistory(input, async (client, live) => {
+    const { run_id, request_id } = await findQuestion(client, positionals[0]!, positionals[1]);
+    const question = await client.questions.answer(run_id, request_id, decision);
+    return { question, run: await client.runs.get(run_id), live };
+  });
+  if (!answered) return 1;
+  const { question, run, live } = answered;
+  if (options["json"]) write(1, `${JSON.stringify(question)}\n`);
+  else write(1, `${question.run_id}\t${question.request_id}\t${question.decision}\n`);
+  if (!options["quiet"]) write(2, `${inWords(question)}\n`);
+  // without a coordinator nobody else would continue it
+  if (live || run.status !== "pending" || options["detach"]) return 0;
+  return continueHere(input, run);
+}
+
+function inWords({ tool, decision, edited_input, remember }: Question): string {
+  if (decision === "stop") return `Refused ${visible(tool)} and stopped the run.`;
+  if (decision === "deny") return `Denied ${visible(tool)}.`;
+  const how = edited_input === null || edited_input === undefined ? "" : ", with other input";
+  return `Allowed ${visible(tool)}${how}${remember ? ", and for the rest of its session" : ""}.`;
+}
+
+function parseInput(given: string): unknown {
+  try {
+    return JSON.parse(given);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw usage(`--input is not valid JSON: ${error.message}.`, "runs approve", "--input");
+  }
+}

@@ -1,0 +1,41 @@
+import { RequestError } from "../model/errors.ts";
+import { continueHere } from "./continue-here.ts";
+import { findRun } from "./find-id.ts";
+import { withHistory } from "./history.ts";
+import { write } from "./io.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
+
+export const runsResume: CommandSpec = {
+  name: "runs resume",
+  summary: "continue a parked run now, whatever its budget or usage limit",
+  takes: "RUN",
+  words: [1, 1],
+  examples: [["drover runs resume 019a3f", "without a coordinator it continues here, to its end"]],
+  options: {},
+  run: resume,
+};
+
+async function resume(input: CommandInput): Promise<number> {
+  const found = await withHistory(input, async (client, live) => {
+    const run = await findRun(client, input.positionals[0]!);
+    if (live) return { run: await client.runs.resume(run.run_id), live };
+    // answered, and given back to nobody: without a coordinator it continues in a command of its own
+    if (run.status !== "pending" && run.status !== "parked") await client.runs.resume(run.run_id);
+    if (run.parked_why === "approval") throw waitsForAnswer(run.run_id);
+    return { run, live };
+  });
+  if (found === null) return 1;
+  if (!found.live) return continueHere(input, found.run);
+  write(1, input.options["json"] ? `${JSON.stringify(found.run)}\n` : `${found.run.run_id}\t${found.run.status}\n`);
+  if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${found.run.run_id}\n`);
+  return 0;
+}
+
+function waitsForAnswer(run_id: string): RequestError {
+  return new RequestError({
+    code: "DROVER-API-030",
+    field: "RUN",
+    message: `The run ${run_id} waits for an answer.`,
+    next: `Give it: drover runs approve ${run_id}, or drover runs deny ${run_id}`,
+  });
+}

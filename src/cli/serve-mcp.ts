@@ -1,0 +1,44 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { HttpBindings } from "@hono/node-server";
+import { createMcpHandler, type McpServerFactory } from "@modelcontextprotocol/server";
+import { Hono } from "hono";
+import { createGuard } from "../serve/guard.ts";
+import { listen } from "../serve/listen.ts";
+import { Refusal } from "../serve/refusal.ts";
+import { renderRefusal } from "../serve/render.ts";
+
+const maxBodyBytes = 16 * 1024 * 1024;
+
+/** An MCP server over streamable HTTP at /mcp, on loopback, for those who have the token. */
+export async function serveMcp(factory: McpServerFactory, port: number) {
+  const token = randomBytes(24).toString("base64url");
+  const handler = createMcpHandler(factory, { maxRequestBodySize: maxBodyBytes });
+  const guard = createGuard([]);
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  app.all("/mcp", async (c) => {
+    const refused = guard(c.req.method, c.env.incoming.headers);
+    if (refused) return renderRefusal(refused);
+    if (!sameToken(c.req.header("authorization"), token)) return renderRefusal(noToken());
+    return handler.fetch(c.req.raw);
+  });
+  const { url, close } = await listen(app, { host: "127.0.0.1", port, authEnabled: true });
+  return {
+    url: `${url}/mcp`,
+    token,
+    async close(): Promise<void> {
+      await handler.close();
+      await close(2000);
+    },
+  };
+}
+
+function sameToken(authorization: string | undefined, token: string): boolean {
+  const hash = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(hash(authorization ?? ""), hash(`Bearer ${token}`));
+}
+
+function noToken(): Refusal {
+  return new Refusal(401, "DROVER-API-009", "This MCP server needs the token it printed at its start.", {
+    next: "Send it as Authorization: Bearer TOKEN.",
+  });
+}

@@ -1,0 +1,269 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { defaultConfig } from "../model/config.ts";
+import type { Session } from "../model/session.ts";
+import type { Client } from "../wire/client.ts";
+import { loadSpec } from "./load-spec.ts";
+import { openOwnWorkspace } from "./own-workspace.ts";
+import { readSessionFile, writeSessionFile } from "./session-file.ts";
+import { findSpecSession } from "./spec-session.ts";
+import { readStdinParameters } from "./stdin-parameters.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "drover-spec-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const isRoot = process.getuid?.() === 0;
+const id = "01a1e5df-be17-724a-91e2-1f3c85a26623";
+
+describe("parameters on stdin", () => {
+  const read = (...chunks: (string | Buffer)[]) =>
+    readStdinParameters(
+      Readable.from(
+        chunks.map((chunk) => Buffer.from(chunk)),
+        { objectMode: false },
+      ),
+    );
+
+  it("are one JSON object, and none where nothing comes", async () => {
+    expect(await read('{"A": "ä', '", "b": [1]}\n')).toEqual({ A: "ä", b: [1] });
+    for (const nothing of ["", " \n"]) expect(await read(nothing)).toEqual({});
+  });
+
+  it.each([
+    ["text", "TASK=t.md", "DROVER-PAR-006", "not valid JSON"],
+    ["cut JSON", '{"A": "t', "DROVER-PAR-006", "not valid JSON"],
+    ["two objects", "{}\n{}", "DROVER-PAR-006", "not valid JSON"],
+    ["a list", '["t.md"]', "DROVER-PAR-006", "not a JSON object"],
+    ["null", "null", "DROVER-PAR-006", "not a JSON object"],
+    ["a number that would be altered", '{"id": 12345678901234567890}', "DROVER-PAR-005", "12345678901234567890"],
+    ["what is not UTF-8", Buffer.from('{"A": "\xe9"}', "latin1"), "DROVER-PAR-006", "not UTF-8"],
+    ["more than 1 MB", `{"A": "${"x".repeat(1024 * 1024)}"}`, "DROVER-PAR-003", "larger than 1024 KB"],
+  ])("refuses %s", async (_what, text, code, says) => {
+    await expect(read(text)).rejects.toMatchObject({
+      code,
+      field: expect.stringMatching(/^stdin/),
+      message: expect.stringContaining(says),
+      next: expect.any(String),
+    });
+  });
+});
+
+describe("a workspace", () => {
+  it("is the real path of a folder of this user", () => {
+    mkdirSync(join(folder, "ws"));
+    symlinkSync(join(folder, "ws"), join(folder, "link"));
+    expect(openOwnWorkspace(join(folder, "link"))).toBe(join(folder, "ws"));
+  });
+
+  const cases: [what: string, make: (path: string) => void, code: string, says: string][] = [
+    ["that is missing", () => undefined, "DROVER-USE-003", "There is no"],
+    ["that is a file", (path) => writeFileSync(path, ""), "DROVER-USE-004", "not a folder"],
+    ["inside a file", (path) => writeFileSync(path.slice(0, -3), ""), "DROVER-USE-004", "not a folder"],
+    ["that is a link to itself", (path) => symlinkSync(path, path), "DROVER-USE-011", "ELOOP"],
+    ...(isRoot
+      ? ([
+          [
+            "of another user",
+            (path) => (mkdirSync(path), chownSync(path, 65534, 65534)),
+            "DROVER-USE-011",
+            "belongs to the user 65534",
+          ],
+        ] as typeof cases)
+      : ([
+          [
+            "that cannot be written",
+            (path) => (mkdirSync(path), chmodSync(path, 0o555)),
+            "DROVER-USE-011",
+            "cannot be written",
+          ],
+        ] as typeof cases)),
+  ];
+  it.each(cases)("%s is refused", (what, make, code, says) => {
+    const path = join(folder, what === "inside a file" ? "file/ws" : "ws");
+    make(path);
+    expect(() => openOwnWorkspace(path)).toThrow(
+      expect.objectContaining({
+        code,
+        field: "WORKSPACE",
+        message: expect.stringContaining(says),
+        next: expect.any(String),
+      }),
+    );
+  });
+});
+
+describe("the file .session", () => {
+  const file = () => join(folder, ".session");
+
+  it("holds the id of a session, replaced whole", () => {
+    expect(readSessionFile(folder)).toBeNull();
+    for (const one of [id.replace("0", "1"), id]) writeSessionFile(folder, one);
+    expect(readSessionFile(folder)).toBe(id);
+    expect(readdirSync(folder)).toEqual([".session"]);
+  });
+
+  it("is replaced where it is a link, which is not followed", () => {
+    writeFileSync(join(folder, "other"), id);
+    symlinkSync("other", file());
+    expect(() => readSessionFile(folder)).toThrow(expect.objectContaining({ code: "DROVER-SUB-003" }));
+    writeSessionFile(folder, id.replace("0", "1"));
+    expect(readFileSync(join(folder, "other"), "utf8")).toBe(id);
+    expect(readSessionFile(folder)).toBe(id.replace("0", "1"));
+  });
+
+  it.each<[string, () => void, string]>([
+    ["a folder", () => mkdirSync(file()), "not a file"],
+    ["a pipe", () => execFileSync("mkfifo", [file()]), "not a file"],
+    ["empty", () => writeFileSync(file(), ""), "does not hold the id"],
+    ["an id with more behind it", () => writeFileSync(file(), `${id}\n${id}\n`), "does not hold the id"],
+    ["a path", () => writeFileSync(file(), "../../etc/passwd"), "does not hold the id"],
+  ])("that is %s is refused", (_what, make, says) => {
+    make();
+    expect(() => readSessionFile(folder)).toThrow(
+      expect.objectContaining({ code: "DROVER-SUB-003", field: ".session", message: expect.stringContaining(says) }),
+    );
+  });
+});
+
+describe("a session that is named", () => {
+  const use = { agent: "dev", profile: "model", workspace: "/ws" };
+  const session = (given: Partial<Session>): Session => ({
+    session_id: id,
+    executor_session_id: "c1",
+    agent_name: "dev",
+    created_by: "me",
+    hostname: "here",
+    executor_profile: "model",
+    place_id: null,
+    portable: false,
+    runner_id: "r1",
+    runner_dir: "/ws",
+    project_dir: "/ws",
+    run_count: 1,
+    created_at: "",
+    last_used_at: "",
+    forked_from: null,
+    fork_at_turn: null,
+    ...given,
+  });
+  /** A record with this one session. */
+  const find = (given: Partial<Session> | null, named: { id: string; file?: string }) => {
+    const sessions = {
+      list: async () => ({ items: given === null ? [] : [session(given)] }),
+      get: async () => session(given ?? {}),
+    };
+    // only its sessions are asked for
+    return findSpecSession({ sessions } as unknown as Client, named, use);
+  };
+
+  it("is resumed by its agent in its workspace", async () => {
+    expect(await find({}, { id: id.slice(0, 8) })).toMatchObject({ session_id: id });
+    expect(await find({}, { id, file: "/ws/.session" })).toMatchObject({ session_id: id });
+  });
+
+  it.each<[string, Partial<Session> | null, string]>([
+    ["is unknown", null, "no such session|There is no session"],
+    ["is of another agent", { agent_name: "other" }, "of the agent other, not of dev"],
+    ["is of another executor", { executor_profile: "claude" }, "with the profile claude"],
+    ["is of another workspace", { project_dir: "/elsewhere" }, "works in /elsewhere, not in /ws"],
+    ["has no workspace", { project_dir: null }, "works in a folder of its own"],
+  ])("and %s is refused, on the command line and in the file", async (_what, given, says) => {
+    for (const [named, field] of [
+      [{ id }, "SESSION"],
+      [{ id, file: "/ws/.session" }, ".session"],
+    ] as const)
+      await expect(find(given, named)).rejects.toMatchObject({
+        code: expect.stringMatching(/^DROVER-(?:SUB-003|USE-008)$/),
+        field,
+        message: expect.stringMatching(says),
+        next: expect.any(String),
+      });
+  });
+
+  it("and has no conversation yet is refused on the command line, and passed over in the file", async () => {
+    const unbegun = { executor_session_id: null };
+    await expect(find(unbegun, { id })).rejects.toMatchObject({ code: "DROVER-SUB-003" });
+    expect(await find(unbegun, { id, file: "/ws/.session" })).toBeNull();
+  });
+});
+
+describe("a spec", () => {
+  const load = (text: string, options: { provider?: string; env?: Record<string, string>; profile?: object } = {}) => {
+    writeFileSync(join(folder, "dev.md"), text);
+    if (options.profile) {
+      mkdirSync(join(folder, "profiles"));
+      writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", config: options.profile }));
+    }
+    const local = { places: { stateDirectory: folder, configFile: null, repository: null }, config: defaultConfig };
+    return loadSpec(join(folder, "dev.md"), options.provider, { env: options.env ?? {}, cwd: folder }, local);
+  };
+  const front = (fields: string) => `---\n${fields}\n---\n# Dev\nYou develop.\n`;
+
+  it("is made ready for this machine alone", async () => {
+    const { agent, loaded } = await load(
+      front("provider: anthropic\nmodel: claude-x\ndemands: { hostname: other }\nworkspace: scratch"),
+      {
+        provider: "scripted",
+        profile: { provider: "openai-compatible", base_url: "http://127.0.0.1:1/" },
+      },
+    );
+    expect(agent).toMatchObject({ name: "dev", provider: "scripted", workspace: "in_place" });
+    expect(agent.model).toBeUndefined();
+    expect(agent.demands).toBeUndefined();
+    expect(loaded.profile.config).toEqual({ provider: "openai-compatible" });
+  });
+
+  it.each<[string, string, Parameters<typeof load>[1], string, string]>([
+    ["without a title", "text", {}, "DROVER-AGT-004", "dev.md:1: there is no title"],
+    ["with bad YAML", front("tags: [x"), {}, "DROVER-AGT-002", "dev.md:2"],
+    ["that is a command", front("command: ls"), {}, "DROVER-AGT-004", "a command"],
+    ["of another executor", front("executor: claude"), {}, "DROVER-AGT-004", "claude"],
+    ["with an unknown provider", front("provider: opnai"), {}, "DROVER-LLM-001", "Did you mean openai?"],
+    [
+      "with an unknown --provider",
+      front("tags: [x]"),
+      { provider: "scripte" },
+      "DROVER-LLM-001",
+      "Did you mean scripted?",
+    ],
+    ["without its key", front("provider: openai"), {}, "DROVER-LLM-002", "OPENAI_API_KEY is not set"],
+    [
+      "with a base URL that is none",
+      front("provider: ollama"),
+      { env: { OLLAMA_HOST: "http://" } },
+      "DROVER-LLM-003",
+      "OLLAMA_HOST",
+    ],
+    [
+      "with a profile's base URL that is none",
+      front("tags: [x]"),
+      { profile: { provider: "ollama", base_url: "localhost" } },
+      "DROVER-LLM-003",
+      "base_url",
+    ],
+    ["whose script is missing", front("provider: scripted\nscript: none.yaml"), {}, "DROVER-LLM-004", "none.yaml"],
+  ])("%s is refused before anything is run", async (_what, text, options, code, says) => {
+    await expect(load(text, options)).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(says),
+      next: expect.any(String),
+    });
+  });
+});

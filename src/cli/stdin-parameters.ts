@@ -1,0 +1,40 @@
+import type { Readable } from "node:stream";
+import { RequestError } from "../model/errors.ts";
+import { parseParameters } from "./run-parameters.ts";
+
+/** As much as the parameters of a run may have. */
+const maxBytes = 1024 * 1024;
+
+/** The parameters of a run as one JSON object. Empty input is an object without any. */
+export async function readStdinParameters(stdin: Readable): Promise<Record<string, unknown>> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > maxBytes)
+      throw new RequestError({
+        code: "DROVER-PAR-003",
+        field: "stdin",
+        message: `The parameters on stdin are larger than ${maxBytes / 1024} KB.`,
+        next: "Put large contents into a file of the workspace, and give its path.",
+      });
+  }
+  const text = decode(Buffer.concat(chunks)).replace(/^\uFEFF/, "");
+  return text.trim() === "" ? {} : parseParameters("stdin", text, "DROVER-PAR-006");
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause;
+    throw new RequestError({
+      code: "DROVER-PAR-006",
+      field: "stdin",
+      message: "The parameters on stdin are not UTF-8 text.",
+      next: "Give one JSON object in UTF-8.",
+      cause,
+    });
+  }
+}

@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import { createEditor } from "./editor.ts";
+import type { Key, KeyName } from "./keys.ts";
+
+function open(history: string[] = []) {
+  const sent: string[] = [];
+  const editor = createEditor((text) => sent.push(text), history);
+  const press = (...keys: (KeyName | { text: string })[]): void => {
+    for (const key of keys) {
+      const pressed: Key = typeof key === "string" ? { name: key } : { name: "text", ...key };
+      editor.handle(pressed);
+    }
+  };
+  return { editor, sent, press };
+}
+
+describe("an editor", () => {
+  it("sends what was typed with Enter, and is empty then", () => {
+    const { editor, sent, press } = open();
+    press({ text: "hello" }, "enter");
+    expect(sent).toEqual(["hello"]);
+    expect(editor.text).toBe("");
+  });
+
+  it("inserts and deletes where the cursor stands", () => {
+    const { editor, press } = open();
+    press({ text: "helo" }, "left", { text: "l" }, "home", "delete", { text: "H" }, "end", "backspace");
+    expect(editor.text).toBe("Hell");
+  });
+
+  it("deletes words, and the line before and after the cursor", () => {
+    const { editor, press } = open();
+    press({ text: "one two  three" }, "delete-word", "delete-word");
+    expect(editor.text).toBe("one ");
+    press({ text: "two" }, "word-left", "delete-after");
+    expect(editor.text).toBe("one ");
+    press("delete-before");
+    expect(editor.text).toBe("");
+  });
+
+  it("treats a character of several code points as one", () => {
+    const { editor, press } = open();
+    press({ text: "a👨‍👩‍👧b" }, "left", "backspace");
+    expect(editor.text).toBe("ab");
+  });
+
+  it("keeps the lines of a paste together, and takes what could steer a terminal out of it", () => {
+    const { editor, sent, press } = open();
+    press({ text: "one\n\ttwo\u001b[2J" });
+    expect(sent).toEqual([]);
+    expect(editor.text).toBe("one\n  two[2J");
+  });
+
+  it("begins a new line after a backslash", () => {
+    const { sent, press } = open();
+    press({ text: "one\\" }, "enter", { text: "two" }, "enter");
+    expect(sent).toEqual(["one\ntwo"]);
+  });
+
+  it("goes through the history and back to what was being typed", () => {
+    const { editor, press } = open(["first", "second"]);
+    press({ text: "draft" }, "up");
+    expect(editor.text).toBe("second");
+    press("up", "up");
+    expect(editor.text).toBe("first");
+    press("down", "down");
+    expect(editor.text).toBe("draft");
+  });
+
+  it("moves between the lines of a text before it goes through the history", () => {
+    const { editor, press } = open(["old"]);
+    press({ text: "one\ntwo" }, "up", { text: "!" });
+    expect(editor.text).toBe("one!\ntwo");
+    press("up");
+    expect(editor.text).toBe("old");
+  });
+
+  it("shows where the cursor is on a line that is broken into rows", () => {
+    const { editor, press } = open();
+    press({ text: "abcdefgh" }, "left");
+    const { rows, cursor } = editor.show("> ", 6);
+    expect(rows).toEqual(["> abc", "  def", "  gh"]);
+    expect(cursor).toEqual({ row: 2, column: 3 });
+  });
+});

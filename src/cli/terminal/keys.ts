@@ -1,0 +1,117 @@
+import { emitKeypressEvents } from "node:readline";
+
+/** What somebody does at the keyboard. `text` is what a key writes; a paste arrives as one text. */
+export type Key = { name: "text"; text: string } | { name: KeyName; text?: never };
+
+export type KeyName =
+  | "enter"
+  | "newline"
+  | "backspace"
+  | "delete"
+  | "left"
+  | "right"
+  | "word-left"
+  | "word-right"
+  | "up"
+  | "down"
+  | "home"
+  | "end"
+  | "delete-word"
+  | "delete-before"
+  | "delete-after"
+  | "interrupt"
+  | "end-of-input"
+  | "redraw"
+  | "escape";
+
+/** Reads keys one by one, unseen by the terminal's own line editing, until it is closed. */
+export function openKeyboard(stdin: NodeJS.ReadStream, stdout: (text: string) => void, onKey: (key: Key) => void) {
+  let pasted: string | null = null;
+  const onKeypress = (text: string | undefined, press: Press): void => {
+    if (press.name === "paste-start") pasted = "";
+    else if (press.name === "paste-end") {
+      const whole = (pasted ?? "").replaceAll(/\r\n?/g, "\n");
+      pasted = null;
+      if (whole !== "") onKey({ name: "text", text: whole });
+    } else if (pasted !== null) pasted += press.sequence ?? text ?? "";
+    else {
+      const key = toKey(text, press);
+      if (key) onKey(key);
+    }
+  };
+  emitKeypressEvents(stdin);
+  stdin.on("keypress", onKeypress);
+  stdin.setRawMode(true);
+  stdin.resume();
+  stdout("\u001b[?2004h");
+  let isOpen = true;
+  return {
+    close(): void {
+      if (!isOpen) return;
+      isOpen = false;
+      stdout("\u001b[?2004l");
+      stdin.off("keypress", onKeypress);
+      stdin.setRawMode(false);
+      stdin.pause();
+    },
+  };
+}
+
+export type Keyboard = ReturnType<typeof openKeyboard>;
+
+export interface Press {
+  name?: string | undefined;
+  sequence?: string | undefined;
+  ctrl?: boolean | undefined;
+  meta?: boolean | undefined;
+}
+
+export function toKey(text: string | undefined, { name = "", ctrl, meta, sequence }: Press): Key | null {
+  const named = (ctrl ? withCtrl : meta ? withMeta : alone)[name];
+  if (named) return { name: named };
+  if (ctrl || meta || text === undefined) return null;
+  // a sequence that nobody knows is none that writes something
+  // oxlint-disable-next-line no-control-regex
+  return /^[\u0000-\u001f\u007f]/.test(sequence ?? text) ? null : { name: "text", text };
+}
+
+const alone: Record<string, KeyName> = {
+  return: "enter",
+  // Ctrl-J, and what terminals send for Shift-Enter where they tell them apart
+  enter: "newline",
+  backspace: "backspace",
+  delete: "delete",
+  left: "left",
+  right: "right",
+  up: "up",
+  down: "down",
+  home: "home",
+  end: "end",
+  escape: "escape",
+};
+const withCtrl: Record<string, KeyName> = {
+  a: "home",
+  b: "left",
+  c: "interrupt",
+  d: "end-of-input",
+  e: "end",
+  f: "right",
+  h: "backspace",
+  k: "delete-after",
+  l: "redraw",
+  left: "word-left",
+  n: "down",
+  p: "up",
+  right: "word-right",
+  u: "delete-before",
+  w: "delete-word",
+};
+const withMeta: Record<string, KeyName> = {
+  b: "word-left",
+  backspace: "delete-word",
+  escape: "escape",
+  f: "word-right",
+  left: "word-left",
+  return: "newline",
+  right: "word-right",
+};

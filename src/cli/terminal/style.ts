@@ -1,0 +1,28 @@
+import { isTerminal } from "../io.ts";
+
+/** Colours for a person who looks; for everything else the text as it is. */
+export interface Style {
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+  cyan(text: string): string;
+}
+
+export function styleOf(fd: 1 | 2, env: Readonly<Record<string, string | undefined>>): Style {
+  return createStyle(isTerminal(fd) && !env["NO_COLOR"] && env["TERM"] !== "dumb");
+}
+
+export function createStyle(coloured: boolean): Style {
+  const code = (begin: number, end: number) => (text: string) =>
+    coloured && text !== "" ? `\u001b[${begin}m${text}\u001b[${end}m` : text;
+  return {
+    bold: code(1, 22),
+    dim: code(2, 22),
+    red: code(31, 39),
+    green: code(32, 39),
+    yellow: code(33, 39),
+    cyan: code(36, 39),
+  };
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { cutToWidth, textWidth, wrapLine } from "./text-width.ts";
+
+describe("textWidth", () => {
+  it("counts wide characters twice, combining marks and colours not at all", () => {
+    expect(textWidth("abc")).toBe(3);
+    expect(textWidth("日本")).toBe(4);
+    expect(textWidth("e\u0301")).toBe(1);
+    expect(textWidth("🙂")).toBe(2);
+    expect(textWidth("\u001b[31mred\u001b[39m")).toBe(3);
+  });
+});
+
+describe("cutToWidth", () => {
+  it("leaves a text that fits, and marks what it cuts", () => {
+    expect(cutToWidth("abc", 3)).toBe("abc");
+    expect(cutToWidth("abcdef", 4)).toBe("abc…");
+    expect(cutToWidth("日本語", 5)).toBe("日本…");
+  });
+
+  it("ends the colour of a text that is cut", () => {
+    expect(cutToWidth("\u001b[31mabcdef\u001b[39m", 4)).toBe("\u001b[31mabc…\u001b[0m");
+  });
+});
+
+describe("wrapLine", () => {
+  it("breaks between words", () => {
+    expect(wrapLine("one two three", 8)).toEqual(["one two", "three"]);
+  });
+
+  it("keeps the indent of the line, also behind a colour", () => {
+    expect(wrapLine("  one two three", 9)).toEqual(["  one two", "  three"]);
+    expect(wrapLine("\u001b[2m  one two\u001b[22m", 6)).toEqual(["\u001b[2m  one", "  two\u001b[22m"]);
+  });
+
+  it("breaks a word that no row can hold", () => {
+    expect(wrapLine("abcdefgh", 3)).toEqual(["abc", "def", "gh"]);
+  });
+
+  it("never makes a row that is wider than the terminal", () => {
+    for (const line of ["日本語日本語", "a 日 b 本", "   deep indent", "x".repeat(50)])
+      for (const row of wrapLine(line, 5)) expect(textWidth(row)).toBeLessThanOrEqual(5);
+  });
+});

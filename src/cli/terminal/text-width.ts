@@ -1,0 +1,79 @@
+/** Combining marks, joiners and variation selectors take no column. */
+const zeroWidth = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+/** East Asian wide and fullwidth ranges, and emoji that terminals draw in two columns. */
+const wide =
+  /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation})$/u;
+// oxlint-disable-next-line no-control-regex
+const colour = /\u001b\[[\d;]*m/g;
+
+/** The columns a text takes on a terminal. Colours take none. */
+export function textWidth(text: string): number {
+  let columns = 0;
+  for (const one of text.replaceAll(colour, "")) columns += charWidth(one);
+  return columns;
+}
+
+function charWidth(one: string): number {
+  // almost everything: no need to ask the tables
+  if (one >= " " && one < "\u0300") return 1;
+  if (zeroWidth.test(one)) return 0;
+  return wide.test(one) ? 2 : 1;
+}
+
+/** The beginning of a text that fits, with a mark where something is missing. */
+export function cutToWidth(text: string, columns: number): string {
+  if (textWidth(text) <= columns) return text;
+  let cut = "";
+  let taken = 0;
+  for (const [piece] of text.matchAll(pieces)) {
+    const width = textWidth(piece);
+    if (taken + width > columns - 1) break;
+    cut += piece;
+    taken += width;
+  }
+  return `${cut}…${text.includes("\u001b") ? "\u001b[0m" : ""}`;
+}
+
+/** The spaces that a line begins with, in whatever colour. */
+// oxlint-disable-next-line no-control-regex
+const leading = /^(?:\u001b\[[\d;]*m)*( *)/;
+
+/** One character each, with a colour as one of them. */
+// oxlint-disable-next-line no-control-regex
+const pieces = /\u001b\[[\d;]*m|./gsu;
+
+/**
+ * A line as rows that fit, broken between words where possible. Rows after the first are indented as the line is, so that
+ * a block of text stays one.
+ */
+export function wrapLine(line: string, columns: number): string[] {
+  if (textWidth(line) <= columns) return [line];
+  const indent = (leading.exec(line)?.[1] ?? "").slice(0, Math.floor(columns / 2));
+  const rows: string[] = [];
+  let row = "";
+  let taken = 0;
+  /** Where the row can be broken: after its last space. */
+  let breakAt = -1;
+  for (const [piece] of line.matchAll(pieces)) {
+    const width = textWidth(piece);
+    if (taken + width > columns && taken > indent.length) {
+      if (piece === " ") {
+        rows.push(row);
+        row = indent;
+        taken = indent.length;
+        breakAt = -1;
+        continue;
+      }
+      const at = breakAt > indent.length ? breakAt : row.length;
+      rows.push(row.slice(0, at).trimEnd());
+      row = indent + row.slice(at);
+      taken = textWidth(row);
+      breakAt = -1;
+    }
+    row += piece;
+    taken += width;
+    if (piece === " ") breakAt = row.length;
+  }
+  rows.push(row);
+  return rows;
+}

@@ -1,0 +1,64 @@
+import type { UsageRow } from "../model/question.ts";
+import { withHistory } from "./history.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { writeTable } from "./table.ts";
+
+const ways = ["agent", "day", "session"] as const;
+
+export const usageCommand: CommandSpec = {
+  name: "usage",
+  summary: "tokens and cost of what ran, by agent, UTC day or session",
+  takes: "",
+  words: [0, 0],
+  examples: [
+    ["drover usage", "each agent"],
+    ["drover usage --by day --since 2026-01-01", "each day since then"],
+    ["drover usage --by session --agent claude --json", "each session of an agent, as JSON lines"],
+  ],
+  options: {
+    by: { value: "WHAT", about: `${ways.join(", ")} (default agent)` },
+    since: { value: "DAY", about: "the first UTC day, e.g. 2026-01-31" },
+    until: { value: "DAY", about: "the UTC day after the last" },
+    agent: { value: "NAME", about: "only runs of this agent" },
+  },
+  run: showUsage,
+};
+
+async function showUsage(input: CommandInput): Promise<number> {
+  const { options } = input;
+  const given = text(options, "by") ?? "agent";
+  const by = ways.find((one) => one === given);
+  if (!by) throw usage(`--by ${given} is not one of ${ways.join(", ")}.`, "usage", "--by");
+  const [since, until] = [readDay(options, "since"), readDay(options, "until")];
+  const found = await withHistory(input, (client) =>
+    client.usage({ by, since, until, agent_name: text(options, "agent"), limit: 1000 }),
+  );
+  if (!found) return 0;
+  if (options["json"]) for (const row of found.items) write(1, `${JSON.stringify(row)}\n`);
+  else if (found.items.length > 0)
+    writeTable(
+      [by.toUpperCase(), "RUNS", "TURNS", "TOKENS IN", "TOKENS OUT", "COST"],
+      found.items.map((row) => cells(row, by)),
+    );
+  else if (!options["quiet"]) write(2, "No run has used a model yet.\n");
+  return 0;
+}
+
+function cells(row: UsageRow, by: (typeof ways)[number]): string[] {
+  const { cost_usd } = row;
+  const what = { agent: row.agent_name, day: row.day, session: row.session_id }[by];
+  return [
+    what ?? "-",
+    ...[row.runs, row.turns, row.input_tokens, row.output_tokens].map(String),
+    cost_usd === null ? "-" : `$${cost_usd.toFixed(cost_usd < 1 ? 4 : 2)}`,
+  ];
+}
+
+function readDay(options: CommandInput["options"], name: "since" | "until"): string | undefined {
+  const given = text(options, name);
+  if (given === undefined) return undefined;
+  const at = Date.parse(given);
+  if (Number.isNaN(at)) throw usage(`--${name} ${given} is not a day like 2026-01-31.`, "usage", `--${name}`);
+  return new Date(at).toISOString().slice(0, 10);
+}

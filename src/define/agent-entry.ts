@@ -1,0 +1,43 @@
+import { dirname, isAbsolute, resolve } from "node:path";
+import type { Agent } from "../model/agent.ts";
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import { type AgentText, checkAgent } from "./agent-file.ts";
+import { checkSchemas } from "./check-schemas.ts";
+import type { Origin } from "./check-shape.ts";
+import type { SchemaChecker } from "./json-schema/checker.ts";
+import { isKeys } from "./merge-keys.ts";
+
+export interface AgentChecks extends Pick<SchemaChecker, "checkSchema"> {
+  /** What else is wrong with an agent that is sound by itself. */
+  checkAgent?(agent: Agent, origin: Origin): Promise<DefinitionFault[]>;
+}
+
+/** One agent of a file, or what is wrong with it. `name` where that is known all the same. */
+export type Entry = { file: string } & (
+  | { agent: Agent; line: number | null; faults?: undefined }
+  | { agent?: undefined; name?: string; faults: DefinitionFault[] }
+);
+
+/** `complete` makes the agent's keys of those that the text has. */
+export async function checkEntry(
+  file: string,
+  { value, origin, judge }: AgentText,
+  checks: AgentChecks,
+  complete: (own: Record<string, unknown>) => Record<string, unknown> = (own) => own,
+): Promise<Entry> {
+  const fields = isKeys(value) ? complete(withPaths(value, dirname(file))) : value;
+  const checked = await checkSchemas(judge(checkAgent(fields, origin)), checks);
+  if (!checked.ok) return { file, faults: checked.faults };
+  const faults = (await checks.checkAgent?.(checked.agent, origin)) ?? [];
+  if (faults.length > 0) return { file, faults };
+  return { file, agent: checked.agent, line: origin.lineOf?.(["name"]) ?? null };
+}
+
+/** Paths in a definition are relative to the file they stand in. */
+export function withPaths(fields: Record<string, unknown>, folder: string): Record<string, unknown> {
+  const found = ["script", "working_directory"].flatMap((key) => {
+    const path = fields[key];
+    return typeof path === "string" && path !== "" && !isAbsolute(path) ? [[key, resolve(folder, path)]] : [];
+  });
+  return found.length === 0 ? fields : { ...fields, ...Object.fromEntries(found) };
+}

@@ -1,0 +1,25 @@
+import type { Agent } from "../model/agent.ts";
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import { type ParsedAgent, schemaFault } from "./agent-file.ts";
+import type { SchemaChecker } from "./json-schema/checker.ts";
+
+/** Adds what is wrong with its schemas, so that it is reported here and not by the first run. */
+export async function checkSchemas(
+  parsed: ParsedAgent,
+  schemas: Pick<SchemaChecker, "checkSchema">,
+): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[] }> {
+  const invalid = await Promise.all(
+    parsed.schemas.map(async ([key, schema]) =>
+      firstOfEachPath((await schemas.checkSchema(schema)).faults).map((found) =>
+        schemaFault(key, found, parsed.origin, schema),
+      ),
+    ),
+  );
+  const faults = [...(parsed.ok ? [] : parsed.faults), ...invalid.flat()];
+  return parsed.ok && faults.length === 0 ? parsed : { ok: false, faults };
+}
+
+/** A wrong `type` breaks three rules of the meta schema: the first says what to do. */
+function firstOfEachPath<T extends { path: string }>(faults: readonly T[]): T[] {
+  return faults.filter(({ path }, at) => faults.findIndex((other) => other.path === path) === at);
+}

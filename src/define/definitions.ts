@@ -1,0 +1,29 @@
+import { extname } from "node:path";
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import { type AgentChecks, checkEntry } from "./agent-entry.ts";
+import { readAgentText } from "./agent-file.ts";
+import { type FleetAgents, isFleet, loadFleet } from "./fleet-file.ts";
+import { readDefinition } from "./read-definition.ts";
+
+/** What one file defines: an agent, or the agents of a fleet. */
+export interface Definitions extends FleetAgents {
+  file: string;
+  gone: boolean;
+}
+
+export async function loadDefinitions(file: string, checks: AgentChecks): Promise<Definitions> {
+  const whole = (faults: DefinitionFault[], gone = false): Definitions => ({
+    file,
+    entries: [],
+    faults,
+    gone,
+    others: [],
+  });
+  const content = await readDefinition(file);
+  if (!content.ok) return whole(content.faults, content.gone);
+  const text = readAgentText(file, content.text);
+  if ("ok" in text) return whole(text.faults);
+  if (extname(file).toLowerCase() !== ".md" && isFleet(text.value))
+    return { file, gone: false, ...(await loadFleet(file, text, checks)) };
+  return { ...whole([]), entries: [await checkEntry(file, text, checks)] };
+}

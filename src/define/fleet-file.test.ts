@@ -1,0 +1,247 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { loadAgents, loadFiles, type LoadedAgents } from "./agents-folder.ts";
+import { openSchemaChecker } from "./json-schema/checker.ts";
+import { watchAgents } from "./watch-agents.ts";
+
+const schemas = openSchemaChecker();
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "drover-fleet-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => schemas.stop());
+
+const put = (name: string, text: string): void => writeFileSync(join(folder, name), text);
+const namesOf = ({ agents }: LoadedAgents): string[] => agents.map(({ agent }) => agent.name);
+/** As `drover agents check` prints them, without the folder. */
+const faultsOf = ({ faults }: LoadedAgents): string[] =>
+  faults.map(({ file, line, path, message, code }) =>
+    [`${file}:${line}`, code, path, message].join(" ").replaceAll(`${folder}/`, ""),
+  );
+
+test("every agent of a fleet gets the defaults: objects merge, lists and values replace", async () => {
+  put(
+    "fleet.yaml",
+    `defaults:
+  model: sonnet
+  max_turns: 20
+  permissions: { mode: plan, allowed_tools: [Read, Grep] }
+  mcp_servers: { github: { command: gh, env: { A: a, B: b } } }
+  working_directory: work
+agents:
+  - name: reviewer
+    system_prompt: You review.
+  - name: writer
+    model: opus
+    permissions: { mode: acceptEdits, allowed_tools: [Write] }
+    mcp_servers: { github: { env: { B: other } }, docs: { url: "http://127.0.0.1" } }
+`,
+  );
+  const { agents, faults } = await loadAgents(folder, schemas);
+  expect(faults).toEqual([]);
+  expect(agents.map(({ agent, line }) => ({ ...agent, line }))).toMatchObject([
+    {
+      name: "reviewer",
+      model: "sonnet",
+      max_turns: 20,
+      permissions: { mode: "plan", allowed_tools: ["Read", "Grep"] },
+      working_directory: join(folder, "work"),
+      line: 8,
+    },
+    {
+      name: "writer",
+      model: "opus",
+      max_turns: 20,
+      permissions: { mode: "acceptEdits", allowed_tools: ["Write"] },
+      mcp_servers: { github: { command: "gh", env: { A: "a", B: "other" } }, docs: { url: "http://127.0.0.1" } },
+      line: 10,
+    },
+  ]);
+});
+
+test("an agent may lie in a file of its own, and be changed by the fleet that names it", async () => {
+  mkdirSync(join(folder, "more"));
+  put("more/writer.md", "---\nmodel: haiku\nworking_directory: here\n---\n# Writer\nYou write.\n");
+  put(
+    "fleet.json",
+    JSON.stringify({ defaults: { model: "sonnet", max_turns: 3 }, agents: [{ path: "more/writer.md", max_turns: 9 }] }),
+  );
+  const { agents, faults } = await loadAgents(folder, schemas);
+  expect(faults).toEqual([]);
+  expect(agents).toMatchObject([
+    {
+      file: join(folder, "more/writer.md"),
+      source: join(folder, "fleet.json"),
+      agent: {
+        name: "writer",
+        model: "haiku",
+        max_turns: 9,
+        system_prompt: "You write.",
+        working_directory: join(folder, "more/here"),
+      },
+    },
+  ]);
+});
+
+test("a file that a fleet names is not loaded a second time by itself", async () => {
+  put("writer.yaml", "name: writer\n");
+  put("inner.yaml", "agents: [{ name: inner }]\n");
+  put("zoo.yaml", "include: [inner.yaml]\nagents: [{ path: writer.yaml }]\n");
+  const loaded = await loadAgents(folder, schemas);
+  expect([namesOf(loaded), loaded.faults]).toEqual([["writer", "inner"], []]);
+});
+
+test("the defaults of a fleet reach the fleets it includes, where those say nothing else", async () => {
+  put("a.yaml", "defaults: { model: sonnet, max_turns: 5 }\ninclude: [sub/b.yaml]\n");
+  mkdirSync(join(folder, "sub"));
+  put("sub/b.yaml", "defaults: { model: opus }\nagents: [{ name: deep }]\n");
+  const { agents, faults } = await loadFiles([join(folder, "a.yaml")], schemas);
+  expect([faults, agents[0]?.agent]).toMatchObject([[], { name: "deep", model: "opus", max_turns: 5 }]);
+});
+
+test("a default that does nothing in a command is not meant for it", async () => {
+  put(
+    "fleet.yaml",
+    "defaults: { executor: claude-sdk, model: sonnet, timeout_seconds: 9 }\nagents: [{ name: ls, command: ls }]\n",
+  );
+  const { agents, faults } = await loadAgents(folder, schemas);
+  expect(faults).toEqual([]);
+  expect(agents[0]!.agent).toMatchObject({ name: "ls", type: "procedural", timeout_seconds: 9 });
+  expect(agents[0]!.agent).not.toHaveProperty("executor");
+});
+
+test("every fault has its file and line; with defaults at fault no agent loads, else those that are sound", async () => {
+  put("bad.md", "No title\n");
+  put("inner.yaml", "agents: []\n");
+  put(
+    "fleet.yaml",
+    `defaults:
+  modle: sonnet
+  budget: { cost_usd: 0 }
+  name: all
+agents:
+  - name: good
+  - name: wrong
+    permissions: { mode: yolo }
+    permisions: {}
+  - path: missing.yaml
+  - path: bad.md
+  - path: inner.yaml
+  - {}
+include: [good.yaml]
+`,
+  );
+  put("good.yaml", "name: alone\n");
+  const loaded = await loadFiles([join(folder, "fleet.yaml")], schemas);
+  expect(namesOf(loaded)).toEqual([]);
+  expect(faultsOf(loaded)).toEqual([
+    expect.stringMatching(/^fleet.yaml:3 DROVER-AGT-004 defaults.budget.cost_usd .*budget.cost_usd has a wrong value/),
+    expect.stringMatching(/^fleet.yaml:2 DROVER-AGT-003 defaults.modle unknown key modle. Did you mean model\?/),
+    expect.stringMatching(/^fleet.yaml:4 DROVER-AGT-003 defaults.name unknown key name/),
+    expect.stringMatching(/^fleet.yaml:14 DROVER-AGT-004 include good.yaml is no fleet file/),
+    expect.stringMatching(/^fleet.yaml:8 DROVER-AGT-004 permissions.mode permissions.mode has a wrong value/),
+    expect.stringMatching(/^fleet.yaml:9 DROVER-AGT-003 permisions unknown key permisions. Did you mean permissions/),
+    expect.stringMatching(/^missing.yaml:null DROVER-AGT-001 .*cannot be read \(ENOENT\)/),
+    expect.stringMatching(/^bad.md:1 DROVER-AGT-004 name there is no title/),
+    expect.stringMatching(/^fleet.yaml:12 DROVER-AGT-004 path inner.yaml is a fleet file/),
+    expect.stringMatching(/^fleet.yaml:13 DROVER-AGT-004 name name is missing/),
+  ]);
+  put("fleet.yaml", "agents: [{ name: good }, { name: wrong, modle: x }, { path: missing.yaml }]\n");
+  expect(namesOf(await loadFiles([join(folder, "fleet.yaml")], schemas))).toEqual(["good"]);
+});
+
+test("a fleet that is no fleet is refused as a whole, with the key that was meant", async () => {
+  put("fleet.yaml", "agents: []\ndefault: {}\n");
+  expect(faultsOf(await loadAgents(folder, schemas))).toEqual([
+    "fleet.yaml:2 DROVER-AGT-003 default unknown key default. Did you mean defaults?",
+  ]);
+  put("fleet.yaml", "agents: { name: a }\n");
+  expect(faultsOf(await loadAgents(folder, schemas))).toEqual([
+    expect.stringMatching(/^fleet.yaml:1 DROVER-AGT-004 agents agents has a wrong value/),
+  ]);
+});
+
+test("two agents of one name are named with their places, in one fleet and over several files", async () => {
+  put("fleet.yaml", "agents:\n  - name: a\n  - name: a\n  - name: b\n");
+  put("other.json", '{"name": "b"}');
+  const loaded = await loadAgents(folder, schemas);
+  expect(namesOf(loaded)).toEqual([]);
+  expect(loaded.faults.map(({ code }) => code)).toEqual(["DROVER-AGT-005", "DROVER-AGT-005"]);
+  expect(loaded.faults[0]!.message).toContain(`${join(folder, "fleet.yaml")}:2, ${join(folder, "fleet.yaml")}:3`);
+  expect(loaded.faults[1]!.message).toContain(`${join(folder, "fleet.yaml")}:4, ${join(folder, "other.json")}:1`);
+});
+
+test.each([
+  ["itself", { "a.yaml": "include: [./a.yaml]\nagents: [{ name: a }]\n" }],
+  [
+    "round about",
+    {
+      "a.yaml": "include: [b.yaml]\nagents: [{ name: a }]\n",
+      "b.yaml": "include: [c.yaml]",
+      "c.yaml": "include: [a.yaml]",
+    },
+  ],
+  ["by a link", { "a.yaml": "include: [link.yaml]\nagents: [{ name: a }]\n" }],
+])("a fleet that includes %s is refused with the way round, and its agents load", async (_, files) => {
+  for (const [name, text] of Object.entries(files)) put(name, text);
+  symlinkSync("a.yaml", join(folder, "link.yaml"));
+  const loaded = await loadFiles([join(folder, "a.yaml")], schemas);
+  expect(namesOf(loaded)).toEqual(["a"]);
+  expect(loaded.faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
+  expect(loaded.faults[0]!.message).toMatch(/^the fleet file includes itself: .*a\.yaml -> /);
+});
+
+test("of two files in a folder that include each other the circle is reported", async () => {
+  put("a.yaml", "include: [b.yaml]\n");
+  put("b.yaml", "include: [a.yaml]\n");
+  expect((await loadAgents(folder, schemas)).faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
+});
+
+test("a fleet file named twice is read once: fleets that fan out cost no more than their files", async () => {
+  for (let level = 0; level < 30; level++)
+    put(`f${level}.yaml`, `include: [f${level + 1}.yaml, ./f${level + 1}.yaml]\n`);
+  put("f30.yaml", "agents: [{ name: last }]\n");
+  const loaded = await loadFiles([join(folder, "f0.yaml")], schemas);
+  expect(namesOf(loaded)).toEqual(["last"]);
+  expect(loaded.faults).toHaveLength(30);
+  expect(loaded.faults[0]!.message).toContain("is named twice");
+});
+
+test("an agent of a fleet that is no longer sound keeps its last definition; one that was removed is gone", async () => {
+  put("fleet.yaml", "agents:\n  - { name: a, model: one }\n  - { name: b }\n  - { name: c }\n");
+  const first = await loadAgents(folder, schemas);
+  put("fleet.yaml", "agents:\n  - { name: a, modle: two }\n  - { name: b }\n");
+  const second = await loadAgents(folder, schemas, first.agents);
+  expect(second.agents).toMatchObject([
+    { agent: { name: "a", model: "one" }, fault: expect.stringContaining("modle") },
+    { agent: { name: "b" } },
+  ]);
+  put("fleet.yaml", "agents: [\n");
+  const third = await loadAgents(folder, schemas, second.agents);
+  expect(third.agents).toMatchObject([
+    { agent: { name: "a" }, fault: expect.any(String) },
+    { agent: { name: "b" }, fault: expect.stringContaining("not valid YAML") },
+  ]);
+  rmSync(join(folder, "fleet.yaml"));
+  expect((await loadAgents(folder, schemas, third.agents)).agents).toEqual([]);
+});
+
+test("watches a fleet file in place of a folder, and the files elsewhere that it names", async () => {
+  mkdirSync(join(folder, "elsewhere"));
+  put("elsewhere/a.yaml", "name: a\nmodel: one\n");
+  put("fleet.yaml", "agents: [{ path: elsewhere/a.yaml }]\n");
+  let now: LoadedAgents | null = null;
+  const ended = new AbortController();
+  const watch = watchAgents(join(folder, "fleet.yaml"), schemas, (loaded) => void (now = loaded), ended.signal);
+  const model = (): unknown => now?.agents.map(({ agent }) => agent.model);
+  await expect.poll(model).toEqual(["one"]);
+  put("elsewhere/a.yaml", "name: a\nmodel: another\n");
+  await expect.poll(model).toEqual(["another"]);
+  put("fleet.yaml", "agents: [{ name: b, model: third }]\n");
+  await expect.poll(model).toEqual(["third"]);
+  await watch.stop();
+});

@@ -1,0 +1,175 @@
+import { realpathSync } from "node:fs";
+import { basename, dirname, extname, resolve } from "node:path";
+import type { DefinitionFault } from "../../model/definition-fault.ts";
+import { isKeys, mergeKeys } from "../merge-keys.ts";
+import { readDefinition } from "../read-definition.ts";
+import { readYaml } from "../structured-text.ts";
+import { mapHooks } from "./map-hooks.ts";
+import { mapKeys } from "./map-keys.ts";
+import { mapVariables } from "./map-variables.ts";
+import { note, type Note, partOf, type Source } from "./source.ts";
+
+/** A herdctl fleet as Drover would define it. */
+export interface Imported {
+  description: string | null;
+  defaults: Record<string, unknown>;
+  agents: ({ name: string } & Record<string, unknown>)[];
+  notes: Note[];
+  /** Files that could not be read: what they define is missing. */
+  faults: DefinitionFault[];
+  /** Variables that agents name. */
+  variables: string[];
+}
+
+interface Trail {
+  notes: Note[];
+  faults: DefinitionFault[];
+  variables: Set<string>;
+  above: readonly string[];
+}
+
+/** Reads a herdctl.yaml with everything it names, or the file of one agent. */
+export async function readHerdctl(file: string): Promise<Imported> {
+  const trail: Trail = { notes: [], faults: [], variables: new Set(), above: [] };
+  const source = await read(file, trail);
+  const isAgent = source !== null && Object.hasOwn(source.keys, "name");
+  const fleet = source && !isAgent ? await readFleet(source, {}, null, trail) : null;
+  const agents = isAgent ? [agentOf([source], {}, null)] : (fleet?.agents ?? []);
+  return {
+    description: fleet?.description ?? null,
+    defaults: { executor: "claude-sdk", ...fleet?.defaults },
+    agents: agents.flatMap((agent) => agent ?? []),
+    notes: trail.notes,
+    faults: trail.faults,
+    variables: [...trail.variables].sort(),
+  };
+}
+
+interface Fleet {
+  description: string | null;
+  defaults: Record<string, unknown>;
+  agents: (Imported["agents"][number] | null)[];
+}
+
+const fleetKeys: Record<string, string> = {
+  web: "has no equivalent: `drover up` serves its own pages",
+  webhooks: "has no equivalent",
+  docker: "has no equivalent: set `isolation` in the profile of the runner. Agents are NOT in containers",
+  chat: "has no equivalent: `drover chat` talks to an agent in the terminal",
+  working_directory: "has no equivalent: name a working_directory for each agent",
+  workspace: "has no equivalent: name a working_directory for each agent",
+};
+
+/** `inherited` are defaults of fleets above but the first, whose own are written apart; `prefix` is of its agents' names. */
+async function readFleet(
+  source: Source,
+  inherited: Record<string, unknown>,
+  prefix: string | null,
+  trail: Trail,
+): Promise<Fleet> {
+  const { version: _version, fleet, defaults, agents, fleets, ...others } = source.keys;
+  for (const key of Object.keys(others))
+    note(source, [key], fleetKeys[key] ?? "is not a key that this import knows; it was left out");
+  const folder = dirname(source.file);
+  const own = isKeys(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), folder) : {};
+  const merged = prefix === null ? {} : mergeKeys(inherited, own);
+  const hasFolder = own["working_directory"] !== undefined || merged["working_directory"] !== undefined;
+  const found: Fleet["agents"] = [];
+  for (const [index, reference] of list(agents).entries()) {
+    const { path, overrides, ...more } = isKeys(reference) ? reference : {};
+    for (const key of Object.keys(more)) note(source, ["agents", index, key], "is not a key that this import knows");
+    if (typeof path !== "string") {
+      note(source, ["agents", index], "names no path; it was left out");
+      continue;
+    }
+    const agent = await read(resolve(folder, path), trail);
+    if (agent === null) continue;
+    const changes = isKeys(overrides) ? [partOf(source, ["agents", index, "overrides"], overrides)] : [];
+    found.push(agentOf([agent, ...changes], merged, prefix, hasFolder));
+  }
+  for (const [index, reference] of list(fleets).entries())
+    found.push(...(await readInner(source, index, reference, merged, prefix, trail)));
+  const { description } = isKeys(fleet) ? fleet : {};
+  return { description: typeof description === "string" ? description : null, defaults: own, agents: found };
+}
+
+async function readInner(
+  source: Source,
+  index: number,
+  reference: unknown,
+  inherited: Record<string, unknown>,
+  prefix: string | null,
+  trail: Trail,
+): Promise<Fleet["agents"]> {
+  const { path, name, overrides } = isKeys(reference) ? reference : {};
+  if (overrides !== undefined) note(source, ["fleets", index, "overrides"], "has no equivalent; it was left out");
+  if (typeof path !== "string") {
+    note(source, ["fleets", index], "names no path; it was left out");
+    return [];
+  }
+  const file = resolve(dirname(source.file), path);
+  const inner = await read(file, { ...trail, above: [...trail.above, identity(source.file)] });
+  if (inner === null) return [];
+  const { fleet } = inner.keys;
+  const own = isKeys(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
+  const called = typeof name === "string" ? name : (own ?? basename(dirname(file)));
+  const full = prefix === null ? called : `${prefix}.${called}`;
+  return (await readFleet(inner, inherited, full, { ...trail, above: [...trail.above, identity(source.file)] })).agents;
+}
+
+/** An agent of its file and what the fleet changes in it. Without a folder of its own it works where its file lies. */
+function agentOf(
+  sources: readonly Source[],
+  defaults: Record<string, unknown>,
+  prefix: string | null,
+  hasFolder = false,
+): Imported["agents"][number] | null {
+  const [first] = sources;
+  // also of overrides: herdctl sees them from the agent's file
+  const folder = dirname(first!.file);
+  const mapped = sources.map((source) => mapKeys(source, folder)).reduce(mergeKeys);
+  const own = { ...mapped, ...mapVariables(mapHooks(sources), first!) };
+  const keys = mergeKeys(defaults, own);
+  if (typeof keys["name"] !== "string") {
+    note(first!, ["name"], "is missing; the agent was left out");
+    return null;
+  }
+  const name = prefix === null ? keys["name"] : `${prefix}.${keys["name"]}`;
+  const place = keys["working_directory"] === undefined && !hasFolder ? { working_directory: folder } : {};
+  return { ...keys, ...place, name };
+}
+
+async function read(file: string, trail: Trail): Promise<Source | null> {
+  const fail = (line: number | null, message: string, next: string): null => {
+    trail.faults.push({ code: "DROVER-AGT-002", file, line, path: "", message, next });
+    return null;
+  };
+  if (trail.above.includes(identity(file))) return fail(null, "the fleet includes itself", "Remove it from `fleets`.");
+  const content = await readDefinition(file);
+  if (!content.ok) {
+    trail.faults.push(...content.faults);
+    return null;
+  }
+  if (![".yaml", ".yml"].includes(extname(file).toLowerCase()))
+    return fail(null, "is not a YAML file", "Name a herdctl.yaml or an agent's file.");
+  const parsed = readYaml(content.text);
+  if (!parsed.ok)
+    return fail(parsed.faults[0]!.line, `the file is not valid YAML: ${parsed.faults[0]!.problem}`, "Fix that line.");
+  const keys = parsed.value ?? {};
+  if (!isKeys(keys)) return fail(1, "the file is not an object of keys and values", "Name a herdctl.yaml.");
+  return { file, keys, lineOf: parsed.lineOf, notes: trail.notes, variables: trail.variables };
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function identity(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch (error) {
+    // that it cannot be read is told where it is read
+    if (error instanceof Error && "code" in error) return file;
+    throw error;
+  }
+}

@@ -1,0 +1,29 @@
+import type { LineOf } from "../structured-text.ts";
+
+/** Something that Drover does otherwise, or not at all. */
+export interface Note {
+  file: string;
+  line: number;
+  key: string;
+  message: string;
+}
+
+/** Keys of a herdctl file, and where they stand. */
+export interface Source {
+  file: string;
+  keys: Record<string, unknown>;
+  lineOf: LineOf;
+  /** Collects what is not imported as it was. */
+  notes: Note[];
+  /** Names of variables that are used. */
+  variables: Set<string>;
+}
+
+export function note({ file, lineOf, notes }: Source, path: readonly PropertyKey[], message: string): void {
+  notes.push({ file, line: lineOf(path), key: path.map(String).join("."), message });
+}
+
+/** A part of a file, e.g. its `defaults`. */
+export function partOf(source: Source, path: readonly PropertyKey[], keys: Record<string, unknown>): Source {
+  return { ...source, keys, lineOf: (inner) => source.lineOf([...path, ...inner]) };
+}

@@ -1,0 +1,56 @@
+/** One bullet of a `## Parameters` section. */
+export interface ListedParameter {
+  name: string;
+  description: string;
+  line: number;
+}
+
+export interface ListedParameters {
+  parameters: ListedParameter[];
+  faults: { line: number; problem: string }[];
+}
+
+const heading = /^ {0,3}##[ \t]+parameters[ \t]*#*[ \t]*$/i;
+const bullet = /^[-*+][ \t]+(.*)$/;
+const parameter = /^[`*_]{0,2}([A-Za-z_][A-Za-z0-9_.-]*)[`*_]{0,2}[ \t]*(?::|-|–|—)[ \t]*(.*)$/;
+
+/**
+ * `- NAME: description`, one a line, under the heading `## Parameters`. A section without bullets is prose. `firstLine` is
+ * the number of the first line given.
+ */
+export function readParameters(lines: readonly string[], firstLine: number): ListedParameters {
+  const found: ListedParameters = { parameters: [], faults: [] };
+  const start = lines.findIndex((line) => heading.test(line));
+  if (start === -1) return found;
+  for (const [at, text] of lines.slice(start + 1).entries()) {
+    if (/^ {0,3}#{1,2}[ \t]/.test(text)) break;
+    const item = bullet.exec(text);
+    if (!item) continue;
+    const line = firstLine + start + 1 + at;
+    const [, name, description] = parameter.exec(item[1]!) ?? [];
+    if (name === undefined || description === undefined)
+      found.faults.push({
+        line,
+        problem: `a parameter is listed as "- NAME: description", not ${JSON.stringify(text.slice(0, 60))}`,
+      });
+    else if (found.parameters.some((other) => other.name === name))
+      found.faults.push({ line, problem: `the parameter ${name} is listed twice` });
+    else found.parameters.push({ name, description, line });
+  }
+  return found;
+}
+
+/** Each is a string, and has to be given. */
+export function schemaOf(parameters: readonly ListedParameter[]): Record<string, unknown> {
+  return {
+    type: "object",
+    properties: Object.fromEntries(
+      parameters.map(({ name, description }) => [
+        name,
+        { type: "string", ...(description === "" ? {} : { description }) },
+      ]),
+    ),
+    required: parameters.map(({ name }) => name),
+    additionalProperties: false,
+  };
+}

@@ -1,0 +1,46 @@
+import { readFile, stat } from "node:fs/promises";
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import { errorCode } from "./error-code.ts";
+
+const maxFileBytes = 1024 * 1024;
+
+type Content = { ok: true; text: string } | { ok: false; faults: DefinitionFault[]; gone: boolean };
+
+/** The text of a file of definitions, or why it cannot be had. */
+export async function readDefinition(file: string): Promise<Content> {
+  const refused = (message: string, next: string, line: number | null = null): Content => ({
+    ok: false,
+    faults: [{ ...fault(file, message, next), line }],
+    gone: false,
+  });
+  let bytes: Buffer;
+  try {
+    const { size, mode } = await stat(file);
+    // reading a pipe would wait for ever
+    if ((mode & 0o170000) !== 0o100000) return refused("is not a regular file", "Move it out of the folder.");
+    if (size > maxFileBytes) return refused(`is larger than ${maxFileBytes / 1024} KB`, "Make it smaller.");
+    bytes = await readFile(file);
+  } catch (error) {
+    return { ok: false, faults: [unreadable(file, error)], gone: isGone(error) };
+  }
+  try {
+    return { ok: true, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const [before] = bytes.toString("utf8").split("\uFFFD");
+    return refused("is not UTF-8 text", "Save it as UTF-8.", before!.split("\n").length);
+  }
+}
+
+export function isGone(error: unknown): boolean {
+  return errorCode(error) === "ENOENT";
+}
+
+export function unreadable(file: string, error: unknown): DefinitionFault {
+  const next = isGone(error) ? "Create it, or correct the path." : "Make it readable for this user.";
+  return fault(file, `cannot be read (${errorCode(error)})`, next);
+}
+
+function fault(file: string, message: string, next: string): DefinitionFault {
+  return { code: "DROVER-AGT-001", file, line: null, path: "", message, next };
+}

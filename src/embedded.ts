@@ -1,0 +1,205 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { placeId } from "./execute/runner-lock.ts";
+import type { Local } from "./local.ts";
+import type { DefinitionFault } from "./model/definition-fault.ts";
+import { HostError, RequestError } from "./model/errors.ts";
+import type { InProcess } from "./model/in-process.ts";
+import type { Demands } from "./model/run.ts";
+import type { RunnerPort } from "./model/runner-port.ts";
+import type { Session } from "./model/session.ts";
+import type { CreateRun, Op } from "./model/store.ts";
+import { localClient, openCoordinator } from "./open-coordinator.ts";
+import { unmetDemands } from "./record/matching.ts";
+import type { RecordStore } from "./record/record-store.ts";
+import { absentNames, openProfiles, profileFolders } from "./runner-profiles.ts";
+import { type Runner, type RunnerProfile, startRunner } from "./runner.ts";
+import { checkSubmit } from "./serve/check-submit.ts";
+import { deadShortLived } from "./short-lived-runners.ts";
+import { sweepShortLived } from "./sweep-short-lived.ts";
+import type { Client } from "./wire/client.ts";
+import { findSession } from "./cli/find-id.ts";
+
+/** What the process is about: an agent, a session, or an agent that no profile brings, with the folder it works in. */
+export interface Wanted {
+  agent?: string;
+  session?: string;
+  /** The name of such a runner that is gone: ours takes it, and with it the runs that demand that one. */
+  runner?: string;
+  spec?: { profile: RunnerProfile; workspace: string };
+}
+
+export interface EmbeddedOptions {
+  local: Local;
+  env: Readonly<Record<string, string | undefined>>;
+  cwd: string;
+  /** A folder of agent files, or a fleet file; null: none. */
+  agentsDirectory: string | null;
+  wanted: Wanted;
+  /** Who stops its runs where it fails, as the record says it. */
+  name: string;
+  /** Leaves its runs to a later `drover up`: there is no runner here. */
+  detach?: boolean;
+  inProcess?: InProcess;
+  onNotice: (message: string) => void;
+  onDefect: (error: unknown, where: string) => void;
+  onAgentFaults: (faults: readonly DefinitionFault[]) => void;
+}
+
+/** The process is known to be dead at once by those who share the state directory, so a lease need not tell it. */
+const leaseMs = 30_000;
+
+/**
+ * Works with the record opened in this process, and a runner that lives as long as the work and takes its runs alone.
+ * Any number of them may do so in one state directory at once. Nothing listens on a port.
+ */
+export async function withEmbedded<T>(options: EmbeddedOptions, work: (client: Client) => Promise<T>): Promise<T> {
+  const { local, wanted, onNotice } = options;
+  const { stateDirectory } = local.places;
+  const { execution, provider } = local.config;
+  let pin: (run: CreateRun) => Demands = () => ({});
+  const made: string[] = [];
+  const coordinator = await openCoordinator({
+    stateDirectory,
+    agentsDirectory: options.agentsDirectory,
+    leaseMs,
+    maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
+    onDefect: options.onDefect,
+    onAgentFaults: options.onAgentFaults,
+    instrument: (store) =>
+      withPins(store, (op) => {
+        made.push(op.run.run_id);
+        return pin(op);
+      }),
+  });
+  const own = { stateDirectory, env: anyAgent(options.env), maxOutputKb: execution.max_output_kb, provider, onNotice };
+  const watched = watchRecord(coordinator.port);
+  let runner: Runner | null = null;
+  let profiles: Awaited<ReturnType<typeof openProfiles>> | null = null;
+  try {
+    const client = localClient(coordinator, checkSubmit);
+    await sweepShortLived(deadShortLived(stateDirectory), { ...own, port: coordinator.port });
+    const session = wanted.session === undefined ? null : await findSession(client, wanted.session);
+    const cwd = wanted.spec?.workspace ?? session?.runner_dir ?? options.cwd;
+    if (!wanted.spec)
+      profiles = await openProfiles({
+        wanted: null,
+        folders: profileFolders(cwd, local.config, true),
+        isolation: local.config.isolation,
+        env: options.env,
+        onNotice,
+        uncheckedSchemas: true,
+      });
+    const offered = profiles?.profiles ?? [wanted.spec!.profile];
+    const agents = offered.flatMap((profile) => profile.agents);
+    // one that was named by its file is meant, whatever else has its name
+    if (wanted.spec) coordinator.agents.setFiles(agents);
+    else coordinator.agents.setOwn(agents);
+    if (options.detach) {
+      pin = (op) => placeOf(op, offered, stateDirectory);
+    } else {
+      runner = await startRunner({
+        ...own,
+        port: watched.port,
+        profiles: needed(offered, wanted, session),
+        projectDir: cwd,
+        // the beginning of its id: src/cli/continue-here.ts reads it there
+        name: wanted.runner ?? `run-${process.pid}-${randomUUID().slice(0, 8)}`,
+        shortLived: true,
+        defaultTimeoutSeconds: execution.default_timeout_seconds,
+        keepLogsDays: Math.min(local.config.retention.runs_days, local.config.retention.events_days),
+        ...(options.inProcess ? { inProcess: options.inProcess } : {}),
+      });
+      pin = pinTo(runner, offered);
+    }
+    return await Promise.race([work(client), watched.damaged]);
+  } catch (error) {
+    // nobody watches them any more
+    if (made.length > 0 && !isDamaged(error)) await coordinator.dispatcher.stopRuns(made, options.name);
+    // it may be an agent of a profile that would be offered if its program were here
+    if (error instanceof RequestError && error.code === "DROVER-SUB-001" && profiles && profiles.absent.length > 0)
+      onNotice(`not offered here, as a program is missing (drover doctor says which): ${absentNames(profiles)}`);
+    throw error;
+  } finally {
+    await runner?.stop();
+    await profiles?.stop();
+    await coordinator.stop();
+  }
+}
+
+/** A runner tries again whatever fails; on a damaged record it would do so for ever, and the run never end. */
+function watchRecord(port: RunnerPort): { port: RunnerPort; damaged: Promise<never> } {
+  let fail!: (error: unknown) => void;
+  const damaged = new Promise<never>((_, reject) => (fail = reject));
+  // where the command has ended before, nobody waits for it
+  damaged.catch(() => undefined);
+  const note = (error: unknown): never => {
+    if (isDamaged(error)) fail(error);
+    throw error;
+  };
+  return {
+    damaged,
+    port: {
+      ...port,
+      poll: (request, signal) => port.poll(request, signal).catch(note),
+      report: (request) => port.report(request).catch(note),
+    },
+  };
+}
+
+function isDamaged(error: unknown): boolean {
+  return error instanceof HostError && error.code === "DROVER-STA-004";
+}
+
+/** Every run that this process makes is pinned, and has one attempt: the runner it is pinned to has one life. */
+function withPins(store: RecordStore, pin: (op: CreateRun) => Demands): RecordStore {
+  const pinned = (op: Op): Op => {
+    if (op.op !== "create_run" || op.agent === undefined) return op;
+    const run = { ...op.run, demands: { ...op.run.demands, ...pin(op) } };
+    return { ...op, run, agent: { ...op.agent, max_attempts: 1 } };
+  };
+  // each operation stays one of its own kind
+  const apply = ((ops: readonly Op[]) => store.apply(ops.map(pinned) as never)) as RecordStore["apply"];
+  return { ...store, apply };
+}
+
+/** To the registration whose profile brings the agent, or the first that may take the run. */
+function pinTo(runner: Runner, offered: readonly RunnerProfile[]): (op: CreateRun) => Demands {
+  return ({ run }) => {
+    const able = runner.facts.filter((facts) => {
+      const pinned = { ...run.demands, runner_id: facts.runner_id };
+      return unmetDemands(pinned, facts).length === 0;
+    });
+    const bringing = able.find(({ executor_profile }) => brings(offered, executor_profile, run.agent_name));
+    const { runner_id } = bringing ?? able[0] ?? {};
+    return runner_id === undefined ? {} : { runner_id };
+  };
+}
+
+/** For a run that is left to a later `drover up`: any runner of this place with the profile that brings the agent. */
+function placeOf({ run }: CreateRun, offered: readonly RunnerProfile[], stateDirectory: string): Demands {
+  const profile = offered.find(({ loaded }) => brings(offered, loaded.name, run.agent_name));
+  if (profile === undefined) return {};
+  return { hostname: hostname(), place_id: placeId(stateDirectory), executor_profile: profile.loaded.name };
+}
+
+function brings(offered: readonly RunnerProfile[], profile: string, agent: string): boolean {
+  return offered.some(({ loaded, agents }) => loaded.name === profile && agents.some(({ name }) => name === agent));
+}
+
+/** Each profile is a registration: only those that may carry this out. */
+function needed(
+  offered: readonly RunnerProfile[],
+  { agent }: Wanted,
+  session: Session | null,
+): readonly RunnerProfile[] {
+  const those = offered.filter(({ loaded }) =>
+    session ? loaded.name === session.executor_profile : agent !== undefined && brings(offered, loaded.name, agent),
+  );
+  return those.length > 0 ? those : offered;
+}
+
+/** DROVER_AGENT is for runners that serve others: this one is there for what was asked for. */
+function anyAgent({ DROVER_AGENT: _agent, ...env }: EmbeddedOptions["env"]): EmbeddedOptions["env"] {
+  return env;
+}

@@ -1,0 +1,54 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import { outcomeOf, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
+import { start } from "../../process/start.ts";
+import { loadModuleExecutor } from "./module.ts";
+
+const { setUp, closing } = runnersOfEachTest();
+
+test("the executor of examples/ that asks: allowed, edited, denied, spoken to, parked and continued on another runner", async () => {
+  const cacheDirectory = await mkdtemp(join(tmpdir(), "drover-asking-"));
+  closing.push(() => rm(cacheDirectory, { recursive: true, force: true }));
+  const executor = await loadModuleExecutor({
+    module: resolve("examples/executors/checklist.ts"),
+    runnerDirectory: resolve("examples"),
+    cacheDirectory,
+    config: {},
+    start,
+    env: process.env,
+  });
+  const coordinator = createMemoryCoordinator();
+  const one = await (await setUp(coordinator, { executor })).open();
+  const id = coordinator.submit(
+    { type: "autonomous" },
+    { attended: true, parameters: { steps: ["wash", "dry", "iron"] } },
+  );
+  const run = () => coordinator.runs.get(id)!;
+  const asked = () =>
+    coordinator.events(id).flatMap((event) => (event.type === "permission_request" ? [event.request_id] : []));
+
+  await poll(asked).toEqual(["step-1"]);
+  coordinator.order(id, { input: { text: "fold" } });
+  coordinator.answer(id, "step-1", { decision: "allow" });
+  await poll(asked).toEqual(["step-1", "step-2"]);
+  coordinator.answer(id, "step-2", { decision: "allow", input: { step: "dry slowly" } });
+  await poll(asked).toEqual(["step-1", "step-2", "step-3"]);
+  await one.drain();
+  expect(run().status).toBe("parked");
+
+  await (await setUp(coordinator, { executor })).open();
+  coordinator.answer(id, "step-3", { decision: "deny" });
+  // nobody is asked about the third step again
+  await poll(asked).toEqual(["step-1", "step-2", "step-3", "step-4"]);
+  coordinator.answer(id, "step-4", { decision: "allow" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: "4 steps" });
+  expect([...run().uploads.values()].map(String)).toEqual(["wash\ndry slowly\nfold\n"]);
+});
+
+test("the executor of examples/ that asks is what the manual shows", async () => {
+  const source = await readFile("examples/executors/checklist.ts", "utf8");
+  expect(await readFile("docs/writing-executors.md", "utf8")).toContain(source);
+});

@@ -1,0 +1,294 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { heard, newSession, openClaudeSdk } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import type { RunEvent } from "../../../model/event.ts";
+
+const kit = openClaudeSdk([
+  {
+    when: "write it",
+    turns: [
+      { text: "I will write it.", tool: { name: "write_file", input: { path: "hello.txt", content: "hi" } } },
+      { text: "hello.txt is there." },
+    ],
+  },
+  { when: "what was first?", turns: [{ text: "A file." }] },
+  { when: "and in a branch?", turns: [{ text: "The same file." }] },
+  {
+    when: "run a command",
+    turns: [
+      { tool: { name: "Bash", input: { command: "env -i /bin/sh -c '>ran'" }, exact: true } },
+      { text: "I tried." },
+    ],
+  },
+  { when: "never end", turns: [{ tool: { name: "shell", input: { command: "echo again" } } }] },
+  { when: "refuse the key", turns: [{ error: { status: 401, type: "authentication_error", message: "bad key" } }] },
+  { when: "too much", turns: [{ error: { status: 429, type: "rate_limit_error", message: "slow down" } }] },
+  { when: "break", turns: [{ error: { status: 500, type: "api_error", message: "broken" } }] },
+  { when: "cut it", turns: [{ text: "This text is cut in the middle of it.", cut_after_bytes: 700 }] },
+  { when: "hang", turns: [{ hang: true }] },
+  {
+    when: "wait for it",
+    turns: [{ tool: { name: "shell", input: { command: "touch begun; until test -e never; do sleep 1; done" } } }],
+  },
+]);
+afterAll(async () => (await kit).close());
+
+const typesOf = (events: readonly RunEvent[]): string[] =>
+  events.map((event) => (event.type === "system" ? `system:${event.subtype}` : event.type));
+const rawOf = (event: RunEvent): { type?: string; session_id?: string } | undefined =>
+  "raw" in event ? (event.raw as { type?: string; session_id?: string } | undefined) : undefined;
+
+test("puts each message into the log whole, hands it on, and counts what it used in steps", async () => {
+  const session_id = newSession();
+  const messages: unknown[] = [];
+  const ran = await (
+    await kit
+  ).run("write it", {
+    invocation: { session_id },
+    host: { onMessage: async (message) => void messages.push(message) },
+  });
+  expect(ran.outcome).toEqual({ status: "completed", exit_code: 0, text: "hello.txt is there." });
+  expect(await ran.read("hello.txt")).toBe("hi");
+  expect(ran.kept).toEqual(["hello.txt"]);
+  expect(typesOf(ran.events).filter((type) => type !== "system:claude_status")).toEqual([
+    "progress",
+    "system:init",
+    "assistant",
+    "tool_use",
+    "tool_result",
+    "assistant",
+    "system:result",
+  ]);
+  // nothing is missing: the messages of the SDK are the log's, in their order
+  expect(ran.events.flatMap((event) => rawOf(event) ?? [])).toEqual(messages);
+  expect(messages.every((message) => rawOf({ type: "assistant", text: "", raw: message })?.session_id === session_id));
+  expect(ran.events[1]).toMatchObject({ executor_session_id: session_id, data: { permission_mode: "acceptEdits" } });
+  expect(ran.partials.map(({ text }) => text).join("")).toBe("I will write it.hello.txt is there.");
+  const [first, second, rest] = ran.usage;
+  expect(first!.input_tokens).toBeGreaterThan(0);
+  expect(second).toMatchObject({ cost_usd: null });
+  expect(rest).toMatchObject({ input_tokens: 0, output_tokens: 0 });
+  expect(rest!.cost_usd).toBeGreaterThan(0);
+});
+
+describe("sessions", () => {
+  test("go on and fork elsewhere, with another HOME, from what the record has; a fork leaves the original as it was", async () => {
+    const { run, server } = await kit;
+    const session_id = newSession();
+    const first = await run("write it", { invocation: { session_id } });
+    const original = Buffer.from(first.state!.bytes);
+    const file = transcriptOf(first.folder, session_id);
+    const onDisk = readFileSync(file);
+
+    const forked = newSession();
+    const fork = await run("and in a branch?", {
+      state: first.state,
+      invocation: { mode: "fork", session_id: forked, forked_from: session_id },
+    });
+    expect(fork.outcome).toMatchObject({ status: "completed", text: "The same file." });
+    expect(heard(server.requests.at(-1)!)).toMatch(/write it[^]*hello\.txt is there\.[^]*and in a branch\?/);
+    expect(fork.events).toContainEqual(expect.objectContaining({ subtype: "init", executor_session_id: forked }));
+    expect(Buffer.from(first.state!.bytes)).toEqual(original);
+    expect(readFileSync(file)).toEqual(onDisk);
+
+    const second = await run("what was first?", { state: first.state, invocation: { mode: "resume", session_id } });
+    expect(second.outcome).toMatchObject({ status: "completed", text: "A file." });
+    expect(heard(server.requests.at(-1)!)).toContain("hello.txt is there.");
+    expect(heard(server.requests.at(-1)!)).not.toContain("in a branch");
+    // the SDK sums over the session; each run counts its own
+    const cost = (ran: typeof first): number => ran.usage.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
+    expect(cost(second)).toBeLessThan(cost(first));
+
+    const third = await run("what was first?", {
+      state: fork.state,
+      invocation: { mode: "resume", session_id: forked },
+    });
+    expect(third.outcome).toMatchObject({ status: "completed" });
+    expect(heard(server.requests.at(-1)!)).toContain("and in a branch?");
+  });
+
+  test("that the record does not have, or another executor wrote, are not found", async () => {
+    const { run, server } = await kit;
+    const asked = server.requests.length;
+    for (const state of [null, { format: "drover-loop-1", bytes: Buffer.from("{}") }])
+      expect((await run("what was first?", { state, invocation: { mode: "resume" } })).outcome).toMatchObject({
+        status: "failed",
+        reason: "session_not_found",
+        message: expect.stringContaining("Start a new run") as string,
+      });
+    expect(server.requests.length).toBe(asked);
+  });
+
+  test("continue where a lost run left off, and are told so", async () => {
+    const { run, server } = await kit;
+    const session_id = newSession();
+    const first = await run("write it", { invocation: { session_id } });
+    // a rule of the script for the text that the executor sends then
+    const again = await run("write it", {
+      state: first.state,
+      invocation: { session_id, continues: true, attempt: 2 },
+    });
+    expect(again.outcome).toMatchObject({ status: "failed", reason: "provider_invalid_response" });
+    expect(heard(server.requests.at(-1)!)).toMatch(
+      /hello\.txt is there\.[^]*The run was interrupted and continues now/,
+    );
+  });
+});
+
+function transcriptOf(home: string, session_id: string): string {
+  return join(home, ".claude", "projects", join(home, "work").replaceAll(/[^A-Za-z0-9]/g, "-"), `${session_id}.jsonl`);
+}
+
+describe("permission modes", () => {
+  test.each([
+    ["default", null, "denied"],
+    ["acceptEdits", "hi", "done"],
+    ["bypassPermissions", "hi", "done"],
+    ["plan", null, "denied"],
+  ] as const)("%s leaves %s in the file it is asked for", async (mode, content, end) => {
+    const ran = await (await kit).run("write it", { agent: { permissions: { mode } } });
+    expect(await ran.read("hello.txt")).toBe(content);
+    expect(ran.outcome).toMatchObject(
+      end === "done" ? { status: "completed" } : { status: "failed", reason: "permission_denied" },
+    );
+    expect(ran.events).toContainEqual(
+      expect.objectContaining({ subtype: "init", data: expect.objectContaining({ permission_mode: mode }) as object }),
+    );
+  });
+
+  test.each([
+    ["a tool that is allowed", { allowed_tools: ["Bash"] }, "", "completed"],
+    ["a tool that the mode would ask about", {}, null, "failed"],
+    ["a tool that was taken away", { mode: "bypassPermissions", denied_tools: ["Bash"] }, null, "failed"],
+  ] as const)("%s", async (_title, permissions, content, status) => {
+    const ran = await (
+      await kit
+    ).run("run a command", { agent: { permissions: { mode: "acceptEdits", ...permissions } as never } });
+    expect(await ran.read("ran")).toBe(content);
+    expect(ran.outcome).toMatchObject({ status, ...(status === "failed" ? { reason: "permission_denied" } : {}) });
+  });
+
+  test("bypassPermissions as root, kept apart from nothing, is refused before anything starts", async () => {
+    const { run, server } = await kit;
+    const asked = server.requests.length;
+    const { outcome } = await run("write it", {
+      agent: { permissions: { mode: "bypassPermissions" } },
+      host: { isRoot: true, isolation: async () => "none" },
+    });
+    expect(outcome).toMatchObject({ status: "failed", reason: "refused" });
+    expect(server.requests.length).toBe(asked);
+  });
+});
+
+describe("failures", () => {
+  test.each([
+    ["refuse the key", "provider_auth", "bad key"],
+    ["too much", "provider_rate_limit", "slow down"],
+    ["break", "provider_network", "broken"],
+  ])("%s: %s", async (prompt, reason, message) => {
+    const { outcome, events } = await (await kit).run(prompt);
+    expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
+    expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "result" }));
+    expect(typesOf(events)).toContain("error");
+  });
+
+  test("a stream that is cut is asked for again by Claude Code; where it may not, the run has failed", async () => {
+    const { run, server } = await kit;
+    const asked = server.requests.length;
+    const healed = await run("cut it");
+    expect(healed.outcome).toMatchObject({ status: "completed", text: "This text is cut in the middle of it." });
+    expect(server.requests.length).toBe(asked + 2);
+    const cut = await run("cut it", { env: { CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1" } });
+    expect(cut.outcome).toMatchObject({ status: "failed", reason: "provider_network" });
+  });
+
+  test("without a key or a login it says how to log in", async () => {
+    const { outcome } = await (await kit).run("write it", { env: { ANTHROPIC_API_KEY: "" } });
+    expect(outcome).toMatchObject({ status: "failed", reason: "provider_auth" });
+  });
+
+  test("without the package it says what to install", async () => {
+    const { outcome, folder } = await (await kit).run("write it", { context: { runnerDirectory: "/tmp" } });
+    expect(outcome).toMatchObject({
+      status: "failed",
+      reason: "dependency_missing",
+      message: expect.stringContaining("npm install @anthropic-ai/claude-agent-sdk@0.3.325") as string,
+    });
+    expect(folder).toBeTruthy();
+  });
+
+  test.each([
+    ["a provider", { agent: { provider: "anthropic" } }],
+    ["an output schema", { agent: { output_schema: { type: "object" } } }],
+    ["no prompt", { invocation: { prompt: " " } }],
+  ])("%s is refused", async (_title, more) => {
+    const { outcome } = await (await kit).run("write it", more);
+    expect(outcome).toMatchObject({ status: "failed", reason: "refused" });
+  });
+
+  test.each([
+    ["#!/bin/sh\necho 'no such option' >&2; exit 3\n", "exit_nonzero", "no such option"],
+    ["#!/bin/sh\nkill -KILL $$\n", "signalled", "SIGKILL"],
+    ["#!/bin/sh\nexit 0\n", "provider_invalid_response", "gave no result"],
+    [null, "dependency_missing", "nowhere"],
+  ])("a program that is not Claude Code (%j) has failed as %s", async (program, reason, message) => {
+    const folder = await mkdtemp(join(tmpdir(), "drover-sdk-bin-"));
+    const bin = join(folder, program === null ? "nowhere" : "claude");
+    if (program !== null) await writeFile(bin, program, { mode: 0o755 });
+    const { outcome } = await (await kit).run("write it", { invocation: { executor_config: { bin } } });
+    await rm(folder, { recursive: true });
+    expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
+  });
+});
+
+describe("stopping", () => {
+  test.each(["hang", "wait for it"])("%s: no process and no further request is left", async (prompt) => {
+    const { run, server } = await kit;
+    const session_id = newSession();
+    let asked = 0;
+    const ran = await run(prompt, {
+      invocation: { session_id },
+      agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash"] } },
+      async during({ abort, events }) {
+        const before = server.requests.length;
+        if (prompt === "hang") await expect.poll(() => server.requests.length).toBeGreaterThan(before);
+        else await expect.poll(() => events.some(({ type }) => type === "tool_use")).toBe(true);
+        asked = server.requests.length;
+        abort("user");
+      },
+    });
+    expect(ran.outcome).toEqual({ status: "cancelled", by: "user" });
+    expect(server.requests.length).toBe(asked);
+  });
+
+  test("at its time limit it has failed, and its session goes on", async () => {
+    const { run, server } = await kit;
+    const session_id = newSession();
+    const ran = await run("wait for it", {
+      invocation: { session_id },
+      agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash"] } },
+      async during({ abort, saved }) {
+        await expect
+          .poll(() => saved.state !== null && Buffer.from(saved.state.bytes).includes("touch begun"))
+          .toBe(true);
+        abort("timeout");
+      },
+    });
+    expect(ran.outcome).toMatchObject({ status: "failed", reason: "timeout" });
+    const next = await run("what was first?", { state: ran.state, invocation: { mode: "resume", session_id } });
+    expect(next.outcome).toMatchObject({ status: "completed" });
+    expect(heard(server.requests.at(-1)!)).toContain("wait for it");
+  });
+
+  test("too many turns are said so", async () => {
+    const { outcome } = await (
+      await kit
+    ).run("never end", {
+      agent: { max_turns: 2, permissions: { mode: "acceptEdits", allowed_tools: ["Bash"] } },
+    });
+    expect(outcome).toMatchObject({ status: "failed", reason: "max_turns" });
+  });
+});

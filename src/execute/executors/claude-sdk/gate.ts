@@ -1,0 +1,178 @@
+import { createHash } from "node:crypto";
+import type { Answer, Invocation, RunContext } from "../../../model/executor.ts";
+import { fieldsOf } from "../clients/fields.ts";
+import { matchesAny } from "../loop/permissions.ts";
+import { allows, modeOf } from "./options.ts";
+import { effectOf, inputSchemas, leavesDirectory, withRelativePaths } from "./tools.ts";
+
+/** One call of a tool, as a hook of the SDK or its permission callback shows it. */
+interface Call {
+  tool: string;
+  input: unknown;
+  toolUseId: string;
+  /** Made by a subagent: the SDK can defer calls of the main conversation only. */
+  agentId?: string | undefined;
+}
+
+type Verdict =
+  | { kind: "none" }
+  | { kind: "allow"; input?: Record<string, unknown> }
+  | { kind: "deny"; message: string; end?: true }
+  | { kind: "defer" };
+
+/** Decides which calls a person is asked about, and asks. */
+export interface Gate {
+  hooks: { PreToolUse: unknown[] };
+  canUseTool: unknown;
+  /** A person ended the run by their answer. */
+  readonly stopped: string | null;
+  /** Nobody has answered yet. `deferred`: the SDK makes that call again when the session is resumed. */
+  readonly parked: "deferred" | "denied" | null;
+}
+
+export interface GateOptions {
+  invocation: Invocation;
+  context: Pick<RunContext, "ask" | "dirs">;
+  /** MCP tools whose servers say that they only read. */
+  readOnly: ReadonlySet<string>;
+  /** How often each call that cannot be deferred was asked about; part of its question's id. */
+  asked: Record<string, number>;
+}
+
+/** A hook that takes longer is a denial: longer than any question stays open. */
+const hookSeconds = 2_000_000;
+
+const askAgain = "Another call waits for a person's answer. Ask for this one again afterwards.";
+const notYet = "Nobody has answered yet. Call the tool again when you are asked to continue.";
+const planOnly = "The agent is in plan mode: it reads and plans, and changes nothing.";
+
+export function createGate({ invocation, context, readOnly, asked }: GateOptions): Gate {
+  const { agent } = invocation;
+  const mode = modeOf(agent);
+  const allowed = agent.permissions?.allowed_tools ?? [];
+  /** By the id of the call: the SDK may want to hear it twice. */
+  const decided = new Map<string, Verdict>();
+  let stopped: string | null = null;
+  let parked: Gate["parked"] = null;
+
+  async function ask({ tool, toolUseId, agentId, ...call }: Call, canDefer: boolean): Promise<Verdict> {
+    if (parked !== null) return { kind: "deny", message: askAgain };
+    const defers = canDefer && agentId === undefined;
+    const input = withRelativePaths(call.input, context.dirs.work);
+    const key = keyOf(tool, input);
+    const answer = await context.ask({
+      request_id: defers ? toolUseId : `${key}-${asked[key] ?? 0}`,
+      tool,
+      input,
+      effect: effectOf(tool, readOnly),
+      input_schema: inputSchemas[tool],
+    });
+    if (answer.decision !== "park" && !defers) asked[key] = (asked[key] ?? 0) + 1;
+    return verdictOf(tool, answer, defers);
+  }
+
+  function verdictOf(tool: string, answer: Answer, defers: boolean): Verdict {
+    switch (answer.decision) {
+      case "allow":
+        if (tool === "AskUserQuestion" && fieldsOf(answer.input)["answers"] === undefined)
+          return { kind: "deny", message: "The person gave no answer. Decide by yourself." };
+        return { kind: "allow", ...(answer.input === undefined ? {} : { input: { ...fieldsOf(answer.input) } }) };
+      case "deny":
+        return { kind: "deny", message: answer.message ?? `A person was asked, and denied ${tool}.` };
+      case "stop":
+        stopped = answer.message ?? `${tool} was refused, and the run with it.`;
+        return { kind: "deny", message: stopped, end: true };
+      case "park":
+        // of two deferred calls the SDK would lose one
+        if (parked !== null) return { kind: "deny", message: askAgain };
+        parked = defers ? "deferred" : "denied";
+        return defers ? { kind: "defer" } : { kind: "deny", message: notYet, end: true };
+    }
+  }
+
+  /** Before each call. What it leaves open is decided by the SDK's own rules, which ask `canUseTool`. */
+  async function beforeCall(call: Call): Promise<Verdict> {
+    const { tool, input } = call;
+    if (tool === "AskUserQuestion") return ask(call, true);
+    const effect = effectOf(tool, readOnly);
+    if (mode === "plan" && effect !== "read") return { kind: "deny", message: planOnly };
+    if (mode === "bypassPermissions" || isNamed(tool, allowed)) return { kind: "none" };
+    if (allows(mode, effect) && !leavesDirectory(fieldsOf(input), context.dirs.work)) return { kind: "none" };
+    return ask(call, true);
+  }
+
+  const remembered = async (call: Call, decide: () => Promise<Verdict>): Promise<Verdict> => {
+    const verdict = await decide();
+    if (verdict.kind !== "none") decided.set(call.toolUseId, verdict);
+    return verdict;
+  };
+
+  return {
+    hooks: {
+      PreToolUse: [
+        {
+          timeout: hookSeconds,
+          onFailure: "block",
+          hooks: [
+            async (given: unknown) => {
+              const { tool_name, tool_input, tool_use_id, agent_id } = fieldsOf(given);
+              const call = {
+                tool: String(tool_name),
+                input: tool_input,
+                toolUseId: String(tool_use_id),
+                agentId: typeof agent_id === "string" ? agent_id : undefined,
+              };
+              return hookAnswer(await remembered(call, () => beforeCall(call)));
+            },
+          ],
+        },
+      ],
+    },
+    async canUseTool(tool: string, input: unknown, { toolUseID }: { toolUseID: string }) {
+      const call = { tool, input, toolUseId: toolUseID };
+      return permission(decided.get(toolUseID) ?? (await remembered(call, () => ask(call, false))), input);
+    },
+    get stopped() {
+      return stopped;
+    },
+    get parked() {
+      return parked;
+    },
+  };
+}
+
+/** By its name, by a wildcard, or by a rule about its input, which the SDK judges: `Bash(git *)`. */
+function isNamed(tool: string, patterns: readonly string[]): boolean {
+  return matchesAny(tool, patterns) || patterns.some((pattern) => pattern.startsWith(`${tool}(`));
+}
+
+function keyOf(tool: string, input: unknown): string {
+  return `${tool}-${createHash("sha256").update(JSON.stringify(input)).digest("hex").slice(0, 16)}`;
+}
+
+function hookAnswer(verdict: Verdict): unknown {
+  if (verdict.kind === "none") return {};
+  const hookEventName = "PreToolUse";
+  switch (verdict.kind) {
+    case "allow": {
+      const updatedInput = verdict.input === undefined ? {} : { updatedInput: verdict.input };
+      return { hookSpecificOutput: { hookEventName, permissionDecision: "allow", ...updatedInput } };
+    }
+    case "deny": {
+      const { message } = verdict;
+      return {
+        ...(verdict.end ? { continue: false, stopReason: message } : {}),
+        hookSpecificOutput: { hookEventName, permissionDecision: "deny", permissionDecisionReason: message },
+      };
+    }
+    case "defer":
+      return { hookSpecificOutput: { hookEventName, permissionDecision: "defer" } };
+  }
+}
+
+function permission(verdict: Verdict, input: unknown): unknown {
+  if (verdict.kind === "allow") return { behavior: "allow", updatedInput: verdict.input ?? input };
+  return verdict.kind === "deny"
+    ? { behavior: "deny", message: verdict.message, ...(verdict.end ? { interrupt: true } : {}) }
+    : { behavior: "deny", message: askAgain };
+}

@@ -1,0 +1,14 @@
+import type { InProcess } from "../../../model/in-process.ts";
+import type { ClientHost } from "../clients/definition.ts";
+
+/** `onMessage` gets each message once it is in the log; pieces of streamed text are not messages. */
+export type ClaudeSdkHost = ClientHost & Partial<InProcess>;
+
+/** Where Claude Code works for one run. */
+export interface Place {
+  env: Record<string, string>;
+  /** Claude Code's own folder. */
+  folder: string;
+  /** The HOME of the session's own that the folder lies in; null where it is the operator's. */
+  ownHome: string | null;
+}

@@ -1,0 +1,46 @@
+import type { Agent } from "../../../model/agent.ts";
+import type { Done } from "../../scaffold/define-executor.ts";
+import { RunFailure } from "../../scaffold/run-failure.ts";
+import type { Reader } from "../clients/definition.ts";
+import type { EventWriter } from "../clients/event-writer.ts";
+import { type Fields, textOf } from "../clients/fields.ts";
+import { judge } from "../clients/judge.ts";
+import type { Gate } from "./gate.ts";
+import type { QueryEnd } from "./query.ts";
+import type { Spending } from "./spending.ts";
+
+export interface RunEnd {
+  agent: Agent;
+  end: QueryEnd;
+  /** The last one. */
+  result: Fields;
+  gate: Gate | null;
+  /** Why the budget let it ask no further. */
+  over: Spending["over"];
+  /** When the usage limit that ended it is over. */
+  limitUntil: string | null;
+  reader: Reader;
+  writer: EventWriter;
+}
+
+/** What became of a run: what people and limits decided first, then what Claude Code says of its end. */
+export function judgeRun({ agent, end, result, gate, over, limitUntil, reader, writer }: RunEnd): Done {
+  const text = textOf(result["result"]) || undefined;
+  const failure = (reason: RunFailure["reason"], message: string): RunFailure =>
+    new RunFailure(reason, message, { exitCode: end.exitCode, ...(text === undefined ? {} : { text }) });
+  if (gate?.stopped != null) throw failure("permission_denied", gate.stopped);
+  if (gate?.parked != null) return { outcome: { status: "parked", why: "approval" } };
+  const spent = result["subtype"] === "error_max_budget_usd" ? { message: "The run has spent its budget." } : over;
+  if (spent !== null) {
+    if (agent.budget?.when_spent === "fail") throw failure("budget_exceeded", spent.message);
+    const message = spent.until === undefined ? `${spent.message} Resume it to give it as much again.` : spent.message;
+    return { outcome: { status: "parked", why: "budget", ...spent, message } };
+  }
+  if (limitUntil !== null) {
+    const message = `${text ?? "The usage limit of the account is reached."} It ends at ${limitUntil}.`;
+    if (agent.on_usage_limit === "fail") throw failure("provider_rate_limit", message);
+    return { outcome: { status: "parked", why: "usage_limit", until: limitUntil, message } };
+  }
+  if (end.notStarted !== null) throw failure("dependency_missing", end.notStarted);
+  return judge({ name: "claude-sdk" }, end, { conclude: reader.conclude, denied: writer.denied }, null);
+}

@@ -1,0 +1,128 @@
+import { afterAll, expect, test } from "vitest";
+import { heard, newSession, openClaudeSdk, type SdkRun } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import type { Agent } from "../../../model/agent.ts";
+
+const resetsAt = 4_000_000_000;
+const usage = { input_tokens: 10_000, output_tokens: 100 };
+let limited = true;
+
+const kit = openClaudeSdk((asked) => {
+  const last = asked.messages.findLast(({ role, text }) => role === "user" && text !== "")?.text ?? "";
+  if (last.endsWith("be limited") && limited)
+    return {
+      error: {
+        status: 429,
+        type: "rate_limit_error",
+        message: "limit",
+        headers: {
+          "anthropic-ratelimit-unified-status": "rejected",
+          "anthropic-ratelimit-unified-reset": String(resetsAt),
+          "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        },
+      },
+    };
+  // what is said while it works comes between the results of its tools
+  const isToldToStop = asked.messages.some(({ text }) => /continues now|stop now/.test(text));
+  if (isToldToStop || last.endsWith("be limited")) return { text: "I am done.", usage };
+  return { tool: { name: "Bash", input: { command: "echo again" }, exact: true }, usage };
+});
+afterAll(async () => (await kit).close());
+
+const permissions = { mode: "acceptEdits", allowed_tools: ["Bash"] } as const;
+
+async function spend(budget: Agent["budget"], more: SdkRun = {}) {
+  const { run, server } = await kit;
+  const asked = server.requests.length;
+  const ran = await run("never end", {
+    ...more,
+    agent: { permissions: { ...permissions, allowed_tools: ["Bash"] }, budget, ...more.agent },
+  });
+  return { ...ran, requests: server.requests.slice(asked) };
+}
+
+/** What one answer of the scripted model costs, as the SDK counts it. */
+let turnUsd: Promise<number> | null = null;
+const costOfTurn = (): Promise<number> =>
+  (turnUsd ??= (async () => {
+    const { usage: used } = await (await kit).run("stop now");
+    return used.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
+  })());
+
+test.each([
+  ["turns", async () => ({ turns: 2 })],
+  ["tokens", async () => ({ tokens: 20_000 })],
+  ["cost", async () => ({ cost_usd: 1.5 * (await costOfTurn()) })],
+])("a run that has spent its %s parks before the next request, and continues with as much again", async (_kind, of) => {
+  const session_id = newSession();
+  const budget = await of();
+  const parked = await spend(budget, { invocation: { session_id } });
+  expect(parked.outcome).toMatchObject({
+    status: "parked",
+    why: "budget",
+    message: expect.stringContaining("Resume it") as string,
+  });
+  expect(parked.requests.length).toBe(2);
+  const again = await spend(budget, { state: parked.state, invocation: { session_id, continues: true, attempt: 2 } });
+  expect(again.outcome).toMatchObject({ status: "completed", text: "I am done." });
+  expect(heard(again.requests[0]!)).toMatch(/never end[^]*continues now/);
+});
+
+test("a budget may fail the run instead, and a spent day parks it until the next", async () => {
+  const failed = await spend({ turns: 1, when_spent: "fail" });
+  expect(failed.outcome).toMatchObject({ status: "failed", reason: "budget_exceeded" });
+  expect(failed.requests.length).toBe(1);
+  const day = await spend(undefined, { context: { overBudget: AbortSignal.abort() } });
+  expect(day.outcome).toMatchObject({
+    status: "parked",
+    why: "budget",
+    until: expect.stringMatching(/T00:00:00\.000Z$/) as string,
+  });
+  expect(day.requests.length).toBe(1);
+});
+
+test("the usage limit of the account parks a run until it ends; the run continues in its session", async () => {
+  const { run, server } = await kit;
+  const session_id = newSession();
+  // a subscription: with a key, the service has no such limit
+  const env = { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "sk-ant-oat01-scripted" };
+  const until = new Date(resetsAt * 1000).toISOString();
+  const parked = await run("be limited", { env, invocation: { session_id } });
+  expect(parked.outcome).toMatchObject({ status: "parked", why: "usage_limit", until });
+  const failed = await run("be limited", { env, agent: { on_usage_limit: "fail" } });
+  expect(failed.outcome).toMatchObject({
+    status: "failed",
+    reason: "provider_rate_limit",
+    message: expect.stringContaining(until) as string,
+  });
+  limited = false;
+  const again = await run("be limited", {
+    env,
+    state: parked.state,
+    invocation: { session_id, continues: true, attempt: 2 },
+  });
+  expect(again.outcome).toMatchObject({ status: "completed", text: "I am done." });
+  expect(heard(server.requests.at(-1)!)).toContain("be limited");
+});
+
+test("what people say while it works reaches the model, in the same process where that still listens", async () => {
+  const { run, server } = await kit;
+  let say!: (text: string) => void;
+  const said = new Promise<string>((resolve) => (say = resolve));
+  const ran = await run("never end", {
+    agent: { permissions: { ...permissions, allowed_tools: ["Bash"] } },
+    context: {
+      input: {
+        async *[Symbol.asyncIterator]() {
+          yield { text: await said };
+        },
+      },
+    },
+    async during({ events }) {
+      await expect.poll(() => events.filter(({ type }) => type === "tool_result").length).toBeGreaterThan(0);
+      say("stop now");
+    },
+  });
+  expect(ran.outcome).toMatchObject({ status: "completed", text: "I am done." });
+  expect(JSON.stringify(server.requests.at(-1)!.messages)).toContain("stop now");
+  expect(ran.events.filter((event) => event.type === "system" && event.subtype === "init").length).toBe(1);
+});

@@ -1,0 +1,135 @@
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { serve } from "@hono/node-server";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
+import { openClaudeSdk } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import type { ToolCall } from "../../../../test/model-server/script.ts";
+import type { RunEvent } from "../../../model/event.ts";
+import { toMcpServers } from "./mcp.ts";
+
+const call = (name: string): ToolCall => ({ name, input: { word: "sheep" }, exact: true });
+const kit = openClaudeSdk([
+  {
+    when: "call them",
+    turns: [
+      { tools: [call("mcp__here__look"), call("mcp__notes__look"), call("mcp__web__look")] },
+      { text: "I called them." },
+    ],
+  },
+  { when: "change", turns: [{ tool: call("mcp__notes__change") }, { text: "I tried." }] },
+]);
+const closing: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const close of closing) close();
+  await (await kit).close();
+});
+
+const stdio = {
+  command: process.execPath,
+  args: [join(import.meta.dirname, "../../../../test/fixtures/mcp/server.mjs")],
+  env: {},
+};
+
+/** A server with one tool, which says where it was called. */
+function looking(place: string): McpServer {
+  const server = new McpServer({ name: place, version: "1" });
+  const inputSchema = z.object({ word: z.string() });
+  server.registerTool("look", { description: "Looks.", inputSchema }, ({ word }) => ({
+    content: [{ type: "text", text: `${word} ${place}` }],
+  }));
+  return server;
+}
+
+/** Over HTTP, with a header that it wants to see. */
+async function startHttp(): Promise<string> {
+  const handler = createMcpHandler(() => looking("over http"));
+  const server = serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: (request) =>
+      request.headers.get("x-key") === "k" ? handler.fetch(request) : new Response("no", { status: 401 }),
+  });
+  closing.push(() => server.close());
+  await new Promise((resolve) => server.once("listening", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+}
+
+const results = (events: readonly RunEvent[]): string =>
+  JSON.stringify(events.flatMap((event) => (event.type === "tool_result" ? [event.output] : [])));
+const warned = (events: readonly RunEvent[]): unknown[] =>
+  events.flatMap((event) => (event.type === "system" && event.subtype === "unmatched_permission" ? [event.data] : []));
+const failed = (events: readonly RunEvent[]): string[] =>
+  events.flatMap((event) => (event.type === "error" && event.code === "mcp_server_failed" ? [event.message] : []));
+
+test("servers in process, by stdio and by http are called, and those that fail are named in the run", async () => {
+  const ran = await (
+    await kit
+  ).run("call them", {
+    host: { mcpServers: { here: { type: "sdk", name: "here", instance: looking("in process") } } },
+    agent: {
+      mcp_servers: {
+        here: { type: "sdk" },
+        notes: stdio,
+        web: { type: "http", url: await startHttp(), headers: { "x-key": "k" } },
+        gone: { command: "/nowhere/at-all" },
+        elsewhere: { type: "sdk" },
+        wrong: { url: "not an address" },
+      },
+      permissions: {
+        mode: "acceptEdits",
+        allowed_tools: ["mcp__here__*", "mcp__notes", "mcp__web__look", "mcp__typo__*"],
+      },
+    },
+  });
+  expect(ran.outcome).toMatchObject({ status: "completed", text: "I called them." });
+  expect(results(ran.events)).toMatch(/sheep in process[^]*looked at sheep[^]*sheep over http/);
+  expect(failed(ran.events)).toEqual([
+    expect.stringContaining("The MCP server elsewhere cannot be used: it lives in the process"),
+    expect.stringContaining("The MCP server wrong cannot be used: its configuration is wrong"),
+    expect.stringContaining("The MCP server gone cannot be used: "),
+  ]);
+  expect(warned(ran.events)).toMatchObject([{ pattern: "mcp__typo__*" }]);
+});
+
+test("a wildcard denies all tools of a server, and a person is asked about those that change something", async () => {
+  const { run } = await kit;
+  const denied = await run("change", {
+    agent: {
+      mcp_servers: { notes: stdio },
+      permissions: { mode: "bypassPermissions", denied_tools: ["mcp__notes__*"] },
+    },
+  });
+  expect(denied.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
+  expect(results(denied.events)).not.toContain("changed sheep");
+  expect(warned(denied.events)).toEqual([]);
+  const asked: unknown[] = [];
+  const allowed = await run("change", {
+    agent: { mcp_servers: { notes: stdio } },
+    invocation: { attended: true },
+    context: {
+      ask: async ({ tool, effect }) => {
+        asked.push([tool, effect]);
+        return { decision: "allow" };
+      },
+    },
+  });
+  expect(asked).toEqual([["mcp__notes__change", "execute"]]);
+  expect(results(allowed.events)).toContain("changed sheep");
+});
+
+test("an agent's servers are written as the SDK wants them", () => {
+  const given = {
+    posthog: { type: "http", url: "https://mcp.example", headers: { authorization: "Bearer x" } },
+    files: { command: "npx", args: ["-y", "server"], env: { API_KEY: "k" } },
+  };
+  expect(toMcpServers(given)).toEqual({
+    servers: {
+      posthog: { type: "http", url: "https://mcp.example", headers: { authorization: "Bearer x" } },
+      files: { type: "stdio", command: "npx", args: ["-y", "server"], env: { API_KEY: "k" } },
+    },
+    faults: [],
+  });
+  expect(toMcpServers(undefined)).toEqual({ servers: {}, faults: [] });
+});

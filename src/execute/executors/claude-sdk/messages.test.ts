@@ -1,0 +1,134 @@
+import { afterEach, expect, test } from "vitest";
+import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
+import { createClaudeReader } from "../clients/claude-messages.ts";
+import { createEventWriter } from "../clients/event-writer.ts";
+import { failedServers, serverTools, unmatchedPatterns } from "./known-tools.ts";
+import { logMessage } from "./messages.ts";
+import { effectOf, leavesDirectory, withRelativePaths } from "./tools.ts";
+import { createUsageLimit } from "./usage-limit.ts";
+
+const opened: Awaited<ReturnType<typeof openContext>>[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+async function log(...messages: unknown[]) {
+  const one = await openContext();
+  opened.push(one);
+  const reader = createClaudeReader();
+  const writer = createEventWriter(one.context);
+  for (const message of messages) await logMessage(message, reader, writer);
+  return one.events;
+}
+
+test("of several events of one message the first carries it", async () => {
+  const message = {
+    type: "assistant",
+    message: {
+      content: [
+        { type: "text", text: "hi" },
+        { type: "tool_use", id: "t", name: "Read", input: {} },
+      ],
+    },
+    request_id: "r",
+  };
+  expect(await log(message)).toEqual([
+    { type: "assistant", text: "hi", raw: message },
+    { type: "tool_use", tool_use_id: "t", name: "Read", input: {} },
+  ]);
+});
+
+test.each([[null], [undefined], [42], ["text"], [[1]], [{}], [{ type: 7 }], [{ type: "hologram", content: "x" }]])(
+  "a message that nobody knows (%j) is kept as it is",
+  async (message) => {
+    const [event, ...rest] = await log(message);
+    expect(rest).toEqual([]);
+    if (message === undefined) expect(event).toBeUndefined();
+    else expect(event).toEqual({ type: "system", subtype: "unknown_message", raw: message });
+  },
+);
+
+test("messages without an event of their own are kept under Claude's name for them", async () => {
+  const status = { type: "system", subtype: "status", status: "requesting" };
+  const limit = { type: "rate_limit_event", rate_limit_info: { status: "allowed" } };
+  const again = { type: "system", subtype: "init", session_id: "s" };
+  expect(await log(status, limit, again, again)).toMatchObject([
+    { subtype: "claude_status", raw: status },
+    { subtype: "claude_rate_limit_event", raw: limit },
+    { subtype: "init", executor_session_id: "s", raw: again },
+    { subtype: "claude_init", raw: again },
+  ]);
+});
+
+test("pieces of a text are live only", async () => {
+  const delta = { type: "content_block_delta", delta: { type: "text_delta", text: "h" } };
+  expect(await log({ type: "stream_event", event: delta })).toEqual([]);
+});
+
+test.each([
+  ["a result with the time in it", [], { is_error: true, result: "Claude AI usage limit reached|1794965918" }, true],
+  ["a rejected request", [{ status: "rejected", resetsAt: 1794965918 }], { is_error: true }, true],
+  ["a warning", [{ status: "allowed_warning", resetsAt: 1794965918 }], { is_error: true }, false],
+  ["a later success", [{ status: "rejected", resetsAt: 1794965918 }], { is_error: false, result: "ok" }, false],
+  [
+    "another failure after the limit was lifted",
+    [{ status: "rejected", resetsAt: 1 }, { status: "allowed" }],
+    { is_error: true },
+    false,
+  ],
+  ["a limit without an end", [{ status: "rejected" }], { is_error: true, result: "limit reached" }, false],
+])("a usage limit is known by its end: %s", (_title, infos, result, isLimit) => {
+  const limit = createUsageLimit();
+  for (const rate_limit_info of infos) limit.note({ type: "rate_limit_event", rate_limit_info });
+  expect(limit.until(result)).toBe(isLimit ? "2026-11-18T01:38:38.000Z" : null);
+});
+
+test("tools that nobody knows count as ones that do something; paths outside are noticed", () => {
+  expect(
+    ["Read", "Write", "Bash", "WebFetch", "Hologram", "toString", "mcp__a__b"].map((tool) => effectOf(tool, new Set())),
+  ).toEqual(["read", "edit", "execute", "network", "execute", "execute", "execute"]);
+  expect(effectOf("mcp__a__b", new Set(["mcp__a__b"]))).toBe("read");
+  const leaves = (input: Record<string, unknown>): boolean => leavesDirectory(input, "/work");
+  expect([{ file_path: "a" }, { path: "/work/b" }, { notebook_path: "..a" }, {}].map(leaves)).toEqual(
+    Array(4).fill(false),
+  );
+  expect([{ file_path: "../a" }, { path: "/etc" }, { file_path: "/workshop/x" }].map(leaves)).toEqual(
+    Array(3).fill(true),
+  );
+});
+
+test("a question shows paths as seen from the work directory, so that it is the same on every runner", () => {
+  const shown = (input: unknown): unknown => withRelativePaths(input, "/work");
+  expect(shown({ file_path: "/work/a/b", content: "/work/c" })).toEqual({ file_path: "a/b", content: "/work/c" });
+  for (const input of [{ file_path: "a/b" }, { path: "/etc/x" }, { command: "ls /work/" }, "text", null])
+    expect(shown(input)).toEqual(input);
+});
+
+test("servers that are not connected are named with why, and wildcards that match nothing too", () => {
+  const known = [
+    { name: "a", status: "connected", tools: [{ name: "x", annotations: { readOnly: true } }, { name: "y" }] },
+    { name: "b", status: "failed", error: "ENOENT" },
+    { name: "c", status: "needs-auth" },
+  ];
+  expect(failedServers(["a", "b", "c", "d"], known)).toEqual([
+    { server: "b", message: "ENOENT" },
+    { server: "c", message: "it is needs-auth" },
+    { server: "d", message: "Claude Code did not start it" },
+  ]);
+  const tools = serverTools(known);
+  expect(tools).toEqual([
+    { name: "mcp__a__x", reads: true },
+    { name: "mcp__a__y", reads: false },
+  ]);
+  const permissions = {
+    mode: "default" as const,
+    allowed_tools: ["mcp__a__*", "mcp__a", "mcp__z__*", "Web*", "Bash(git *)", "mcp__a__nothing"],
+    denied_tools: ["Holo*", "Typo"],
+  };
+  expect(
+    unmatchedPatterns(
+      permissions,
+      tools.map(({ name }) => name),
+    ),
+  ).toEqual(["mcp__z__*", "mcp__a__nothing", "Holo*"]);
+});

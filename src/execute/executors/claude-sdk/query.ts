@@ -1,0 +1,125 @@
+import { Inbox } from "../../../llm/claude-code/inbox.ts";
+import type { AgentSdk, Query, SpawnRequest } from "../../../llm/claude-code/sdk.ts";
+import { Spawned } from "../../../llm/claude-code/spawned.ts";
+import { keepSaid } from "../../said.ts";
+import type { Job } from "../../scaffold/define-executor.ts";
+import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
+import { lingerMs } from "../clients/linger.ts";
+
+/** One process of Claude Code, from its first message to its end. */
+export interface LiveQuery {
+  readonly query: Query;
+  /** More from the user while it works. False where it takes no more. */
+  add(text: string): boolean;
+  kill(): void;
+}
+
+export interface QueryOptions {
+  sdk: AgentSdk;
+  job: Job;
+  options: Record<string, unknown>;
+  /** null: it continues by itself, with a call that it deferred. */
+  prompt: string | null;
+  onStart(live: LiveQuery): void;
+  onMessage(message: unknown, live: LiveQuery): Promise<void>;
+}
+
+export interface QueryEnd {
+  exitCode: number | null;
+  signal: string | null;
+  stderr: string;
+  /** Why its program could not be started. */
+  notStarted: string | null;
+  /** It had given its result and did not end. */
+  sentAway: boolean;
+}
+
+/** Runs one query to its end. Nothing of it is alive afterwards. */
+export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }: QueryOptions): Promise<QueryEnd> {
+  const inbox = new Inbox();
+  const stderr = keepSaid();
+  const started: { spawned?: Spawned; fault?: string } = {};
+  const own: { error?: unknown } = {};
+  let closed = false;
+  let sentAway = false;
+  let timer: NodeJS.Timeout | undefined;
+  if (prompt !== null) inbox.add(prompt);
+
+  const kill = (): void => void started.spawned?.kill();
+  const spawn = (request: SpawnRequest): Spawned => {
+    const spawned = new Spawned(request, job.context.start, (chunk) => stderr.push(chunk));
+    spawned.on("error", (error: Error) => (started.fault = error.message));
+    started.spawned = spawned;
+    return spawned;
+  };
+
+  async function read(query: Query): Promise<void> {
+    const background = createBackground();
+    const live: LiveQuery = {
+      query,
+      add(text) {
+        if (!closed) inbox.add(text);
+        return !closed;
+      },
+      kill,
+    };
+    // First the turn, so that no further request is made; the run's own signal then ends the process.
+    const interrupt = (): void => void query.interrupt().catch(() => undefined); // it may be gone already
+    job.signal.addEventListener("abort", interrupt, { once: true });
+    onStart(live);
+    try {
+      for await (const message of query) {
+        clearTimeout(timer);
+        await onMessage(message, live).catch((error: unknown) => {
+          own.error = error;
+          throw error;
+        });
+        const fields = fieldsOf(message);
+        background.note(fields);
+        if (fields["type"] !== "result" || background.continues(fields)) continue;
+        closed = true;
+        inbox.end();
+        timer = setTimeout(() => {
+          sentAway = true;
+          kill();
+        }, lingerMs);
+      }
+    } finally {
+      job.signal.removeEventListener("abort", interrupt);
+    }
+  }
+
+  try {
+    await read(sdk.query({ prompt: inbox, options: { ...options, spawnClaudeCodeProcess: spawn } }));
+  } catch (error) {
+    if ("error" in own) throw error;
+    // what else it throws was said before: by a result, or by how its process ended
+    if (!started.spawned) started.fault = error instanceof Error ? error.message : String(error);
+  } finally {
+    closed = true;
+    clearTimeout(timer);
+    kill();
+    await started.spawned?.ended;
+  }
+  const { spawned, fault } = started;
+  return {
+    exitCode: spawned?.exitCode ?? null,
+    signal: spawned?.signalCode ?? null,
+    stderr: stderr.text(),
+    notStarted: fault ?? null,
+    sentAway,
+  };
+}
+
+/** After a result, subagents that work in the background may give Claude Code more to do. */
+function createBackground() {
+  let agents = 0;
+  return {
+    note(message: Fields): void {
+      if (message["subtype"] !== "background_tasks_changed") return;
+      agents = listOf(message["tasks"]).filter((task) => fieldsOf(task)["task_type"] === "local_agent").length;
+    },
+    continues: (result: Fields): boolean =>
+      result["is_error"] !== true && (agents > 0 || (numberOf(result["queued_turn_count"]) ?? 0) > 0),
+  };
+}

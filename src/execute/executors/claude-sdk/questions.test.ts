@@ -1,0 +1,186 @@
+import { afterAll, expect, test } from "vitest";
+import { heard, newSession, openClaudeSdk, type SdkRun } from "../../../../test/fixtures/execute/claude-sdk.ts";
+import type { Answer, Question } from "../../../model/executor.ts";
+
+const run = (file: string) => ({
+  name: "Bash",
+  input: { command: `env -i /bin/sh -c '>${file}'` },
+  exact: true as const,
+});
+const which = {
+  questions: [
+    {
+      question: "Which?",
+      header: "W",
+      multiSelect: false,
+      options: [
+        { label: "A", description: "a" },
+        { label: "B", description: "b" },
+      ],
+    },
+  ],
+};
+
+const kit = openClaudeSdk([
+  { when: "run it", turns: [{ tool: run("ran") }, { text: "I am done." }] },
+  { when: "run both", turns: [{ tools: [run("one"), run("two")] }, { text: "I am done." }] },
+  { when: "run twice", turns: [{ tool: run("one") }, { tool: run("two") }, { text: "I am done." }] },
+  {
+    when: "ask me",
+    turns: [{ tool: { name: "AskUserQuestion", input: which, exact: true } }, { text: "You said so." }],
+  },
+  {
+    when: "read outside",
+    turns: [{ tool: { name: "read_file", input: { path: "/etc/hostname" } } }, { text: "Read." }],
+  },
+  {
+    when: "write it",
+    turns: [{ tool: { name: "write_file", input: { path: "a.txt", content: "hi" } } }, { text: "Written." }],
+  },
+  {
+    when: /settings|continues now/,
+    turns: [
+      { tool: { name: "write_file", input: { path: ".claude/settings.json", content: "{}" } } },
+      { text: "Settings written." },
+    ],
+  },
+  { when: "Continue from where you left off.", turns: [{ text: "I went on." }] },
+]);
+afterAll(async () => (await kit).close());
+
+/** An attended run whose questions are answered in turn. */
+async function attended(prompt: string, answers: Answer[], more: SdkRun = {}) {
+  const questions: Question[] = [];
+  const { run: start, server } = await kit;
+  const asked = server.requests.length;
+  const ran = await start(prompt, {
+    ...more,
+    invocation: { attended: true, ...more.invocation },
+    context: {
+      async ask(question) {
+        questions.push(question);
+        return answers.shift() ?? { decision: "deny", message: "asked too often" };
+      },
+      ...more.context,
+    },
+  });
+  return { ...ran, questions, requests: server.requests.slice(asked) };
+}
+
+test("a person allows a call, and may change what it does", async () => {
+  const ran = await attended("run it", [{ decision: "allow", input: { command: "env -i /bin/sh -c '>changed'" } }]);
+  expect(ran.outcome).toMatchObject({ status: "completed", text: "I am done." });
+  expect(ran.questions).toMatchObject([
+    { tool: "Bash", effect: "execute", input: run("ran").input, input_schema: { required: ["command"] } },
+  ]);
+  const use = ran.events.find((event) => event.type === "tool_use");
+  expect(ran.questions[0]!.request_id).toBe(use!.tool_use_id);
+  expect([await ran.read("ran"), await ran.read("changed")]).toEqual([null, ""]);
+});
+
+test("a person denies a call, and the model reads why; a run that did nothing else has failed", async () => {
+  const ran = await attended("run it", [{ decision: "deny", message: "Not on a Friday." }]);
+  expect(
+    ran.requests
+      .at(-1)!
+      .messages.flatMap(({ tool_results }) => tool_results)
+      .join(),
+  ).toContain("Not on a Friday.");
+  expect(ran.outcome).toMatchObject({ status: "failed", reason: "permission_denied", text: "I am done." });
+  expect(await ran.read("ran")).toBeNull();
+});
+
+test("a person stops the run by their answer, and the model is asked no more", async () => {
+  const ran = await attended("run it", [{ decision: "stop", message: "Leave it." }]);
+  expect(ran.outcome).toMatchObject({ status: "failed", reason: "permission_denied", message: "Leave it." });
+  expect([ran.requests.length, await ran.read("ran")]).toEqual([1, null]);
+});
+
+test("a call that nobody answers parks the run; it is made elsewhere once it is allowed, with one request", async () => {
+  const session_id = newSession();
+  const parked = await attended("run both", [{ decision: "park" }, { decision: "park" }], {
+    invocation: { session_id },
+  });
+  expect(parked.outcome).toEqual({ status: "parked", why: "approval" });
+  expect([await parked.read("one"), await parked.read("two"), parked.requests.length]).toEqual([null, null, 1]);
+
+  const again = await attended("run both", [{ decision: "allow" }], {
+    state: parked.state,
+    invocation: { session_id, continues: true, attempt: 2 },
+  });
+  // it must not make the call before it knows whom to ask
+  expect(again.args).toContain("--await-initialize");
+  expect(again.questions.map(({ request_id }) => request_id)).toEqual([parked.questions[0]!.request_id]);
+  expect(again.outcome).toMatchObject({ status: "completed", text: "I went on." });
+  expect([await again.read("one"), await again.read("two"), again.requests.length]).toEqual(["", null, 1]);
+  expect(again.requests[0]!.messages.flatMap(({ tool_results }) => tool_results).join()).toContain("again afterwards");
+});
+
+test("a call that was left waiting is not made by a later run of the session", async () => {
+  const session_id = newSession();
+  const parked = await attended("run it", [{ decision: "park" }], { invocation: { session_id } });
+  for (const isAttended of [true, false]) {
+    const next = await attended("write it", [{ decision: "allow" }], {
+      state: parked.state,
+      agent: { permissions: { mode: "bypassPermissions" } },
+      invocation: { mode: "resume", session_id, attended: isAttended },
+    });
+    expect(next.outcome).toMatchObject({ status: "completed", text: "Written." });
+    expect([next.questions, await next.read("ran"), next.requests.length]).toEqual([[], null, 2]);
+  }
+});
+
+test("a question of the model is answered", async () => {
+  const ran = await attended("ask me", [{ decision: "allow", input: { ...which, answers: { "Which?": "B" } } }]);
+  expect(ran.outcome).toMatchObject({ status: "completed", text: "You said so." });
+  expect(
+    ran.requests
+      .at(-1)!
+      .messages.flatMap(({ tool_results }) => tool_results)
+      .join(),
+  ).toContain('"Which?"="B"');
+  const silent = await attended("ask me", [{ decision: "allow" }]);
+  expect(
+    silent.requests
+      .at(-1)!
+      .messages.flatMap(({ tool_results }) => tool_results)
+      .join(),
+  ).toContain("gave no answer");
+});
+
+test("only what the mode does not allow by itself is asked about", async () => {
+  const edit = await attended("write it", []);
+  expect([edit.questions, await edit.read("a.txt")]).toEqual([[], "hi"]);
+  const strict = await attended("write it", [{ decision: "allow" }], { agent: { permissions: { mode: "default" } } });
+  expect([strict.questions.map(({ effect }) => effect), await strict.read("a.txt")]).toEqual([["edit"], "hi"]);
+});
+
+test("plan mode asks nobody and changes nothing; a rule about a tool's input is Claude Code's to judge", async () => {
+  const plan = await attended("write it", [], { agent: { permissions: { mode: "plan" } } });
+  expect([plan.questions, await plan.read("a.txt")]).toEqual([[], null]);
+  expect(plan.outcome).toMatchObject({ status: "failed", reason: "permission_denied" });
+  const named = await attended("run it", [], {
+    agent: { permissions: { mode: "acceptEdits", allowed_tools: ["Bash(env *)"] } },
+  });
+  expect([named.questions, await named.read("ran")]).toEqual([[], ""]);
+});
+
+test("a read that leaves the work directory is asked about", async () => {
+  const outside = await attended("read outside", [{ decision: "allow" }]);
+  expect(outside.questions).toMatchObject([{ tool: "Read", effect: "read" }]);
+  expect(outside.outcome).toMatchObject({ status: "completed" });
+});
+
+test("what Claude Code itself asks about can be parked too, and keeps its answer", async () => {
+  const session_id = newSession();
+  const parked = await attended("write the settings", [{ decision: "park" }], { invocation: { session_id } });
+  expect(parked.outcome).toEqual({ status: "parked", why: "approval" });
+  expect([await parked.read(".claude/settings.json"), parked.requests.length]).toEqual([null, 1]);
+  const again = await attended("write the settings", [{ decision: "allow" }], {
+    state: parked.state,
+    invocation: { session_id, continues: true, attempt: 2 },
+  });
+  expect(heard(again.requests[0]!)).toContain("The run was interrupted and continues now.");
+  expect(again.questions[0]!.request_id).toBe(parked.questions[0]!.request_id);
+  expect(await again.read(".claude/settings.json")).toBe("{}");
+});

@@ -1,0 +1,91 @@
+import type { Query } from "../../../llm/claude-code/sdk.ts";
+import type { Agent } from "../../../model/agent.ts";
+import type { Usage } from "../../../model/event.ts";
+import type { RunContext } from "../../../model/executor.ts";
+import type { createUsageSteps } from "../clients/claude-usage.ts";
+import { type Fields, fieldsOf, numberOf } from "../clients/fields.ts";
+import { nextDay } from "../loop/budget.ts";
+
+/** What a run has used, by earlier attempts too. */
+export interface Spent {
+  turns: number;
+  tokens: number;
+  cost_usd: number;
+}
+
+/** Counts what a run uses, and says when its budget is spent. */
+export interface Spending {
+  usage(usage: Usage): void;
+  /** The SDK is ready, and has asked its model nothing. */
+  begin(query: Query): Promise<void>;
+  noteResult(result: Fields): void;
+  /** Between two requests: whether there may be another. */
+  mayAsk(query: Query): Promise<boolean>;
+  /** Why there was no other request. `until`: where time gives it more. */
+  readonly over: { message: string; until?: string } | null;
+  /** The run may spend its budget once more. */
+  renew(): void;
+}
+
+export function createSpending(
+  limits: Agent["budget"],
+  spent: Spent,
+  steps: ReturnType<typeof createUsageSteps>,
+  context: Pick<RunContext, "usage" | "overBudget">,
+): Spending {
+  const countsCost = limits?.cost_usd !== undefined || limits?.per_day?.cost_usd !== undefined;
+  /** Of the whole session, when its last result was given. */
+  let costBefore = 0;
+  let over: Spending["over"] = null;
+
+  function usage(used: Usage): void {
+    if (used.cost_usd === null) spent.turns += 1;
+    spent.tokens += used.input_tokens + used.output_tokens;
+    spent.cost_usd += used.cost_usd ?? 0;
+    context.usage(used);
+  }
+
+  /** The SDK tells the cost with its result; a budget has to know it after each answer. */
+  async function totalCost(query: Query): Promise<number | null> {
+    if (!countsCost) return null;
+    const told = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET?.();
+    return numberOf(fieldsOf(fieldsOf(told)["session"])["total_cost_usd"]);
+  }
+
+  return {
+    usage,
+    async begin(query) {
+      costBefore = (await totalCost(query)) ?? costBefore;
+    },
+    noteResult(result) {
+      costBefore = numberOf(result["total_cost_usd"]) ?? costBefore;
+    },
+    async mayAsk(query) {
+      const total = await totalCost(query);
+      const used = total === null ? null : steps.ofCost(total - costBefore);
+      if (used) usage(used);
+      const message = overBudget(limits, spent);
+      if (context.overBudget.aborted) over ??= { message: ofToday, until: nextDay(new Date()).toISOString() };
+      else if (message !== null) over ??= { message };
+      return over === null;
+    },
+    get over() {
+      return over;
+    },
+    renew: () => void Object.assign(spent, { turns: 0, tokens: 0, cost_usd: 0 }),
+  };
+}
+
+const ofToday = "Its agent has spent what it may spend today (`budget.per_day`).";
+
+/** What is spent, as a sentence; null while there is something left. */
+export function overBudget(limits: Agent["budget"], spent: Spent): string | null {
+  const { cost_usd, tokens, turns } = limits ?? {};
+  if (cost_usd !== undefined && spent.cost_usd >= cost_usd)
+    return `The run has spent ${Math.round(spent.cost_usd * 1e6) / 1e6} USD of its budget of ${cost_usd} USD.`;
+  if (tokens !== undefined && spent.tokens >= tokens)
+    return `The run has used ${spent.tokens} tokens of its budget of ${tokens}.`;
+  if (turns !== undefined && spent.turns >= turns)
+    return `The run has taken ${spent.turns} turns of its budget of ${turns}.`;
+  return null;
+}

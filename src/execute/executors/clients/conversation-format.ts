@@ -1,0 +1,56 @@
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { Done } from "../../scaffold/define-executor.ts";
+import type { ConversationFile } from "./definition.ts";
+
+export const conversationFormat = "drover-client-1";
+
+export interface SavedConversation {
+  /** The client whose files these are. */
+  client: string;
+  /** The run that saved it, and how that ended. */
+  run_id: string;
+  done: Done | null;
+  /** The session's own file first, then those it refers to. */
+  files: ConversationFile[];
+}
+
+/**
+ * A line of JSON, then the files as they are: secrets are replaced in them after this, so that no length is known.
+ * Each begins with a line that occurs nowhere else.
+ */
+export function packConversation({ files, ...head }: SavedConversation): Buffer {
+  const boundary = randomUUID();
+  const parts = files.flatMap(({ name, bytes }) => [`\n${boundary} ${JSON.stringify(name)}\n`, bytes]);
+  return Buffer.concat([JSON.stringify({ ...head, boundary }), ...parts].map((part) => Buffer.from(part)));
+}
+
+const headSchema = z.object({
+  client: z.string(),
+  run_id: z.string(),
+  boundary: z.uuid(),
+  // checked where it arrives, as every outcome is
+  done: z.custom<Done>((value) => typeof value === "object").nullable(),
+});
+
+/** null: not what packConversation writes. */
+export function unpackConversation(given: Uint8Array): SavedConversation | null {
+  const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
+  try {
+    const end = bytes.indexOf("\n");
+    const { boundary, ...head } = headSchema.parse(JSON.parse(bytes.toString("utf8", 0, end < 0 ? undefined : end)));
+    const mark = Buffer.from(`\n${boundary} `);
+    const files: ConversationFile[] = [];
+    for (let at = bytes.indexOf(mark); at >= 0;) {
+      const nameEnd = bytes.indexOf("\n", at + 1);
+      const next = bytes.indexOf(mark, nameEnd);
+      const name = z.string().parse(JSON.parse(bytes.toString("utf8", at + mark.length, nameEnd)));
+      files.push({ name, bytes: bytes.subarray(nameEnd + 1, next < 0 ? undefined : next) });
+      at = next;
+    }
+    return { ...head, files };
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof z.ZodError) return null;
+    throw error;
+  }
+}

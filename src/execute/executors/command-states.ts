@@ -1,0 +1,41 @@
+import type { Executor, RunContext } from "../../model/executor.ts";
+import { RunFailure } from "../scaffold/run-failure.ts";
+
+const format = "command-1";
+
+/** The state that a program keeps of its session: any JSON, for programs whose profile says `can.state`. */
+export interface CommandStates {
+  load(): Promise<{ session_state?: unknown }>;
+  /** False where it could not be saved, which an `error` event explains. */
+  save(state: unknown): Promise<boolean>;
+}
+
+export function commandStates(can: Partial<Executor["can"]>, context: RunContext): CommandStates {
+  const refuse = async (message: string): Promise<false> => {
+    await context.emit({ type: "error", code: "state_not_saved", message });
+    return false;
+  };
+  return {
+    async load() {
+      if (!can.state) return {};
+      const loaded = await context.session.load();
+      if (loaded === null) return { session_state: null };
+      if (loaded.format !== format)
+        throw new RunFailure(
+          "session_not_found",
+          `The state of this session was saved by another kind of executor (${loaded.format}). Start a new run.`,
+        );
+      return { session_state: JSON.parse(Buffer.from(loaded.bytes).toString("utf8")) as unknown };
+    },
+    async save(state) {
+      if (!can.state) return refuse("The state was not saved: the profile does not say `can: { state: true }`.");
+      try {
+        await context.session.save(format, Buffer.from(JSON.stringify(state)), { files: true });
+        return true;
+      } catch (error) {
+        if (error instanceof RunFailure) return refuse(error.message);
+        throw error;
+      }
+    },
+  };
+}

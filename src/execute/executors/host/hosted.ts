@@ -1,0 +1,179 @@
+import { PassThrough, type Readable } from "node:stream";
+import type { Executor, FilesKept, Outcome, RunContext } from "../../../model/executor.ts";
+import type { Command, OutputStream, Running } from "../../../model/process.ts";
+import type { StopReason } from "../../../model/states.ts";
+import { keepSaid } from "../../said.ts";
+import { outcomeOfStop, stopReasonOf, unresponsive } from "../../stop-outcome.ts";
+import { emitOutput } from "../../output-events.ts";
+import { readLines } from "../lines.ts";
+import type { HostedProcess, HostedRun, SentEnd } from "./module-host.ts";
+import { connectPeer, Gone, type Handlers, type Peer } from "./peer.ts";
+
+export interface HostedModule {
+  /** Starts the host program. */
+  host: Command;
+  url: string;
+  config: Record<string, unknown>;
+}
+
+const maxLineBytes = 64 * 1024 * 1024;
+/** A host that has answered has nothing left to do. */
+const exitMs = 1000;
+
+/** One run of an executor in a process of its own. What it starts is started by this runner, on the record. */
+export async function runHosted(
+  { host, url, config }: HostedModule,
+  name: string,
+  invocation: Parameters<Executor["run"]>[0],
+  context: RunContext,
+): Promise<Outcome> {
+  const running = await context.startHost(host);
+  const said = keepSaid();
+  const peer = connectHost(
+    running,
+    handlersOf(context, () => peer),
+  );
+  const logged = emitOutput(running.stderr, "stderr", context.emit, said);
+  const stop = (): void => void peer.call("stop", stopReasonOf(context.signal)).catch(unlessGone);
+  context.signal.addEventListener("abort", stop, { once: true });
+  const overBudget = (): void => void peer.call("overBudget").catch(unlessGone);
+  context.overBudget.addEventListener("abort", overBudget, { once: true });
+  void passInputs(context.input, peer);
+  const run: HostedRun = {
+    invocation,
+    dirs: { work: context.dirs.work, home: context.dirs.home, tmp: context.dirs.tmp },
+    runnerDirectory: context.runnerDirectory,
+    stopped: context.signal.aborted ? stopReasonOf(context.signal) : null,
+    overBudget: context.overBudget.aborted,
+  };
+  try {
+    return await peer.call<Outcome>("run", url, config, run);
+  } catch (error) {
+    if (!(error instanceof Gone)) throw error;
+    const ended = await running.result;
+    if (context.signal.aborted) {
+      const reason = stopReasonOf(context.signal);
+      if (running.pid === undefined || ended.stopped === null) return outcomeOfStop(reason);
+      const { outcome, event } = unresponsive(name, reason, "was ended");
+      await context.emit(event);
+      return outcome;
+    }
+    await logged;
+    const why = said.text() || ended.error?.message || "it exited before its run was over";
+    return { status: "failed", reason: "internal", message: `The executor ${name} died: ${why}`, exit_code: null };
+  } finally {
+    context.signal.removeEventListener("abort", stop);
+    context.overBudget.removeEventListener("abort", overBudget);
+    await endHost(running);
+    await logged;
+  }
+}
+
+/** What the module's executor is, found out in a process of its own: code that hangs while it loads must not hang the runner. */
+export async function describeHosted({ url, config }: HostedModule, running: Running): Promise<object> {
+  const said = keepSaid();
+  running.stderr?.on("data", (chunk: Buffer) => said.push(chunk));
+  try {
+    return await connectHost(running, {}).call<object>("describe", url, config);
+  } catch (error) {
+    if (!(error instanceof Gone)) throw error;
+    const { error: fault } = await running.result;
+    throw new Error(said.text() || (fault?.message ?? "the process ended while the module was loaded"), {
+      cause: error,
+    });
+  } finally {
+    await endHost(running);
+  }
+}
+
+function connectHost(running: Running, handlers: Handlers): Peer {
+  return connectPeer({
+    lines: readLines(running.stdout, maxLineBytes),
+    write: (line) => void (running.stdin?.writable && running.stdin.write(line)),
+    handlers,
+    // a program that the module started with this process's stdout
+    onStray: () => undefined,
+  });
+}
+
+/** Its stdin ends, and so does it; one that does not is killed. */
+async function endHost(running: Running): Promise<void> {
+  running.stdin?.end();
+  const late = setTimeout(() => void running.kill("shutdown"), exitMs);
+  await running.result;
+  clearTimeout(late);
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof Gone)) throw error;
+}
+
+async function passInputs(input: RunContext["input"], peer: Peer): Promise<void> {
+  for await (const given of input) await peer.call("input", given).catch(unlessGone);
+}
+
+/** Read from here on, as Node throws away what nobody reads when a process exits. */
+function chunksOf(stream: Readable | null): AsyncIterator<Buffer> | null {
+  if (stream === null) return null;
+  const read = new PassThrough();
+  stream.once("error", (error) => read.destroy(error));
+  return stream.pipe(read)[Symbol.asyncIterator]();
+}
+
+/** The run's context, as the host calls it. */
+function handlersOf(context: RunContext, peer: () => Peer): Handlers {
+  const started: { running: Running; stdout: AsyncIterator<Buffer> | null; stderr: AsyncIterator<Buffer> | null }[] =
+    [];
+  const of = (id: number): Running => started[id]!.running;
+  return {
+    emit: context.emit,
+    partial: context.partial,
+    usage: context.usage,
+    ask: context.ask,
+    async loadSession() {
+      const state = await context.session.load();
+      return state && { ...state, bytes: Buffer.from(state.bytes).toString("base64") };
+    },
+    saveSession: (format: string, bytes: string, more: Parameters<RunContext["session"]["save"]>[2]) =>
+      context.session.save(format, Buffer.from(bytes, "base64"), more),
+    async start(command: Command): Promise<HostedProcess> {
+      const running = await context.start(command);
+      const { pid, withheld, stdin, stdout, stderr } = running;
+      const id = started.push({ running, stdout: chunksOf(stdout), stderr: chunksOf(stderr) }) - 1;
+      const streams = { stdin: stdin !== null, stdout: stdout !== null, stderr: stderr !== null };
+      return { id, pid, withheld, streams };
+    },
+    async result(id: number): Promise<SentEnd> {
+      const ended = await of(id).result;
+      return { ...ended, startTime: ended.startTime.toISOString(), endTime: ended.endTime.toISOString() };
+    },
+    kill: (id: number, reason: StopReason) => of(id).kill(reason),
+    async read(id: number, from: OutputStream): Promise<string | null> {
+      const { done, value } = await started[id]![from]!.next();
+      return done ? null : value.toString("base64");
+    },
+    write: (id: number, chunk: string) =>
+      new Promise<void>((resolve, reject) =>
+        of(id).stdin!.write(Buffer.from(chunk, "base64"), (error) => (error ? reject(error) : resolve())),
+      ),
+    endInput: (id: number) => new Promise<void>((resolve) => of(id).stdin!.end(resolve)),
+    keepFiles: (files: { path: string; size: number }[]): Promise<FilesKept> =>
+      context.keepFiles(
+        files.map(({ path, size }, file) => ({
+          path,
+          size,
+          async open() {
+            const id = await peer().call<number>("openFile", file);
+            return {
+              stat: () => peer().call<{ size: number }>("statFile", id),
+              async read({ buffer, position }) {
+                const content = await peer().call<string>("readFile", id, position, buffer.length);
+                return { bytesRead: Buffer.from(content, "base64").copy(buffer) };
+              },
+              close: () => peer().call<void>("closeFile", id),
+            };
+          },
+        })),
+      ),
+  };
+}

@@ -1,0 +1,256 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
+import type { Script, Turn } from "../../../../test/model-server/script.ts";
+import { startModelServer } from "../../../../test/model-server/server.ts";
+import type { Agent } from "../../../model/agent.ts";
+import type { Answer, Invocation, Question, RunContext } from "../../../model/executor.ts";
+import { createModelExecutor } from "./model.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+let ids = 0;
+const executor = createModelExecutor({
+  env: { ANTHROPIC_API_KEY: "key" },
+  newId: () => `conversation-${++ids}`,
+  version: "0",
+  checkInput: async (_schema, value) =>
+    typeof (value as { command: unknown }).command === "string" ? [] : [{ path: "command", message: "not a string" }],
+});
+
+const call = (name: string, input: Record<string, unknown>) => ({ name, input, exact: true as const });
+const append = (word: string) => call("command_run", { command: `echo ${word} >> log` });
+
+class Killed extends Error {}
+
+/** One run in one work directory, carried out by as many attempts as a test wants. */
+async function open(
+  script: readonly Turn[] | Extract<Script, (...asked: never) => unknown>,
+  agent: Partial<Agent> = {},
+) {
+  const server = await startModelServer(typeof script === "function" ? script : [{ when: /^/, turns: script }]);
+  const opened = await openContext();
+  closing.push(server.stop, opened.close);
+  const asked: Question[] = [];
+  let saves = 0;
+  const logPath = join(opened.folder, "work", "log");
+  const log = (): string[] => (existsSync(logPath) ? readFileSync(logPath, "utf8").trim().split("\n") : []);
+
+  async function attempt(
+    answer: Answer | ((question: Question) => Answer | Promise<Answer>),
+    more: Partial<Invocation> = {},
+    dies: { at: number; stored: boolean } = { at: Infinity, stored: true },
+    context: Partial<RunContext> = {},
+  ) {
+    saves = 0;
+    const { session } = opened.context;
+    const invocation = invocationOf(
+      "r1",
+      { type: "autonomous", provider: "anthropic", model: "m", ...agent },
+      { prompt: "do it", attended: true, executor_config: { base_url: server.url } },
+    );
+    return executor
+      .run(
+        { ...invocation, continues: opened.saved.state !== null, ...more },
+        {
+          ...opened.context,
+          async ask(question) {
+            asked.push(question);
+            return typeof answer === "function" ? answer(question) : answer;
+          },
+          session: {
+            load: session.load,
+            async save(...given) {
+              saves += 1;
+              if (saves < dies.at || dies.stored) await session.save(...given);
+              if (saves >= dies.at) throw new Killed();
+            },
+          },
+          ...context,
+        },
+      )
+      .catch((error: unknown) => {
+        if (error instanceof Killed) return "killed" as const;
+        throw error;
+      });
+  }
+  const outputs = () =>
+    opened.events.flatMap((event) => (event.type === "tool_result" ? [JSON.stringify(event.output)] : []));
+  const users = () =>
+    server.requests.map(({ messages }) =>
+      messages.flatMap(({ role, text }) => (role === "user" && text ? [text] : [])),
+    );
+  /** The state of the session as text. */
+  const saved = (): string => Buffer.from(opened.saved.state?.bytes ?? []).toString();
+  return { attempt, asked, log, saved, outputs, users, server, events: opened.events, saves: () => saves };
+}
+
+const once: Extract<Script, (...asked: never) => unknown> = ({ messages }) =>
+  messages.some(({ role }) => role === "assistant") ? { text: "Done." } : { tools: [append("one"), append("two")] };
+const asksTwice: Turn[] = [{ tools: [append("one"), append("two")] }, { text: "Done." }];
+
+it.each([true, false])(
+  "asks again after its runner died at any save (stored: %s): nothing runs without its approval, and nothing twice",
+  async (stored) => {
+    for (let at = 1; ; at += 1) {
+      const { attempt, asked, log, outputs, saves } = await open(asksTwice);
+      /** A tool has run only if the answer to it was an approval. */
+      const approve = ({ input }: Question): Answer => {
+        const word = (input as { command: string }).command.includes("one") ? "one" : "two";
+        expect(log()).not.toContain(word);
+        return { decision: "allow" };
+      };
+      const first = await attempt(approve, {}, { at, stored });
+      const wasKilled = saves() >= at;
+      const outcome = first === "killed" ? await attempt(approve) : first;
+      expect(outcome).toMatchObject({ status: "completed", text: "Done." });
+      const unknown = outputs().filter((output) => output.includes("effect_unknown"));
+      expect(unknown.length).toBeLessThanOrEqual(1);
+      expect(log().length + unknown.length).toBeGreaterThanOrEqual(2);
+      expect(new Set(log()).size).toBe(log().length);
+      expect(new Set(asked.map(({ request_id }) => request_id)).size).toBeLessThanOrEqual(2);
+      if (!wasKilled) return;
+    }
+  },
+);
+
+it("parks before the second call, and goes on with what the person makes of it; the first is not called again", async () => {
+  const { attempt, asked, log, outputs, events, server } = await open(asksTwice);
+  const parked = await attempt(({ input }) =>
+    JSON.stringify(input).includes("one") ? { decision: "allow" } : { decision: "park" },
+  );
+  expect(parked).toMatchObject({ status: "parked", why: "approval", message: expect.stringContaining("command.run") });
+  expect(log()).toEqual(["one"]);
+  const edited = { command: "echo other >> log" };
+  expect(await attempt({ decision: "allow", input: edited })).toMatchObject({ status: "completed" });
+  expect(log()).toEqual(["one", "other"]);
+  expect(asked.map(({ request_id }) => request_id)).toEqual([
+    asked[0]!.request_id,
+    asked[1]!.request_id,
+    asked[1]!.request_id,
+  ]);
+  expect(asked[2]).toMatchObject({ tool: "command.run", effect: "execute", input_schema: { type: "object" } });
+  expect(events).toContainEqual({
+    type: "system",
+    subtype: "input_edited",
+    data: { tool_use_id: asked[1]!.request_id, name: "command.run", input: edited },
+  });
+  expect(outputs()[1]).toContain('"input_changed_by_a_person":{"command":"echo other >> log"}');
+  expect(server.requests).toHaveLength(2);
+});
+
+it("does not call a tool whose edited input does not fit its schema", async () => {
+  const { attempt, log, outputs } = await open([{ tool: append("one") }, { text: "Done." }]);
+  expect(await attempt({ decision: "allow", input: { command: 1 } })).toMatchObject({ status: "completed" });
+  expect(log()).toEqual([]);
+  expect(outputs()).toEqual([
+    expect.stringMatching(/permission_denied.*does not fit its schema \(command: not a string\)/),
+  ]);
+});
+
+it("does not make a call in the next run that nobody allowed in the one before", async () => {
+  const { attempt, log, outputs } = await open(once);
+  expect(await attempt({ decision: "stop", message: "enough" })).toMatchObject({
+    status: "failed",
+    reason: "permission_denied",
+    message: "enough",
+  });
+  const next = { run_id: "r2", mode: "resume", continues: false, prompt: "and now?" } as const;
+  expect(await attempt({ decision: "allow" }, next)).toMatchObject({ status: "completed" });
+  expect(log()).toEqual([]);
+  expect(outputs()).toEqual([expect.stringContaining("cancelled"), expect.stringContaining("cancelled")]);
+});
+
+it("saves nothing before a call that is answered without anybody", async () => {
+  const unattended = await open([{ tool: append("one") }, { text: "Done." }]);
+  await unattended.attempt({ decision: "deny", message: "no" }, { attended: false });
+  // init, two answers, one result
+  expect(unattended.saves()).toBe(4);
+  const granted = await open([{ tool: append("one") }, { text: "Done." }]);
+  await granted.attempt({ decision: "allow" }, { granted_tools: ["command.run"] });
+  expect(granted.saves()).toBe(4);
+  const remembered = await open([{ tools: [append("one"), append("two")] }, { text: "Done." }]);
+  await remembered.attempt({ decision: "allow", remember: "session" });
+  // and that the first waits, and was approved
+  expect(remembered.saves()).toBe(7);
+});
+
+it("may spend its budget once more when it is resumed, and not before", async () => {
+  const lists = (n: number): Turn => ({ tool: call("file_list", { pattern: `*.${n}` }) });
+  const { attempt, server } = await open([lists(1), lists(2), lists(3), lists(4), { text: "Done." }], {
+    budget: { turns: 2 },
+  });
+  expect(await attempt({ decision: "deny" })).toMatchObject({ status: "parked", why: "budget" });
+  expect(server.requests).toHaveLength(2);
+  expect(await attempt({ decision: "deny" })).toMatchObject({ status: "parked", why: "budget" });
+  expect(server.requests).toHaveLength(4);
+  expect(await attempt({ decision: "deny" })).toMatchObject({ status: "completed", text: "Done." });
+});
+
+/** A person who speaks when told to. */
+function speaker() {
+  const said: string[] = [];
+  let wake = (): void => undefined;
+  return {
+    say(text: string) {
+      said.push(text);
+      wake();
+    },
+    input: (async function* () {
+      for (;;) {
+        while (said.length > 0) yield { text: said.shift()! };
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
+    })(),
+  };
+}
+
+it("hears messages with its next request, after the results, and goes on with one that comes after its last answer", async () => {
+  const { say, input } = speaker();
+  const { attempt, users, server, saved } = await open(({ messages }) => {
+    const answers = messages.filter(({ role }) => role === "assistant").length;
+    if (answers === 0) return { tool: append("one") };
+    if (answers === 1) {
+      say("one more thing");
+      return { text: "Done." };
+    }
+    return { text: "Done again." };
+  });
+  const ask = async (): Promise<Answer> => {
+    say("be quick");
+    say("and careful");
+    await expect.poll(saved).toContain("and careful");
+    return { decision: "allow" };
+  };
+  expect(await attempt(ask, {}, undefined, { input })).toMatchObject({ status: "completed", text: "Done again." });
+  expect(users()).toEqual([
+    ["do it"],
+    ["do it", "be quick\n\nand careful"],
+    ["do it", "be quick\n\nand careful", "one more thing"],
+  ]);
+  // one message of results and words, or two in a row: the service takes either
+  expect(server.requests[1]!.messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
+});
+
+it("keeps messages that the model has not heard when it parks, and when its runner dies", async () => {
+  const { say, input } = speaker();
+  const { attempt, users, saved } = await open(once);
+  const parked = await attempt(
+    async () => {
+      say("be careful");
+      await expect.poll(saved).toContain("be careful");
+      return { decision: "park" };
+    },
+    {},
+    undefined,
+    { input },
+  );
+  expect(parked).toMatchObject({ status: "parked" });
+  expect(await attempt({ decision: "allow" })).toMatchObject({ status: "completed" });
+  expect(users()).toEqual([["do it"], ["do it", "be careful"]]);
+});

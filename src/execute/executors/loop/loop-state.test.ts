@@ -1,0 +1,126 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
+import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
+import { type ModelServer, startModelServer } from "../../../../test/model-server/server.ts";
+import { createModelExecutor } from "./model.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+let ids = 0;
+const executor = createModelExecutor({
+  env: { ANTHROPIC_API_KEY: "key" },
+  newId: () => `conversation-${++ids}`,
+  version: "0",
+  checkInput: async () => [],
+});
+const call = (name: string, input: Record<string, unknown>) => ({ name, input, exact: true as const });
+const append = call("command_run", { command: "echo once >> log" });
+const turns = [
+  { tool: call("file_write", { path: "a", content: "hello" }) },
+  { tools: [call("file_read", { path: "a" }), append, call("file_read", { path: "log" })] },
+  { text: "Done." },
+];
+
+class Killed extends Error {}
+
+/** Attempts of one run in one work directory; the runner dies at the given save of the first, before or after it is stored. */
+async function attempts(server: ModelServer, dies: { at: number; stored: boolean }) {
+  const opened = await openContext();
+  closing.push(opened.close);
+  const { session } = opened.context;
+  let saves = 0;
+  const dying: typeof session = {
+    load: session.load,
+    async save(...given) {
+      saves += 1;
+      if (saves < dies.at || dies.stored) await session.save(...given);
+      if (saves >= dies.at) throw new Killed();
+    },
+  };
+  const invocation = invocationOf(
+    "r1",
+    { type: "autonomous", provider: "anthropic", model: "m", permissions: { mode: "bypassPermissions" } },
+    { prompt: "do it", executor_config: { base_url: server.url } },
+  );
+  const first = await executor.run(invocation, { ...opened.context, session: dying }).catch((error: unknown) => error);
+  const continues = opened.saved.state !== null;
+  const outcome = first instanceof Killed ? await executor.run({ ...invocation, continues }, opened.context) : first;
+  const outputs = opened.events.flatMap((event) =>
+    event.type === "tool_result" ? [JSON.stringify(event.output)] : [],
+  );
+  const log = join(opened.folder, "work", "log");
+  return { outcome, saves, outputs, log: existsSync(log) ? readFileSync(log, "utf8") : "" };
+}
+
+it.each([true, false])(
+  "continues after a runner died at any save (stored: %s), asks no answered turn again and repeats no effect",
+  async (stored) => {
+    const server = await startModelServer([{ when: /^/, turns }]);
+    closing.push(server.stop);
+    for (let at = 1; ; at += 1) {
+      const before = server.requests.length;
+      const { outcome, saves, outputs, log } = await attempts(server, { at, stored });
+      expect(outcome).toMatchObject({ status: "completed", text: "Done." });
+      // by how many answers each request has behind it: each turn is asked once, or was not saved
+      const asked = server.requests
+        .slice(before)
+        .map(({ messages }) => messages.filter(({ role }) => role === "assistant"));
+      const counts = asked.map(({ length }) => length);
+      expect(counts.length - new Set(counts).size).toBeLessThanOrEqual(stored ? 0 : 1);
+      const unknown = outputs.filter((output) => output.includes("effect_unknown"));
+      expect(unknown.length).toBeLessThanOrEqual(1);
+      // never twice; not at all only where the model was told so
+      expect(["once\n", ...(unknown.length > 0 ? [""] : [])]).toContain(log);
+      if (saves < at) return;
+    }
+  },
+);
+
+it.each([
+  ["has not been made", 4, "cancelled"],
+  ["may have had its effect", 5, "effect_unknown"],
+])(
+  "tells the model of a call that %s, repeats reads, and then sends the message of the next run",
+  async (_, dies, code) => {
+    const server = await startModelServer([{ when: /^/, turns }]);
+    closing.push(server.stop);
+    const opened = await openContext();
+    closing.push(opened.close);
+    const invocation = invocationOf(
+      "r1",
+      { type: "autonomous", provider: "anthropic", model: "m", permissions: { mode: "bypassPermissions" } },
+      { prompt: "do it", executor_config: { base_url: server.url } },
+    );
+    let saves = 0;
+    const { session } = opened.context;
+    const dying: typeof session = {
+      load: session.load,
+      async save(...given) {
+        saves += 1;
+        await session.save(...given);
+        // 4: the answer that calls three tools at once; 5: the result of the first
+        if (saves === dies) throw new Killed();
+      },
+    };
+    await expect(executor.run(invocation, { ...opened.context, session: dying })).rejects.toThrow(Killed);
+    const next = { ...invocation, run_id: "r2", mode: "resume" as const, prompt: "and now?" };
+    expect(await executor.run(next, opened.context)).toMatchObject({ status: "completed" });
+    const results = opened.events.flatMap((event) => (event.type === "tool_result" ? [event.output] : []));
+    expect(results.slice(0, 4)).toMatchObject([
+      { ok: true },
+      { ok: true, content: "hello" },
+      { ok: false, error: { code } },
+      { ok: false, error: { code: "not_found" } },
+    ]);
+    const last = server.requests.at(-1)!.messages;
+    expect(last.flatMap(({ role, text }) => (role === "user" && text !== "" ? [text] : []))).toEqual([
+      "do it",
+      "and now?",
+    ]);
+  },
+);

@@ -1,0 +1,221 @@
+import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { contextWindowOf } from "../../../llm/context-windows.ts";
+import type { ProviderSettings } from "../../../llm/definition.ts";
+import { chooseProvider, findProvider, type NamedProviders, openProvider } from "../../../llm/providers.ts";
+import { RequestError } from "../../../model/errors.ts";
+import type { Executor } from "../../../model/executor.ts";
+import type { NewId } from "../../../model/ids.ts";
+import type { Provider, ProviderSession } from "../../../model/provider.ts";
+import { fileTools } from "../../../tools/file-tools.ts";
+import { type McpServers, openMcpServers } from "../../../tools/mcp-servers.ts";
+import { commandTool } from "../../../tools/run-command.ts";
+import { openWorkspace, type Workspace } from "../../../tools/workspace.ts";
+import { defineExecutor, type Job, RunFailure } from "../../scaffold/define-executor.ts";
+import { defaultPrompt } from "../../scaffold/prompt.ts";
+import { createModelAsker } from "./ask-model.ts";
+import { createBudgetKeeper } from "./budget.ts";
+import { type CheckInput, createToolCaller } from "./call-tools.ts";
+import { converse } from "./converse.ts";
+import { answersToLeftCalls } from "./left-calls.ts";
+import { type LoopState, openLoopState } from "./loop-state.ts";
+import { gateTools } from "./permissions.ts";
+import { RunParked } from "./run-parked.ts";
+
+export interface ModelHost {
+  env: Readonly<Record<string, string | undefined>>;
+  /** Providers that the command line and drover.yaml name. */
+  named?: Pick<NamedProviders, "option" | "config">;
+  newId: NewId;
+  version: string;
+  /** Of input that a person has edited. */
+  checkInput: CheckInput;
+  now?: () => Date;
+  /** Waits before another try. Unless given: by the clock. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+const defaultMaxTurns = 100;
+
+/** Our own agent loop: any model, the same tools, limits and record. */
+export function createModelExecutor(host: ModelHost): Executor {
+  return defineExecutor({
+    name: "model",
+    can: { resume: true, fork: true, ask: true, input: true, state: true, fork_at_turn: true, park: true },
+    async execute(job) {
+      if (job.prompt.trim() === "") throw new RunFailure("refused", "There is nothing to do: give the run a prompt.");
+      const workspace = await openWorkspace(job.workDir);
+      const servers = await openServers(job, host.version);
+      try {
+        return await work(job, host, workspace, servers);
+      } catch (error) {
+        if (error instanceof RunParked) return { outcome: error.outcome };
+        throw error;
+      } finally {
+        await servers.close();
+      }
+    },
+  });
+}
+
+async function work(job: Job, host: ModelHost, workspace: Workspace, servers: McpServers): Promise<string> {
+  const state = await openLoopState(job, host.newId);
+  const opened = await openedProvider(job, host, state);
+  try {
+    return await workWith(opened, job, { ...host, state }, workspace, servers);
+  } finally {
+    await opened.provider.close();
+  }
+}
+
+async function workWith(
+  opened: Opened,
+  job: Job,
+  { state, ...host }: ModelHost & { state: LoopState },
+  workspace: Workspace,
+  servers: McpServers,
+): Promise<string> {
+  const { agent, executor_config } = job.invocation;
+  const limits = readLimits(executor_config);
+  const tools = [...fileTools(workspace), commandTool(workspace.root), ...servers.tools];
+  const gate = gateTools(tools, agent.permissions);
+  const session = await openSession(opened, job, state, gate.offered);
+  await state.save([{ type: "system", subtype: "init", executor_session_id: session.session_id }]);
+  listen(job.context, state);
+  const left = answersToLeftCalls({
+    pending: session.pending,
+    known: new Set(state.results.map(({ tool_use_id }) => tool_use_id)),
+    asked: state.asked,
+    effectOf: (name) => tools.find((tool) => tool.name === name)?.effect,
+    continues: job.invocation.continues,
+  });
+  const now = host.now ?? (() => new Date());
+  const model = createModelAsker({
+    session,
+    context: job.context,
+    contextWindow: limits.context_window ?? contextWindowOf(session.model),
+    price: limits.price ?? null,
+    budget: createBudgetKeeper({
+      budget: agent.budget,
+      progress: state.progress,
+      overBudget: job.context.overBudget,
+      now,
+      renew: state.renewBudget,
+    }),
+    onUsageLimit: agent.on_usage_limit ?? "park",
+    now,
+    pause: host.pause ?? ((ms, signal) => sleep(ms, undefined, { signal })),
+  });
+  // a session whose first request failed has not heard the agent's first message yet
+  const isUnheard = session.last_message === null && session.pending.length === 0;
+  return converse(isUnheard ? defaultPrompt({ ...job.invocation, mode: "start" }) : job.prompt, {
+    session,
+    model,
+    tools: createToolCaller({
+      gate,
+      context: job.context,
+      state,
+      invocation: job.invocation,
+      left,
+      checkInput: host.checkInput,
+    }),
+    state,
+    context: job.context,
+    maxTurns: agent.max_turns ?? defaultMaxTurns,
+  });
+}
+
+/** Keeps what people say to the run until the model hears it. Ends with the run. */
+function listen({ input }: Job["context"], state: LoopState): void {
+  const hear = async (): Promise<void> => {
+    for await (const { text } of input) await state.heard(text);
+  };
+  // a save that fails ends the run by the next save of its own
+  void hear().catch(() => undefined);
+}
+
+const limitsSchema = z.object({
+  context_window: z.int().min(1000).optional(),
+  price: z.strictObject({ input: z.number().min(0), output: z.number().min(0) }).optional(),
+});
+
+function readLimits(config: Record<string, unknown>): z.output<typeof limitsSchema> {
+  const checked = limitsSchema.safeParse(config);
+  if (checked.success) return checked.data;
+  throw new RunFailure("refused", `The profile's config cannot be used: ${z.prettifyError(checked.error)}`);
+}
+
+const serverStartMs = 30_000;
+const serverCallMs = 600_000;
+
+async function openServers({ invocation, context, workDir }: Job, version: string): Promise<McpServers> {
+  const servers = await openMcpServers(invocation.agent.mcp_servers ?? {}, {
+    start: context.start,
+    signal: context.signal,
+    workingDirectory: workDir,
+    version,
+    startMs: serverStartMs,
+    callMs: serverCallMs,
+  });
+  for (const { server, message } of servers.faults)
+    await context.emit({
+      type: "error",
+      code: "mcp_server_failed",
+      message: `The MCP server ${server} cannot be used: ${message}`,
+    });
+  return servers;
+}
+
+interface Opened {
+  provider: Provider;
+  defaultModel: string | null;
+}
+
+async function openSession(
+  { provider, defaultModel }: Opened,
+  { invocation, systemPrompt }: Job,
+  { session_id }: LoopState,
+  tools: Parameters<Provider["createSession"]>[0]["tools"],
+): Promise<ProviderSession> {
+  if (session_id !== null) return continued(provider, session_id, invocation.agent.model);
+  const model = invocation.agent.model ?? defaultModel;
+  if (model === null)
+    throw new RunFailure("refused", `The provider ${provider.name} has no default model: set the agent's \`model\`.`);
+  return provider.createSession({
+    model,
+    system_prompt: systemPrompt,
+    tools: tools.map(({ name, description, input_schema }) => ({ name, description, input_schema })),
+  });
+}
+
+async function openedProvider(
+  { invocation, runnerDir, workDir, context }: Job,
+  host: ModelHost,
+  { store }: LoopState,
+): Promise<Opened> {
+  const { agent, executor_config: config } = invocation;
+  const text = (name: string): string | undefined => (typeof config[name] === "string" ? config[name] : undefined);
+  const place = { env: host.env, directory: runnerDir, workDirectory: workDir, start: context.start };
+  const base_url = text("base_url");
+  const script = agent.script ?? text("script");
+  const settings: ProviderSettings = {
+    ...(base_url === undefined ? {} : { base_url }),
+    ...(script === undefined ? {} : { script: resolve(runnerDir, script) }),
+  };
+  try {
+    const name = await chooseProvider({ ...host.named, agent: agent.provider, profile: text("provider") }, place);
+    const { default_model: defaultModel } = await findProvider(name);
+    return { provider: await openProvider(name, { ...host, ...place, store, settings }), defaultModel };
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    const reason = error.code === "DROVER-LLM-002" ? "provider_auth" : "refused";
+    throw new RunFailure(reason, `${error.message} ${error.next ?? ""}`.trim());
+  }
+}
+
+async function continued(provider: Provider, session_id: string, model?: string): Promise<ProviderSession> {
+  const session = await provider.resumeSession(session_id, model);
+  if (session) return session;
+  throw new RunFailure("session_not_found", "The conversation of this session cannot be read. Start a new run.");
+}

@@ -1,0 +1,197 @@
+import { constants } from "node:fs";
+import { chmod, mkdir, open, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import {
+  isWorkPath,
+  maxSessionFileBytes,
+  maxStateBytes,
+  type RemovedFile,
+  type SessionFile,
+} from "../../model/session-state.ts";
+import type { ConfinedFolder } from "../../tools/confined-folder.ts";
+import { codeOf, gone } from "../scaffold/find-files.ts";
+import { openPlace } from "../scaffold/open-place.ts";
+
+/** Notices what changes in a session's own work directory, so that it can be saved. */
+export interface FileTracker {
+  /** Everything in there was saved when it was last looked at. */
+  readonly portable: boolean;
+  /** Nothing was saved yet. */
+  readonly isNew: boolean;
+  changes(): Promise<Changes>;
+}
+
+interface Changes {
+  files: (SessionFile | RemovedFile)[];
+  portable: boolean;
+  /** From here on only later changes count. */
+  saved(): void;
+}
+
+const mostEntries = 20_000;
+/** Of the files in one save, and so of each of them. */
+const mostBytes = maxStateBytes;
+
+interface Seen {
+  type: SessionFile["type"];
+  /** Differs once it was written to or replaced. */
+  mark: string;
+  size: number;
+}
+
+/** Files that are too many or too large are left out; the session can then be continued only where they are. */
+export function trackFiles(root: string): FileTracker {
+  let known = new Map<string, Seen>();
+  let portable = false;
+  let isNew = true;
+  return {
+    get portable() {
+      return portable;
+    },
+    get isNew() {
+      return isNew;
+    },
+    async changes() {
+      const found = await look(root);
+      const files: Changes["files"] = [];
+      let whole = found.whole;
+      for (const [path, seen] of found.entries) {
+        if (known.get(path)?.mark === seen.mark) continue;
+        const bytes = await read(root, path, seen);
+        if (bytes === null) {
+          whole = false;
+          found.entries.delete(path);
+        } else files.push({ path, type: seen.type, bytes });
+      }
+      for (const path of known.keys()) if (!found.entries.has(path)) files.push({ path, type: null });
+      return {
+        files,
+        portable: whole,
+        saved() {
+          known = found.entries;
+          portable = whole;
+          isNew = false;
+        },
+      };
+    },
+  };
+}
+
+/** One at least; each is small enough for one save. */
+export function batches<F extends SessionFile | RemovedFile>(files: readonly F[]): F[][] {
+  const all: F[][] = [[]];
+  let bytes = 0;
+  for (const file of files) {
+    const size = file.type === null ? 0 : file.bytes.length;
+    if (bytes + size > mostBytes) {
+      all.push([]);
+      bytes = 0;
+    }
+    all.at(-1)!.push(file);
+    bytes += size;
+  }
+  return all;
+}
+
+/** Into a new, empty folder. What it is given comes from another machine: nothing is written outside, no link is followed. */
+export async function restoreFiles(root: string, files: AsyncIterable<SessionFile>): Promise<void> {
+  const links: SessionFile[] = [];
+  for await (const file of files) {
+    if (!isWorkPath(file.path)) throw new Error(`a saved file is called ${JSON.stringify(file.path)}`);
+    const path = join(root, file.path);
+    if (file.type === "folder") await mkdir(path, { recursive: true, mode: 0o700 });
+    else if (file.type === "link") links.push(file);
+    else {
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      const handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW);
+      try {
+        await handle.writeFile(file.bytes);
+      } finally {
+        await handle.close();
+      }
+      await chmod(path, file.type === "executable" ? 0o755 : 0o644);
+    }
+  }
+  for (const { path, bytes } of links) {
+    await mkdir(dirname(join(root, path)), { recursive: true, mode: 0o700 });
+    await symlink(Buffer.from(bytes), join(root, path));
+  }
+}
+
+async function look(root: string): Promise<{ entries: Map<string, Seen>; whole: boolean }> {
+  const entries = new Map<string, Seen>();
+  const place = openPlace(root);
+  const folders: Buffer[][] = [[]];
+  let bytes = 0;
+  let whole = true;
+  try {
+    for (const above of folders) {
+      const folder = await unlessGone(() => place.goTo(above));
+      if (folder === null) continue;
+      for await (const found of folder.entries(64))
+        for (const { name, kind } of found) {
+          const parts = [...above, name];
+          const path = textOf(parts);
+          const seen = await unlessGone(() => folder.look(name));
+          if (seen === null) continue;
+          bytes += kind === "file" ? Number(seen.size) : 0;
+          const type = kind === "file" && (Number(seen.mode) & 0o111) !== 0 ? "executable" : kind;
+          if (type === "other" || path === null || entries.size >= mostEntries || bytes > maxSessionFileBytes) {
+            whole = false;
+            continue;
+          }
+          if (type === "folder") folders.push(parts);
+          const mark = type === "folder" ? type : [type, seen.ino, seen.size, seen.mtimeNs, seen.ctimeNs].join(" ");
+          entries.set(path, { type, mark, size: Number(seen.size) });
+        }
+    }
+  } finally {
+    await place.close();
+  }
+  return { entries, whole };
+}
+
+/** null: it cannot be saved. */
+async function read(root: string, path: string, { type, size }: Seen): Promise<Uint8Array | null> {
+  if (type === "folder") return new Uint8Array();
+  if (size > mostBytes) return null;
+  const parts = path.split("/").map((part) => Buffer.from(part));
+  const place = openPlace(root);
+  try {
+    return await unlessGone(async () => {
+      const folder = await place.goTo(parts.slice(0, -1));
+      return type === "link" ? folder.link(parts.at(-1)!) : readFile(folder, parts.at(-1)!);
+    });
+  } finally {
+    await place.close();
+  }
+}
+
+async function readFile(folder: ConfinedFolder, name: Buffer): Promise<Uint8Array | null> {
+  const handle = await folder.file(name);
+  try {
+    const bytes = await handle.readFile();
+    return bytes.length > mostBytes ? null : bytes;
+  } finally {
+    await handle.close();
+  }
+}
+
+function textOf(parts: readonly Buffer[]): string | null {
+  const path = parts.map((part) => part.toString("utf8")).join("/");
+  const same = Buffer.from(path).equals(
+    Buffer.concat(parts.flatMap((part, at) => (at === 0 ? [part] : [slash, part]))),
+  );
+  return same && isWorkPath(path) ? path : null;
+}
+
+const slash = Buffer.from("/");
+
+async function unlessGone<T>(act: () => Promise<T>): Promise<T | null> {
+  try {
+    return await act();
+  } catch (error) {
+    if (gone.has(codeOf(error)) || codeOf(error) === "EACCES") return null;
+    throw error;
+  }
+}

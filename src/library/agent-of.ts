@@ -1,0 +1,105 @@
+import { isAbsolute, resolve } from "node:path";
+import { checkAgent } from "../define/agent-file.ts";
+import { loadFiles } from "../define/agents-folder.ts";
+import { checkSchemas } from "../define/check-schemas.ts";
+import { openSchemaChecker } from "../define/json-schema/checker.ts";
+import type { Agent } from "../model/agent.ts";
+import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
+import { RequestError } from "../model/errors.ts";
+import { expandAgent, expandText, variablesIn } from "../model/expand.ts";
+import { suggest } from "../model/suggest.ts";
+import type { AgentFile, InProcessMcpServer, ResolvedAgentConfig } from "./types.ts";
+
+export interface OwnAgent {
+  agent: Agent;
+  /** Of the MCP servers that live in this process: the record has their names only. */
+  mcpServers: Record<string, InProcessMcpServer>;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** The agent of a definition or a file, sound and complete; else a RequestError with everything that is wrong. */
+export async function agentOf(given: ResolvedAgentConfig | AgentFile, cwd: string): Promise<OwnAgent> {
+  const schemas = openSchemaChecker();
+  try {
+    if ("path" in given) return { agent: complete(await agentOfFile(given, cwd, schemas), cwd), mcpServers: {} };
+    const { plain, mcpServers } = splitServers(given);
+    const checked = await checkSchemas(checkAgent(plain), schemas);
+    if (!checked.ok) throw refused(checked.faults);
+    return { agent: complete(checked.agent, cwd), mcpServers };
+  } finally {
+    await schemas.stop();
+  }
+}
+
+async function agentOfFile(
+  { path, name }: AgentFile,
+  cwd: string,
+  schemas: Parameters<typeof loadFiles>[1],
+): Promise<Agent> {
+  const file = resolve(cwd, path);
+  const { agents, faults } = await loadFiles([file], schemas);
+  const found = agents.filter(({ agent }) => name === undefined || agent.name === name);
+  if (found.length === 1) return found[0]!.agent;
+  if (faults.length > 0) throw refused(faults);
+  const names = agents.map(({ agent }) => agent.name);
+  const near = name === undefined ? undefined : suggest(name, names);
+  throw new RequestError({
+    code: "DROVER-AGT-001",
+    field: "agent.name",
+    message:
+      name === undefined
+        ? `${path} defines ${names.length} agents.`
+        : `${path} defines no agent ${name}.${near ? ` Did you mean ${near}?` : ""}`,
+    next: `Name one of: ${names.join(", ")}.`,
+  });
+}
+
+/** An agent that names no executor is for the Agent SDK; its folder is seen from the caller's. */
+function complete(agent: Agent, cwd: string): Agent {
+  const { working_directory, executor } = agent;
+  return {
+    ...agent,
+    ...(executor === undefined && agent.type === "autonomous" ? { executor: "claude-sdk" } : {}),
+    ...(working_directory === undefined || isAbsolute(working_directory)
+      ? {}
+      : { working_directory: resolve(cwd, working_directory) }),
+  };
+}
+
+function splitServers(given: ResolvedAgentConfig): {
+  plain: Record<string, unknown>;
+  mcpServers: OwnAgent["mcpServers"];
+} {
+  const servers = Object.entries(given.mcp_servers ?? {});
+  const own = servers.filter((entry): entry is [string, InProcessMcpServer] => "instance" in entry[1]);
+  if (own.length === 0) return { plain: given, mcpServers: {} };
+  const named = servers.map(([key, server]) => [key, "instance" in server ? { type: "sdk", name: key } : server]);
+  return { plain: { ...given, mcp_servers: Object.fromEntries(named) }, mcpServers: Object.fromEntries(own) };
+}
+
+/** Whoever runs an agent here may let it have any variable. One that is not set is a mistake. */
+export function checkVariables(agent: Agent, env: Env): void {
+  const all = { allowed: variablesIn(agent), env };
+  const faults = [...expandAgent(agent, all).faults, ...expandText(agent.command ?? "", "command", all).faults];
+  const [first] = faults;
+  if (first === undefined) return;
+  throw new RequestError({
+    code: "DROVER-AGT-007",
+    field: `agent.${first.path}`,
+    message: faults
+      .map(({ variable, path }) => `\${${variable}} in ${path} of the agent ${agent.name} is not set.`)
+      .join(" "),
+    next: `Set ${[...new Set(faults.map(({ variable }) => variable))].join(", ")} in the environment, or write $\${...} to keep the text as it is.`,
+  });
+}
+
+function refused(faults: readonly DefinitionFault[]): RequestError {
+  const [first] = faults;
+  return new RequestError({
+    code: first!.code,
+    field: first!.path === "" ? "agent" : `agent.${first!.path}`,
+    message: faults.map(describeFault).join("\n"),
+    next: first!.next,
+  });
+}

@@ -1,0 +1,63 @@
+import type { SDKMessage } from "./types.ts";
+
+/** Our own classes are told by their names: what carries a run out is a bundle of its own, with a copy of them. */
+const named: Readonly<Record<string, readonly string[]>> = {
+  RunnerError: ["RunnerError", "SDKError", "SessionError"],
+  SDKError: ["SDKError"],
+  SessionError: ["SessionError"],
+  SDKNotFoundError: ["SDKNotFoundError"],
+};
+
+function isInstance(type: { name: string }, value: unknown): boolean {
+  const names = named[type.name];
+  if (names !== undefined) return value instanceof Error && names.includes(value.name);
+  return Function.prototype[Symbol.hasInstance].call(type, value);
+}
+
+/** A run did not succeed. `jobId` is empty where there was no run yet. */
+export class RunnerError extends Error {
+  override readonly name: string = "RunnerError";
+  readonly jobId: string;
+  readonly agentName: string;
+  declare readonly cause?: Error;
+  constructor(message: string, jobId: string, agentName: string, cause?: Error) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.jobId = jobId;
+    this.agentName = agentName;
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+}
+
+/** The Claude Agent SDK, or the model behind it, reported a failure. */
+export class SDKError extends RunnerError {
+  override readonly name = "SDKError";
+  /** The message of the SDK that says so, where there was one. */
+  readonly sdkMessage?: SDKMessage;
+  constructor(message: string, jobId: string, agentName: string, sdkMessage?: SDKMessage) {
+    super(message, jobId, agentName);
+    if (sdkMessage !== undefined) this.sdkMessage = sdkMessage;
+  }
+}
+
+/** The session cannot be continued: it is unknown, expired, busy, or of another agent or user. */
+export class SessionError extends RunnerError {
+  override readonly name = "SessionError";
+  readonly sessionId?: string;
+  constructor(message: string, jobId: string, agentName: string, sessionId?: string) {
+    super(message, jobId, agentName);
+    if (sessionId !== undefined) this.sessionId = sessionId;
+  }
+}
+
+/** The package of the Claude Agent SDK is not installed. */
+export class SDKNotFoundError extends Error {
+  override readonly name = "SDKNotFoundError";
+  constructor(message = "Claude Agent SDK not found. Install it: npm install @anthropic-ai/claude-agent-sdk") {
+    super(message);
+  }
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, value);
+  }
+}

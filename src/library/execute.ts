@@ -1,0 +1,60 @@
+import { RequestError } from "../model/errors.ts";
+import type { CaptureOptions, Command, CommandResult, Running, StartOptions } from "../model/process.ts";
+import { parseCommandLine } from "../process/command-line.ts";
+import { execute as executeCommand } from "../process/execute.ts";
+import { findExecutable } from "../process/lookup.ts";
+import { start as startCommand } from "../process/start.ts";
+
+export type ExecuteOptions = Omit<StartOptions, "output"> & { capture?: Partial<CaptureOptions> };
+
+const captureDefaults: CaptureOptions = { mode: "both", maxBytes: 1024 * 1024, onLimit: "truncate" };
+
+/**
+ * Runs a command to its end and answers with what it wrote. A string is a command line as `drover exec` takes it: plain
+ * words run without a shell, anything else through /bin/sh. Rejects with a RequestError for what cannot be asked.
+ */
+export async function execute(
+  command: string | Command,
+  options: ExecuteOptions = {},
+  signal?: AbortSignal,
+): Promise<CommandResult> {
+  checkOptions(options, signal);
+  const capture = { ...captureDefaults, ...options.capture };
+  const { maxBytes, mode, onLimit } = capture;
+  if (!Number.isInteger(maxBytes) || maxBytes < 0) throw wrong("capture.maxBytes", "is not a whole number of bytes");
+  if (!["both", "merged", "none", "file"].includes(mode)) throw wrong("capture.mode", "is unknown");
+  if (!["truncate", "fail"].includes(onLimit)) throw wrong("capture.onLimit", "is neither truncate nor fail");
+  return executeCommand(toCommand(command, options), { ...options, capture }, signal);
+}
+
+/** Starts a command, for callers that read its streams themselves. A string is a command line, as for `execute`. */
+export function start(
+  command: string | Command,
+  options: StartOptions = {},
+  signal: AbortSignal = new AbortController().signal,
+): Running {
+  checkOptions(options, signal);
+  return startCommand(toCommand(command, options), options, signal);
+}
+
+function toCommand(command: string | Command, { parentEnvironment = process.env }: StartOptions): Command {
+  if (typeof command !== "string") return command;
+  const isOnPath = (name: string): boolean => "found" in findExecutable(name, parentEnvironment["PATH"], process.cwd());
+  const { shell: _, ...parsed } = parseCommandLine(command, "auto", { isOnPath });
+  return parsed;
+}
+
+/** Callers in JavaScript have no compiler to tell them. */
+function checkOptions(options: unknown, signal: unknown): void {
+  if (typeof options !== "object" || options === null) throw wrong("options", "are not an object");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw wrong("signal", "is not an AbortSignal");
+}
+
+function wrong(field: string, what: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field,
+    message: `${field} ${what}.`,
+    next: 'Call it like execute("npm test") or execute({ executable: "npm", arguments: ["test"] }).',
+  });
+}

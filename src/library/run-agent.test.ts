@@ -1,0 +1,216 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { AgentRunner, type ResolvedAgentConfig, runAgent, RunnerError, SDKError, SessionError } from "../index.ts";
+import { RequestError } from "../model/errors.ts";
+import type { Run } from "../model/run.ts";
+import { openStore } from "../record/open.ts";
+
+const made: string[] = [];
+afterAll(() => made.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
+/** A state directory, and an agent that says these turns. */
+function place(turns: readonly unknown[] = [{ text: "It is done." }]) {
+  const folder = mkdtempSync(join(tmpdir(), "drover-library-"));
+  made.push(folder);
+  const script = join(folder, "turns.json");
+  writeFileSync(script, JSON.stringify({ turns }));
+  const agent = { name: "helper", executor: "model", provider: "scripted", script } satisfies ResolvedAgentConfig;
+  const stateDir = join(folder, "state");
+  return { folder, stateDir, agent, runner: new AgentRunner(stateDir) };
+}
+
+async function runsOf(stateDir: string): Promise<Run[]> {
+  const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+  try {
+    const rows = await store.read.runs({}, { limit: 100 });
+    return await Promise.all(rows.map(async ({ run_id }) => (await store.read.run(run_id))!));
+  } finally {
+    await store.close();
+  }
+}
+
+const echo: ResolvedAgentConfig = { name: "say", command: "echo hello" };
+
+describe("runAgent", () => {
+  it("runs an agent to its end and says what it came to", async () => {
+    const { agent, stateDir } = place([{ text: `${"x".repeat(600)} done` }]);
+    const result = await runAgent({ agent, prompt: "Do it", stateDir, triggerType: "schedule", schedule: "nightly" });
+    expect(result).toMatchObject({ success: true, jobId: expect.any(String), sessionId: expect.any(String) });
+    expect(result.error).toBeUndefined();
+    expect(result.summary).toHaveLength(500);
+    expect(result.durationSeconds).toBeGreaterThanOrEqual(0);
+    const [run, ...others] = await runsOf(stateDir);
+    expect(others).toEqual([]);
+    expect(run).toMatchObject({
+      run_id: result.jobId,
+      session_id: result.sessionId,
+      status: "completed",
+      prompt: "Do it",
+      trigger_type: "schedule",
+      schedule: "nightly",
+      agent_name: "helper",
+    });
+  });
+
+  it("is `manual` unless it says what began it", async () => {
+    const { stateDir } = place();
+    const { run } = await runAgent({ agent: echo, prompt: "", stateDir });
+    expect(run).toMatchObject({ trigger_type: "manual", schedule: null, result_text: "hello\n" });
+  });
+
+  it("returns a failed run with a RunnerError that names the run and the agent, and keeps the run", async () => {
+    const { agent, stateDir } = place([{ error: { kind: "authentication", message: "no such key" } }]);
+    const result = await runAgent({ agent, prompt: "Do it", stateDir });
+    expect(result.success).toBe(false);
+    expect(result.error).toBeInstanceOf(RunnerError);
+    expect(result.error).not.toBeInstanceOf(SDKError);
+    expect(result.error).toMatchObject({ name: "RunnerError", jobId: result.jobId, agentName: "helper" });
+    expect(result.error!.message).toContain("provider_auth");
+    expect(result.error!.message).toContain("no such key");
+    expect(await runsOf(stateDir)).toMatchObject([{ run_id: result.jobId, status: "failed", reason: "provider_auth" }]);
+  });
+
+  it("stops the run when its signal is aborted, and refuses a signal that was aborted before", async () => {
+    const { stateDir, folder } = place();
+    const stop = new AbortController();
+    const began = join(folder, "began");
+    const agent = { name: "slow", command: `sh -c 'touch ${began}; sleep 600'` };
+    const running = runAgent({ agent, prompt: "", stateDir, signal: stop.signal });
+    await expect.poll(() => existsSync(began)).toBe(true);
+    stop.abort();
+    const result = await running;
+    expect(result).toMatchObject({ success: false, error: { name: "RunnerError" }, run: { status: "cancelled" } });
+    await expect(runAgent({ agent, prompt: "", stateDir, signal: stop.signal })).rejects.toThrow("abort");
+    expect(await runsOf(stateDir)).toHaveLength(1);
+  });
+
+  it("returns a run that only a person can resume, and leaves it parked", async () => {
+    const tools = [{ name: "file.list", input: { path: "." } }];
+    const { agent, stateDir } = place([{ tools }, { tools }, { text: "never said" }]);
+    const result = await runAgent({ agent: { ...agent, budget: { turns: 1 } }, prompt: "x", stateDir });
+    expect(result).toMatchObject({ success: false, error: { name: "RunnerError" }, run: { parked_why: "budget" } });
+    expect(result.error!.message).toContain(`drover runs resume ${result.jobId}`);
+    expect(await runsOf(stateDir)).toMatchObject([{ run_id: result.jobId, status: "parked" }]);
+  });
+
+  it("works in the agent's working_directory", async () => {
+    const { folder, stateDir } = place();
+    const agent = { name: "here", command: "sh -c 'echo made > made.txt'", working_directory: folder };
+    expect(await runAgent({ agent, prompt: "", stateDir })).toMatchObject({ success: true });
+    expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
+  });
+
+  it("runs an agent of a fleet file, and says which there are where none or an unknown one is named", async () => {
+    const { folder, stateDir } = place();
+    const path = join(folder, "fleet.yaml");
+    writeFileSync(
+      path,
+      "defaults: { executor: model, provider: scripted, script: turns.json }\nagents: [{ name: one }, { name: two }]\n",
+    );
+    expect(await runAgent({ agent: { path, name: "two" }, prompt: "x", stateDir })).toMatchObject({
+      success: true,
+      summary: "It is done.",
+      run: { agent_name: "two" },
+    });
+    for (const name of [undefined, "twoo"])
+      await expect(runAgent({ agent: { path, ...(name && { name }) }, prompt: "x", stateDir })).rejects.toMatchObject({
+        field: "agent.name",
+        next: "Name one of: one, two.",
+      });
+  });
+
+  it("lets ${VAR} name any variable of the caller, and refuses one that is not set before there is a run", async () => {
+    const { agent, stateDir } = place();
+    const env = { PATH: process.env["PATH"], SECRET_OF_MINE: "s3cret" };
+    const using = (name: string): ResolvedAgentConfig => ({ ...agent, system_prompt: `Use \${${name}}.` });
+    await expect(runAgent({ agent: using("NOT_SET"), prompt: "x", stateDir, env })).rejects.toMatchObject({
+      code: "DROVER-AGT-007",
+      field: "agent.system_prompt",
+      message: expect.stringContaining("${NOT_SET}"),
+    });
+    expect(existsSync(stateDir)).toBe(false);
+    expect(await runAgent({ agent: using("SECRET_OF_MINE"), prompt: "x", stateDir, env })).toMatchObject({
+      success: true,
+    });
+  });
+
+  it("runs any number at once on one state directory", async () => {
+    const { agent, runner, stateDir } = place();
+    const results = await Promise.all([1, 2, 3, 4, 5].map((n) => runner.run({ agent, prompt: `number ${n}` })));
+    expect(results.map(({ success }) => success)).toEqual([true, true, true, true, true]);
+    expect((await runsOf(stateDir)).map(({ prompt }) => prompt).sort()).toEqual(
+      [1, 2, 3, 4, 5].map((n) => `number ${n}`),
+    );
+  });
+
+  it.each<[unknown, string]>([
+    [{ prompt: "x", stateDir: "s" }, "agent"],
+    [{ agent: echo, stateDir: "s" }, "prompt"],
+    [{ agent: echo, prompt: "x" }, "stateDir"],
+    [{ agent: echo, prompt: "x", stateDir: "s", resume: "a", fork: "b" }, "fork"],
+    [{ agent: echo, prompt: "x", stateDir: "s", resume: "a", forkAtTurn: 1 }, "forkAtTurn"],
+    [{ agent: echo, prompt: "x", stateDir: "s", onMessage: 7 }, "onMessage"],
+    [{ agent: "echo", prompt: "x", stateDir: "s" }, "agent"],
+    [{ agent: { ...echo, modle: "x" }, prompt: "x", stateDir: "s" }, "agent.modle"],
+    [{ agent: { ...echo, executor: "modle" }, prompt: "x", stateDir: "s" }, "agent.executor"],
+    [{ agent: { name: "a", budget: { cost_usd: 0 } }, prompt: "x", stateDir: "s" }, "agent.budget.cost_usd"],
+    [{ agent: { name: "a", permissions: { mode: "yolo" } }, prompt: "x", stateDir: "s" }, "agent.permissions.mode"],
+    [{ agent: echo, prompt: "x", stateDir: "s", coordinator: "environment", env: {} }, "coordinator"],
+  ])("refuses %j and names the field", async (options, field) => {
+    // as a caller in JavaScript may
+    const refused: unknown = await runAgent(options as Parameters<typeof runAgent>[0]).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(RequestError);
+    expect(refused).toMatchObject({ field, next: expect.any(String) });
+    expect(existsSync("s")).toBe(false);
+  });
+});
+
+describe("AgentRunner", () => {
+  it("resumes a session in a run of its own", async () => {
+    const { agent, runner, stateDir } = place([{ text: "one" }, { text: "two" }]);
+    const first = await runner.run({ agent, prompt: "Begin" });
+    const second = await runner.resume(first.sessionId!, agent, "Go on");
+    expect(second).toMatchObject({ success: true, sessionId: first.sessionId, summary: "two" });
+    expect(second.run).toMatchObject({ mode: "resume", trigger_type: "manual" });
+    const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+    expect(await store.read.session(first.sessionId!)).toMatchObject({ run_count: 2, agent_name: "helper" });
+    await store.close();
+  });
+
+  it("forks a session and leaves the original as it is", async () => {
+    const { agent, runner } = place([{ text: "one" }, { text: "two" }, { text: "three" }]);
+    const first = await runner.run({ agent, prompt: "Begin" });
+    const forked = await runner.fork(first.sessionId!, agent, "Try another way");
+    expect(forked).toMatchObject({ success: true, summary: "two" });
+    expect(forked.sessionId).not.toBe(first.sessionId);
+    expect(forked.run).toMatchObject({ mode: "fork", trigger_type: "fork", forked_from: first.sessionId });
+    expect(await runner.resume(first.sessionId!, agent, "Go on")).toMatchObject({ summary: "two" });
+  });
+
+  it("forks a session at an earlier turn", async () => {
+    const { agent, runner } = place([{ text: "one" }, { text: "two" }, { text: "three" }]);
+    const first = await runner.run({ agent, prompt: "Begin" });
+    await runner.resume(first.sessionId!, agent, "Go on");
+    const forked = await runner.fork(first.sessionId!, agent, "Another way", { forkAtTurn: 1 });
+    expect(forked, String(forked.error)).toMatchObject({ success: true, summary: "two" });
+  });
+
+  it("rejects a session that is unknown or another agent's with a SessionError that says what to do", async () => {
+    const { agent, runner, stateDir } = place();
+    const { sessionId } = await runner.run({ agent, prompt: "Begin" });
+    const unknown: unknown = await runner.resume("nowhere", agent, "x").catch((error: unknown) => error);
+    expect(unknown).toBeInstanceOf(SessionError);
+    expect(unknown).toMatchObject({ sessionId: "nowhere", agentName: "helper", jobId: "" });
+    expect(String(unknown)).toContain("Start a new session");
+    const other = runner.fork(sessionId!, { ...agent, name: "other" }, "x");
+    await expect(other).rejects.toMatchObject({ name: "SessionError", message: expect.stringContaining("helper") });
+    const expiring = { ...agent, session: { timeout: 0.001 } };
+    await expect(runner.resume(sessionId!, expiring, "x")).rejects.toMatchObject({
+      name: "SessionError",
+      message: expect.stringContaining("session.timeout"),
+    });
+    expect(await runsOf(stateDir)).toHaveLength(1);
+  });
+});

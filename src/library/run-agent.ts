@@ -1,0 +1,166 @@
+import { resolve } from "node:path";
+import { withEmbedded } from "../embedded.ts";
+import { findLocal } from "../local.ts";
+import { describeFault } from "../model/definition-fault.ts";
+import { RequestError } from "../model/errors.ts";
+import { createClient, type Client, type Submission } from "../wire/client.ts";
+import { agentOf, checkVariables, type OwnAgent } from "./agent-of.ts";
+import { attend, type AttendOptions } from "./attend.ts";
+import { createCallbacks, type Callbacks } from "./callbacks.ts";
+import { RunnerError, SessionError } from "./errors.ts";
+import { ownProfile } from "./own-profile.ts";
+import type { RunnerOptionsWithCallbacks, RunnerResult } from "./types.ts";
+
+/** The run, once there is one: what goes wrong after that is its result. */
+interface Known {
+  jobId: string | null;
+}
+
+export async function runAgent(options: RunnerOptionsWithCallbacks): Promise<RunnerResult> {
+  checkOptions(options);
+  options.signal?.throwIfAborted();
+  const callbacks = createCallbacks(options);
+  const known: Known = { jobId: null };
+  const name = typeof options.agent === "string" ? options.agent : (options.agent.name ?? "");
+  try {
+    return await (options.coordinator === undefined
+      ? inThisProcess(options, callbacks, known)
+      : throughCoordinator(options, callbacks, known));
+  } catch (error) {
+    if ((options.resume ?? options.fork) !== undefined && isSessionFault(error)) {
+      throw new SessionError(`${error.message} ${error.next ?? ""}`.trim(), "", name, options.resume ?? options.fork);
+    }
+    if (known.jobId === null || !(error instanceof Error)) throw error;
+    const message = `The run ${known.jobId} of the agent ${name} could not be followed to its end: ${error.message}`;
+    return { success: false, jobId: known.jobId, error: new RunnerError(message, known.jobId, name, error) };
+  }
+}
+
+async function inThisProcess(
+  options: RunnerOptionsWithCallbacks,
+  callbacks: Callbacks,
+  known: Known,
+): Promise<RunnerResult> {
+  const env = options.env ?? process.env;
+  const cwd = resolve(options.cwd ?? ".");
+  if (typeof options.agent === "string") throw needsCoordinator(options.agent);
+  const own = await agentOf(options.agent, cwd);
+  checkVariables(own.agent, env);
+  const local = await findLocal(env, cwd);
+  const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
+  return withEmbedded(
+    {
+      local: { ...local, places: { ...local.places, stateDirectory: resolve(cwd, options.stateDir) } },
+      env,
+      cwd,
+      agentsDirectory: null,
+      wanted: { spec: { profile: ownProfile(own.agent, { cwd, config: local.config }), workspace: cwd } },
+      name: "runAgent",
+      inProcess: { mcpServers: own.mcpServers, onMessage: callbacks.message },
+      onNotice: warn,
+      onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
+      onAgentFaults: (faults) => faults.forEach((fault) => warn(describeFault(fault))),
+    },
+    (client) => submitAndAttend(client, own, { ...options, messages: "executor" }, callbacks, known),
+  );
+}
+
+async function throughCoordinator(
+  options: RunnerOptionsWithCallbacks,
+  callbacks: Callbacks,
+  known: Known,
+): Promise<RunnerResult> {
+  const client = createClient(addressOf(options));
+  if (typeof options.agent === "string") {
+    const agent = await client.agents.get(options.agent);
+    return submitAndAttend(client, { agent }, { ...options, messages: "log" }, callbacks, known);
+  }
+  const own = await agentOf(options.agent, resolve(options.cwd ?? "."));
+  const [inProcess] = Object.keys(own.mcpServers);
+  if (inProcess !== undefined)
+    throw refused(
+      `agent.mcp_servers.${inProcess}`,
+      "lives in this process, where no runner of a coordinator reaches it",
+    );
+  await client.agents.put(own.agent.name, own.agent);
+  return submitAndAttend(client, own, { ...options, messages: "log" }, callbacks, known);
+}
+
+async function submitAndAttend(
+  client: Client,
+  { agent }: Pick<OwnAgent, "agent">,
+  options: RunnerOptionsWithCallbacks & AttendOptions,
+  callbacks: Callbacks,
+  known: Known,
+): Promise<RunnerResult> {
+  const run = await client.submit(submissionOf(agent, options));
+  known.jobId = run.run_id;
+  return attend(client, run, agent.executor ?? null, callbacks, options);
+}
+
+function submissionOf({ name, working_directory }: OwnAgent["agent"], options: RunnerOptionsWithCallbacks): Submission {
+  const { resume, fork, forkAtTurn, prompt, schedule, parameters } = options;
+  const session_id = resume ?? fork;
+  // where neither says so, the agent does
+  const attended = options.attended ?? (options.onQuestion === undefined ? undefined : true);
+  return {
+    agent_name: name,
+    prompt,
+    ...(attended === undefined ? {} : { attended }),
+    trigger_type: options.triggerType ?? "manual",
+    ...(parameters === undefined ? {} : { parameters }),
+    ...(schedule === undefined ? {} : { schedule }),
+    ...(session_id === undefined ? {} : { mode: resume === undefined ? "fork" : "resume", session_id }),
+    ...(forkAtTurn === undefined ? {} : { fork_at_turn: forkAtTurn }),
+    // a session works where it began
+    ...(session_id !== undefined || working_directory === undefined ? {} : { project_dir: working_directory }),
+  };
+}
+
+function addressOf({ coordinator, env = process.env }: RunnerOptionsWithCallbacks): {
+  url: string;
+  token: string | null;
+} {
+  if (typeof coordinator === "object") return { url: coordinator.url, token: coordinator.token ?? null };
+  const url = env["DROVER_API_URL"];
+  if (!url) throw refused("coordinator", "is to come from the environment, and DROVER_API_URL is not set");
+  return { url, token: env["DROVER_API_KEY"] || null };
+}
+
+function isSessionFault(error: unknown): error is RequestError {
+  const codes = ["DROVER-SUB-002", "DROVER-SUB-003", "DROVER-SUB-005", "DROVER-SUB-006"];
+  return error instanceof RequestError && codes.includes(error.code);
+}
+
+/** Callers in JavaScript have no compiler to tell them. */
+function checkOptions(options: RunnerOptionsWithCallbacks): void {
+  const { agent, prompt, stateDir, resume, fork, coordinator, signal } = options;
+  if ((typeof agent !== "object" || agent === null) && (typeof agent !== "string" || agent === ""))
+    throw refused("agent", "is neither a definition, a file nor a name");
+  if (typeof prompt !== "string") throw refused("prompt", "is not a string");
+  if (coordinator === undefined && (typeof stateDir !== "string" || stateDir === ""))
+    throw refused("stateDir", "is not a path");
+  if (resume !== undefined && fork !== undefined) throw refused("fork", "and resume exclude each other");
+  if (options.forkAtTurn !== undefined && fork === undefined) throw refused("forkAtTurn", "is only for a fork");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw refused("signal", "is not an AbortSignal");
+  for (const name of ["onMessage", "onQuestion"] as const)
+    if (options[name] !== undefined && typeof options[name] !== "function") throw refused(name, "is not a function");
+}
+
+function needsCoordinator(agent: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field: "agent",
+    message: `An agent can be called by its name (${agent}) only through a coordinator.`,
+    next: "Give its definition, or its file as { path, name }; or give a coordinator.",
+  });
+}
+
+function refused(field: string, what: string): RequestError {
+  return new RequestError({
+    code: "DROVER-USE-001",
+    field,
+    message: `${field} ${what}.`,
+    next: 'Call it like runAgent({ agent: { name: "helper" }, prompt: "...", stateDir: ".drover" }).',
+  });
+}

@@ -1,0 +1,78 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { startTestCoordinator } from "../../test/coordinator.ts";
+import { runAgent } from "../index.ts";
+import { openProfiles } from "../runner-profiles.ts";
+import { startRunner } from "../runner.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+/** A coordinator with a runner of the executor `model`. */
+async function fleet() {
+  const folder = mkdtempSync(join(tmpdir(), "drover-library-"));
+  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  const coordinator = await startTestCoordinator();
+  closing.push(coordinator.dispose);
+  mkdirSync(join(folder, "profiles"));
+  writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", env_from: [] }));
+  const folders = [join(folder, "profiles")];
+  const env = { PATH: process.env["PATH"], HOME: folder };
+  const opened = await openProfiles({ wanted: ["model"], folders, env, onNotice: expect.fail });
+  closing.push(opened.stop);
+  const runner = await startRunner({
+    port: coordinator.port,
+    profiles: opened.profiles,
+    stateDirectory: join(folder, "runner"),
+    projectDir: folder,
+    env,
+    maxOutputKb: 1024,
+    onNotice: () => undefined,
+  });
+  closing.push(runner.stop);
+  return { coordinator, at: { url: coordinator.url, token: coordinator.adminToken } };
+}
+
+it("runs a definition, and an agent by its name, through a coordinator", async () => {
+  const { coordinator, at } = await fleet();
+  const agent = { name: "helper", executor: "model", provider: "scripted" };
+  const options = { prompt: "Do it", stateDir: "not used", coordinator: at };
+  const result = await runAgent({ ...options, agent, triggerType: "webhook" });
+  expect(result, String(result.error)).toMatchObject({ success: true, summary: expect.stringContaining("script") });
+  expect(await coordinator.client.runs.get(result.jobId)).toMatchObject({
+    status: "completed",
+    trigger_type: "webhook",
+    agent_name: "helper",
+  });
+  const env = { DROVER_API_URL: at.url, DROVER_API_KEY: at.token };
+  const again = await runAgent({
+    prompt: "Go on",
+    stateDir: "not used",
+    agent: "helper",
+    resume: result.sessionId!,
+    coordinator: "environment",
+    env,
+  });
+  expect(again, String(again.error)).toMatchObject({ success: true, sessionId: result.sessionId });
+});
+
+it("refuses an in-process MCP server, which no runner of a coordinator could reach", async () => {
+  const { coordinator, at } = await fleet();
+  const agent = { name: "helper", mcp_servers: { calc: { type: "sdk" as const, name: "calc", instance: {} } } };
+  await expect(runAgent({ agent, prompt: "x", stateDir: "s", coordinator: at })).rejects.toMatchObject({
+    field: "agent.mcp_servers.calc",
+  });
+  expect((await coordinator.client.runs.list()).items).toEqual([]);
+});
+
+it("rejects where nobody answers, and with the coordinator's own words where the agent is unknown", async () => {
+  const { at } = await fleet();
+  const options = { agent: "nobody", prompt: "x", stateDir: "s" };
+  await expect(runAgent({ ...options, coordinator: at })).rejects.toMatchObject({ code: "DROVER-API-014" });
+  const away = { url: "http://127.0.0.1:1", token: null };
+  await expect(runAgent({ ...options, coordinator: away })).rejects.toMatchObject({ code: "DROVER-API-023" });
+});

@@ -1,0 +1,23 @@
+import { generateWith } from "./ai-sdk.ts";
+import type { ProviderDefinition } from "./definition.ts";
+
+const variable = "ANTHROPIC_API_KEY";
+
+export const anthropic: ProviderDefinition = {
+  variable,
+  address_variable: "ANTHROPIC_BASE_URL",
+  default_model: "claude-sonnet-4-5",
+  async open({ base_url }, { env }) {
+    const { createAnthropic } = await import("@ai-sdk/anthropic");
+    const vendor = createAnthropic({
+      apiKey: env[variable] ?? "",
+      ...(base_url === undefined ? {} : { baseURL: versioned(base_url) }),
+    });
+    return { generate: generateWith({ provider: "anthropic", variable, model: (name) => vendor(name) }) };
+  },
+};
+
+/** People give the address as they give it to other clients, without the version. */
+function versioned(url: string): string {
+  return /\/v\d+\/?$/.test(url) ? url : `${url.replace(/\/$/, "")}/v1`;
+}

@@ -1,0 +1,49 @@
+import type { LanguageModelV3 } from "@ai-sdk/provider";
+import { RequestError } from "../model/errors.ts";
+import { generateWith } from "./ai-sdk.ts";
+import type { Env, ProviderDefinition } from "./definition.ts";
+import { loadPackage, type OptionalPackage } from "./optional-package.ts";
+
+const sdk: OptionalPackage = { name: "@ai-sdk/amazon-bedrock", version: "4.0.186" };
+
+/** As much of the package as we use: it is optional, so its own types cannot be imported. */
+interface BedrockPackage {
+  createAmazonBedrock(options: Record<string, string | undefined>): (model: string) => LanguageModelV3;
+}
+
+export const bedrock: ProviderDefinition = {
+  // there are two ways to log in: see `login`
+  variable: null,
+  address_variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+  // which models an account may use differs by region and contract
+  default_model: null,
+  async open({ base_url }, { env, directory }) {
+    const credentials = login(env);
+    const { createAmazonBedrock } = await loadPackage<BedrockPackage>(sdk, { directory }, "The provider bedrock");
+    const vendor = createAmazonBedrock({
+      ...credentials,
+      region: env["AWS_REGION"] || env["AWS_DEFAULT_REGION"] || "us-east-1",
+      ...(base_url === undefined ? {} : { baseURL: base_url }),
+    });
+    const variable = "apiKey" in credentials ? "AWS_BEARER_TOKEN_BEDROCK" : "AWS_ACCESS_KEY_ID";
+    return { generate: generateWith({ provider: "bedrock", variable, model: (name) => vendor(name) }) };
+  },
+};
+
+/** A bearer token, or keys that sign each request. */
+function login(env: Env): Record<string, string | undefined> {
+  if (env["AWS_BEARER_TOKEN_BEDROCK"]) return { apiKey: env["AWS_BEARER_TOKEN_BEDROCK"] };
+  const missing = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].find((name) => !env[name]);
+  if (missing !== undefined)
+    throw new RequestError({
+      code: "DROVER-LLM-002",
+      field: missing,
+      message: `The provider bedrock needs credentials of AWS, and ${missing} is not set.`,
+      next: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, where the runner starts.",
+    });
+  return {
+    accessKeyId: env["AWS_ACCESS_KEY_ID"],
+    secretAccessKey: env["AWS_SECRET_ACCESS_KEY"],
+    sessionToken: env["AWS_SESSION_TOKEN"],
+  };
+}

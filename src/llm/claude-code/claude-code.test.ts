@@ -1,0 +1,96 @@
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { describeContract } from "../../../test/contract/contract.ts";
+import { providerContract, type ProviderSubject } from "../../../test/contract/provider.ts";
+import { openContext } from "../../../test/fixtures/execute/open-context.ts";
+import { memory, newId, startScriptedService } from "../../../test/fixtures/llm/scripted-service.ts";
+import type { Turn } from "../../../test/model-server/script.ts";
+import { startModelServer } from "../../../test/model-server/server.ts";
+import type { Command } from "../../model/process.ts";
+import { openProvider } from "../providers.ts";
+import { continuation } from "./transcript.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+const wireName = (name: string): string => `mcp__drover__${name.replaceAll(".", "_")}`;
+
+/** The provider on the real SDK, with what it starts. */
+async function openClaudeCode(url: string) {
+  const { context, folder, alive, close } = await openContext();
+  const started: Command[] = [];
+  const provider = await openProvider("claude-code", {
+    settings: { base_url: url },
+    env: { PATH: process.env["PATH"], HOME: folder, ANTHROPIC_API_KEY: "key" },
+    directory: join(import.meta.dirname, "../../../test/clients"),
+    workDirectory: context.dirs.work,
+    start(command) {
+      started.push(command);
+      return context.start(command);
+    },
+    store: memory(),
+    newId,
+  });
+  closing.push(close, provider.close);
+  return { provider, started, alive };
+}
+
+describeContract("the provider claude-code", providerContract, async () => {
+  const { server, ...scripted } = await startScriptedService(wireName);
+  closing.push(server.stop);
+  const { provider } = await openClaudeCode(server.url);
+  return {
+    provider,
+    model: "claude-sonnet-4-5",
+    // the SDK does not say when to try again unless the service gave it in seconds
+    cannot: ["retry-after in milliseconds", "retry-after as a date"],
+    looksLike: { "early end": "cut" },
+    ...scripted,
+    // a new process needs a text after results: it is not part of the conversation
+    lastRequest: () => scripted.lastRequest().filter((text) => text !== continuation),
+  } satisfies ProviderSubject;
+});
+
+it("holds a run's conversation in one process of ours, and asks the model nothing we did not ask", async () => {
+  const call = (name: string) => ({ name: wireName(name), input: { path: "a" }, exact: true as const });
+  const usage = { input_tokens: 1000, output_tokens: 100 };
+  const turns: Turn[] = [
+    { tools: [call("file.read"), call("file.read")], usage },
+    { text: "read", usage },
+    { text: "again", usage },
+    { tool: call("file.read"), usage },
+    { tool: call("file.missing"), usage },
+  ];
+  const server = await startModelServer(() => turns.shift() ?? { text: "asked too often" });
+  closing.push(server.stop);
+  const { provider, started, alive } = await openClaudeCode(server.url);
+  const tools = [{ name: "file.read", description: "Reads a file.", input_schema: { type: "object" } }];
+  const open = () => provider.createSession({ model: "claude-sonnet-4-5", system_prompt: "Be brief.", tools });
+  const options = { signal: new AbortController().signal };
+
+  const session = await open();
+  await session.sendMessage("/cost @secret.txt", options);
+  // longer than what Claude Code passes on by itself
+  const output = "0123456789".repeat(30_000);
+  const results = session.pending.map(({ tool_use_id }) => ({ tool_use_id, output, is_error: false }));
+  const first = await session.submitToolResults(results, options);
+  const second = await session.sendMessage("once more", options);
+  expect(server.requests[0]?.messages.at(-1)?.text).toContain("/cost @secret.txt");
+  expect(server.requests[1]?.messages.at(-1)?.tool_results.every((text) => text.includes(output))).toBe(true);
+  expect(JSON.stringify(server.requests[0]?.body["tools"])).not.toMatch(/"name":"(?!mcp__drover__)/);
+  // what it reports is the sum over the process: two requests, then a third of the same size
+  if (first.ok && second.ok) expect(first.usage.cost_usd).toBeCloseTo((second.usage.cost_usd ?? 0) * 2, 6);
+  expect([first.ok, second.ok, started.length]).toEqual([true, true, 1]);
+
+  await session.sendMessage("read", options);
+  await provider.close();
+  expect([server.requests.length, await alive()]).toEqual([4, 0]);
+
+  // Claude Code answers a call of a tool it does not know by itself, and would ask on
+  const other = await open();
+  expect(await other.sendMessage("use it", options)).toMatchObject({ tool_uses: [{ name: wireName("file.missing") }] });
+  await provider.close();
+  expect([server.requests.length, started.length, await alive()]).toEqual([5, 2, 0]);
+});

@@ -1,0 +1,85 @@
+import { access } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Model } from "../conversation.ts";
+import type { Env, ProviderDefinition } from "../definition.ts";
+import { cancelled } from "../faults.ts";
+import { findPackage, loadPackage } from "../optional-package.ts";
+import { type AgentSdk, agentSdk } from "./sdk.ts";
+import { LiveSession, type SessionHost } from "./session.ts";
+
+/** Claude by way of Claude Code's Agent SDK: with its login, and with our tools in place of its own. */
+export const claudeCode: ProviderDefinition = {
+  variable: null,
+  address_variable: "ANTHROPIC_BASE_URL",
+  default_model: "sonnet",
+  isReady: async (host) => findPackage(agentSdk, host) !== null && (await hasLogin(host.env)),
+  async open({ base_url }, { env, start, workDirectory, directory }) {
+    const sdk = await loadPackage<AgentSdk>(agentSdk, { directory }, "The provider claude-code");
+    return converse({ sdk, start, workDirectory, env: environment(env, base_url) });
+  },
+};
+
+/** One process for the answers of a run. Another one takes over from the conversation itself. */
+function converse(host: SessionHost): Model {
+  let live: LiveSession | null = null;
+  return {
+    async generate(conversation, options) {
+      const { signal } = options;
+      if (signal.aborted) return { ok: false, error: cancelled };
+      if (!live?.knows(conversation)) {
+        await live?.close();
+        live = new LiveSession(conversation, host);
+      }
+      const generated = await live.answer(conversation, options);
+      // what it was asked stays in its history, also when it failed
+      if (!live.usable) {
+        await live.close();
+        live = null;
+      }
+      return generated;
+    },
+    close: async () => live?.close(),
+  };
+}
+
+const passed = /^(?:ANTHROPIC_|CLAUDE_|HOME$|PATH$|USER$|LANG$|(?:https?|no)_proxy$)/i;
+
+function environment(env: Env, base_url: string | undefined): Record<string, string> {
+  const given = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && passed.test(entry[0]),
+  );
+  return {
+    ...Object.fromEntries(given),
+    ...(base_url === undefined ? {} : { ANTHROPIC_BASE_URL: base_url }),
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    DISABLE_AUTOUPDATER: "1",
+    // what the loop does in the open: retries, compaction, cutting results
+    CLAUDE_CODE_MAX_RETRIES: "1",
+    CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1",
+    DISABLE_COMPACT: "1",
+    MAX_MCP_OUTPUT_TOKENS: "10000000",
+    ENABLE_TOOL_SEARCH: "0",
+    // a call may wait for a person
+    MCP_TOOL_TIMEOUT: String(2 ** 31 - 1),
+  };
+}
+
+/** A key or a token in a variable, or the files that `claude` leaves when somebody has logged in. */
+async function hasLogin(env: Env): Promise<boolean> {
+  const variables = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+  if (variables.some((name) => env[name])) return true;
+  const home = env["HOME"] ?? homedir();
+  const folder = env["CLAUDE_CONFIG_DIR"] ?? join(home, ".claude");
+  return isThere(join(folder, ".credentials.json"));
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    // missing or unreadable: there is no login to be had from it
+    return false;
+  }
+}

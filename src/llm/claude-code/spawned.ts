@@ -1,0 +1,66 @@
+import { EventEmitter } from "node:events";
+import { PassThrough } from "node:stream";
+import type { Running } from "../../model/process.ts";
+import type { ProviderHost } from "../definition.ts";
+import type { SpawnRequest } from "./sdk.ts";
+
+/**
+ * The SDK's program as a process of ours, on the record like every other. The SDK wants it at once; ours starts when its
+ * start is on the record, so the pipes wait for it.
+ */
+export class Spawned extends EventEmitter {
+  readonly stdin = new PassThrough();
+  readonly stdout = new PassThrough();
+  killed = false;
+  exitCode: number | null = null;
+  signalCode: string | null = null;
+  /** Settled once nothing of it is alive. Never rejects. */
+  readonly ended: Promise<void>;
+  readonly #running: Promise<Running>;
+
+  constructor(
+    { command, args, cwd, env }: SpawnRequest,
+    start: ProviderHost["start"],
+    onStderr?: (chunk: Uint8Array) => void,
+  ) {
+    super();
+    const environment = Object.fromEntries(
+      Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    );
+    this.#running = start({
+      executable: command,
+      arguments: args,
+      environment,
+      ...(cwd === undefined ? {} : { workingDirectory: cwd }),
+    });
+    this.ended = this.#connect(onStderr).catch((error: unknown) => {
+      this.stdout.end();
+      this.emit("error", error);
+    });
+  }
+
+  kill(): boolean {
+    if (this.killed) return false;
+    this.killed = true;
+    // a process that could not be started has reported that already
+    void this.#running.then((running) => running.kill("shutdown")).catch(() => undefined);
+    return true;
+  }
+
+  async #connect(onStderr: ((chunk: Uint8Array) => void) | undefined): Promise<void> {
+    const running = await this.#running;
+    const { stdin, stdout, stderr, result } = running;
+    // a program that is gone is noticed by its exit
+    stdin?.on("error", () => this.stdin.destroy());
+    if (stdin) this.stdin.pipe(stdin);
+    if (onStderr) stderr?.on("data", onStderr);
+    else stderr?.resume();
+    if (stdout) stdout.pipe(this.stdout);
+    else this.stdout.end();
+    const { exitCode, signal, error } = await result;
+    this.exitCode = exitCode;
+    this.signalCode = signal;
+    if (exitCode === null && signal === null && error) this.emit("error", new Error(error.message));
+    else this.emit("exit", exitCode, signal);
+  }
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+import type { Message, Part } from "../conversation.ts";
+
+/** Claude Code names the tools of a server by it. */
+const prefix = "mcp__drover__";
+export const wireName = (name: string): string => name.replaceAll(".", "_");
+export const fullName = (name: string): string => (name.startsWith(prefix) ? name : `${prefix}${wireName(name)}`);
+
+/** Sent after results that a new process finds in its history: it makes no request without a message. */
+export const continuation = "The results of your tool calls are above. Continue.";
+
+/** A conversation as the lines of Claude Code's own transcript, from which it resumes. */
+export function transcriptOf(session_id: string, messages: readonly Message[], cwd: string): { type: string }[] {
+  const timestamp = new Date().toISOString();
+  let parentUuid: string | null = null;
+  return messages.map((message) => {
+    const uuid = randomUUID();
+    const entry = {
+      type: message.role === "assistant" ? "assistant" : "user",
+      uuid,
+      parentUuid,
+      sessionId: session_id,
+      timestamp,
+      cwd,
+      isSidechain: false,
+      userType: "external",
+      message: wireMessage(message),
+    };
+    parentUuid = uuid;
+    return entry;
+  });
+}
+
+function wireMessage(message: Message) {
+  switch (message.role) {
+    case "user":
+      return { role: "user", content: message.text };
+    case "assistant":
+      return {
+        role: "assistant",
+        type: "message",
+        id: `msg_${randomUUID()}`,
+        model: "unknown",
+        content: message.parts.flatMap(wirePart),
+        stop_reason: message.parts.some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn",
+        stop_sequence: null,
+        usage: { input_tokens: 0, output_tokens: 0 },
+      };
+    case "tool":
+      return {
+        role: "user",
+        content: message.results.map(({ tool_use_id, output, is_error }) => ({
+          type: "tool_result",
+          tool_use_id,
+          content: output,
+          is_error,
+        })),
+      };
+  }
+}
+
+function wirePart(part: Part): unknown[] {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? [] : [{ type: "text", text: part.text }];
+    case "tool_use": {
+      const input = part.fault === undefined ? part.input : {};
+      return [{ type: "tool_use", id: part.tool_use_id, name: fullName(part.name), input }];
+    }
+    case "reasoning": {
+      const { signature, redactedData } = reasoningMeta(part);
+      if (redactedData !== undefined) return [{ type: "redacted_thinking", data: redactedData }];
+      // a thought without its signature is refused by the service
+      return signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature }];
+    }
+  }
+}
+
+/** In the shape of the provider `anthropic`, so that a session can change between the two. */
+function reasoningMeta({ meta }: Part): { signature?: string; redactedData?: string } {
+  const own: unknown = typeof meta === "object" && meta !== null ? Reflect.get(meta, "anthropic") : undefined;
+  return typeof own === "object" && own !== null ? own : {};
+}

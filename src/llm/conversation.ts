@@ -1,0 +1,112 @@
+import { BugError } from "../model/errors.ts";
+import type { NewId } from "../model/ids.ts";
+import type { Provider, ProviderSession, SessionStore, ToolUse, Turn, TurnOptions } from "../model/provider.ts";
+import { compact } from "./compact.ts";
+import {
+  type Conversation,
+  conversationFormat,
+  type Generate,
+  type Message,
+  type Model,
+  type Part,
+} from "./message.ts";
+
+export type { Conversation, Generate, Generated, Message, Model, Part } from "./message.ts";
+
+/** A provider from what is special about it. */
+export function createProvider(name: string, service: Model, store: SessionStore, newId: NewId): Provider {
+  const open = (session_id: string, conversation: Conversation): ProviderSession =>
+    openSession(session_id, conversation, service.generate, store);
+  return {
+    name,
+    async createSession(options) {
+      const session_id = newId();
+      const conversation: Conversation = { format: conversationFormat, options, messages: [] };
+      await store.save(session_id, conversation);
+      return open(session_id, conversation);
+    },
+    async resumeSession(session_id, model) {
+      const state = await store.load(session_id);
+      if (!isConversation(state)) return null;
+      return open(session_id, model === undefined ? state : { ...state, options: { ...state.options, model } });
+    },
+    close: async () => service.close?.(),
+  };
+}
+
+function openSession(
+  session_id: string,
+  conversation: Conversation,
+  generate: Generate,
+  store: SessionStore,
+): ProviderSession {
+  let current = conversation;
+  /** The answer and what it answers become part of the conversation together, or neither does. */
+  async function turn(next: readonly Message[], options: TurnOptions): Promise<Turn> {
+    const asked = { ...current, messages: [...current.messages, ...next] };
+    const generated = await generate(asked, options);
+    if (!generated.ok) return generated;
+    current = { ...asked, messages: [...asked.messages, { role: "assistant", parts: generated.parts }] };
+    await store.save(session_id, current);
+    const tool_uses = pendingIn(current.messages);
+    const { usage, stop } = generated;
+    return {
+      ok: true,
+      text: textOf(generated.parts),
+      tool_uses,
+      usage,
+      stop: stop === "end" && tool_uses.length > 0 ? "tool_use" : stop,
+    };
+  }
+  return {
+    session_id,
+    model: conversation.options.model,
+    get last_message() {
+      const last = current.messages.findLast((message) => message.role === "assistant");
+      return last ? textOf(last.parts) : null;
+    },
+    get pending() {
+      return pendingIn(current.messages);
+    },
+    async sendMessage(text, options) {
+      const pending = pendingIn(current.messages);
+      if (pending.length > 0) throw new BugError(`a message before the results of ${pending.map(idOf).join(", ")}`);
+      return turn([{ role: "user", text }], options);
+    },
+    async submitToolResults(results, { message, ...options }) {
+      const missing = pendingIn(current.messages).filter(
+        (use) => !results.some((result) => result.tool_use_id === idOf(use)),
+      );
+      if (missing.length > 0) throw new BugError(`no result of ${missing.map(idOf).join(", ")}`);
+      const said: Message[] = message === undefined ? [] : [{ role: "user", text: message }];
+      return turn([{ role: "tool", results }, ...said], options);
+    },
+    async compact(options) {
+      const { compacted, conversation: shorter } = await compact(current, generate, options);
+      if (shorter === null) return compacted;
+      current = shorter;
+      await store.save(session_id, current);
+      return compacted;
+    },
+  };
+}
+
+function pendingIn(messages: readonly Message[]): ToolUse[] {
+  const last = messages.at(-1);
+  if (last?.role !== "assistant") return [];
+  return last.parts.flatMap((part) => {
+    if (part.type !== "tool_use") return [];
+    const { type: _type, meta: _meta, ...use } = part;
+    return [use];
+  });
+}
+
+function textOf(parts: readonly Part[]): string {
+  return parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+const idOf = ({ tool_use_id }: ToolUse): string => tool_use_id;
+
+export function isConversation(state: unknown): state is Conversation {
+  return typeof state === "object" && state !== null && Reflect.get(state, "format") === conversationFormat;
+}

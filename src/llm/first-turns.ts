@@ -1,0 +1,16 @@
+import { isConversation } from "./conversation.ts";
+import type { Conversation } from "./message.ts";
+
+export type FirstTurns =
+  | { ok: true; conversation: Conversation }
+  /** `turns` is how many there are; null: its beginning was summarized, so that nobody can tell. */
+  | { ok: false; turns: number | null };
+
+/** The beginning of a conversation: so many messages of the user, each with everything up to the answer to it. */
+export function firstTurns(state: unknown, turns: number): FirstTurns {
+  if (!isConversation(state)) return { ok: false, turns: 0 };
+  if (state.compacted !== undefined) return { ok: false, turns: null };
+  const starts = state.messages.flatMap(({ role }, at) => (role === "user" ? [at] : []));
+  if (starts.length < turns) return { ok: false, turns: starts.length };
+  return { ok: true, conversation: { ...state, messages: state.messages.slice(0, starts[turns]) } };
+}

@@ -1,0 +1,17 @@
+import { generateWith } from "./ai-sdk.ts";
+import type { ProviderDefinition } from "./definition.ts";
+
+const variable = "GEMINI_API_KEY";
+
+export const google: ProviderDefinition = {
+  variable,
+  default_model: "gemini-2.5-flash",
+  async open({ base_url }, { env }) {
+    const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
+    const vendor = createGoogleGenerativeAI({
+      apiKey: env[variable] ?? "",
+      ...(base_url === undefined ? {} : { baseURL: base_url }),
+    });
+    return { generate: generateWith({ provider: "google", variable, model: (name) => vendor(name) }) };
+  },
+};

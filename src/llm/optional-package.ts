@@ -1,0 +1,53 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { RequestError } from "../model/errors.ts";
+import type { ProviderHost } from "./definition.ts";
+import { importModule } from "./import-module.ts";
+
+export interface OptionalPackage {
+  name: string;
+  /** The version that Drover is tested with. */
+  version: string;
+}
+
+/** Where the package is, or null: in the runner's directory first, then beside Drover. */
+export function findPackage({ name }: OptionalPackage, { directory }: Pick<ProviderHost, "directory">): string | null {
+  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  for (const folder of [directory, here])
+    try {
+      return createRequire(join(folder, "package.json")).resolve(name);
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND")) throw error;
+    }
+  return null;
+}
+
+/** What to say where a package is not there, and what to do about it; null where it is. */
+export function missingPackage(
+  wanted: OptionalPackage,
+  host: Pick<ProviderHost, "directory">,
+): { message: string; next: string } | null {
+  if (findPackage(wanted, host) !== null) return null;
+  return {
+    message: `it needs the package ${wanted.name}, which is not installed`,
+    next: `Run \`npm install ${wanted.name}@${wanted.version}\` in ${host.directory}.`,
+  };
+}
+
+/** Loads a package that Drover does not install by itself. The caller knows what it exports. */
+export async function loadPackage<T>(
+  wanted: OptionalPackage,
+  host: Pick<ProviderHost, "directory">,
+  neededBy: string,
+): Promise<T> {
+  const missing = missingPackage(wanted, host);
+  if (missing === null) return (await importModule(pathToFileURL(findPackage(wanted, host)!).href)) as T;
+  throw new RequestError({
+    code: "DROVER-LLM-006",
+    field: "provider",
+    message: `${neededBy} needs the package ${wanted.name}, which is not installed.`,
+    next: missing.next,
+  });
+}

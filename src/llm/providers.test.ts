@@ -1,0 +1,202 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { afterEach, describe, expect, it } from "vitest";
+import { describeContract } from "../../test/contract/contract.ts";
+import { providerContract, type ProviderSubject } from "../../test/contract/provider.ts";
+import { memory, newId, startScriptedService } from "../../test/fixtures/llm/scripted-service.ts";
+import { startModelServer } from "../../test/model-server/server.ts";
+import { createProvider } from "./conversation.ts";
+import type { ProviderDefinition } from "./definition.ts";
+import { chooseProvider, openProvider } from "./providers.ts";
+import { generateFrom } from "./scripted.ts";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+const host = {
+  // where the packages are that Drover does not install by itself
+  directory: join(import.meta.dirname, "../../test/clients"),
+  workDirectory: import.meta.dirname,
+  start: (): never => {
+    throw new Error("This provider starts no program.");
+  },
+};
+
+/** The address, as each provider wants it, and what its protocol cannot express. */
+const overHttp: Record<string, { path: string; env: Record<string, string>; cannot?: ProviderSubject["cannot"] }> = {
+  anthropic: { path: "", env: { ANTHROPIC_API_KEY: "key" } },
+  openai: { path: "/v1", env: { OPENAI_API_KEY: "key" } },
+  // its calls carry objects, not text
+  google: { path: "/v1beta", env: { GEMINI_API_KEY: "key" }, cannot: ["cut input"] },
+  ollama: { path: "/v1", env: {} },
+  "openai-compatible": { path: "/v1", env: {} },
+  bedrock: { path: "", env: { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "secret" } },
+};
+
+for (const [name, { path, env, cannot }] of Object.entries(overHttp))
+  describeContract(`the provider ${name}`, providerContract, async () => {
+    const { server, ...scripted } = await startScriptedService();
+    closing.push(server.stop);
+    const settings = { base_url: server.url + path };
+    return {
+      provider: await openProvider(name, { ...host, settings, env, store: memory(), newId }),
+      model: "model",
+      ...(cannot ? { cannot } : {}),
+      ...scripted,
+    } satisfies ProviderSubject;
+  });
+
+describeContract("the provider scripted", providerContract, async () => {
+  const turns: Parameters<typeof generateFrom>[0]["turns"] = [];
+  const asked: string[][] = [];
+  const generate = generateFrom({ turns });
+  return {
+    provider: createProvider(
+      "scripted",
+      {
+        async generate(conversation, options) {
+          asked.push(
+            conversation.messages.flatMap((message) => {
+              if (message.role === "user") return [message.text];
+              return message.role === "tool" ? message.results.map(({ output }) => output) : [];
+            }),
+          );
+          return generate(conversation, options);
+        },
+      },
+      memory(),
+      newId,
+    ),
+    model: "script",
+    // it has no connection that could fail
+    cannot: [
+      "refused",
+      "cut",
+      "garbage",
+      "malformed chunk",
+      "error in the stream",
+      "early end",
+      "cut input",
+      "rate_limit",
+      "auth",
+    ],
+    script(...answers) {
+      for (const answer of answers) {
+        if ("text" in answer) turns.push({ text: answer.text });
+        else if ("slow" in answer) turns.push({ text: answer.slow });
+        else if ("tool" in answer) turns.push({ tools: [{ name: answer.tool, input: answer.input }] });
+        else if ("tools" in answer) turns.push({ tools: answer.tools });
+        else turns.push({ error: { kind: "network", message: "Try again." } });
+      }
+    },
+    lastRequest: () => asked.at(-1) ?? [],
+  } satisfies ProviderSubject;
+});
+
+describeContract("the provider in docs/writing-providers.md", providerContract, async () => {
+  const { server, ...scripted } = await startScriptedService();
+  closing.push(server.stop);
+  const { open } = await documented();
+  const model = await open({ base_url: `${server.url}/v1` }, { ...host, env: {} });
+  return {
+    provider: createProvider("example", model, memory(), newId),
+    model: "small",
+    // its answers are not streamed
+    cannot: ["malformed chunk", "error in the stream", "early end"],
+    ...scripted,
+  } satisfies ProviderSubject;
+});
+
+/** The provider as the page shows it, compiled as if it lay beside the others. */
+async function documented(): Promise<ProviderDefinition> {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/writing-providers.md"), "utf8");
+  const contents = /```ts\n(.*?)```/s.exec(page)?.[1] ?? "";
+  const { outputFiles } = await build({
+    stdin: { contents, loader: "ts", resolveDir: import.meta.dirname },
+    bundle: true,
+    write: false,
+    format: "esm",
+    platform: "node",
+    logLevel: "silent",
+  });
+  const url = `data:text/javascript;base64,${Buffer.from(outputFiles[0]!.contents).toString("base64")}`;
+  return ((await import(url)) as { example: ProviderDefinition }).example;
+}
+
+describe("choosing a provider", () => {
+  const options = { ...host, store: memory(), newId };
+  const key = { ANTHROPIC_API_KEY: "key" };
+  it.each([
+    ["antropic", {}, {}, { code: "DROVER-LLM-001", message: expect.stringContaining("Did you mean anthropic?") }],
+    ["anthropic", {}, {}, { code: "DROVER-LLM-002", field: "ANTHROPIC_API_KEY" }],
+    ["ollama", { base_url: "localhost:11434" }, {}, { code: "DROVER-LLM-003", field: "base_url" }],
+    ["ollama", {}, { OLLAMA_HOST: "a host" }, { code: "DROVER-LLM-003", field: "OLLAMA_HOST" }],
+    [
+      "anthropic",
+      {},
+      { ...key, ANTHROPIC_BASE_URL: "proxy.example" },
+      { code: "DROVER-LLM-003", field: "ANTHROPIC_BASE_URL" },
+    ],
+    ["anthropic", { base_url: "http://[" }, key, { code: "DROVER-LLM-003", field: "base_url" }],
+    ["openai-compatible", {}, {}, { code: "DROVER-LLM-003" }],
+    ["bedrock", {}, { AWS_ACCESS_KEY_ID: "id" }, { code: "DROVER-LLM-002", field: "AWS_SECRET_ACCESS_KEY" }],
+    ["scripted", { script: "/nowhere/script.yaml" }, {}, { code: "DROVER-LLM-004" }],
+  ])("refuses %s with %j and %j and says what to do", async (name, settings, env, fault) => {
+    await expect(openProvider(name, { ...options, settings, env })).rejects.toMatchObject({
+      ...fault,
+      next: expect.stringMatching(/\w/),
+    });
+  });
+
+  it.each([
+    ["claude-code", "@anthropic-ai/claude-agent-sdk"],
+    ["bedrock", "@ai-sdk/amazon-bedrock"],
+  ])("says how to install what %s needs and Drover does not bring", async (name, wanted) => {
+    const directory = import.meta.dirname;
+    const env = { AWS_BEARER_TOKEN_BEDROCK: "token" };
+    await expect(openProvider(name, { ...options, directory, settings: {}, env })).rejects.toMatchObject({
+      code: "DROVER-LLM-006",
+      next: expect.stringMatching(new RegExp(`npm install ${wanted}@\\d`)),
+    });
+  });
+
+  it("takes --provider first, then the agent's, the profile's and that of drover.yaml", async () => {
+    const at = { directory: import.meta.dirname, env: {} };
+    const names = { option: "openai", agent: "google", profile: "ollama", config: "scripted" };
+    const { option: _option, ...withoutOption } = names;
+    const { agent: _agent, ...withoutAgent } = withoutOption;
+    const { profile: _profile, ...onlyConfig } = withoutAgent;
+    expect(await chooseProvider(names, at)).toBe("openai");
+    expect(await chooseProvider(withoutOption, at)).toBe("google");
+    expect(await chooseProvider(withoutAgent, at)).toBe("ollama");
+    expect(await chooseProvider(onlyConfig, at)).toBe("scripted");
+    await expect(chooseProvider({ option: "opena" }, at)).rejects.toMatchObject({
+      code: "DROVER-LLM-001",
+      message: expect.stringContaining("Did you mean openai?"),
+    });
+  });
+
+  it("takes the first that is set up where none is named, and never scripted", async () => {
+    const service = await startModelServer([]);
+    closing.push(service.stop);
+    const set = { ANTHROPIC_API_KEY: "key", OPENAI_API_KEY: "key", GEMINI_API_KEY: "key", OLLAMA_HOST: service.url };
+    // the Agent SDK takes the same key, and is preferred where it is installed
+    expect(await chooseProvider({}, { ...host, env: set })).toBe("claude-code");
+    const directory = import.meta.dirname;
+    const chosen: string[] = [];
+    for (const without of ["", ...Object.keys(set)]) {
+      if (without !== "") Reflect.set(set, without, "");
+      if (without !== "OLLAMA_HOST") chosen.push(await chooseProvider({}, { directory, env: set }));
+    }
+    expect(chosen).toEqual(["anthropic", "openai", "google", "ollama"]);
+    // a port where nobody listens any more
+    await service.stop();
+    await expect(chooseProvider({}, { directory, env: { OLLAMA_HOST: service.url } })).rejects.toMatchObject({
+      code: "DROVER-LLM-005",
+      next: expect.stringContaining("ANTHROPIC_API_KEY"),
+    });
+  });
+});

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import { createProvider, type Generate } from "./conversation.ts";
+
+it("a resumed session goes on with another model where one is named, and keeps its own where none is", async () => {
+  const states = new Map<string, unknown>();
+  const asked: string[] = [];
+  const generate: Generate = async ({ options }) => {
+    asked.push(options.model);
+    const usage = { input_tokens: 0, output_tokens: 0, cost_usd: 0 };
+    return { ok: true, parts: [{ type: "text", text: "yes" }], usage, stop: "end" };
+  };
+  const store = {
+    load: async (id: string) => states.get(id) ?? null,
+    save: async (id: string, state: unknown) => void states.set(id, state),
+  };
+  const provider = createProvider("test", { generate }, store, () => "s");
+  const { signal } = new AbortController();
+  const session = await provider.createSession({ model: "first", system_prompt: null, tools: [] });
+  await session.sendMessage("one", { signal });
+  for (const model of [undefined, "second", undefined]) {
+    const resumed = (await provider.resumeSession("s", model))!;
+    expect(resumed.model).toBe(model ?? asked.at(-1));
+    await resumed.sendMessage("more", { signal });
+  }
+  expect(asked).toEqual(["first", "first", "second", "second"]);
+});

@@ -1,0 +1,38 @@
+import type { RunEvent } from "./event.ts";
+import type { Outcome, Parked } from "./executor.ts";
+import type { FailureReason } from "./states.ts";
+
+type Result = Extract<RunEvent, { type: "result" }>;
+
+export function failed(reason: FailureReason, message: string): Extract<Outcome, { status: "failed" }> {
+  return { status: "failed", reason, message, exit_code: null };
+}
+
+/** How a run ends that should have been parked and cannot be. */
+export function failedInPlaceOf({ why, message }: Parked): Extract<Outcome, { status: "failed" }> {
+  switch (why) {
+    case "budget":
+      return failed("budget_exceeded", message ?? "Its budget was used up.");
+    case "usage_limit":
+      return failed(
+        "provider_rate_limit",
+        message ?? "The provider's usage limit was reached. Run it again when there is quota.",
+      );
+    case "approval":
+      return failed("approval_expired", message ?? "Nobody answered in time what it asked.");
+  }
+}
+
+/** The last event of a run that ends so. */
+export function resultOf(given: Outcome): Result {
+  const outcome = given.status === "parked" ? failedInPlaceOf(given) : given;
+  const empty = { type: "result", reason: null, error: null } as const;
+  if (outcome.status === "cancelled") {
+    const error = outcome.by === "shutdown" ? "Its runner was shut down." : null;
+    return { ...empty, status: "cancelled", error, exit_code: null, result_text: null, result_data: null };
+  }
+  const { exit_code, text = null, data = null } = outcome;
+  const result = { ...empty, exit_code, result_text: text, result_data: data };
+  if (outcome.status === "completed") return { ...result, status: "completed" };
+  return { ...result, status: "failed", reason: outcome.reason, error: outcome.message };
+}

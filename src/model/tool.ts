@@ -1,0 +1,50 @@
+import type { Command, Running } from "./process.ts";
+
+/** What a tool does to the world: permission modes decide by this. */
+export const effects = ["read", "edit", "execute", "network"] as const;
+export type Effect = (typeof effects)[number];
+
+/** One thing a model may call. Every failure it can expect is a result that the model can act on. */
+export interface Tool {
+  name: string;
+  description: string;
+  /** JSON Schema of its input. */
+  input_schema: Record<string, unknown>;
+  effect: Effect;
+  run(input: unknown, context: ToolContext): Promise<ToolAnswer>;
+}
+
+export interface ToolContext {
+  signal: AbortSignal;
+  /** How a tool starts a process: audited where there is a run. */
+  start(command: Command): Promise<Running>;
+}
+
+export type ToolAnswer = { ok: true; [field: string]: unknown } | { ok: false; error: ToolFault };
+
+export interface ToolFault {
+  code: ToolFaultCode;
+  message: string;
+}
+
+export const toolFaultCodes = [
+  "invalid_input",
+  "unknown_tool",
+  "outside_workspace",
+  "not_found",
+  "not_a_file",
+  "not_a_folder",
+  "protected",
+  "permission_denied",
+  "too_large",
+  "binary",
+  "no_match",
+  "ambiguous_match",
+  "changed_meanwhile",
+  "no_space",
+  "dependency_missing",
+  "effect_unknown",
+  "cancelled",
+  "failed",
+] as const;
+export type ToolFaultCode = (typeof toolFaultCodes)[number];

@@ -1,0 +1,249 @@
+import { randomFillSync } from "node:crypto";
+import { statfsSync } from "node:fs";
+import { openOnceThere } from "./coordinator-database.ts";
+import { openSchemaChecker } from "./define/json-schema/checker.ts";
+import type { DatabasePlace } from "./define/database.ts";
+import { checkAgent } from "./define/agent-file.ts";
+import { checkSchemas } from "./define/check-schemas.ts";
+import { watchAgents } from "./define/watch-agents.ts";
+import { type AgentBook, createAgentBook } from "./dispatch/agents.ts";
+import { createDispatcher, type Dispatcher } from "./dispatch/dispatcher.ts";
+import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
+import { BugError, type HostError } from "./model/errors.ts";
+import { createIds } from "./model/ids.ts";
+import type { RunnerPort } from "./model/runner-port.ts";
+import { readKey } from "./record/audit/key.ts";
+import { openStore } from "./record/open.ts";
+import type { RecordStore } from "./record/record-store.ts";
+import { retain, type RetentionDays } from "./record/retain.ts";
+import { createApi, type InputCheck } from "./serve/api.ts";
+import { apiRoutes } from "./serve/api-routes.ts";
+import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
+import type { ServeDeps } from "./serve/deps.ts";
+import { localTransport } from "./serve/local-transport.ts";
+import { tellOutagesOnce } from "./serve/outages.ts";
+import { createRecordProbe, type RecordProbe } from "./serve/record-probe.ts";
+import { createFeedHub, type FeedHub } from "./show/feed-hub.ts";
+import { createOwners } from "./show/owners.ts";
+import { partialMessage } from "./show/tail.ts";
+import { checkToolInput } from "./submit/parameters.ts";
+import { submitRun } from "./submit/submit.ts";
+import { type Client, clientOver } from "./wire/client.ts";
+
+export interface OpenOptions {
+  stateDirectory: string;
+  /** The record of a fleet, in PostgreSQL; else it lies in the state directory. */
+  database?: DatabasePlace | null;
+  /** How long one that is away is waited for at the start; not at all unless given. */
+  databaseWaitMs?: number;
+  /** Once, when that begins. */
+  onDatabaseAway?: (fault: HostError) => void;
+  /** A folder of agent files, watched; null: none. */
+  agentsDirectory?: string | null;
+  leaseMs?: number;
+  pollHoldMs?: number;
+  unmatchedMs?: number;
+  rescueEveryMs?: number;
+  retention?: RetentionDays;
+  retentionEveryMs?: number;
+  /** Below it nothing new is claimed. */
+  minFreeBytes?: number;
+  /** The largest file of a run that is taken. */
+  maxFileBytes?: number;
+  onDefect?: (error: unknown, where: string) => void;
+  /** Faults of agent files, all of them, each time they change. */
+  onAgentFaults?: (faults: readonly DefinitionFault[]) => void;
+  /** Stands in for the opened record, e.g. to count what is written to it. */
+  instrument?: (store: RecordStore, onDefect: (error: unknown, where: string) => void) => RecordStore;
+}
+
+/** What HTTP does not bring along itself. */
+type OpenDeps = Omit<
+  ServeDeps,
+  "metrics" | "backup" | "authEnabled" | "publicUrls" | "pollSignMs" | "version" | "cookieName" | "webFolder"
+>;
+
+export interface OpenCoordinator {
+  deps: OpenDeps;
+  /** For runners inside this process. */
+  port: RunnerPort;
+  store: RecordStore;
+  agents: AgentBook;
+  dispatcher: Dispatcher;
+  hub: FeedHub;
+  /** Ends streams and held polls, then closes the record. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Record, submit and dispatch put together, without a port: HTTP is one way to reach it, a call in this process another. */
+export async function openCoordinator(options: OpenOptions): Promise<OpenCoordinator> {
+  const now = (): Date => new Date();
+  const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
+  const outages = tellOutagesOnce({
+    tell:
+      options.onDefect ??
+      ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
+    isBack: async () => (await probe?.fault()) === null,
+  });
+  const onDefect = outages.tell;
+  let probe: RecordProbe | null = null;
+  const stops: (() => unknown)[] = [outages.stop];
+  try {
+    const opened = await openRecord(options, now, onDefect);
+    stops.push(() => opened.close());
+    const { fault: recordFault } = (probe = createRecordProbe(opened.storeId));
+    const store = options.instrument?.(opened, onDefect) ?? opened;
+    const attemptTokens = createAttemptTokens(options.database?.secret ?? auditKey(options.stateDirectory));
+    const schemas = openSchemaChecker();
+    stops.push(() => schemas.stop());
+    const agents = createAgentBook(store);
+    const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
+    stops.push(() => hub.stop());
+    const dispatcher = createDispatcher({
+      ...dispatchOptions(options, store, attemptTokens),
+      onPartials(partials) {
+        for (const one of partials) {
+          showPartial(hub, one);
+          store.tellOthers(JSON.stringify(one));
+        }
+      },
+      onFault: (fault) => onDefect(fault, "dispatch"),
+    });
+    stops.push(() => dispatcher.stop());
+    if (options.agentsDirectory)
+      stops.push(await followFolder(options.agentsDirectory, agents, schemas, options.onAgentFaults));
+    stops.push(store.changes((change) => hub.changed(change.runs)));
+    // Written by another coordinator, right above.
+    stops.push(store.othersTell((text) => showPartial(hub, JSON.parse(text) as Partial)));
+    await dispatcher.start();
+    const deps: OpenDeps = {
+      store,
+      submit: (request, who) => submitRun(request, who, { store, agents, schemas, now: dispatcher.storeNow, newId }),
+      dispatcher,
+      agents,
+      checkAgent: (definition) => checkSchemas(checkAgent(definition), schemas),
+      checkInput: (schema, input) => checkToolInput(schema, input, schemas),
+      attemptTokens,
+      hub,
+      owners: createOwners(store.read),
+      recordFault,
+      now,
+      newId,
+      onDefect,
+    };
+    let stopping: Promise<void> | null = null;
+    return {
+      deps,
+      port: dispatcher.port,
+      store,
+      agents,
+      dispatcher,
+      hub,
+      stop: () => (stopping ??= stopAll(stops)),
+    };
+  } catch (error) {
+    await stopAll(stops);
+    throw error;
+  }
+}
+
+/** A client of a coordinator in this process: the same calls and the same refusals, without a port. */
+export function localClient({ deps, hub }: Pick<OpenCoordinator, "deps" | "hub">, check: InputCheck): Client {
+  // no request is open that the end of a token would have to end
+  const api = createApi({ ...deps, recheckTokens: async () => undefined }, apiRoutes, check);
+  return clientOver(localTransport(api, hub));
+}
+
+type Partial = Parameters<typeof partialMessage>[0];
+
+function showPartial(hub: FeedHub, partial: Partial): void {
+  hub.live(partial.run_id, partialMessage(partial));
+}
+
+async function openRecord(
+  { stateDirectory, database, databaseWaitMs = 0, onDatabaseAway = () => undefined }: OpenOptions,
+  now: () => Date,
+  onDefect: (error: unknown, where: string) => void,
+): Promise<RecordStore> {
+  if (!database) return openStore({ directory: stateDirectory, now, createIfMissing: true });
+  const { openPostgresStore } = await import("./record/postgres/open.ts");
+  return openOnceThere(() => openPostgresStore({ ...database, onFault: (fault) => onDefect(fault, "database") }), {
+    waitMs: databaseWaitMs,
+    onAway: onDatabaseAway,
+  });
+}
+
+export async function stopAll(stops: (() => unknown)[]): Promise<void> {
+  for (const stop of stops.splice(0).toReversed()) await stop();
+}
+
+function dispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens: AttemptTokens) {
+  return {
+    store,
+    now: () => new Date(),
+    leaseMs: options.leaseMs ?? 10_000,
+    pollHoldMs: options.pollHoldMs ?? 50_000,
+    rescueEveryMs: options.rescueEveryMs ?? 1000,
+    unmatchedMs: options.unmatchedMs ?? 300_000,
+    signAttempt: attemptTokens.sign,
+    ...(options.maxFileBytes === undefined ? {} : { maxFileBytes: options.maxFileBytes }),
+    ...(options.database
+      ? {}
+      : { lowDisk: lowDisk(options.stateDirectory, options.minFreeBytes ?? 100 * 1024 * 1024) }),
+    retention: {
+      everyMs: options.retentionEveryMs ?? 3_600_000,
+      prune: (signal: AbortSignal) => retain(store, options.retention ?? {}, signal),
+    },
+  };
+}
+
+/** Asked with every claim, looked up once a second. */
+function lowDisk(directory: string, minFreeBytes: number): () => string | null {
+  let lookedAt = -Infinity;
+  let answer: string | null = null;
+  return () => {
+    if (performance.now() - lookedAt < 1000) return answer;
+    lookedAt = performance.now();
+    const { bavail, bsize } = statfsSync(directory);
+    const free = bavail * bsize;
+    answer =
+      free >= minFreeBytes
+        ? null
+        : `only ${Math.floor(free / 1048576)} MB are free where ${directory} lies; nothing new is started below ${Math.ceil(minFreeBytes / 1048576)} MB`;
+    return answer;
+  };
+}
+
+/** Which the store has made by now. */
+function auditKey(directory: string): Uint8Array {
+  const key = readKey(directory);
+  if (key === null) throw new BugError("the store was opened for writing without an audit key");
+  return key;
+}
+
+/** Resolves once the folder has been read for the first time. */
+async function followFolder(
+  folder: string,
+  agents: AgentBook,
+  schemas: ReturnType<typeof openSchemaChecker>,
+  onFaults: OpenOptions["onAgentFaults"],
+): Promise<() => Promise<void>> {
+  const tell =
+    onFaults ??
+    ((faults) => faults.forEach((fault) => process.emitWarning(describeFault(fault), { code: fault.code })));
+  return new Promise((resolve) => {
+    const watching = watchAgents(
+      folder,
+      schemas,
+      ({ agents: loaded, faults }) => {
+        agents.setFiles(
+          loaded.map(({ agent }) => agent),
+          new Map(loaded.flatMap(({ agent, fault }) => (fault ? [[agent.name, fault]] : []))),
+        );
+        if (faults.length > 0) tell(faults);
+        resolve(() => watching.stop());
+      },
+      new AbortController().signal,
+    );
+  });
+}

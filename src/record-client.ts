@@ -1,0 +1,33 @@
+import { createApi } from "./serve/api.ts";
+import type { RecordDeps } from "./serve/deps.ts";
+import { localTransport } from "./serve/local-transport.ts";
+import { eventRoutes } from "./serve/routes/events.ts";
+import { fileRoutes } from "./serve/routes/files.ts";
+import { questionRoutes } from "./serve/routes/questions.ts";
+import { recordRoutes } from "./serve/routes/record.ts";
+import { sessionRoutes } from "./serve/routes/sessions.ts";
+import { trustTypes } from "./serve/trust-types.ts";
+import { createOwners } from "./show/owners.ts";
+import { type Client, clientOver } from "./wire/client.ts";
+
+/**
+ * A client of a record that this process has opened, without a coordinator: what needs one is refused. Calls are typed
+ * by the contracts, so their schemas are not loaded to check them.
+ */
+export function recordClient(store: RecordDeps["store"]): Client {
+  const routes = [...recordRoutes, ...questionRoutes, ...eventRoutes, ...fileRoutes, ...sessionRoutes];
+  const deps = { store, owners: createOwners(store.read), checkInput };
+  return clientOver(localTransport(createApi(deps, routes, trustTypes), null));
+}
+
+/** Loaded only where somebody edits what a tool is called with. */
+async function checkInput(schema: Record<string, unknown>, input: unknown) {
+  const { openSchemaChecker } = await import("./define/json-schema/checker.ts");
+  const { checkToolInput } = await import("./submit/parameters.ts");
+  const schemas = openSchemaChecker();
+  try {
+    return await checkToolInput(schema, input, schemas);
+  } finally {
+    await schemas.stop();
+  }
+}

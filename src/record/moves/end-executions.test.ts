@@ -1,0 +1,93 @@
+import { expect, it } from "vitest";
+import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { eachEngine, type EachRecord } from "../../../test/fixtures/record/each-engine.ts";
+import { executionEnded, executionStarted, recordRuns, sampleId } from "../../../test/fixtures/record/sample.ts";
+import { pruneAudit } from "../audit/prune.ts";
+
+const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
+const day = 86_400_000;
+
+eachEngine("the executions of an attempt that is over", (record) => {
+  it("are ended as interrupted where the runner is lost, and audit retention goes on", async () => {
+    const { d, store } = record;
+    const { run_id, execution_id, runner } = await begun(record);
+    record.advance(10_001);
+    expect(await store.apply([rescue])).toMatchObject([{ failed: [run_id] }]);
+    expect(await store.read.execution(execution_id)).toMatchObject({
+      attempt: 1,
+      end: { interrupted: true, success: false, exit_code: null, duration_ms: null },
+    });
+    expect(await store.read.executions({ open: true }, { limit: 10 })).toEqual([]);
+    const types = (await store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
+    expect(types.slice(-2)).toEqual(["execution_ended", "result"]);
+    // What the runner still has to say of it is refused, and that is kept too.
+    expect(await d.append(runner, run_id, 1, 2, executionEnded(execution_id))).toMatchObject({ ok: false });
+    record.advance(400 * day);
+    await recordRuns(store, 1);
+    expect(await pruneAudit(store, new Date(record.now().getTime() - 365 * day))).toEqual({ rows: 3 });
+  });
+
+  it("are ended where the run is taken back, given back or stopped", async () => {
+    const { d, store } = record;
+    const lost = await begun(record, "a");
+    await store.apply([{ op: "leave_runner", ...lost.runner }]);
+    const forgotten = await begun(record, "b");
+    await d.beat(await d.register("b"), [], null);
+    const given = await begun(record, "c");
+    await d.finish(given.runner, given.run_id, 1, { give_back: "at_no_cost" });
+    const stopped = await begun(record, "d");
+    await store.apply([{ op: "stop_runs", run_ids: [stopped.run_id], reason: "user", by: "ann" }]);
+    await store.apply([{ op: "leave_runner", ...stopped.runner }]);
+    for (const { execution_id } of [lost, forgotten, given, stopped])
+      expect((await store.read.execution(execution_id))?.end).toMatchObject({ interrupted: true });
+    expect(await d.statuses(...[lost, forgotten, given, stopped].map(({ run_id }) => run_id))).toEqual([
+      "pending",
+      "failed",
+      "pending",
+      "cancelled",
+    ]);
+  });
+
+  it("are ended though they began in the same transaction, and no end is written twice", async () => {
+    const { d, store } = record;
+    const run_id = await d.submit({}, agentNamed("often", { max_attempts: 2 }));
+    const runner = await d.register("r");
+    await d.claim(runner);
+    const [open, ended] = [sampleId(), sampleId()];
+    record.advance(10_001);
+    const at = record.now().toISOString();
+    const events = [executionStarted(open), executionStarted(ended), executionEnded(ended)].map((event, index) => ({
+      n: index + 1,
+      at,
+      event,
+    }));
+    await store.apply([{ op: "append_events", run_id, attempt: 1, runner, events }, rescue]);
+    expect((await store.read.execution(open))?.end).toMatchObject({ interrupted: true });
+    expect((await store.read.execution(ended))?.end).toMatchObject({ interrupted: false });
+    expect(await record.rows("select kind from audit_rows order by no")).toEqual(
+      ["start", "start", "end", "end"].map((kind) => ({ kind })),
+    );
+  });
+
+  it("hold audit retention up while the attempt is at work, and never after it", async () => {
+    const { d, store } = record;
+    const { run_id, execution_id, runner } = await begun(record);
+    const before = () => new Date(record.now().getTime() - 365 * day);
+    record.advance(400 * day);
+    expect(await pruneAudit(store, before())).toEqual({ rows: 0 });
+    // By a runner that says nothing of what it had begun.
+    expect(await d.finish(runner, run_id, 1)).toMatchObject({ ok: true });
+    expect(await store.read.execution(execution_id)).toMatchObject({ end: null });
+    expect(await pruneAudit(store, before())).toEqual({ rows: 1 });
+    expect(await record.rows("select * from open_executions")).toEqual([]);
+  });
+});
+
+async function begun({ d }: EachRecord, name = "r") {
+  const run_id = await d.submit({ demands: { runner_id: name } });
+  const runner = await d.register(name);
+  await d.claim(runner);
+  const execution_id = sampleId();
+  await d.append(runner, run_id, 1, 1, executionStarted(execution_id));
+  return { run_id, execution_id, runner };
+}

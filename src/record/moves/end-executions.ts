@@ -1,0 +1,32 @@
+import { interruptedEnd } from "../../model/interrupted-end.ts";
+import { all, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { storeEvent } from "../ops/store-events.ts";
+import type { StoredRun } from "./stored-run.ts";
+
+const selectOpen = `
+  select open_executions.execution_id from audit_rows join open_executions on open_executions.start_no = audit_rows.no
+  where audit_rows.run_id = ? and audit_rows.kind = 'start' and audit_rows.attempt = ?`;
+
+/**
+ * What an attempt had begun when it was taken from its runner: whatever that runner says from here on is refused, so
+ * that nobody else will ever write these ends. They say that the end was not seen, and why.
+ */
+export function* endExecutions(tx: Transaction, run: StoredRun, why: string): Work<void> {
+  // An attempt that has said nothing yet has begun nothing; one that waits for a claim has ended before.
+  if (run.last_n === 0 || run.status === "pending" || run.status === "parked") return;
+  const rows = yield all(selectOpen, toColumn(run.run_id), run.attempt);
+  const open = new Set(rows.map((row) => fromColumn(String(row["execution_id"]))));
+  // What this same transaction has brought is not in the chain yet.
+  for (const { kind, run_id, attempt, execution_id } of tx.audit) {
+    if (run_id !== run.run_id || attempt !== run.attempt || execution_id === null) continue;
+    if (kind === "start") open.add(execution_id);
+    if (kind === "end") open.delete(execution_id);
+  }
+  const at = tx.now.toISOString();
+  for (const execution_id of open) {
+    const execution = interruptedEnd(execution_id, at, `Its end was not seen: ${why}`);
+    yield* storeEvent(tx, run, null, at, { type: "execution_ended", execution });
+  }
+}

@@ -1,0 +1,92 @@
+import type { FailureReason } from "../../model/states.ts";
+import { first, type Row, type SqlValue, type Work } from "../query.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { placeInSession } from "../ops/place-run.ts";
+import { move } from "./move.ts";
+import { hasExpired } from "./questions.ts";
+import type { EndingRun, StoredRun } from "./stored-run.ts";
+
+const selectMaxAttempts = `
+  select max_attempts from agent_revs where agent_rev_id = ?`;
+
+/** The session whose state a run continues from: a fork that has none yet continues from its origin's. */
+const selectState = `
+  select saved.session_id, saved.run_id from runs join session_states saved on saved.session_id =
+    coalesce((select own.session_id from session_states own where own.session_id = runs.session_id), runs.forked_from)
+  where runs.run_no = ?`;
+
+/** So often a run that has saved a state may lose its runner at no cost. */
+const mostContinued = 3;
+
+/** Back to pending, for any runner that matches. The attempt's number stays used. A run that was being stopped has ended. */
+export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled"> {
+  if (run.status === "stopping") {
+    if (run.asked === 1 && (yield* hasExpired(run))) yield* end(tx, run, "failed", "approval_expired", why);
+    else yield* end(tx, run, "cancelled", null, why);
+    return "cancelled";
+  }
+  yield* giveBack(tx, run, why);
+  return "requeued";
+}
+
+/**
+ * What becomes of a run whose runner can say no more of it. One that has saved a state continues from there; any other
+ * begins again, which costs an attempt.
+ */
+export function* lose(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled" | "failed"> {
+  if (run.status === "stopping") return yield* requeue(tx, run, why);
+  const cost = yield* costOfLoss(run);
+  if (cost !== null) {
+    yield* giveBack(tx, run, why, cost);
+    return "requeued";
+  }
+  yield* end(tx, run, "failed", "runner_lost", why, run.failures + 1);
+  return "failed";
+}
+
+/** What a lost attempt adds to, in the run's columns; null: the run has no attempt left. */
+export function* costOfLoss(run: StoredRun & Partial<EndingRun>): Work<Record<string, number> | null> {
+  const state = run.continued < mostContinued ? yield* stateOf(run) : undefined;
+  if (state?.["run_id"] === toColumn(run.run_id)) return { continued: run.continued + 1 };
+  const failures = run.failures + 1;
+  return (yield* attemptsLeft(run, failures)) ? { failures } : null;
+}
+
+/** To pending, and to the runners that can continue what it has saved. */
+export function* giveBack(
+  tx: Transaction,
+  run: StoredRun,
+  why: string,
+  columns: Record<string, SqlValue> = {},
+): Work<void> {
+  const state = yield* stateOf(run);
+  const placed = state === undefined ? null : yield* placeInSession(tx, run.run_no, String(state["session_id"]));
+  const moved = placed?.columns == null ? run : { ...run, demand_id: placed.columns.demand_id };
+  yield* move(tx, moved, "pending", { why, columns: { ...columns, ...placed?.columns } });
+}
+
+function* stateOf(run: StoredRun & Partial<EndingRun>): Work<Row | undefined> {
+  if (run.session_id === null || run.agent_type === "procedural") return undefined;
+  return (yield first(selectState, run.run_no))[0];
+}
+
+export function* attemptsLeft(run: StoredRun & Partial<EndingRun>, failures: number): Work<boolean> {
+  if (run.agent_rev_id === null) return false;
+  if (typeof run.max_attempts === "number") return failures < run.max_attempts;
+  const [row] = yield first(selectMaxAttempts, run.agent_rev_id);
+  return failures < Number(row?.["max_attempts"]);
+}
+
+/** The end of a run that no runner can write. */
+export function* end(
+  tx: Transaction,
+  run: StoredRun,
+  status: "failed" | "cancelled",
+  reason: FailureReason | null,
+  error: string | null,
+  failures = run.failures,
+): Work<void> {
+  const none = { exit_code: null, result_text: null, result_data: null };
+  yield* move(tx, run, status, { why: { type: "result", status, reason, error, ...none }, columns: { failures } });
+}

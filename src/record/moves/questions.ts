@@ -1,0 +1,175 @@
+import type { NumberedEvent, RunEvent } from "../../model/event.ts";
+import type { Decision, Invocation } from "../../model/executor.ts";
+import { giveOrder } from "../ops/orders.ts";
+import { storeEvent } from "../ops/store-events.ts";
+import { all, first, write, type Row, type Work } from "../query.ts";
+import { fromColumn, textOrNull, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { agentOf } from "./agent-of.ts";
+import type { StoredRun } from "./stored-run.ts";
+
+type Request = Extract<RunEvent, { type: "permission_request" }>;
+
+/** Who decides where nobody does. */
+const drover = "drover";
+const defaultAnswerSeconds = 7 * 24 * 60 * 60;
+
+const insert = `
+  insert into questions (run_no, request_id, attempt, created_by, tool, input, effect, input_schema, asked_at, expires_at)
+  select run_no, ?, ?, created_by, ?, ?, ?, ?, ?, ? from runs where run_no = ?
+  on conflict (run_no, request_id, attempt) do nothing returning question_no`;
+const selectOne = `select * from questions where run_no = ? and request_id = ? and attempt = ?`;
+const selectOpen = `select * from questions where run_no = ? and decision is null order by question_no`;
+const selectDecided = `
+  select * from questions where run_no = ? and attempt < ? and decision in ('allow', 'deny', 'stop') order by attempt`;
+const selectOfAttempt = `select decision, answered_by from questions where run_no = ? and attempt = ?`;
+const close = `
+  update questions set decision = ?, answered_by = ?, answered_at = ?, message = ?, edited_input = ?, remember = ?
+  where question_no = ?`;
+
+/**
+ * Questions that these events ask, in the transaction that stores the events. Gives what the run waits for: the tool of its
+ * oldest open question; null: nothing; undefined: its own events say whether it waits.
+ */
+export function* keepQuestions(
+  tx: Transaction,
+  run: StoredRun,
+  events: readonly NumberedEvent[],
+): Work<string | null | undefined> {
+  if (run.attended !== 1 || run.agent_rev_id === null || run.status === "stopping") return undefined;
+  const asked = events.flatMap(({ event }) => (event.type === "permission_request" ? [event] : []));
+  if (asked.length === 0 && run.asked === 0) return undefined;
+  const within = asked.length === 0 ? 0 : yield* answerSeconds(run);
+  for (const event of asked) yield* ask(tx, run, event, tx.now.getTime() + within * 1000);
+  for (const { event } of events)
+    if (event.type === "permission_decision" && event.decision === "superseded") yield* withdraw(tx, run, event);
+  const [open] = yield first(selectOpen, run.run_no);
+  return open === undefined ? null : fromColumn(String(open["tool"]));
+}
+
+function* answerSeconds(run: StoredRun): Work<number> {
+  return (yield* agentOf(run))?.answer_within_seconds ?? defaultAnswerSeconds;
+}
+
+function* ask(tx: Transaction, run: StoredRun, event: Request, expires_at: number): Work<void> {
+  const { request_id, tool, input = null, effect = null, input_schema } = event;
+  const schema = input_schema === undefined ? null : JSON.stringify(input_schema);
+  const of = [toColumn(request_id), run.attempt, toColumn(tool), JSON.stringify(input), effect, schema];
+  const [inserted] = yield first(insert, ...of, tx.now.toISOString(), expires_at, run.run_no);
+  run.asked = 1;
+  if (inserted !== undefined) return;
+  // Asked twice: whoever answered is not asked again.
+  const [known = {}] = yield first(selectOne, run.run_no, toColumn(request_id), run.attempt);
+  const answer = decisionOf(known);
+  if (answer !== null) yield* giveOrder(tx, run, { answer: { request_id, answer } });
+}
+
+/** Its executor no longer waits for an answer. */
+function* withdraw(tx: Transaction, run: StoredRun, { request_id }: { request_id: string }): Work<void> {
+  const [row] = yield first(selectOne, run.run_no, toColumn(request_id), run.attempt);
+  if (row === undefined || row["decision"] !== null) return;
+  yield write(close, "superseded", drover, tx.now.toISOString(), null, null, null, Number(row["question_no"]));
+}
+
+export function* openQuestions(run: StoredRun): Work<Row[]> {
+  return yield all(selectOpen, run.run_no);
+}
+
+/** What became of the questions of the run's last attempt. */
+export function* decisionsOf(run: StoredRun): Work<{ open: boolean; decided: boolean; stopped: string | null }> {
+  const rows = yield all(selectOfAttempt, run.run_no, run.attempt);
+  const stopped = rows.find(({ decision }) => decision === "stop");
+  return {
+    open: rows.some(({ decision }) => decision === null),
+    decided: rows.some(({ decision }) => decision === "allow" || decision === "deny" || decision === "stop"),
+    stopped: stopped === undefined ? null : textOrNull(stopped["answered_by"]),
+  };
+}
+
+/** Of the run's last attempt, which is ended for that. */
+export function* hasExpired(run: StoredRun): Work<boolean> {
+  return (yield all(selectOfAttempt, run.run_no, run.attempt)).some(({ decision }) => decision === "expired");
+}
+
+export function stoppedBy(by: string): string {
+  return `${by} refused what it asked for, and stopped it.`;
+}
+
+/** Closes an open question, and says so in the log of its run. */
+export function* decide(
+  tx: Transaction,
+  run: StoredRun,
+  question: Row,
+  answer: Decision | { decision: "expired" | "superseded" },
+  by = drover,
+): Work<void> {
+  const at = tx.now.toISOString();
+  const request_id = fromColumn(String(question["request_id"]));
+  const message = "message" in answer ? answer.message : undefined;
+  const input = "input" in answer ? answer.input : undefined;
+  const remember = "remember" in answer ? answer.remember : undefined;
+  const edited = input === undefined ? null : JSON.stringify(input);
+  const { decision } = answer;
+  const columns = [decision, toColumn(by), at, toColumn(message ?? null), edited, remember ?? null];
+  yield write(close, ...columns, Number(question["question_no"]));
+  const decided = {
+    decision,
+    by,
+    ...(message === undefined ? {} : { message }),
+    ...(input === undefined ? {} : { input }),
+    ...(remember === undefined ? {} : { remember }),
+  };
+  yield* storeEvent(tx, run, null, at, { type: "permission_decision", request_id, ...decided });
+  if (decision === "superseded") return;
+  const asked = {
+    request_id,
+    tool: fromColumn(String(question["tool"])),
+    asked: JSON.parse(String(question["input"])),
+  };
+  tx.audit.push({
+    kind: "decision",
+    execution_id: null,
+    run_id: run.run_id,
+    attempt: Number(question["attempt"]),
+    at,
+    body: JSON.stringify({ ...asked, ...decided }),
+  });
+}
+
+/** A new attempt asks again what is still open, and a run that ends needs no answer any more. */
+export function* supersede(tx: Transaction, run: StoredRun): Work<void> {
+  for (const row of yield* openQuestions(run)) yield* decide(tx, run, row, { decision: "superseded" });
+}
+
+/** What people decided about questions of earlier attempts, the last decision of each id last. */
+export function* answersOf(run_no: number, attempt: number): Work<Invocation["answers"]> {
+  const answers = new Map<string, Invocation["answers"][number]>();
+  for (const row of yield all(selectDecided, run_no, attempt)) {
+    const [answer, request_id] = [decisionOf(row), fromColumn(String(row["request_id"]))];
+    const input = JSON.parse(String(row["input"])) as unknown;
+    if (answer !== null) answers.set(request_id, { request_id, tool: fromColumn(String(row["tool"])), input, answer });
+  }
+  return [...answers.values()];
+}
+
+/** null: no person has decided it. */
+function decisionOf(row: Row): Decision | null {
+  const message = textOrNull(row["message"]);
+  const said = message === null ? {} : { message };
+  switch (row["decision"]) {
+    case "allow": {
+      const edited = row["edited_input"];
+      return {
+        decision: "allow",
+        ...(typeof edited === "string" ? { input: JSON.parse(edited) as unknown } : {}),
+        ...(row["remember"] === "session" ? { remember: "session" } : {}),
+      };
+    }
+    case "deny":
+      return { decision: "deny", ...said };
+    case "stop":
+      return { decision: "stop", ...said };
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { eachEngine } from "../../../test/fixtures/record/each-engine.ts";
+import { isAssigned, isClaimable, statusIn } from "./statuses.ts";
+
+const sets: Record<string, string> = {
+  runs_by_runner: isAssigned,
+  runs_busy_by_agent: `agent_rev_id is not null and ${statusIn("busy")}`,
+  runs_in_directory: `directory is not null and ${statusIn("held")}`,
+  runs_to_claim: isClaimable,
+  runs_to_claim_of: isClaimable,
+};
+
+it.each(["sqlite", "postgres"])("the partial indexes of %s have the statuses of the model's sets", (engine) => {
+  const folder = new URL(`../${engine}/migrations/`, import.meta.url);
+  const text = readdirSync(folder)
+    .map((name) => readFileSync(new URL(name, folder), "utf8"))
+    .join("\n");
+  const found = [...text.matchAll(/create index (\w+) on runs .* where (.*status.*);/g)].map(([, name = "", where]) => [
+    name,
+    where,
+  ]);
+  const ours = found.filter(([name = ""]) => name in sets);
+  expect(Object.fromEntries(ours)).toEqual(
+    Object.fromEntries(Object.entries(sets).map(([name, condition]) => [name, condition.replaceAll("runs.", "")])),
+  );
+});
+
+eachEngine("conditions on the status of runs", (record) => {
+  it.each(
+    Object.entries({
+      runs_by_runner: `runner_id = 'r' and ${isAssigned}`,
+      runs_busy_by_agent: `agent_name = 'a' and agent_rev_id is not null and ${statusIn("busy")}`,
+      runs_in_directory: `directory = 'd' and directory is not null and ${statusIn("held")}`,
+      runs_to_claim: `demand_id = 1 and ${isClaimable} order by priority desc, run_id`,
+    }),
+  )("use %s", async (index, condition) => {
+    expect(await record.plan(`select run_no from runs where ${condition}`)).toContain(index);
+  });
+});

@@ -1,0 +1,60 @@
+import type { NumberedEvent, Usage } from "../../model/event.ts";
+import { write, type Work } from "../query.ts";
+import type { Transaction } from "../transaction.ts";
+import type { StoredRun } from "./stored-run.ts";
+
+const sums = (table: string): string => `
+    runs = ${table}.runs + excluded.runs, turns = ${table}.turns + excluded.turns,
+    input_tokens = ${table}.input_tokens + excluded.input_tokens,
+    output_tokens = ${table}.output_tokens + excluded.output_tokens,
+    cost_usd = case when excluded.cost_usd is null then ${table}.cost_usd
+      else coalesce(${table}.cost_usd, 0) + excluded.cost_usd end`;
+const addToDay = `
+  insert into usage_days (agent_name, day, created_by, runs, turns, input_tokens, output_tokens, cost_usd)
+  select agent_name, ?, created_by, ?, ?, ?, ?, ? from runs where run_no = ?
+  on conflict (agent_name, day, created_by) do update set ${sums("usage_days")}`;
+const addToSession = `
+  insert into usage_sessions (session_id, agent_name, day, created_by, runs, turns, input_tokens, output_tokens, cost_usd)
+  select session_id, agent_name, ?, created_by, ?, ?, ?, ?, ? from runs where run_no = ? and session_id is not null
+  on conflict (session_id, day, created_by) do update set ${sums("usage_sessions")}`;
+
+/** By the store's clock. */
+export function dayOf(now: Date): string {
+  return now.toISOString().slice(0, 10);
+}
+
+/** Adds up what turns have cost: in the run, by agent and day, and by session. A run counts on the day of its first turn. */
+export function* addUsage(
+  tx: Transaction,
+  run: StoredRun,
+  events: readonly NumberedEvent[],
+): Work<Record<string, string>> {
+  const turns = events.flatMap(({ event }) => (event.type === "usage" ? [event.usage] : []));
+  if (turns.length === 0) return {};
+  const used = turns.reduce(sum, none);
+  // Written by this function.
+  const before = run.usage === null ? null : (JSON.parse(run.usage) as Usage);
+  if (run.agent_rev_id !== null) {
+    const { input_tokens, output_tokens, cost_usd } = used;
+    const counts = [before === null ? 1 : 0, turns.length, input_tokens, output_tokens, cost_usd];
+    yield write(addToDay, dayOf(tx.now), ...counts, run.run_no);
+    if (run.session_id !== null) yield write(addToSession, dayOf(tx.now), ...counts, run.run_no);
+  }
+  run.usage = JSON.stringify(sum(before ?? none, used));
+  return { usage: run.usage };
+}
+
+const none: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: null };
+
+function sum(one: Usage, other: Usage): Usage {
+  return {
+    input_tokens: one.input_tokens + counted(other.input_tokens),
+    output_tokens: one.output_tokens + counted(other.output_tokens),
+    cost_usd: other.cost_usd === null ? one.cost_usd : (one.cost_usd ?? 0) + counted(other.cost_usd),
+  };
+}
+
+/** No runner takes away what others have used. */
+function counted(value: number): number {
+  return Number.isFinite(value) && value > 0 ? value : 0;
+}

@@ -1,0 +1,69 @@
+import type { AnswerQuestion, QuestionResult, ResumeRun, SendInput } from "../../model/question.ts";
+import { isHeld } from "../../model/states.ts";
+import { end } from "../moves/lose.ts";
+import { move, updateRun } from "../moves/move.ts";
+import { goOn } from "../moves/park.ts";
+import { decide, openQuestions, stoppedBy } from "../moves/questions.ts";
+import { findEnding, type EndingRun } from "../moves/stored-run.ts";
+import { first, type Work } from "../query.ts";
+import { readQuestion } from "../reads/questions.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { grant } from "./grants.ts";
+import { giveOrder } from "./orders.ts";
+import { storeEvent } from "./store-events.ts";
+
+const selectNewest = `select * from questions where run_no = ? and request_id = ? order by attempt desc limit 1`;
+
+export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<QuestionResult> {
+  const run = yield* findEnding(op.run_id);
+  const [asked] = run === null ? [] : yield first(selectNewest, run.run_no, toColumn(op.request_id));
+  if (run === null || asked === undefined) return { ok: false, conflict: "not_found" };
+  const { decision: before } = asked;
+  if (before === null) {
+    yield* decide(tx, run, asked, op.answer, op.by);
+    if ("remember" in op.answer && run.session_id !== null)
+      yield* grant(run.session_id, fromColumn(String(asked["tool"])));
+    yield* follow(tx, run, op);
+  }
+  const question = yield* readQuestion(op.run_id, op.request_id);
+  if (question === null) return { ok: false, conflict: "not_found" };
+  if (before === null) return { ok: true, op: "answer_question", question };
+  return { ok: false, conflict: before === "expired" || before === "superseded" ? "closed" : "answered", question };
+}
+
+/** Where the answer takes its run. */
+function* follow(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
+  if (isHeld(run.status)) yield* giveOrder(tx, run, { answer: { request_id, answer } });
+  else if (answer.decision === "stop") return yield* end(tx, run, "failed", "permission_denied", stoppedBy(by));
+  const open = (yield* openQuestions(run)).length > 0;
+  if (!open && run.status === "waiting") yield* move(tx, run, "running", { why: `Answered by ${by}.` });
+  else if (!open && run.status === "parked" && run.parked_why === "approval")
+    yield* goOn(tx, run, `Answered by ${by}.`, { atOnce: true });
+  // Its next attempt is given the answer.
+  else yield* updateRun(run, {});
+}
+
+export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult> {
+  const run = yield* findEnding(op.run_id);
+  if (run === null) return { ok: false, conflict: "not_found" };
+  const open = run.status === "parked" && run.asked === 1 && (yield* openQuestions(run)).length > 0;
+  if (run.status !== "parked" || open)
+    return { ok: false, conflict: "wrong_state", status: run.status, waits_for: open ? "answer" : null };
+  // Whoever resumes it knows that the day's budget is spent.
+  const columns = run.parked_why === "budget" ? { budgeted: 0 } : {};
+  yield* goOn(tx, run, `Resumed by ${op.by}.`, { atOnce: true, columns });
+  return { ok: true, op: "resume_run" };
+}
+
+export function* sendInput(tx: Transaction, { run_id, text, by }: SendInput): Work<QuestionResult> {
+  const run = yield* findEnding(run_id);
+  if (run === null) return { ok: false, conflict: "not_found" };
+  const atWork = isHeld(run.status) && run.status !== "stopping";
+  if (!atWork || !(yield* giveOrder(tx, run, { input: { text } })))
+    return { ok: false, conflict: "wrong_state", status: run.status, waits_for: null };
+  const event = { type: "system", subtype: "user_input", data: { text, by } } as const;
+  yield* storeEvent(tx, run, null, tx.now.toISOString(), event);
+  yield* updateRun(run, {});
+  return { ok: true, op: "send_input" };
+}

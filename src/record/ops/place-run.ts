@@ -1,0 +1,107 @@
+import type { Demands } from "../../model/run.ts";
+import { first, write, type Row, type SqlValue, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { canonical } from "./canonical.ts";
+import { type Cap, claimableDemandOf } from "./demands.ts";
+
+/** How long the runner that has a session is preferred to others that could continue it too. */
+export const preferMs = 5000;
+
+const selectPlace = `
+  select hostname, executor_profile, place_id, runner_id,
+    (select portable from session_states where session_states.session_id = sessions.session_id) as portable
+  from sessions where session_id = ? and runner_id is not null`;
+const selectDemand = `
+  select demands.body, cap, cap_agent, cap_runner, demands_after
+  from runs join demands using (demand_id) where run_no = ?`;
+const isMatched = `select 1 from demand_matches where demand_id = ? limit 1`;
+const place = `update runs set demand_id = ?, prefer_until = ?, demands_after = ? where run_no = ?`;
+
+/** Columns of a run that say which runners may have it. */
+export interface Placed extends Record<string, SqlValue> {
+  demand_id: number;
+  prefer_until: number | null;
+  demands_after: string | null;
+}
+
+/**
+ * Where a run goes that continues a session: to the runners of the place its session lies in. If the record has all
+ * that continuing takes, they are only preferred, for a while and where there is one. `session` as stored.
+ */
+export function* placeInSession(
+  tx: Transaction,
+  run_no: number,
+  session: string,
+): Work<{ demands: Demands; columns: Placed | null }> {
+  const [row = {}] = yield first(selectDemand, run_no);
+  // Both were written from a run's demands.
+  const own = JSON.parse(String(row["demands_after"] ?? row["body"])) as Demands;
+  const [where] = yield first(selectPlace, session);
+  if (where === undefined || own.runner_id !== undefined || own.place_id !== undefined)
+    return { demands: own, columns: null };
+  const cap = capOf(row);
+  const pinned = { ...own };
+  const there = where["place_id"] === null ? "runner_id" : "place_id";
+  for (const name of ["hostname", "executor_profile", there] as const) pinned[name] = fromColumn(String(where[name]));
+  const demand_id = yield* claimableDemandOf(tx, pinned, cap);
+  if (where["portable"] !== 1) {
+    // Without a state the conversation lies there, and is not this record's to widen.
+    const demands_after = where["portable"] === null ? null : canonical(own);
+    return { demands: pinned, columns: { demand_id, prefer_until: null, demands_after } };
+  }
+  const anywhere = { ...own, executor_profile: fromColumn(String(where["executor_profile"])) };
+  const [matched] = yield first(isMatched, demand_id);
+  if (matched === undefined) {
+    const wider = yield* claimableDemandOf(tx, anywhere, cap);
+    return { demands: anywhere, columns: { demand_id: wider, prefer_until: null, demands_after: null } };
+  }
+  const prefer_until = tx.now.getTime() + preferMs;
+  return { demands: pinned, columns: { demand_id, prefer_until, demands_after: canonical(anywhere) } };
+}
+
+/** The same for a run that is stored as pending. Gives what it demands from here on. */
+export function* pinToSession(tx: Transaction, run_no: number, session: string): Work<Demands> {
+  const { demands, columns } = yield* placeInSession(tx, run_no, session);
+  if (columns !== null) {
+    const { demand_id, prefer_until, demands_after } = columns;
+    yield write(place, demand_id, prefer_until, demands_after, run_no);
+  }
+  return demands;
+}
+
+/** Nobody of the preferred place took it in time. */
+export function* widen(tx: Transaction, run_no: number): Work<Demands> {
+  const [row = {}] = yield first(selectDemand, run_no);
+  // Written by placeInSession.
+  const demands = JSON.parse(String(row["demands_after"])) as Demands;
+  yield write(place, yield* claimableDemandOf(tx, demands, capOf(row)), null, null, run_no);
+  return demands;
+}
+
+const selectHost = `
+  select sessions.hostname, sessions.place_id, sessions.runner_id, demands.body
+  from runs join demands using (demand_id) join sessions on sessions.session_id = coalesce(runs.forked_from, runs.session_id)
+  where runs.run_no = ? and (runs.mode <> 'start' or runs.demands_after is not null) and runs.prefer_until is null`;
+
+/** Where the session lies that a run continues, if it has to be continued there; null: the run may go elsewhere. */
+export function* hostOfSession(run_no: number): Work<string | null> {
+  const [row] = yield first(selectHost, run_no);
+  if (row === undefined || row["hostname"] === null) return null;
+  // Written from a run's demands by create_run.
+  const { place_id, runner_id } = JSON.parse(String(row["body"])) as Demands;
+  const isThere = [place_id, runner_id].some(
+    (demanded, at) => demanded !== undefined && toColumn(demanded) === row[["place_id", "runner_id"][at]!],
+  );
+  return isThere ? fromColumn(String(row["hostname"])) : null;
+}
+
+export function onlyThere(hostname: string): string {
+  return `Its session is only on ${hostname}: it works in a project there, or its files were not saved. Start that runner again, or start a new session.`;
+}
+
+function capOf({ cap, cap_agent, cap_runner }: Row): Cap | null {
+  if (typeof cap !== "number" || typeof cap_agent !== "string") return null;
+  const runner_id = typeof cap_runner === "string" ? fromColumn(cap_runner) : null;
+  return { agent_name: fromColumn(cap_agent), runner_id, max: cap };
+}

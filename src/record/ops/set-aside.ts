@@ -1,0 +1,56 @@
+import type { Agent } from "../../model/agent.ts";
+import type { ParkedWhy } from "../../model/executor.ts";
+import type { RunStatus } from "../../model/states.ts";
+import type { FinishRun } from "../../model/store.ts";
+import { agentOf } from "../moves/agent-of.ts";
+import { goOn, park } from "../moves/park.ts";
+import { decisionsOf, stoppedBy } from "../moves/questions.ts";
+import type { EndingRun } from "../moves/stored-run.ts";
+import type { SqlValue, Work } from "../query.ts";
+import type { Transaction } from "../transaction.ts";
+import { nextDay, shareLimit, spentToday } from "./spending.ts";
+
+type Parking = NonNullable<FinishRun["parked"]>;
+
+const messages: Record<ParkedWhy, string> = {
+  approval: "It waits for an answer.",
+  budget: "Its budget is spent.",
+  usage_limit: "The usage limit of its account is reached.",
+};
+
+/** Parks a run whose runner has ended it for now. Gives the result of one that ends instead. */
+export function* setAside(
+  tx: Transaction,
+  run: EndingRun,
+  { parked, result }: FinishRun,
+  { via, columns: brought }: { via: RunStatus; columns: Record<string, SqlValue> },
+): Work<FinishRun["result"] | null> {
+  const agent = yield* agentOf(run);
+  if (parked === undefined || agent === null || wantsToFail(parked.why, agent)) return result;
+  const columns = { ...brought, given_back: run.attempt, continues: 1 };
+  const began = { ...run, continues: 1 };
+  if (parked.why === "approval") {
+    const { open, decided, stopped } = yield* decisionsOf(run);
+    if (stopped !== null)
+      return { ...result, status: "failed", reason: "permission_denied", error: stoppedBy(stopped) };
+    // Somebody answered before it was parked.
+    if (!open && decided) {
+      yield* goOn(tx, began, "Answered.", { atOnce: true, via, columns });
+      return null;
+    }
+  }
+  const until = yield* untilWhen(tx, run, parked);
+  if (parked.why === "usage_limit" && until !== null) yield* shareLimit(tx, run, agent, until);
+  yield* park(tx, began, { why: parked.why, until, message: parked.message ?? messages[parked.why], via, columns });
+  return null;
+}
+
+function wantsToFail(why: ParkedWhy, { budget, on_usage_limit }: Agent): boolean {
+  return why === "budget" ? budget?.when_spent === "fail" : why === "usage_limit" && on_usage_limit === "fail";
+}
+
+/** An executor does not know when the day of the record ends. */
+function* untilWhen(tx: Transaction, run: EndingRun, { why, until }: Parking): Work<string | null> {
+  if (until !== undefined) return new Date(until).toISOString();
+  return why === "budget" && (yield* spentToday(tx, run)) !== null ? nextDay(tx.now) : null;
+}

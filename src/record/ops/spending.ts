@@ -1,0 +1,94 @@
+import type { Agent } from "../../model/agent.ts";
+import { agentOf } from "../moves/agent-of.ts";
+import { end } from "../moves/lose.ts";
+import { park } from "../moves/park.ts";
+import type { StoredRun } from "../moves/stored-run.ts";
+import { dayOf } from "../moves/usage.ts";
+import { first, write, type Row, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import type { Head } from "./pick-runs.ts";
+import { executorOf, type StoredRunner } from "./runner-row.ts";
+
+const selectSpent = `
+  select sum(input_tokens + output_tokens) as tokens, sum(cost_usd) as cost_usd from usage_days
+  where agent_name = (select agent_name from runs where run_no = ?) and day = ?`;
+const selectLimit = `select until from usage_limits where provider = ? and place = ? and until > ?`;
+const setLimit = `
+  insert into usage_limits (provider, place, until) values (?, ?, ?)
+  on conflict (provider, place) do update set until =
+    case when excluded.until > usage_limits.until then excluded.until else usage_limits.until end`;
+const selectHolder = `select runner_id, place_id, executor from runners where runner_id = ?`;
+
+/** A runner's place is under a usage limit: `runners` is in the statement this is part of, and ?N the time. */
+export const hasLimits = (now: string): string => `exists (
+      select 1 from usage_limits where usage_limits.place = coalesce(runners.place_id, runners.runner_id) and until > ${now})`;
+
+/** What the run's agent may spend today is spent; says how much that is. null: it is not, or has no such limit. */
+export function* spentToday(tx: Transaction, run: StoredRun): Work<{ message: string; agent: Agent } | null> {
+  if (run.budgeted !== 1) return null;
+  const agent = yield* agentOf(run);
+  const limit = agent?.budget?.per_day;
+  if (agent === null || limit === undefined) return null;
+  const [spent = {}] = yield first(selectSpent, run.run_no, dayOf(tx.now));
+  const [tokens, cost] = [Number(spent["tokens"] ?? 0), Number(spent["cost_usd"] ?? 0)];
+  if (limit.cost_usd !== undefined && cost >= limit.cost_usd)
+    return { agent, message: `Its agent has spent $${cost.toFixed(4)} today; its budget is $${limit.cost_usd} a day.` };
+  if (limit.tokens !== undefined && tokens >= limit.tokens)
+    return { agent, message: `Its agent has used ${tokens} tokens today; its budget is ${limit.tokens} a day.` };
+  return null;
+}
+
+export function nextDay(now: Date): string {
+  return new Date(Date.parse(`${dayOf(now)}T00:00:00.000Z`) + 24 * 60 * 60 * 1000).toISOString();
+}
+
+/** False where the run may be handed out. Else it is parked until it may, or has failed. */
+export function* keptBack(tx: Transaction, runner: StoredRunner, head: Head): Work<boolean> {
+  if (head.resumed === 1) return false;
+  const isLimited = runner.row["has_limits"] === 1;
+  if (head.budgeted !== 1 && !isLimited) return false;
+  const run = { ...head, run_id: fromColumn(head.run_id) };
+  const spent = yield* spentToday(tx, run);
+  if (spent !== null) {
+    if (spent.agent.budget?.when_spent === "fail") yield* end(tx, run, "failed", "budget_exceeded", spent.message);
+    else yield* park(tx, run, { why: "budget", until: nextDay(tx.now), message: spent.message });
+    return true;
+  }
+  const limit = isLimited ? yield* limitOn(tx, runner.row, yield* agentOf(run)) : null;
+  if (limit === null) return false;
+  yield* park(tx, run, { why: "usage_limit", ...limit });
+  return true;
+}
+
+function* limitOn(tx: Transaction, runner: Row, agent: Agent | null): Work<{ until: string; message: string } | null> {
+  if (agent === null || agent.on_usage_limit === "fail") return null;
+  const provider = providerOf(agent, runner);
+  const [row] = yield first(selectLimit, provider, placeOf(runner), tx.now.getTime());
+  if (row === undefined) return null;
+  const until = new Date(Number(row["until"])).toISOString();
+  return { until, message: limitMessage(fromColumn(provider), until) };
+}
+
+/** Runs that use the same provider from the same place share the limit that one of them has met. */
+export function* shareLimit(tx: Transaction, run: StoredRun, agent: Agent, until: string): Work<void> {
+  if (run.runner_id === null) return;
+  const [runner] = yield first(selectHolder, run.runner_id);
+  if (runner !== undefined) yield write(setLimit, providerOf(agent, runner), placeOf(runner), Date.parse(until));
+}
+
+export function limitMessage(provider: string, until: string): string {
+  return `The usage limit of ${provider} is reached until ${until}.`;
+}
+
+/** As stored: what the agent names, else what its runner's profile does, else the executor itself. */
+function providerOf(agent: Agent, runner: Row): string {
+  const { type, config } = executorOf(runner);
+  const named = agent.provider ?? config["provider"];
+  return toColumn(typeof named === "string" ? named : type);
+}
+
+/** As stored. */
+function placeOf({ place_id, runner_id }: Row): string {
+  return String(place_id ?? runner_id);
+}

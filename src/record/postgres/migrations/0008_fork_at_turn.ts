@@ -1,0 +1,9 @@
+/**
+ * fork_at_turn: how many turns of the session it was forked from a fork keeps; null: all. sessions_by_origin: the forks of
+ * a session.
+ */
+export const forkAtTurn = `
+alter table runs add column fork_at_turn integer;
+alter table sessions add column fork_at_turn integer;
+create index sessions_by_origin on sessions (forked_from) where forked_from is not null;
+`;

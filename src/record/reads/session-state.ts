@@ -1,0 +1,68 @@
+import { BugError } from "../../model/errors.ts";
+import type { SessionFile } from "../../model/session-state.ts";
+import type { LoadedSession, SessionStateReads } from "../../model/session-state-ops.ts";
+import { isTerminal } from "../../model/states.ts";
+import { findWritten } from "../moves/stored-run.ts";
+import { isFenced } from "../ops/fence.ts";
+import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+
+/** Of a fork that has none of its own, the one of the session it was forked from. */
+const ofRun = `
+  runs join session_states saved on saved.session_id =
+    coalesce((select own.session_id from session_states own where own.session_id = runs.session_id), runs.forked_from)`;
+const selectState = `
+  select saved.format, saved.bytes, saved.portable,
+    case when saved.runner_id = holder.runner_id or saved.place_id = holder.place_id then 1 else 0 end as here
+  from ${ofRun} join runners holder on holder.runner_id = runs.runner_id where runs.run_no = ?`;
+const selectFiles = `
+  select path, type, length(session_files.bytes) as size
+  from ${ofRun} join session_files on session_files.session_id = saved.session_id
+  where runs.run_no = ? and path > ? order by path limit ?`;
+const selectFile = `
+  select session_files.bytes from ${ofRun} join session_files on session_files.session_id = saved.session_id
+  where runs.run_no = ? and path = ?`;
+
+const mostFiles = 500;
+const mostBytes = 8 * 1024 * 1024;
+
+export function* readSessionState(
+  of: Parameters<SessionStateReads["session_state"]>[0],
+  files_after?: string,
+): Work<LoadedSession | "fenced"> {
+  const run = yield* findWritten(of.run_id);
+  if (run === null || isTerminal(run.status) || isFenced(run, { op: "load_session", ...of })) return "fenced";
+  if (files_after !== undefined) return { state: null, ...(yield* readFiles(run.run_no, files_after)) };
+  const [row] = yield first(selectState, run.run_no);
+  const state =
+    row === undefined
+      ? null
+      : {
+          format: fromColumn(String(row["format"])),
+          bytes: bytesOf(row),
+          portable: row["portable"] === 1,
+          here: row["here"] === 1,
+        };
+  return { state, files: [], more: false };
+}
+
+/** Some, but one at least: together they may be more than one answer can hold. */
+function* readFiles(run_no: number, after: string): Work<Omit<LoadedSession, "state">> {
+  const rows = yield all(selectFiles, run_no, toColumn(after), mostFiles);
+  const files: SessionFile[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    bytes += Number(row["size"]);
+    if (files.length > 0 && bytes > mostBytes) break;
+    const [found] = yield first(selectFile, run_no, row["path"] as SqlValue);
+    // Only words of this list are ever written.
+    const type = row["type"] as SessionFile["type"];
+    files.push({ path: fromColumn(String(row["path"])), type, bytes: bytesOf(found ?? {}) });
+  }
+  return { files, more: files.length < rows.length || rows.length === mostFiles };
+}
+
+function bytesOf({ bytes }: Row): Uint8Array {
+  if (bytes instanceof Uint8Array) return bytes;
+  throw new BugError("a saved content is not bytes");
+}

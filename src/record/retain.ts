@@ -1,0 +1,38 @@
+import type { Config } from "../model/config.ts";
+import { pruneAudit } from "./audit/prune.ts";
+import type { RecordStore } from "./record-store.ts";
+import { pruneDispatch } from "./retention-dispatch.ts";
+import { pruneTokens } from "./retention-tokens.ts";
+import { pruneEvents, pruneFiles } from "./retention.ts";
+import { stoppable } from "./stoppable.ts";
+import { clockOf } from "./store-clock.ts";
+
+/** How many days each is kept after it has ended; what has no number is kept for ever. */
+export type RetentionDays = Partial<Config["retention"] & { audit_days: number; tokens_days: number }>;
+
+export function retentionDays({ retention, execution: { audit } }: Config): RetentionDays {
+  return { ...retention, audit_days: audit.retention_days, tokens_days: audit.retention_days };
+}
+
+/** Removes what is older than it is kept. Aborted half-way, it leaves the rest to the next call. */
+export async function retain(store: RecordStore, days: RetentionDays, signal?: AbortSignal): Promise<void> {
+  try {
+    await prune(signal === undefined ? store : stoppable(store, signal), days);
+  } catch (fault) {
+    if (signal?.aborted !== true || fault !== signal.reason) throw fault;
+  }
+}
+
+async function prune(store: RecordStore, days: RetentionDays): Promise<void> {
+  // by this process's own clock, one that is far ahead would remove what everybody else keeps
+  const now = await clockOf(store);
+  const before = (kept: number | undefined): Date =>
+    new Date(kept === undefined ? 0 : now.getTime() - kept * 86_400_000);
+  if (days.runs_days !== undefined || days.sessions_days !== undefined)
+    await pruneDispatch(store, before(days.runs_days), before(days.sessions_days));
+  if (days.events_days !== undefined) await pruneEvents(store, before(days.events_days));
+  if (days.files_days !== undefined) await pruneFiles(store, before(days.files_days));
+  if (days.audit_days !== undefined) await pruneAudit(store, before(days.audit_days));
+  if (days.tokens_days !== undefined) await pruneTokens(store, before(days.tokens_days));
+  await store.pruneBlobs(store.now());
+}

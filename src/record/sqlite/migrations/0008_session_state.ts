@@ -1,0 +1,34 @@
+/**
+ * session_states: what an executor needs to continue a session, saved by the attempt of a run. session_files: the work
+ * directory that belongs to it.
+ *
+ * runs.continued counts the lost attempts that cost nothing, because the run continues from a saved state. A run
+ * demands the place its session lies in until prefer_until; then rescue replaces its demands by demands_after.
+ */
+export const sessionState = `
+create table session_states (
+  session_id text not null primary key,
+  run_id text not null,
+  attempt integer not null,
+  n integer not null,
+  format text not null,
+  portable integer not null,
+  runner_id text not null,
+  place_id text,
+  saved_at text not null,
+  bytes blob not null
+);
+
+create table session_files (
+  session_id text not null,
+  path text not null,
+  type text not null,
+  bytes blob not null,
+  primary key (session_id, path)
+);
+
+alter table runs add column continued integer not null default 0;
+alter table runs add column prefer_until integer;
+alter table runs add column demands_after text;
+create index runs_preferring on runs (prefer_until) where prefer_until is not null;
+`;

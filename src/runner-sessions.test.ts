@@ -1,0 +1,153 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { openHost, sampleAgent } from "../test/fixtures/dispatch/host.ts";
+import { startModelServer } from "../test/model-server/server.ts";
+import { isTerminal } from "./model/states.ts";
+import { openProfiles } from "./runner-profiles.ts";
+import { startRunner } from "./runner.ts";
+
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "drover-moving-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const secret = "canary-2b9d64f0c1";
+const env = {
+  ...process.env,
+  ANTHROPIC_API_KEY: "key-a",
+  OPENAI_API_KEY: "key-o",
+  GEMINI_API_KEY: "key-g",
+  AWS_ACCESS_KEY_ID: "id-b",
+  AWS_SECRET_ACCESS_KEY: "key-b",
+  TEST_API_KEY: secret,
+};
+
+/** A coordinator, and runners of the executor `model`, each with a state directory of its own. */
+async function setUp(config: Record<string, unknown>) {
+  const host = await openHost({ rescueEveryMs: 50 });
+  await host.dispatcher.start();
+  closing.push(host.dispose, host.close);
+  host.agents.setFiles([
+    sampleAgent({ name: "coder", type: "autonomous", command: null, executor: "model", model: "m" }),
+  ]);
+  const profiles = newFolder();
+  // the packages that Drover does not install by itself
+  symlinkSync(join(import.meta.dirname, "../test/clients/node_modules"), join(profiles, "node_modules"));
+  writeFileSync(join(profiles, "model.json"), JSON.stringify({ type: "model", config }));
+  return {
+    host,
+    async runner() {
+      const folder = newFolder();
+      const opened = await openProfiles({ wanted: ["model"], folders: [profiles], env, onNotice: expect.fail });
+      mkdirSync(join(folder, "state"));
+      const runner = await startRunner({
+        port: host.port,
+        profiles: opened.profiles,
+        stateDirectory: join(folder, "state"),
+        projectDir: folder,
+        env,
+        maxOutputKb: 1024,
+        onNotice: () => undefined,
+      });
+      closing.push(opened.stop, runner.stop);
+      return { stop: runner.stop, scratch: (session: string) => join(folder, "state", "work", session) };
+    },
+    async ended(run_id: string) {
+      await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+      return host.run(run_id);
+    },
+  };
+}
+
+const call = (name: string, input: Record<string, unknown>) => ({ name, input, exact: true as const });
+const write = { path: "a/b.txt", content: `hello ${secret}` };
+const reads = [{ path: "a/b.txt" }, { path: "a/b.txt", limit: 1 }];
+
+test.each([
+  ["anthropic", "", "file_"],
+  ["openai", "/v1", "file_"],
+  ["google", "/v1beta", "file_"],
+  ["ollama", "/v1", "file_"],
+  ["openai-compatible", "/v1", "file_"],
+  ["bedrock", "", "file_"],
+  ["claude-code", "", "mcp__drover__file_"],
+])(
+  "a session on %s writes, reads twice at once, and continues on another runner with all of it",
+  async (provider, path, prefix) => {
+    const server = await startModelServer(({ messages }) => {
+      const results = messages.flatMap(({ tool_results }) => tool_results).length;
+      if (results === 0) return { tool: call(`${prefix}write`, write) };
+      if (results === 1) return { tools: reads.map((input) => call(`${prefix}read`, input)) };
+      const asked = messages.findLast(({ role }) => role === "user")!.text;
+      return { text: asked === "and now?" ? "again" : "done" };
+    });
+    closing.push(server.stop);
+    const { host, runner, ended } = await setUp({ provider, base_url: server.url + path });
+    const first = await runner();
+    const run = await ended(await host.submit({ agent_name: "coder", prompt: "begin" }));
+    expect(run).toMatchObject({ status: "completed", result_text: "done" });
+    const session_id = run.session_id!;
+    expect(readFileSync(join(first.scratch(session_id), "a/b.txt"), "utf8")).toBe(`hello ${secret}`);
+    const types = (await host.events(run.run_id)).map(({ event }) => event.type);
+    expect(types.filter((type) => type.startsWith("tool_"))).toEqual(
+      "tool_use tool_result tool_use tool_use tool_result tool_result".split(" "),
+    );
+    expect(await host.store.read.session(session_id)).toMatchObject({ portable: true });
+    const stored = host.store.connection.sql(
+      "select bytes from session_states union all select bytes from session_files",
+    );
+    for (const { bytes } of stored.all()) expect(Buffer.from(bytes as Uint8Array).includes(secret)).toBe(false);
+
+    await first.stop();
+    const second = await runner();
+    const next = await ended(
+      await host.submit({ agent_name: "coder", mode: "resume", session_id, prompt: "and now?" }),
+    );
+    expect(next).toMatchObject({ status: "completed", result_text: "again" });
+    const { messages } = server.requests.at(-1)!;
+    const said = messages.filter(({ role, text }) => role !== "system" && text !== "").map(({ text }) => text);
+    expect(said).toEqual(["begin", "done", "and now?"]);
+    expect(messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(3);
+    expect(readFileSync(join(second.scratch(session_id), "a/b.txt"), "utf8")).toMatch(/^hello \[redacted/i);
+    expect(existsSync(first.scratch(session_id))).toBe(true);
+  },
+);
+
+test("a fork at turn 1 of a session of three turns knows that turn alone, and one at turn 4 is refused", async () => {
+  const server = await startModelServer(({ messages }) => {
+    const last = messages.at(-1)!;
+    if (last.text === "one") return { tool: call("file_write", { path: "a.txt", content: "a" }) };
+    return { text: `answer ${messages.length}` };
+  });
+  closing.push(server.stop);
+  const { host, runner, ended } = await setUp({ provider: "anthropic", base_url: server.url });
+  await runner();
+  const { session_id } = await ended(await host.submit({ agent_name: "coder", prompt: "one" }));
+  const of = { agent_name: "coder", session_id: session_id! };
+  for (const prompt of ["two", "three"]) await ended(await host.submit({ ...of, mode: "resume", prompt }));
+  const stateOf = () =>
+    host.store.connection.sql("select bytes from session_states where session_id = ?").all(session_id)[0]!["bytes"];
+  const original = stateOf();
+  const fork = await ended(await host.submit({ ...of, mode: "fork", fork_at_turn: 1, prompt: "other" }));
+  expect(fork).toMatchObject({ status: "completed", fork_at_turn: 1 });
+  const { messages } = server.requests.at(-1)!;
+  const said = messages.filter(({ role, text }) => role === "user" && text !== "").map(({ text }) => text);
+  expect(said).toEqual(["one", "other"]);
+  expect(messages.flatMap(({ tool_results }) => tool_results)).toHaveLength(1);
+  expect(stateOf()).toEqual(original);
+  const late = await ended(await host.submit({ ...of, mode: "fork", fork_at_turn: 4, prompt: "other" }));
+  expect(late).toMatchObject({ status: "failed", reason: "refused", error: expect.stringContaining("3 turns") });
+  const resumed = await host.ask({ ...of, mode: "resume", fork_at_turn: 1, prompt: "x" });
+  expect(resumed).toMatchObject({ ok: false, fault: { status: 400, faults: [{ path: "body.fork_at_turn" }] } });
+});

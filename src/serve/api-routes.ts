@@ -1,0 +1,24 @@
+import type { ApiDeps } from "./deps.ts";
+import type { Route } from "./route.ts";
+import { agentRoutes } from "./routes/agents.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { fileRoutes } from "./routes/files.ts";
+import { questionRoutes } from "./routes/questions.ts";
+import { recordRoutes } from "./routes/record.ts";
+import { runnerRoutes } from "./routes/runners.ts";
+import { runRoutes } from "./routes/runs.ts";
+import { sessionRoutes } from "./routes/sessions.ts";
+import { tokenRoutes } from "./routes/tokens.ts";
+
+/** What a coordinator can do without HTTP. */
+export const apiRoutes: readonly Route<ApiDeps>[] = [
+  ...recordRoutes,
+  ...runRoutes,
+  ...questionRoutes,
+  ...eventRoutes,
+  ...fileRoutes,
+  ...agentRoutes,
+  ...runnerRoutes,
+  ...sessionRoutes,
+  ...tokenRoutes,
+];

@@ -1,0 +1,68 @@
+import type { RouteName } from "../wire/contracts.ts";
+import type { CallInput, SizedBytes } from "../wire/transport.ts";
+import { authorize, loadObject } from "./authorize.ts";
+import type { RecordDeps } from "./deps.ts";
+import { Refusal } from "./refusal.ts";
+import type { Route } from "./route.ts";
+import type { Principal } from "./rule.ts";
+
+/** Every way in, HTTP as well as a call in this process, ends here: who may, what fits, which object, then the handler. */
+export interface Api {
+  call(principal: Principal, name: RouteName, input: ApiInput): Promise<unknown>;
+}
+
+export interface ApiInput extends CallInput {
+  bytes?: SizedBytes;
+  /** Reads the body once it is known that it is wanted. */
+  readBody?(): Promise<unknown>;
+  /** Limits how long the handler may take. */
+  within?<T>(work: Promise<T>): Promise<T>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a route's contract makes of the parts of a call; throws a Refusal where they do not fit. */
+export interface InputCheck {
+  query(name: RouteName, value: CallInput["query"]): unknown;
+  headers(name: RouteName, value: CallInput["headers"]): unknown;
+  body(name: RouteName, value: unknown): unknown;
+}
+
+export function createApi<Deps extends RecordDeps>(deps: Deps, routes: readonly Route<Deps>[], check: InputCheck): Api {
+  const byName = new Map<RouteName, Route<Deps>>(routes.map((route) => [route.name, route]));
+  return {
+    async call(principal, name, input) {
+      const route = byName.get(name);
+      if (route === undefined) throw missing(name);
+      authorize(route.rule, principal);
+      const params = input.params ?? none;
+      const query = check.query(name, input.query);
+      const headers = check.headers(name, input.headers);
+      const object = await loadObject(route.rule, principal, params, deps);
+      const body = check.body(name, input.readBody ? await input.readBody() : input.body);
+      const work = route.handle({
+        deps,
+        principal,
+        params,
+        query,
+        headers,
+        body,
+        object,
+        stream: input.stream === true,
+        bytes: input.bytes,
+        get signal() {
+          return input.signal ?? never;
+        },
+      });
+      return input.within ? input.within(work) : work;
+    },
+  };
+}
+
+const none = {};
+const never = new AbortController().signal;
+
+function missing(name: RouteName): Refusal {
+  return new Refusal(503, "DROVER-API-023", `${name} needs a coordinator, and none runs here.`, {
+    next: "Start one with `drover up`, or name one with DROVER_API_URL and DROVER_API_KEY.",
+  });
+}

@@ -1,0 +1,54 @@
+import type { Sink } from "../show/feed.ts";
+import type { FeedHub } from "../show/feed-hub.ts";
+import type { FeedReply } from "./reply.ts";
+
+/** As much as a socket takes at once. */
+const enough = 64 * 1024;
+
+/** A feed read in this process: bytes gather until they are taken, and the hub waits while there are many. */
+export async function* pipeFeed(
+  hub: FeedHub,
+  { source, after, partials }: FeedReply,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  let chunks: Uint8Array[] = [];
+  let waiting = 0;
+  let ended = false;
+  let wake = (): void => undefined;
+  const drained: (() => void)[] = [];
+  const sink: Sink = {
+    write(bytes) {
+      chunks.push(bytes);
+      waiting += bytes.length;
+      wake();
+      return waiting < enough;
+    },
+    get waiting() {
+      return waiting;
+    },
+    drained: () => (waiting < enough ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
+    end() {
+      ended = true;
+      wake();
+    },
+  };
+  const following = hub.follow(source, after, sink, partials);
+  signal?.addEventListener("abort", sink.end);
+  if (signal?.aborted) sink.end();
+  try {
+    for (;;) {
+      const taken = chunks;
+      chunks = [];
+      waiting = 0;
+      for (const resolve of drained.splice(0)) resolve();
+      yield* taken;
+      if (chunks.length > 0) continue;
+      if (ended) return;
+      await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    signal?.removeEventListener("abort", sink.end);
+    following.stop();
+    for (const resolve of drained.splice(0)) resolve();
+  }
+}

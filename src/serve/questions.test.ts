@@ -1,0 +1,168 @@
+import { afterEach, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import type { RunEvent } from "../model/event.ts";
+import type { Claim } from "../model/runner-port.ts";
+import { type Client, createClient } from "../wire/client.ts";
+import { createHttpPort } from "../wire/http-port.ts";
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
+});
+
+const input_schema = { type: "object", properties: { command: { type: "string" } }, required: ["command"] };
+const request = {
+  type: "permission_request",
+  request_id: "toolu/1",
+  tool: "shell",
+  input: { command: "ls" },
+  input_schema,
+} as const;
+const { request_id } = request;
+
+/** A coordinator with a runner that is driven by hand, and two users. */
+async function setUp() {
+  const coordinator = await startTestCoordinator({ leaseMs: 600_000 });
+  cleanups.push(() => coordinator.dispose());
+  await coordinator.client.agents.put("chat", { type: "autonomous", executor: "procedural", attended: true });
+  const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
+  cleanups.push(() => port.close());
+  const { runner_id, epoch } = await port.register(registration("asker"));
+  let claims = 0;
+  const poll = (want: number) =>
+    port.poll({ runner_id, epoch, claim_id: `c${(claims += 1)}`, want, ack_order: 0 }, AbortSignal.timeout(20_000));
+  const report = async ({ run_id, attempt }: Claim, first: number, ...events: RunEvent[]) => {
+    const at = new Date().toISOString();
+    const numbered = events.map((event, index) => ({ n: first + index, at, event }));
+    const held: [string, number][] = [[run_id, attempt]];
+    const rest = { as_of_claim: null, partials: [], finishes: [] };
+    await port.report({ runner_id, epoch, held, events: [{ run_id, attempt, events: numbered }], ...rest });
+  };
+  const finish = async ({ run_id, attempt }: Claim, last_n: number, why: "approval" | "budget") => {
+    const outcome = { status: "parked", why } as const;
+    const rest = { held: [], as_of_claim: null, events: [], partials: [] };
+    await port.report({ runner_id, epoch, ...rest, finishes: [{ run_id, attempt, last_n, outcome }] });
+  };
+  const userOf = async (subject: string): Promise<Client> => {
+    const { token } = await coordinator.client.tokens.create({ role: "user", subject });
+    return createClient({ url: coordinator.url, token });
+  };
+  const ann = await userOf("ann");
+  /** A run of ann's that waits for an answer. */
+  const asked = async (): Promise<Claim> => {
+    const { run_id, attended } = await ann.submit({ agent_name: "chat", prompt: "go" });
+    expect(attended).toBe(true);
+    const { claims: given } = await poll(1);
+    expect(given.map((claim) => claim.run_id)).toEqual([run_id]);
+    await report(given[0]!, 1, request);
+    return given[0]!;
+  };
+  return { coordinator, ann, bob: await userOf("bob"), poll, report, finish, asked };
+}
+
+test("the inbox shows whoever may answer what is open, and the answer reaches the runner", async () => {
+  const { coordinator, ann, bob, poll, asked } = await setUp();
+  const { run_id } = await asked();
+  expect(await ann.questions.list()).toMatchObject({
+    count: 1,
+    next_cursor: null,
+    items: [{ run_id, request_id, tool: "shell", input: { command: "ls" }, created_by: "ann", decision: null }],
+  });
+  expect(await coordinator.client.questions.list()).toMatchObject({ count: 1 });
+  expect(await bob.questions.list()).toMatchObject({ count: 0, items: [] });
+  expect((await ann.runs.why(run_id)).why).toMatchObject([{ demand: "approval" }]);
+  const answer = { decision: "allow", input: { command: "pwd" } } as const;
+  expect(await ann.questions.answer(run_id, request_id, answer)).toMatchObject({
+    decision: "allow",
+    answered_by: "ann",
+    edited_input: { command: "pwd" },
+  });
+  expect((await poll(0)).orders).toMatchObject([{ run_id, answer: { request_id, answer } }]);
+  expect(await ann.questions.list()).toMatchObject({ count: 0 });
+  expect(await ann.questions.list({ open: false, run_id })).toMatchObject({ count: 1 });
+});
+
+test("of two answers at once one is taken, and the other learns who gave it", async () => {
+  const { coordinator, ann, asked } = await setUp();
+  const { run_id } = await asked();
+  const settled = await Promise.allSettled([
+    ann.questions.answer(run_id, request_id, { decision: "allow" }),
+    coordinator.client.questions.answer(run_id, request_id, { decision: "deny", message: "no" }),
+  ]);
+  const refused = settled.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+  expect(refused).toHaveLength(1);
+  const [question] = (await ann.questions.list({ open: false })).items;
+  expect(refused[0]).toMatchObject({
+    code: "DROVER-API-031",
+    message: expect.stringContaining(`${question!.answered_by} answered with ${question!.decision}`),
+  });
+});
+
+test("refuses an answer to a question that is unknown, another's, closed, or with input that does not fit", async () => {
+  const { ann, bob, report, asked, coordinator } = await setUp();
+  const claim = await asked();
+  const { run_id } = claim;
+  const answer = (who: Client, body: Parameters<Client["questions"]["answer"]>[2], id: string = request_id) =>
+    who.questions.answer(run_id, id, body);
+  await expect(answer(ann, { decision: "allow" }, "unknown")).rejects.toMatchObject({ code: "DROVER-API-014" });
+  await expect(answer(bob, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-014" });
+  await expect(answer(ann, { decision: "allow", input: { command: 7 } })).rejects.toMatchObject({
+    code: "DROVER-PAR-001",
+    field: "body.input.command",
+  });
+  await expect(answer(ann, { decision: "deny", input: {} })).rejects.toMatchObject({ code: "DROVER-API-006" });
+  const inside = createClient({ url: coordinator.url, token: claim.attempt_token });
+  await expect(answer(inside, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-011" });
+  expect(await ann.questions.list()).toMatchObject({ count: 1 });
+  await report(claim, 2, { type: "permission_decision", request_id, decision: "superseded", by: "drover" });
+  await expect(answer(ann, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-032" });
+});
+
+test("a parked run goes on with its answer, given after a restart of the coordinator", async () => {
+  const { coordinator, finish, asked } = await setUp();
+  const claim = await asked();
+  await finish(claim, 1, "approval");
+  const { run_id } = claim;
+  await expect(coordinator.client.runs.resume(run_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
+  await coordinator.stop();
+  const again: TestCoordinator = await startTestCoordinator({ stateDirectory: coordinator.directory });
+  cleanups.push(() => again.stop());
+  const client = createClient({ url: again.url, token: coordinator.adminToken });
+  expect(await client.runs.get(run_id)).toMatchObject({ status: "parked", parked_why: "approval" });
+  await client.questions.answer(run_id, request_id, { decision: "allow", remember: "session" });
+  const port = createHttpPort({ url: again.url, token: coordinator.adminToken });
+  cleanups.push(() => port.close());
+  const { runner_id, epoch } = await port.register(registration("asker"));
+  const poll = { runner_id, epoch, claim_id: "later", want: 0, ack_order: 0 };
+  const { claims } = await port.poll(poll, AbortSignal.timeout(20_000));
+  expect(claims).toMatchObject([{ run_id, attempt: 2, invocation: { continues: true, granted_tools: ["shell"] } }]);
+  expect(claims[0]?.invocation.answers).toMatchObject([{ request_id, tool: "shell", answer: { decision: "allow" } }]);
+});
+
+test("a run that waits for nobody's answer is resumed, and one at work takes input", async () => {
+  const { ann, poll, finish } = await setUp();
+  const { run_id } = await ann.submit({ agent_name: "chat", prompt: "go", attended: false });
+  await expect(ann.runs.input(run_id, "hi")).rejects.toMatchObject({ code: "DROVER-API-030" });
+  await expect(ann.runs.resume(run_id)).rejects.toMatchObject({ code: "DROVER-API-030" });
+  const { claims } = await poll(1);
+  await ann.runs.input(run_id, "x".repeat(1_000_000));
+  await expect(ann.runs.input(run_id, "x".repeat(1_000_001))).rejects.toMatchObject({ code: "DROVER-API-006" });
+  expect((await poll(0)).orders).toMatchObject([{ run_id, input: { text: "x".repeat(1_000_000) } }]);
+  await finish(claims[0]!, 0, "budget");
+  expect((await ann.runs.why(run_id)).why).toMatchObject([{ demand: "budget" }]);
+  expect(await ann.runs.resume(run_id)).toMatchObject({ status: "pending" });
+  expect((await poll(0)).claims).toMatchObject([{ run_id, attempt: 2 }]);
+});
+
+test("usage is shown to whom the runs belong", async () => {
+  const { coordinator, ann, bob, asked, report } = await setUp();
+  const claim = await asked();
+  const usage = { input_tokens: 7, output_tokens: 3, cost_usd: 0.5 };
+  await report(claim, 2, { type: "usage", usage });
+  const mine = { items: [{ agent_name: "chat", runs: 1, turns: 1, ...usage }] };
+  expect(await ann.usage()).toMatchObject(mine);
+  expect(await coordinator.client.usage({ by: "agent", agent_name: "chat" })).toMatchObject(mine);
+  expect(await bob.usage({ by: "day" })).toEqual({ items: [] });
+  expect(await ann.usage({ by: "session" })).toMatchObject({ items: [{ session_id: expect.any(String) }] });
+  await expect(ann.usage({ since: "yesterday" })).rejects.toMatchObject({ code: "DROVER-API-006" });
+});

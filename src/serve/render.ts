@@ -1,0 +1,76 @@
+import type { ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import type { FeedHub } from "../show/feed-hub.ts";
+import { type Refusal, refusalOf } from "./refusal.ts";
+import { BackupReply, BytesReply, FeedReply, Reply, TextReply } from "./reply.ts";
+import { sinkOf } from "./sse-sink.ts";
+
+/** Set on every answer: nothing here is to be framed, sniffed or kept. */
+export const alwaysHeaders = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "x-frame-options": "DENY",
+};
+const jsonHeaders = { ...alwaysHeaders, "content-type": "application/json", "cache-control": "no-store" };
+const problemHeaders = { ...jsonHeaders, "content-type": "application/problem+json" };
+
+interface Rendering {
+  outgoing: ServerResponse;
+  hub: FeedHub;
+  sendBackup(reply: BackupReply): Promise<void>;
+  onDefect(error: unknown, where: string): void;
+}
+
+/** What a handler returned, as an answer over HTTP. Streams are written here, as long as they take. */
+export async function render(answer: unknown, to: Rendering): Promise<Response> {
+  if (answer instanceof BytesReply) await sendBytes(answer, to);
+  else if (answer instanceof BackupReply) await to.sendBackup(answer);
+  else if (answer instanceof FeedReply) {
+    const sink = sinkOf(to.outgoing);
+    sink.whenClosed(to.hub.follow(answer.source, answer.after, sink, answer.partials).stop);
+  } else if (answer instanceof TextReply)
+    return new Response(answer.text, { headers: { ...alwaysHeaders, ...answer.headers } });
+  else if (answer instanceof Reply) return json(answer.status, answer.body, answer.headers);
+  else return json(200, answer);
+  return RESPONSE_ALREADY_SENT;
+}
+
+function json(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Response {
+  if (body === undefined)
+    return new Response(null, { status: status === 200 ? 204 : status, headers: { ...alwaysHeaders, ...headers } });
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: headers ? { ...jsonHeaders, ...headers } : jsonHeaders,
+  });
+}
+
+export function renderError(error: unknown, where: string, onDefect: Rendering["onDefect"]): Response {
+  const refusal = refusalOf(error);
+  if (refusal.problem.status >= 500) onDefect(error, where);
+  return renderRefusal(refusal);
+}
+
+export function renderRefusal({ problem, headers }: Refusal): Response {
+  return new Response(JSON.stringify(problem), {
+    status: problem.status,
+    headers: {
+      ...problemHeaders,
+      // a retry should reach another coordinator, where a balancer knows one that can answer
+      ...(problem.status === 503 ? { connection: "close" } : {}),
+      ...headers,
+    },
+  });
+}
+
+async function sendBytes({ bytes, headers }: BytesReply, { outgoing, onDefect }: Rendering): Promise<void> {
+  outgoing.writeHead(200, { ...alwaysHeaders, ...headers });
+  try {
+    await pipeline(bytes, outgoing);
+  } catch (error) {
+    // the head is out: a cut answer, shorter than it said, is how the other side learns of it
+    if (!outgoing.destroyed) onDefect(error, "get a file");
+    outgoing.destroy();
+  }
+}

@@ -1,0 +1,121 @@
+import type { Decision } from "../../model/executor.ts";
+import type { Question } from "../../model/question.ts";
+import type { BodyOf } from "../../wire/contracts.ts";
+import type { AnswerDeps } from "../deps.ts";
+import { given } from "../given.ts";
+import { pageFrom } from "../page.ts";
+import { notFound, Refusal } from "../refusal.ts";
+import { routeWith } from "../route.ts";
+import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
+import { toCursor } from "../../show/cursor.ts";
+
+const route = routeWith<AnswerDeps>();
+
+/** Of the record alone: without a coordinator, a run goes on when there is one again. */
+export const questionRoutes = [
+  route("GET /questions", {
+    rule: { roles: anyone },
+    async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
+      const { before: after } = pageFrom("questions", limit, cursor);
+      const only = seesOnly(principal);
+      const page = await deps.store.read.questions(
+        given({ ...filter, created_by: only ?? undefined }),
+        given({ limit, after }),
+      );
+      const { items, next, count } = page;
+      return { items, next_cursor: next === null ? null : toCursor("questions", next), count };
+    },
+  }),
+  route("POST /runs/{run_id}/resume", {
+    rule: { roles: submitters, object: "run" },
+    async handle({ deps, principal, object: { run_id } }) {
+      const [resumed] = await deps.store.apply([{ op: "resume_run", run_id, by: subjectOf(principal) }]);
+      const run = await deps.store.read.run(run_id);
+      if (run === null || (!resumed.ok && resumed.conflict === "not_found")) throw notFound("run", "path.run_id");
+      if (resumed.ok) return run;
+      const waits = resumed.conflict === "wrong_state" && resumed.waits_for === "answer";
+      throw new Refusal(
+        409,
+        "DROVER-API-030",
+        waits ? "The run waits for an answer." : `The run is ${run.status}: only a parked one can be resumed.`,
+        waits ? { next: "Answer its question: drover questions lists it." } : {},
+      );
+    },
+  }),
+  route("POST /runs/{run_id}/input", {
+    rule: { roles: submitters, object: "run" },
+    bodyLimit: 5 * 1024 * 1024,
+    async handle({ deps, principal, object, body: { text } }) {
+      const { run_id } = object;
+      const [sent] = await deps.store.apply([{ op: "send_input", run_id, text, by: subjectOf(principal) }]);
+      if (sent.ok) return undefined;
+      if (sent.conflict === "not_found") throw notFound("run", "path.run_id");
+      const status = sent.conflict === "wrong_state" ? sent.status : object.status;
+      throw new Refusal(409, "DROVER-API-030", `The run is ${status}: only one that is at work takes input.`, {
+        next: "Continue its session with a new run: mode resume.",
+      });
+    },
+  }),
+  route("GET /usage", {
+    rule: { roles: anyone },
+    async handle({ deps, principal, query: { limit, ...filter } }) {
+      const only = seesOnly(principal);
+      return { items: await deps.store.read.usage(given({ ...filter, created_by: only ?? undefined }), limit) };
+    },
+  }),
+  route("POST /runs/{run_id}/permissions/{request_id}", {
+    rule: { roles: submitters, object: "run" },
+    async handle({ deps, principal, object: { run_id }, params, body }) {
+      const request_id = params["request_id"] ?? "";
+      const asked = await deps.store.read.question(run_id, request_id);
+      if (asked === null) throw notFound("question", "path.request_id");
+      if (asked.decision !== null) throw decided(asked);
+      await checkInput(asked, body, deps);
+      const by = subjectOf(principal);
+      const [answered] = await deps.store.apply([
+        { op: "answer_question", run_id, request_id, answer: decisionOf(body), by },
+      ]);
+      if (answered.ok) return answered.question;
+      throw "question" in answered ? decided(answered.question) : notFound("question", "path.request_id");
+    },
+  }),
+];
+
+type Body = BodyOf<"POST /runs/{run_id}/permissions/{request_id}">;
+
+function decisionOf({ decision, input, remember, message }: Body): Decision {
+  return decision === "allow" ? { decision, ...given({ input, remember }) } : { decision, ...given({ message }) };
+}
+
+/** What the person allows has to be something that the tool takes. */
+async function checkInput({ tool, input_schema }: Question, { input }: Body, deps: AnswerDeps): Promise<void> {
+  if (input === undefined || input_schema === null) return;
+  const faults = await deps.checkInput(input_schema, input);
+  const [first] = faults;
+  if (first === undefined) return;
+  throw new Refusal(400, first.code, `The edited input does not fit the tool ${tool}.`, {
+    faults: faults.map(({ path, message }) => ({ path: `body.input${path}`, message })),
+    next: "Send input that fits the question's input_schema, or leave it out.",
+  });
+}
+
+function decided({ decision, answered_by, answered_at }: Question): Refusal {
+  if (decision === "expired")
+    return new Refusal(409, "DROVER-API-032", `The question expired at ${answered_at}: its run has failed.`, {
+      faults: [{ path: "path.request_id", message: "expired" }],
+    });
+  if (decision === "superseded")
+    return new Refusal(
+      409,
+      "DROVER-API-032",
+      "The question is closed: its run has ended, or asks again in a new attempt.",
+      {
+        faults: [{ path: "path.request_id", message: "superseded" }],
+        next: "List what is open now: GET /questions.",
+      },
+    );
+  return new Refusal(409, "DROVER-API-031", `${answered_by} answered with ${decision} at ${answered_at}.`, {
+    faults: [{ path: "path.request_id", message: `answered by ${answered_by} at ${answered_at}` }],
+    next: "Nothing to do: the first answer counts.",
+  });
+}

@@ -1,0 +1,87 @@
+import { drainRunner, stopRuns } from "../../dispatch/by-record.ts";
+import { isTerminal, runStatuses } from "../../model/states.ts";
+import { listExecutions, listRuns } from "../../show/pages.ts";
+import type { RecordDeps } from "../deps.ts";
+import { given } from "../given.ts";
+import { pageFrom } from "../page.ts";
+import { notFound } from "../refusal.ts";
+import { routeWith } from "../route.ts";
+import { anyone, sees, seesOnly, subjectOf, submitters } from "../rule.ts";
+
+const route = routeWith<RecordDeps>();
+
+/** What the record alone answers, and what is asked through it of those who run things. */
+export const recordRoutes = [
+  route("GET /runs", {
+    rule: { roles: anyone },
+    handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
+      listRuns(deps.store.read, given(filter), pageFrom("runs", limit, cursor), seesOnly(principal)),
+  }),
+  route("GET /runs/{run_id}", {
+    rule: { roles: anyone, object: "run", attempt: true },
+    handle: async ({ object }) => object,
+  }),
+  route("GET /executions", {
+    rule: { roles: anyone },
+    handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
+      listExecutions(
+        deps.store.read,
+        given(filter),
+        pageFrom("executions", limit, cursor),
+        seesOnly(principal),
+        deps.owners,
+      ),
+  }),
+  route("GET /executions/{execution_id}", {
+    rule: { roles: anyone, object: "execution" },
+    handle: async ({ object }) => object,
+  }),
+  route("POST /runs/stop", {
+    rule: { roles: submitters },
+    async handle({ deps, principal, body: { all: _all, ...filter } }) {
+      const stopped = { cancelled: [] as string[], stopping: [] as string[], untouched: [] as string[] };
+      const open = (filter.status ?? runStatuses).filter((status) => !isTerminal(status) && status !== "stopping");
+      if (open.length === 0) return stopped;
+      for (let before: string | undefined; ;) {
+        const page = { limit: 1000, ...(before === undefined ? {} : { before }) };
+        const { items } = await listRuns(
+          deps.store.read,
+          { ...given(filter), status: open },
+          page,
+          seesOnly(principal),
+        );
+        if (items.length === 0) return stopped;
+        const part = await stopRuns(
+          deps.store,
+          items.map((row) => row.run_id),
+          subjectOf(principal),
+        );
+        stopped.cancelled.push(...part.cancelled);
+        stopped.stopping.push(...part.stopping);
+        stopped.untouched.push(...part.untouched);
+        before = items.at(-1)!.run_id;
+      }
+    },
+  }),
+  route("POST /runs/{run_id}/stop", {
+    rule: { roles: submitters, object: "run" },
+    async handle({ deps, principal, object }) {
+      await stopRuns(deps.store, [object.run_id], subjectOf(principal));
+      return (await deps.store.read.run(object.run_id)) ?? object;
+    },
+  }),
+  route("GET /runners", {
+    rule: { roles: anyone },
+    async handle({ deps, principal }) {
+      const all = await deps.store.read.runners();
+      return { items: all.filter(({ owner }) => sees(principal, owner)), next_cursor: null };
+    },
+  }),
+  route("POST /runners/{runner_id}/drain", {
+    rule: { roles: submitters, object: "runner" },
+    async handle({ deps, object: { runner_id }, body }) {
+      if (!(await drainRunner(deps.store, runner_id, body.draining))) throw notFound("runner", "path.runner_id");
+      return undefined;
+    },
+  }),
+];

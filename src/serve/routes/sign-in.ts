@@ -1,0 +1,111 @@
+import { derivedId, rootId, type Token } from "../../model/token.ts";
+import type { SystemDeps } from "../deps.ts";
+import { Refusal } from "../refusal.ts";
+import { created, Reply } from "../reply.ts";
+import { routeWith } from "../route.ts";
+import { anyone, authOffId, type Principal } from "../rule.ts";
+import { hashToken, newTokenText } from "../token-text.ts";
+
+const route = routeWith<SystemDeps>();
+
+const linkMs = 10 * 60_000;
+const sessionMs = 30 * 86_400_000;
+
+export const signInRoutes = [
+  route("GET /me", {
+    rule: { roles: anyone },
+    async handle({ deps: { version }, principal }) {
+      const { subject, role, token_id } = bearerOf(principal);
+      const by = token_id === authOffId ? "auth_off" : isBrowsers(token_id) ? "browser" : "bearer";
+      return { subject, role, token_id, by, version } as const;
+    },
+  }),
+  route("POST /sign-in/links", {
+    rule: { roles: anyone },
+    async handle({ deps, principal }) {
+      const { subject, role, token_id } = bearerOf(principal);
+      if (token_id === authOffId) return created({ code: null, expires_at: null });
+      // or a cookie that was stolen could be renewed for ever
+      if (isBrowsers(token_id))
+        throw new Refusal(403, "DROVER-API-011", "A browser's session cannot make sign-in links.", {
+          next: "Run `drover ui` where the token is.",
+        });
+      const text = newTokenText("drvl_");
+      const now = deps.now();
+      const expires_at = new Date(now.getTime() + linkMs).toISOString();
+      const link: Token = {
+        ...newToken("link", "sign-in link", subject, now),
+        token_id: derivedId(token_id, deps.newId()),
+        role,
+        subject,
+        expires_at,
+      };
+      const [made] = await deps.store.apply([{ op: "put_token", token: link, hash: hashToken(text) }]);
+      if (!made.ok) throw new Error(`a new sign-in link was ${made.conflict}`);
+      return created({ code: text, expires_at });
+    },
+  }),
+  route("POST /sign-in", {
+    rule: { open: true },
+    async handle({ deps, body: { code } }) {
+      const text = newTokenText("drvb_");
+      const now = deps.now();
+      const [used] = await deps.store.apply([
+        {
+          op: "use_link",
+          hash: hashToken(code),
+          at: now.toISOString(),
+          id: deps.newId(),
+          token: {
+            ...newToken("browser", "browser", "sign-in link", now),
+            expires_at: new Date(now.getTime() + sessionMs).toISOString(),
+          },
+          token_hash: hashToken(text),
+        },
+      ]);
+      if (used.ok) return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionMs / 1000}`);
+      const what = used.conflict === "not_found" ? "is not known here" : said[used.conflict];
+      throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${what}.`, {
+        faults: [{ path: "body.code", message: used.conflict }],
+        next: "Get a new one: drover ui",
+      });
+    },
+  }),
+  route("DELETE /sign-in", {
+    rule: { roles: anyone },
+    async handle({ deps, principal }) {
+      const { token_id } = bearerOf(principal);
+      if (isBrowsers(token_id)) {
+        await deps.store.apply([{ op: "revoke_token", token_id, at: deps.now().toISOString() }]);
+        await deps.recheckTokens();
+      }
+      return withCookie(`${deps.cookieName}=; Max-Age=0`);
+    },
+  }),
+];
+
+const said = {
+  used: "was used already: each works once",
+  revoked: "ended with the token it was made with",
+  expired: "has expired: each is good for ten minutes",
+  exists: "cannot be used",
+};
+
+/** Not for scripts, not for other sites, and, without a Domain, not for other hosts. */
+function withCookie(cookie: string): Reply<undefined> {
+  return new Reply(204, undefined, { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Strict` });
+}
+
+function isBrowsers(token_id: string): boolean {
+  return rootId(token_id) !== token_id;
+}
+
+/** The rules above let in nobody without a role. */
+function bearerOf(principal: Principal): Extract<Principal, { kind: "token" }> {
+  if (principal.kind === "token") return principal;
+  throw new Refusal(403, "DROVER-API-011", "This needs the token of a person.");
+}
+
+function newToken(kind: Token["kind"], label: string, created_by: string, now: Date) {
+  return { kind, label, created_by, created_at: now.toISOString(), revoked_at: null, used_at: null };
+}

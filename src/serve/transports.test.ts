@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type ClaimedRun, claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
+import type { StoredEvent } from "../model/event.ts";
+import { localClient } from "../open-coordinator.ts";
+import type { Client } from "../wire/client.ts";
+import { checkByContract } from "./check-input.ts";
+import { checkSubmit } from "./check-submit.ts";
+
+let coordinator: TestCoordinator;
+let run: ClaimedRun;
+let over: Record<"HTTP" | "this process", Client>;
+
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({ leaseMs: 600_000 });
+  over = { HTTP: coordinator.client, "this process": localClient(coordinator, checkByContract) };
+  run = await claimOverHttp(coordinator, "transports");
+  await run.keep("out/kept.txt", Buffer.from("kept"));
+});
+afterAll(async () => {
+  run.port.close();
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+/** What a call gives or how it is refused, as either way of calling has it. */
+async function outcomes(ask: (client: Client) => Promise<unknown>, clients = Object.values(over)): Promise<unknown[]> {
+  return Promise.all(
+    clients.map((client) =>
+      ask(client).then(
+        (value) => JSON.parse(JSON.stringify(value ?? null)),
+        ({ name, code, message, field, next }) => ({ name, code, message, field, next }),
+      ),
+    ),
+  );
+}
+
+test.each<[string, (client: Client) => Promise<unknown>]>([
+  ["runs", (client) => client.runs.list({ status: ["running", "claimed"], limit: 5 })],
+  ["the default page", (client) => client.runs.list()],
+  ["one run", (client) => client.runs.get(run.run_id)],
+  ["its events", (client) => client.runs.events(run.run_id, { after: 1, limit: 2 })],
+  ["its files", (client) => client.runs.files(run.run_id)],
+  ["why it waits", (client) => client.runs.why(run.run_id)],
+  ["executions", (client) => client.executions.list({ open: true })],
+  ["agents", (client) => client.agents.list()],
+  ["sessions", (client) => client.sessions.list()],
+  ["drained runners", (client) => client.runners.drain(run.runner.runner_id, false)],
+  ["an unknown run", (client) => client.runs.get("0190aaaa-0000-7000-8000-000000000000")],
+  ["an unknown agent", (client) => client.submit({ agent_name: "nobody" })],
+  ["a bad limit", (client) => client.runs.list({ limit: 0 })],
+  ["a bad body", (client) => client.runs.stopMany({})],
+  ["a bad cursor", (client) => client.runs.list({ cursor: "x" })],
+])("gives the same over HTTP and in this process: %s", async (_what, ask) => {
+  const [http, here] = await outcomes(ask);
+  expect(here).toEqual(http);
+});
+
+test.each<[string, Parameters<Client["submit"]>[0]]>([
+  ["a broken priority", { agent_name: "transports", priority: 1.5 }],
+  ["an empty key", { agent_name: "transports", idempotency_key: "" }],
+  ["an endless time", { agent_name: "transports", timeout_seconds: 1e9 }],
+])("a command without a coordinator refuses to submit as HTTP does: %s", async (_what, request) => {
+  const clients = [coordinator.client, localClient(coordinator, checkSubmit)];
+  const [http, here] = await outcomes((client) => client.submit(request), clients);
+  expect(http).toMatchObject({ code: "DROVER-API-006" });
+  expect(here).toEqual(http);
+});
+
+test("files and events can be read, and followed to the end of a run, in this process as over HTTP", async () => {
+  const contents = await outcomes(async (client) => {
+    const { size, sha256, stream } = await client.runs.file(run.run_id, "out/kept.txt");
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    return { size, sha256, text: Buffer.concat(chunks).toString() };
+  });
+  expect(contents[0]).toMatchObject({ size: 4, text: "kept" });
+  expect(contents[1]).toEqual(contents[0]);
+
+  const heard = new Map<string, string>();
+  let reading = 0;
+  const following = Object.entries(over).map(async ([name, client]) => {
+    const events: StoredEvent[] = [];
+    const onPartial = ({ text }: { text: string }): void => void heard.set(name, text);
+    for await (const event of client.runs.follow(run.run_id, { onPartial })) {
+      events.push(event);
+      if (event.event.type === "progress" && (reading += 1) === 2) void speakAndFinish();
+    }
+    return events;
+  });
+  /** A follower that has not caught up misses live text, so it is repeated until both have received it. */
+  async function speakAndFinish(): Promise<void> {
+    const { run_id, attempt } = run;
+    while (heard.size < 2)
+      await run.report({ partials: [{ run_id, attempt, delta: { kind: "assistant", text: "soon" } }] });
+    await run.finish();
+  }
+  await run.append({ type: "progress", percent: 50 });
+  const [http, here] = await Promise.all(following);
+  expect(here).toEqual(http);
+  expect(here?.at(-1)?.event.type).toBe("result");
+  expect([...heard.values()]).toEqual(["soon", "soon"]);
+});
+
+test("a call in this process that is left off ends, and its follower is forgotten", async () => {
+  const leaving = new AbortController();
+  const following = over["this process"].follow({ signal: leaving.signal });
+  const first = await following.next();
+  expect(first.done).toBe(false);
+  leaving.abort();
+  for await (const _ of following) continue;
+  expect(coordinator.hub.followers).toBe(0);
+});

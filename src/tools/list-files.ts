@@ -1,0 +1,87 @@
+import * as z from "zod";
+import type { ConfinedFolder, Entry } from "./confined-folder.ts";
+import { fileTool } from "./file-tool.ts";
+import { compileGlob } from "./glob.ts";
+import { ToolFailure } from "./tool-failure.ts";
+
+const maxEntries = 10_000;
+const maxDepth = 64;
+const together = 512;
+/** Not gone into, unless the pattern names them. */
+const skipped = ["node_modules", ".git"];
+
+export const listTool = fileTool({
+  name: "file.list",
+  description:
+    "List files in a directory. Without a pattern: what lies directly in it. With one (such as **/*.ts): the files below it that match.",
+  effect: "read",
+  input: z.strictObject({
+    path: z.string().optional().describe("Directory path (default: workspace root)"),
+    pattern: z.string().min(1).max(1000).optional().describe("Glob pattern to filter files"),
+  }),
+  run: ({ path = ".", pattern }, { workspace, signal }) =>
+    workspace.at(path, { followLast: true }, async ({ folder, name }) => {
+      const listing = new Listing(pattern ?? null, signal);
+      if (name === null) await listing.read(folder, "");
+      else if ((await folder.look(name)).isDirectory())
+        await inFolder(folder, name, (inner) => listing.read(inner, ""));
+      else throw new ToolFailure("not_a_folder", `${path} is not a folder.`);
+      return { entries: listing.sorted(), ...(listing.cut ? { truncated: true } : {}) };
+    }),
+});
+
+class Listing {
+  readonly #matches: ((path: string) => boolean) | null;
+  readonly #deep: boolean;
+  readonly #skip: readonly string[];
+  readonly #signal: AbortSignal;
+  readonly #found: { path: string; type: Entry["kind"] }[] = [];
+  cut = false;
+
+  constructor(pattern: string | null, signal: AbortSignal) {
+    this.#matches = pattern === null ? null : compileGlob(pattern);
+    this.#deep = pattern !== null && /\/|\*\*/.test(pattern);
+    this.#skip = skipped.filter((name) => !pattern?.includes(name));
+    this.#signal = signal;
+  }
+
+  async read(folder: ConfinedFolder, prefix: string, depth = 0): Promise<void> {
+    const inner: Buffer[] = [];
+    for await (const entries of folder.entries(together)) {
+      this.#signal.throwIfAborted();
+      for (const { name, kind } of entries) {
+        const path = prefix + name.toString("utf8");
+        if (this.#matches === null || (kind !== "folder" && this.#matches(path))) this.#add(path, kind);
+        if (kind === "folder" && this.#deep && depth < maxDepth && !this.#skip.includes(name.toString("utf8")))
+          inner.push(name);
+      }
+      if (this.cut) return;
+    }
+    for (const name of inner) {
+      if (this.cut) return;
+      await inFolder(folder, name, (next) => this.read(next, `${prefix}${name.toString("utf8")}/`, depth + 1));
+    }
+  }
+
+  sorted(): { path: string; type: Entry["kind"] }[] {
+    return this.#found.sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  #add(path: string, type: Entry["kind"]): void {
+    if (this.#found.length < maxEntries) this.#found.push({ path, type });
+    else this.cut = true;
+  }
+}
+
+async function inFolder<T>(
+  above: ConfinedFolder,
+  name: Buffer,
+  use: (folder: ConfinedFolder) => Promise<T>,
+): Promise<T> {
+  const folder = await above.folder(name);
+  try {
+    return await use(folder);
+  } finally {
+    await folder.close();
+  }
+}

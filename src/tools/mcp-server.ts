@@ -1,0 +1,34 @@
+import { Server } from "@modelcontextprotocol/server";
+import type { Tool, ToolContext } from "../model/tool.ts";
+
+/**
+ * Tools as an MCP server. The low-level one: it passes JSON Schemas on as they are. Dots in names become underscores,
+ * because model services refuse them.
+ */
+export function mcpServer(tools: readonly Tool[], version: string, start: ToolContext["start"]): Server {
+  const server = new Server({ name: "drover-file-tools", version }, { capabilities: { tools: {} } });
+  server.setRequestHandler("tools/list", () => ({
+    tools: tools.map(({ name, description, input_schema, effect }) => ({
+      name: wireName(name),
+      description,
+      inputSchema: { ...input_schema, type: "object" as const },
+      annotations: {
+        readOnlyHint: effect === "read",
+        destructiveHint: effect !== "read",
+        openWorldHint: effect === "network",
+      },
+    })),
+  }));
+  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
+    const tool = tools.find(({ name }) => name === params.name || wireName(name) === params.name);
+    const answer = tool
+      ? await tool.run(params.arguments ?? {}, { signal: mcpReq.signal, start })
+      : { ok: false, error: { code: "unknown_tool", message: `There is no tool ${params.name}.` } };
+    return { content: [{ type: "text" as const, text: JSON.stringify(answer) }], isError: !answer.ok };
+  });
+  return server;
+}
+
+function wireName(name: string): string {
+  return name.replaceAll(".", "_");
+}

@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { openContext } from "../../test/fixtures/execute/open-context.ts";
+import { openMcpServers } from "./mcp-servers.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function open(servers: Record<string, unknown>, startMs = 60_000) {
+  const opened = await openContext();
+  closing.push(opened.close);
+  const { start, signal, dirs } = opened.context;
+  const used = { start, signal, workingDirectory: dirs.work, version: "0", startMs, callMs: 60_000 };
+  const found = await openMcpServers(servers, used);
+  return { ...found, alive: opened.alive };
+}
+
+const program = (code: string) => ({ command: process.execPath, args: ["-e", code] });
+
+it.each([
+  ["hangs", "setInterval(() => {}, 1000)", /timed out/i, 200],
+  ["speaks garbage for ever", "setInterval(() => console.log('{nonsense'), 10)", /timed out/i, 200],
+  [
+    "complains and ends",
+    "console.error('no licence found'); process.exit(3)",
+    /closed.*stderr: no licence found/i,
+    60_000,
+  ],
+] as const)("a server that %s is a fault, and does not outlive it", async (_, code, message, startMs) => {
+  const { faults, tools, alive } = await open({ bad: program(code) }, startMs);
+  expect(tools).toEqual([]);
+  expect(faults).toEqual([{ server: "bad", message: expect.stringMatching(message) }]);
+  expect(await alive()).toBe(0);
+});
+
+it("sends its headers to a server over HTTP, and reports one that refuses them or is not there", async () => {
+  const sent: unknown[] = [];
+  const refusing = createServer((request, response) => {
+    sent.push(request.headers["x-team"]);
+    response.writeHead(401).end("no");
+  });
+  refusing.listen(0, "127.0.0.1");
+  closing.push(() => refusing.close());
+  await once(refusing, "listening");
+  const { port } = refusing.address() as AddressInfo;
+  const { faults } = await open({
+    refusing: { url: `http://127.0.0.1:${port}/mcp`, headers: { "x-team": "a b" } },
+    absent: { url: "http://127.0.0.1:1/mcp" },
+  });
+  expect(faults.map(({ server }) => server)).toEqual(["refusing", "absent"]);
+  expect(sent).toContain("a b");
+});
+
+it("answers a call to a server that has ended meanwhile", async () => {
+  const server = new URL("../../test/fixtures/mcp/server.mjs", import.meta.url).pathname;
+  const { tools, close, alive } = await open({ notes: { command: process.execPath, args: [server] } });
+  await close();
+  expect(await alive()).toBe(0);
+  const context = { signal: new AbortController().signal, start: () => Promise.reject(new Error("unused")) };
+  expect(await tools[0]?.run({ word: "a" }, context)).toMatchObject({ ok: false, error: { code: "failed" } });
+});

@@ -1,0 +1,20 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { ToolFailure } from "./tool-failure.ts";
+
+/** The program that comes with the package `@vscode/ripgrep`, in a package of its own for each platform. */
+export function findRipgrep(): string {
+  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  const platform = `${process.platform}-${process.arch}`;
+  try {
+    const wrapper = createRequire(join(here, "ripgrep.js")).resolve("@vscode/ripgrep");
+    return createRequire(wrapper).resolve(`@vscode/ripgrep-${platform}/bin/rg`);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND")) throw error;
+    throw new ToolFailure(
+      "dependency_missing",
+      `file.search needs ripgrep, and npm brought none for ${platform}. Run npm install again with optional packages.`,
+    );
+  }
+}

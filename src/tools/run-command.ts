@@ -1,0 +1,68 @@
+import * as z from "zod";
+import type { Running } from "../model/process.ts";
+import type { Tool, ToolContext } from "../model/tool.ts";
+
+const inputSchema = z.strictObject({
+  command: z.string().min(1).max(100_000).describe("Command line, run by /bin/sh in the workspace"),
+  timeout_seconds: z.number().positive().max(3600).optional().describe("Ended after this many seconds (default: 120)"),
+});
+
+/** Kept of each stream: its beginning and its end. */
+const keptBytes = 32 * 1024;
+
+/** Runs a command in the workspace, on the record like every other process of a run. */
+export function commandTool(workspace: string): Tool {
+  const { $schema: _, ...input_schema } = z.toJSONSchema(inputSchema, { io: "input" });
+  return {
+    name: "command.run",
+    description: "Run a command in the workspace and return its output and exit code",
+    input_schema,
+    effect: "execute",
+    async run(given, context) {
+      const input = inputSchema.safeParse(given);
+      if (!input.success) return { ok: false, error: { code: "invalid_input", message: z.prettifyError(input.error) } };
+      const { command, timeout_seconds = 120 } = input.data;
+      // a model writes pipes, globs and `cd`: a shell is what it was offered
+      return runIt(
+        {
+          executable: "/bin/sh",
+          arguments: ["-c", command],
+          workingDirectory: workspace,
+          timeoutMs: timeout_seconds * 1000,
+        },
+        context,
+      );
+    },
+  };
+}
+
+async function runIt(command: Parameters<ToolContext["start"]>[0], context: ToolContext) {
+  const running = await context.start(command);
+  const [stdout, stderr] = [keep(running.stdout), keep(running.stderr)];
+  const ended = await running.result;
+  return {
+    ok: true as const,
+    exit_code: ended.exitCode,
+    ...(ended.signal === null ? {} : { signal: ended.signal }),
+    ...(ended.stopped === null ? {} : { stopped: ended.stopped }),
+    ...(ended.error === null || ended.exitCode !== null ? {} : { error_message: ended.error.message }),
+    stdout: stdout(),
+    stderr: stderr(),
+  };
+}
+
+function keep(stream: Running["stdout"]): () => string {
+  let head = Buffer.alloc(0);
+  let tail = Buffer.alloc(0);
+  let skipped = 0;
+  stream?.on("data", (chunk: Buffer) => {
+    const room = keptBytes - head.length;
+    if (room > 0) head = Buffer.concat([head, chunk.subarray(0, room)]);
+    if (chunk.length <= room) return;
+    const rest = Buffer.concat([tail, chunk.subarray(Math.max(0, room))]);
+    skipped += Math.max(0, rest.length - keptBytes);
+    tail = rest.subarray(Math.max(0, rest.length - keptBytes));
+  });
+  return () =>
+    `${head.toString("utf8")}${skipped > 0 ? `\n[${skipped} bytes left out]\n` : ""}${tail.toString("utf8")}`;
+}

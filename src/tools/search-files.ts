@@ -1,0 +1,201 @@
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import * as z from "zod";
+import type { Running } from "../model/process.ts";
+import { asText, maxTextBytes, withFile } from "./file-content.ts";
+import { fileTool } from "./file-tool.ts";
+import { findRipgrep } from "./ripgrep.ts";
+import { ToolFailure } from "./tool-failure.ts";
+import type { Workspace } from "./workspace.ts";
+
+const maxLineLength = 2000;
+const maxErrorLength = 500;
+
+/**
+ * ripgrep finds, we read: every line of an answer comes from the file as the workspace itself opens it. A folder that is
+ * swapped for a link while ripgrep walks can make it look outside, but nothing it sees there is ever returned.
+ */
+export const searchTool = fileTool({
+  name: "file.search",
+  description: "Search for a pattern in files using ripgrep",
+  effect: "read",
+  input: z.strictObject({
+    pattern: z.string().min(1).max(10_000).describe("Search pattern (regex)"),
+    path: z.string().optional().describe("Directory to search (default: workspace root)"),
+    glob: z.string().min(1).max(1000).optional().describe("File glob pattern"),
+    caseSensitive: z.boolean().optional().describe("Case sensitive search (default: true)"),
+    contextLines: z.int().min(0).max(50).optional().describe("Lines of context around matches"),
+    maxResults: z.int().min(1).max(10_000).optional().describe("Maximum results (default: 100)"),
+  }),
+  async run({ path = ".", contextLines = 0, maxResults = 100, ...query }, { workspace, start, signal }) {
+    const below = await physicalPath(workspace, path);
+    const running = await start({
+      executable: findRipgrep(),
+      arguments: ripgrepArguments(query, below),
+      workingDirectory: workspace.root,
+    });
+    const found = await collect(running, maxResults);
+    signal.throwIfAborted();
+    const matches = await readMatches(workspace, found.matches, contextLines);
+    return { matches, ...(found.cut ? { truncated: true } : {}) };
+  },
+});
+
+interface Query {
+  pattern: string;
+  glob?: string | undefined;
+  caseSensitive?: boolean | undefined;
+}
+
+function ripgrepArguments({ pattern, glob, caseSensitive = true }: Query, below: string): string[] {
+  return [
+    "--json",
+    "--no-config",
+    "--no-messages",
+    "--no-follow",
+    "--hidden",
+    "--glob=!.git",
+    `--max-filesize=${maxTextBytes}`,
+    caseSensitive ? "--case-sensitive" : "--ignore-case",
+    ...(glob === undefined ? [] : [`--glob=${glob}`]),
+    `--regexp=${pattern}`,
+    "--",
+    below,
+  ];
+}
+
+/** With links resolved, so that ripgrep, which follows none, gets there. */
+function physicalPath(workspace: Workspace, path: string): Promise<string> {
+  return workspace.at(path, { followLast: true }, async ({ folder, name, parts }) => {
+    if (name !== null) await folder.look(name);
+    return join("./", Buffer.concat(parts.flatMap((part) => [part, Buffer.from("/")])).toString("utf8"));
+  });
+}
+
+interface Match {
+  path: string;
+  line: number;
+  text: string;
+}
+
+/** What ripgrep reports, until there is enough of it. */
+async function collect(running: Running, maxResults: number): Promise<{ matches: Match[]; cut: boolean }> {
+  const matches: Match[] = [];
+  let cut = false;
+  let complaint = "";
+  running.stderr?.on("data", (chunk: Buffer) => {
+    if (complaint.length < maxErrorLength) complaint += chunk.toString("utf8");
+  });
+  if (running.stdout === null) {
+    const { error } = await running.result;
+    throw new ToolFailure("failed", `ripgrep could not be started: ${error?.message ?? "unknown cause"}`);
+  }
+  for await (const line of createInterface({ input: running.stdout, crlfDelay: Infinity })) {
+    const match = matchOf(line);
+    if (match === null) continue;
+    if (matches.length >= maxResults) {
+      cut = true;
+      await running.kill("output_limit");
+      break;
+    }
+    matches.push(match);
+  }
+  const { exitCode } = await running.result;
+  // 1: nothing found; 2: a bad pattern, or a file that could not be read beside others that could
+  if (exitCode === 2 && matches.length === 0)
+    throw new ToolFailure("invalid_input", `ripgrep: ${complaint.trim().slice(0, maxErrorLength) || "failed"}`);
+  return { matches, cut };
+}
+
+/** Paths and lines that are not UTF-8 come as base64 and are left out: no tool could open or show them. */
+const matchSchema = z.object({
+  type: z.literal("match"),
+  data: z.object({
+    path: z.object({ text: z.string() }),
+    lines: z.object({ text: z.string() }),
+    line_number: z.number(),
+  }),
+});
+
+function matchOf(line: string): Match | null {
+  if (!line.startsWith('{"type":"match"')) return null;
+  const parsed = matchSchema.safeParse(JSON.parse(line));
+  if (!parsed.success) return null;
+  const { path, lines, line_number } = parsed.data.data;
+  return { path: path.text, line: line_number, text: firstLine(lines.text) };
+}
+
+function firstLine(text: string): string {
+  const end = text.indexOf("\n");
+  return withoutReturn(end === -1 ? text : text.slice(0, end));
+}
+
+interface Shown {
+  path: string;
+  line: number;
+  text: string;
+  before?: string[];
+  after?: string[];
+}
+
+/** Files that are read at the same time. */
+const together = 8;
+
+async function readMatches(workspace: Workspace, matches: readonly Match[], context: number): Promise<Shown[]> {
+  const shown: Shown[] = [];
+  const files = [...grouped(matches)];
+  for (let at = 0; at < files.length; at += together) {
+    const some = files.slice(at, at + together);
+    const texts = await Promise.all(some.map(([path]) => linesOf(workspace, path)));
+    for (const [index, [path, ofFile]] of some.entries()) shown.push(...show(path, ofFile, texts[index]!, context));
+  }
+  return shown;
+}
+
+/** Of the lines that ripgrep reported, those that the workspace has too. */
+function show(path: string, matches: readonly Match[], lines: readonly string[] | null, context: number): Shown[] {
+  return matches.flatMap(({ line, text }) => {
+    const own = lines?.[line - 1];
+    // another file than the one ripgrep saw, or changed since
+    if (lines === null || own === undefined || own !== text) return [];
+    const around = {
+      before: lines.slice(Math.max(0, line - 1 - context), line - 1).map(shorten),
+      after: lines.slice(line, line + context).map(shorten),
+    };
+    return [{ path: path.replace(/^\.\//, ""), line, text: shorten(own), ...(context === 0 ? {} : around) }];
+  });
+}
+
+async function linesOf(workspace: Workspace, path: string): Promise<string[] | null> {
+  try {
+    return await withFile(workspace, path, async (file, size) =>
+      size > maxTextBytes
+        ? null
+        : asText(await file.readFile(), path)
+            .split("\n")
+            .map(withoutReturn),
+    );
+  } catch (error) {
+    // gone, exchanged, or not text: then it has no lines to show
+    if (error instanceof ToolFailure || (error instanceof Error && "code" in error)) return null;
+    throw error;
+  }
+}
+
+function grouped(matches: readonly Match[]): Map<string, Match[]> {
+  const groups = new Map<string, Match[]>();
+  for (const match of matches) {
+    const group = groups.get(match.path);
+    if (group) group.push(match);
+    else groups.set(match.path, [match]);
+  }
+  return groups;
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith("\r") ? line.slice(0, -1) : line;
+}
+
+function shorten(line: string): string {
+  return line.slice(0, maxLineLength);
+}

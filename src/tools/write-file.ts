@@ -1,0 +1,33 @@
+import * as z from "zod";
+import { maxTextBytes } from "./file-content.ts";
+import { fileTool, refuseProtected } from "./file-tool.ts";
+import { replaceFile } from "./replace-file.ts";
+import { errnoOf, ToolFailure } from "./tool-failure.ts";
+
+export const writeTool = fileTool({
+  name: "file.write",
+  description: "Write content to a file in the workspace",
+  effect: "edit",
+  input: z.strictObject({
+    path: z.string().min(1).describe("Path relative to workspace"),
+    content: z.string().describe("Content to write"),
+  }),
+  async run({ path, content }, { workspace }) {
+    const bytes = Buffer.from(content, "utf8");
+    if (bytes.length > maxTextBytes)
+      throw new ToolFailure("too_large", `The content has ${bytes.length} bytes; at most ${maxTextBytes} are written.`);
+    if (path.endsWith("/")) throw new ToolFailure("not_a_file", `${path} names a folder, not a file.`);
+    return workspace.at(path, { followLast: true, makeFolders: true }, async ({ folder, name, parts }) => {
+      if (name === null) throw new ToolFailure("not_a_file", `${path} is a folder, not a file.`);
+      refuseProtected(parts, path);
+      const before = await folder.look(name).catch((error: unknown) => {
+        if (errnoOf(error) === "ENOENT") return null;
+        throw error;
+      });
+      if (before !== null && !before.isFile())
+        throw new ToolFailure("not_a_file", `${path} exists and is not a regular file.`);
+      await replaceFile(folder, name, bytes, { mode: before === null ? 0o666 : Number(before.mode) & 0o777 });
+      return { size: bytes.length, created: before === null };
+    });
+  },
+});

@@ -1,0 +1,65 @@
+import { type Contract, ok } from "../contract.ts";
+import * as schemas from "../schemas.ts";
+
+export const agentContracts = {
+  "GET /agents": {
+    id: "listAgents",
+    summary: "List agents: from files, from the API and from runners",
+    answers: ok("All agents", schemas.pageOf(schemas.listedAgentSchema)),
+  },
+  "GET /agents/{name}": {
+    id: "getAgent",
+    summary: "Get an agent by its name or as name@runner",
+    answers: {
+      200: { description: "The agent", schema: schemas.listedAgentSchema },
+      404: { description: "No such agent" },
+      409: { description: "Several runners offer an agent of this name" },
+    },
+  },
+  "PUT /agents/{name}": {
+    id: "putAgent",
+    summary: "Create or replace an agent",
+    body: schemas.putAgentSchema,
+    answers: {
+      200: { description: "The agent", schema: schemas.listedAgentSchema },
+      409: { description: "A file defines an agent of this name" },
+    },
+  },
+  "DELETE /agents/{name}": {
+    id: "deleteAgent",
+    summary: "Delete an agent that was created over the API; its runs keep their copy",
+    answers: {
+      204: { description: "Deleted" },
+      404: { description: "No such agent" },
+      409: { description: "A file defines this agent" },
+    },
+  },
+  "GET /sessions": {
+    id: "listSessions",
+    summary: "List sessions, newest first",
+    query: schemas.sessionsQuerySchema,
+    answers: ok("A page of sessions", schemas.pageOf(schemas.sessionSchema)),
+  },
+  "GET /sessions/{session_id}": {
+    id: "getSession",
+    summary: "Get a session and its runs",
+    answers: ok("The session, its newest run first", schemas.sessionWithRunsSchema),
+  },
+  "POST /sessions/{session_id}/bind": {
+    id: "bindSession",
+    summary: "Record the executor's own id of a session",
+    body: schemas.bindSchema,
+    answers: {
+      200: { description: "The session", schema: schemas.sessionSchema },
+      409: { description: "The session is bound to another executor session" },
+    },
+  },
+  "DELETE /sessions/{session_id}": {
+    id: "deleteSession",
+    summary: "End a session: it can no longer be continued, and its runner removes its folders",
+    answers: {
+      204: { description: "Ended; its runs stay" },
+      409: { description: "A run of this session has not ended" },
+    },
+  },
+} as const satisfies Record<string, Contract>;

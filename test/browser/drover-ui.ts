@@ -1,0 +1,155 @@
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, expect } from "vitest";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Client, createClient } from "../../src/wire/client.ts";
+import { payloads } from "./payloads.ts";
+import { findChromium } from "./find-chromium.mjs";
+
+const root = dirname(dirname(import.meta.dirname));
+const bin = join(root, "bin", "drover.js");
+
+/** A whole Drover with its examples and an agent whose model is a script, and a browser that is nobody yet. */
+export interface Ui {
+  readonly url: string;
+  readonly client: Client;
+  readonly browser: Browser;
+  /** A link that signs in once. */
+  link(token?: string): Promise<string>;
+  /** A page of a new browser profile that is signed in. What it breaks on the way is in `faults`. */
+  open(options?: Parameters<Browser["newContext"]>[0] & { url?: string }): Promise<OpenPage>;
+}
+
+export interface OpenPage {
+  page: Page;
+  context: BrowserContext;
+  /** Errors, refusals of the page's policy and requests to anybody else. */
+  faults: string[];
+}
+
+/** One for all tests of a file. Everything is waited for on the page itself, as long as a busy machine takes. */
+export function useDrover(): Ui {
+  let place = "";
+  let url = "";
+  let client: Client;
+  let browser: Browser;
+  let end: () => Promise<void> = async () => undefined;
+  beforeAll(async () => {
+    place = mkdtempSync(join(tmpdir(), "drover-ui-"));
+    writeProject(place);
+    const up = spawn(process.execPath, [bin, "up", "--examples", "--port", "0"], {
+      cwd: place,
+      env: { PATH: process.env["PATH"] ?? "", HOME: place, DROVER_STATE_DIR: join(place, "state") },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    end = () => new Promise((resolve) => (up.once("close", () => resolve()), up.kill("SIGKILL")));
+    let said = "";
+    await new Promise<void>((resolve, reject) => {
+      up.stderr.on("data", (chunk: Buffer) => {
+        said += chunk.toString();
+        if (/^Dashboard: /m.test(said)) resolve();
+      });
+      up.once("close", () => reject(new Error(`drover up ended: ${said}`)));
+    });
+    url = /^Drover is up at (\S+)/m.exec(said)![1]!;
+    client = createClient({ url, token: readFileSync(join(place, "state", "token"), "utf8").trim() });
+    const { executablePath, env } = await findChromium();
+    browser = await chromium.launch({
+      executablePath,
+      args: ["--no-sandbox", "--disable-dev-shm-usage"],
+      env: { ...process.env, ...env },
+    });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await end();
+    if (place !== "") rmSync(place, { recursive: true, force: true });
+  });
+  const link: Ui["link"] = async (token) => {
+    const { code } = await (token === undefined ? client : createClient({ url, token })).signIn.link();
+    return `/ui/#code=${code}`;
+  };
+  return {
+    get url() {
+      return url;
+    },
+    get client() {
+      return client;
+    },
+    get browser() {
+      return browser;
+    },
+    link,
+    async open({ url: base = url, ...options } = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      context.setDefaultTimeout(90_000);
+      const page = await context.newPage();
+      const faults: string[] = [];
+      watch(context, page, base, faults);
+      await page.goto(base + (await link()));
+      await page.locator('nav[aria-label="Pages"]').waitFor({ state: "attached" });
+      await expect.poll(() => page.locator('[data-connection="live"]').count()).toBe(1);
+      return { page, context, faults };
+    },
+  };
+}
+
+function watch(context: BrowserContext, page: Page, base: string, faults: string[]): void {
+  page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("console", (message) => {
+    if (/Content Security Policy|Refused to/i.test(message.text())) faults.push(`policy: ${message.text()}`);
+  });
+  context.on("request", (request) => {
+    if (!/^(?:blob|data):/.test(request.url()) && !request.url().startsWith(base))
+      faults.push(`request: ${request.url()}`);
+  });
+}
+
+function writeProject(place: string): void {
+  const write = (file: string, text: string): void => {
+    mkdirSync(dirname(join(place, file)), { recursive: true });
+    writeFileSync(join(place, file), text);
+  };
+  write(
+    "profiles/model.json",
+    JSON.stringify({
+      type: "model",
+      agents_dir: "./agents/model",
+      config: { provider: "scripted", script: "scripts/writer.yaml" },
+    }),
+  );
+  write(
+    "profiles/hostile.json",
+    JSON.stringify({
+      type: "model",
+      agents_dir: "./agents/hostile",
+      config: { provider: "scripted", script: "scripts/hostile.json" },
+    }),
+  );
+  write("agents/hostile/hostile.md", "# Hostile\n\nYou say what you should not.\n");
+  const tools = payloads
+    .slice(0, 30)
+    .map((text, at) => ({ name: "file.write", input: { path: `f${at}.md`, content: text } }));
+  write(
+    "scripts/hostile.json",
+    JSON.stringify({ turns: [{ text: payloads.join("\n\n"), tools }, { text: payloads[0] }] }),
+  );
+  write("agents/model/writer.md", "# Writer\n\nYou write short texts into files and say what you wrote.\n");
+  write(
+    "scripts/writer.yaml",
+    `turns:
+  - text: I will write it into **haiku.txt**.
+    tools:
+      - name: file.write
+        input: { path: haiku.txt, content: "A run leaves its trace.\\n" }
+  - text: The haiku is there.
+    usage: { input_tokens: 1200, output_tokens: 80 }
+`,
+  );
+}

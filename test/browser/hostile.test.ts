@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { useDrover } from "./drover-ui.ts";
+import { payloads } from "./payloads.ts";
+
+const ui = useDrover();
+
+test("300 payloads in what models, commands and users write run no script and ask nobody else", async () => {
+  expect(payloads).toHaveLength(300);
+  const all = payloads.join("\n\n");
+  await ui.client.agents.put("hostile-command", {
+    title: payloads[0]!,
+    description: all.slice(0, 2000),
+    command: "cat /dev/stdin",
+    parameters_schema: {
+      type: "object",
+      properties: {
+        [payloads[1]!]: { type: "string", title: payloads[2], description: payloads[3], default: payloads[4] },
+      },
+    },
+  });
+  const ended = async (agent_name: string, more: object): Promise<string> => {
+    const { run_id } = await ui.client.submit({ agent_name, ...more });
+    for await (const _ of ui.client.runs.follow(run_id)) void _;
+    return run_id;
+  };
+  const echo = await ended("echo", { parameters: { message: all } });
+  const said = await ended("hostile", { prompt: all, task_id: payloads[1]! });
+  const asks = await ui.client.submit({
+    agent_name: "checklist",
+    attended: true,
+    parameters: { steps: payloads.slice(0, 60).map((text) => text) },
+  });
+  for await (const { event } of ui.client.runs.follow(asks.run_id)) if (event.type === "permission_request") break;
+  await ui.client.tokens.create({ role: "user", subject: "somebody", label: payloads[7]!.slice(0, 150) });
+  const { page, faults } = await ui.open();
+  const tabs = ["timeline", "conversation", "log", "result", "files", "audit", "raw"];
+  const session = (await ui.client.runs.get(said)).session_id;
+  for (const path of [
+    "/",
+    "/inbox",
+    "/runs",
+    "/agents",
+    "/agents/hostile-command",
+    ...[echo, said, asks.run_id].flatMap((run_id) => tabs.map((tab) => `/runs/${run_id}?tab=${tab}`)),
+    `/chat?session=${session}`,
+    "/chat?agent=hostile-command",
+    "/sessions",
+    "/runners",
+    "/audit",
+    "/settings",
+  ]) {
+    await page.goto(`${ui.url}/ui${path}`);
+    await page.locator("main :is(h1, h2)").first().waitFor({ state: "attached" });
+    await expect.poll(() => page.locator("[aria-busy]").count(), { message: path, timeout: 30_000 }).toBe(0);
+    expect([path, await page.evaluate("window.pwned"), faults]).toEqual([path, undefined, []]);
+  }
+  // they are shown as the text they are
+  await page.goto(`${ui.url}/ui/runs/${said}?tab=conversation`);
+  await expect
+    .poll(() => page.locator("main").innerText())
+    .toContain("[picture: picture] http://outside.example/pixel.png");
+  expect(await page.locator("main script, main iframe, main img, main form").count()).toBe(0);
+}, 600_000);

@@ -1,0 +1,228 @@
+import { expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { createProxy } from "./proxy.ts";
+import { useDrover } from "./drover-ui.ts";
+
+const ui = useDrover();
+
+/** Playwright waits for what it acts on; what is read is polled for. */
+const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const count = (page: Page, selector: string) => expect.poll(() => page.locator(selector).count());
+
+test("a link signs in once; a used one says so and how to get another", async () => {
+  const { page, faults } = await ui.open();
+  await text(page, "nav[aria-label=Pages]").toContain("Overview");
+  expect(page.url()).not.toContain("code=");
+  const stranger = await (await ui.browser.newContext()).newPage();
+  const link = await ui.link();
+  await page.goto(ui.url + link);
+  await expect.poll(() => page.url()).not.toContain("code=");
+  await expect
+    .poll(async () => (await ui.client.tokens.list()).items.filter(({ kind }) => kind === "browser").length)
+    .toBe(2);
+  await stranger.goto(ui.url + link);
+  await text(stranger).toContain("was used already");
+  await text(stranger).toContain("drover ui");
+  // signing out ends it everywhere in this browser, and nothing of the record is left on the page
+  await page.goto(`${ui.url}/ui/settings`);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await text(page).toContain("You are signed out");
+  expect(faults).toEqual([]);
+});
+
+test("starts echo from its form, reads its JSON and exit code, and runs it again with another message", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/agents`);
+  await page.getByRole("button", { name: "Run echo" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("message").fill("Hello from a form");
+  await dialog.getByRole("button", { name: "Run", exact: true }).click();
+  await count(page, 'main [data-status="completed"]').toBeGreaterThan(0);
+  await page.getByRole("link", { name: "Result" }).click();
+  await text(page).toContain('message: "Hello from a form"');
+  await text(page, "[data-testid=exit-code]").toBe("0");
+  const first = page.url();
+  await page.getByRole("button", { name: "Edit and re-run" }).click();
+  expect(await dialog.getByLabel("message").inputValue()).toBe("Hello from a form");
+  await dialog.getByLabel("message").fill("Edited");
+  await dialog.getByRole("button", { name: "Run", exact: true }).click();
+  await expect.poll(() => page.url()).not.toBe(first);
+  await page.getByRole("link", { name: "Result" }).click();
+  await text(page).toContain('message: "Edited"');
+  expect(faults).toEqual([]);
+});
+
+test("shows the reason, the exit code and the log of a run that failed", async () => {
+  const { page } = await ui.open();
+  await page.goto(`${ui.url}/ui/agents/disk-usage`);
+  await page.locator("main input").first().fill("/there/is/no/such/folder");
+  await page.locator("main").getByRole("button", { name: "Run", exact: true }).click();
+  await count(page, 'main [data-status="failed"]').toBeGreaterThan(0);
+  await page.getByRole("link", { name: "Log" }).click();
+  await text(page, "[role=log]").toContain("is not a folder");
+  await text(page).toContain("exit_nonzero");
+  await text(page).toContain("exit 1");
+});
+
+test("a run started elsewhere is announced, and moves without a reload until it is stopped", async () => {
+  await ui.client.agents.put("slow", { command: "sleep 600" });
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/runs`);
+  await page.locator("main h1").waitFor();
+  const { run_id } = await ui.client.submit({ agent_name: "slow" });
+  await page
+    .getByRole("button", { name: /\d+ new/ })
+    .or(page.getByRole("link", { name: "slow" }))
+    .first()
+    .click();
+  await page.getByRole("link", { name: "slow" }).first().click();
+  await expect.poll(() => page.url()).toContain(run_id);
+  await count(page, 'main [data-status="running"]').toBeGreaterThan(0);
+  await page.getByRole("button", { name: "Stop" }).click();
+  await count(page, 'main [data-status="cancelled"]').toBeGreaterThan(0);
+  expect((await ui.client.runs.get(run_id)).status).toBe("cancelled");
+  expect(faults).toEqual([]);
+});
+
+test("says why a run waits", async () => {
+  const { run_id } = await ui.client.submit({
+    agent_name: "echo",
+    parameters: { message: "x" },
+    demands: { tags: ["gpu"] },
+  });
+  const { page } = await ui.open();
+  await page.goto(`${ui.url}/ui/runs/${run_id}`);
+  await text(page).toMatch(/gpu/);
+  await count(page, 'main [data-status="pending"]').toBeGreaterThan(0);
+  await ui.client.runs.stop(run_id);
+});
+
+test("approves, edits and denies what a run asks, from the inbox, by keyboard", async () => {
+  const { page, faults } = await ui.open();
+  const steps = ["First step", "Second step", "Third step"];
+  const { run_id } = await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
+  await page.goto(`${ui.url}/ui/inbox`);
+  await text(page).toContain("First step");
+  await expect.poll(() => page.title()).toMatch(/^\(1\)/);
+  await page.keyboard.press("a");
+  await text(page).toContain("Second step");
+  await page.keyboard.press("e");
+  await page.locator("main textarea").fill('{"step": "Another step"}');
+  await page.getByRole("button", { name: "Approve the changed input" }).click();
+  await text(page).toContain("Third step");
+  await page.keyboard.press("d");
+  await page.locator("main textarea").fill("not today");
+  await page.getByRole("button", { name: "Deny", exact: true }).click();
+  await text(page).toContain("Nothing waits for an answer");
+  await text(page).toContain("not today");
+  await page.goto(`${ui.url}/ui/runs/${run_id}?tab=files`);
+  await text(page).toContain("Another step");
+  const shown = await page.locator("main").innerText();
+  expect([shown.includes("First step"), shown.includes("Second step"), shown.includes("Third step")]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect(faults).toEqual([]);
+});
+
+test("chats with an agent on the scripted provider, resumes and forks it", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat`);
+  await page.getByLabel("Agent").selectOption("writer");
+  await page.getByLabel("Message").fill("write a haiku");
+  await page.keyboard.press("Enter");
+  await text(page, "[role=log]").toContain("write a haiku");
+  await text(page, "[role=log]").toContain("The haiku is there.");
+  await text(page, "[role=log]").toContain("file.write");
+  await count(page, '[role=log] [data-status="completed"]').toBe(1);
+  const first = new URL(page.url()).searchParams.get("session");
+  await page.getByLabel("Message").fill("and another");
+  await page.keyboard.press("Enter");
+  await text(page, "[role=log]").toContain("and another");
+  await count(page, '[role=log] [data-status="completed"]').toBe(2);
+  expect(new URL(page.url()).searchParams.get("session")).toBe(first);
+  await page.getByLabel("Message").fill("in a copy");
+  await page.getByRole("button", { name: "Fork" }).click();
+  await expect.poll(() => new URL(page.url()).searchParams.get("session")).not.toBe(first);
+  await text(page, "[role=log]").toContain("in a copy");
+  expect(faults).toEqual([]);
+});
+
+test("chats with echo, whose parameters it asks for by a form", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=echo`);
+  await page.locator("main form").getByLabel("message").fill("said in the chat");
+  await page.locator("main form").getByRole("button", { name: "Run" }).click();
+  await text(page, "[role=log]").toMatch(/Completed[\s\S]*exit code 0[\s\S]*message: "said in the chat"/);
+  expect(faults).toEqual([]);
+});
+
+test("creates an agent, whose Command field is for procedural ones only, and edits it", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/agents/new`);
+  await page.getByLabel("Name").fill("greeter");
+  await text(page).toContain("CLI command to execute (e.g., python -m crawler.main)");
+  await page.getByLabel("Type").selectOption("autonomous");
+  expect(await page.getByLabel("Command").count()).toBe(0);
+  await page.getByLabel("Type").selectOption("procedural");
+  await page.getByLabel("Command").fill("echo hi");
+  await page.getByLabel("Schema JSON").fill('{"type": "object", "properties": {"shout": {"type": "boolean"}}}');
+  await page.getByLabel("shout").waitFor();
+  await page.getByRole("button", { name: "Save" }).click();
+  await expect.poll(() => page.url()).toContain("/agents/greeter");
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  await page.getByLabel("Description").fill("Greets");
+  await page.getByRole("button", { name: "Save" }).click();
+  await text(page).toContain("Greets");
+  expect(await ui.client.agents.get("greeter")).toMatchObject({ command: "echo hi", description: "Greets" });
+  expect(faults).toEqual([]);
+});
+
+test("loses its connection in the middle of a run, says so, and has every line once afterwards", async () => {
+  await ui.client.agents.put("lines", {
+    command: "sh -c 'i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo line $i.; sleep 0.02; done'",
+  });
+  const proxy = await createProxy(ui.url);
+  const { page } = await ui.open({ url: proxy.url });
+  const { run_id } = await ui.client.submit({ agent_name: "lines" });
+  await page.goto(`${proxy.url}/ui/runs/${run_id}?tab=log`);
+  await text(page, "[role=log]").toContain("line 1.");
+  proxy.cut();
+  await count(page, '[data-connection="reconnecting"]').toBe(1);
+  await expect.poll(async () => (await ui.client.runs.get(run_id)).status).toBe("completed");
+  proxy.restore();
+  await count(page, '[data-connection="live"]').toBe(1);
+  await count(page, 'main [data-status="completed"]').toBeGreaterThan(0);
+  await text(page, "[role=log]").toContain("line 200.");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Raw" }).click(),
+  ]);
+  const lines = await readAll(await download.createReadStream());
+  expect(lines.trim().split("\n")).toEqual(Array.from({ length: 200 }, (_, index) => `line ${index + 1}.`));
+  await proxy.close();
+});
+
+test("ten tabs share one stream of events", async () => {
+  const { context } = await ui.open();
+  const streams = async (): Promise<number> => Number(/^drover_event_streams (\d+)$/m.exec(await metrics())?.[1]);
+  const before = await streams();
+  for (let tab = 0; tab < 9; tab += 1) {
+    const page = await context.newPage();
+    await page.goto(`${ui.url}/ui/runs`);
+    await count(page, '[data-connection="live"]').toBe(1);
+  }
+  expect(await streams()).toBe(before);
+});
+
+async function metrics(): Promise<string> {
+  const { token } = await ui.client.tokens.create({ role: "viewer", subject: "*" });
+  return (await fetch(`${ui.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
+}
+
+async function readAll(stream: AsyncIterable<unknown>): Promise<string> {
+  let all = "";
+  for await (const chunk of stream) all += String(chunk);
+  return all;
+}

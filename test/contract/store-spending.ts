@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import { agentNamed, type Driven } from "../fixtures/dispatch/drive.ts";
+import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
+
+const thinker = { type: "autonomous", command: null } as const;
+const chat = agentNamed("chat", thinker);
+const turn = (input_tokens: number, output_tokens: number, cost_usd: number | null = null) =>
+  ({ type: "usage", usage: { input_tokens, output_tokens, cost_usd } }) as const;
+
+/** What every store must do about usage, budgets and usage limits. */
+export function storeSpendingContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${engine} keeps the spending contract`, () => {
+    const { store, d, now, advance } = eachWithStore(open);
+    const rescue = () => store.apply([{ op: "rescue", unmatched_ms: 1e9, limit: 100 }]);
+    const begin = async (runner: Driven, agent = chat, session_id = "s", created_by = "ann") => {
+      const run_id = await d.submit({ session_id, created_by }, agent);
+      expect(await d.claim(runner)).toEqual([run_id]);
+      return run_id;
+    };
+    const midnight = (): string => new Date((Math.floor(now().getTime() / 86_400_000) + 1) * 86_400_000).toISOString();
+    const renew = (...runner_ids: string[]) => store.apply([{ op: "renew_idle", runner_ids, lease_ms: 10_000 }]);
+
+    describe("usage", () => {
+      it("of a run is the sum of its turns, whatever attempt had them, and is counted once", async () => {
+        const runner = await d.register("r");
+        const run_id = await begin(runner);
+        await d.append(runner, run_id, 1, 1, turn(10, 1), turn(20, 2, 0.5));
+        await d.append(runner, run_id, 1, 1, turn(10, 1), turn(20, 2, 0.5));
+        await d.append(runner, run_id, 1, 3, turn(-5, -5, -1));
+        await d.finish(runner, run_id, 1, { last_n: 3, give_back: "at_no_cost" });
+        await d.claim(runner);
+        await d.append(runner, run_id, 2, 1, turn(5, 5, 0.25));
+        expect((await store.read.run(run_id))?.usage).toEqual({ input_tokens: 35, output_tokens: 8, cost_usd: 0.75 });
+        expect(await store.read.usage({ by: "agent" }, 10)).toEqual([
+          {
+            agent_name: "chat",
+            day: null,
+            session_id: null,
+            runs: 1,
+            turns: 4,
+            input_tokens: 35,
+            output_tokens: 8,
+            cost_usd: 0.75,
+          },
+        ]);
+      });
+
+      it("is added up by agent, by UTC day and by session, for those who may see it", async () => {
+        const runner = await d.register("r", { slots: 9 });
+        const mine = await begin(runner, chat, "s");
+        const theirs = await begin(runner, agentNamed("other", thinker), "t", "bob");
+        await d.append(runner, mine, 1, 1, turn(1, 1));
+        await d.append(runner, theirs, 1, 1, turn(2, 2, 1));
+        const [today, tomorrow] = [now().toISOString().slice(0, 10), midnight().slice(0, 10)];
+        advance(86_400_000);
+        await d.append(runner, mine, 1, 2, turn(4, 4));
+        const by = async (filter: Parameters<typeof store.read.usage>[0]) =>
+          (await store.read.usage(filter, 10)).map(({ agent_name, day, session_id, runs, input_tokens, cost_usd }) => [
+            agent_name ?? day ?? session_id,
+            runs,
+            input_tokens,
+            cost_usd,
+          ]);
+        expect(await by({ by: "agent" })).toEqual([
+          ["chat", 1, 5, null],
+          ["other", 1, 2, 1],
+        ]);
+        expect(await by({ by: "day" })).toEqual([
+          [tomorrow, 0, 4, null],
+          [today, 2, 3, 1],
+        ]);
+        expect(await by({ by: "day", until: tomorrow, agent_name: "other" })).toEqual([[today, 1, 2, 1]]);
+        expect(await by({ by: "agent", since: tomorrow })).toEqual([["chat", 0, 4, null]]);
+        expect(await by({ by: "agent", created_by: "bob" })).toEqual([["other", 1, 2, 1]]);
+        expect(await store.read.usage({ by: "session" }, 10)).toMatchObject([
+          { session_id: "t", agent_name: "other", input_tokens: 2 },
+          { session_id: "s", agent_name: "chat", input_tokens: 5, turns: 2 },
+        ]);
+      });
+    });
+
+    describe("the budget of a day", () => {
+      const thrifty = agentNamed("thrifty", { ...thinker, budget: { per_day: { tokens: 10 } } });
+
+      it("says that it is spent with each save and report, and parks runs until the next UTC day", async () => {
+        const runner = await d.register("r", { slots: 9 });
+        const run_id = await begin(runner, thrifty);
+        expect(await d.save(runner, run_id, 1, 1, "state")).not.toHaveProperty("budget");
+        await d.append(runner, run_id, 1, 2, turn(6, 3));
+        expect(await d.beat(runner, [[run_id, 1]], null)).not.toHaveProperty("over_budget");
+        await d.append(runner, run_id, 1, 3, turn(1, 0));
+        expect(await d.beat(runner, [[run_id, 1]], null)).toMatchObject({ over_budget: [[run_id, 1]] });
+        expect(await d.save(runner, run_id, 1, 4, "state")).toMatchObject({ ok: true, budget: "spent" });
+        await d.finish(runner, run_id, 1, { last_n: 4, parked: { why: "budget" } });
+        expect(await store.read.run(run_id)).toMatchObject({ parked_why: "budget", parked_until: midnight() });
+
+        const next = await d.submit({ session_id: "t" }, thrifty);
+        const free = await d.submit({ session_id: "u" }, chat);
+        expect(await d.claim(runner, 9)).toEqual([free]);
+        expect(await store.read.run(next)).toMatchObject({ status: "parked", parked_why: "budget", attempt: 0 });
+        expect(await store.read.why(next)).toMatchObject([{ demand: "budget" }]);
+        advance(Date.parse(midnight()) - now().getTime());
+        await renew("r");
+        await rescue();
+        const { claims } = await d.poll(await d.register("r", { slots: 9 }), 9);
+        expect(claims.map((one) => [one.run_id, one.invocation.continues]).sort()).toEqual(
+          [
+            [run_id, true],
+            [next, false],
+          ].sort(),
+        );
+      });
+
+      it("fails a run where its agent wants that, and lets one go on that somebody resumes", async () => {
+        const strict = agentNamed("strict", { ...thinker, budget: { per_day: { cost_usd: 1 }, when_spent: "fail" } });
+        const runner = await d.register("r", { slots: 9 });
+        for (const [agent, session_id] of [
+          [strict, "a"],
+          [thrifty, "b"],
+        ] as const) {
+          const run_id = await begin(runner, agent, session_id);
+          await d.append(runner, run_id, 1, 1, turn(100, 100, 1));
+          await d.finish(runner, run_id, 1, { last_n: 1 });
+        }
+        const failed = await d.submit({ session_id: "c" }, strict);
+        const resumed = await d.submit({ session_id: "d" }, thrifty);
+        expect(await d.claim(runner, 9)).toEqual([]);
+        expect(await store.read.run(failed)).toMatchObject({ status: "failed", reason: "budget_exceeded" });
+        await store.apply([{ op: "resume_run", run_id: resumed, by: "ann" }]);
+        expect(await d.claim(runner, 1)).toEqual([resumed]);
+        expect(await d.save(runner, resumed, 1, 1, "state")).not.toHaveProperty("budget");
+      });
+    });
+
+    describe("a usage limit", () => {
+      const model = { executor: { type: "model", config: { provider: "acme" } }, slots: 9 };
+
+      it("parks all runs of its provider and place until it ends, and then they go on", async () => {
+        const [runner, twin, elsewhere] = [
+          await d.register("r", { ...model, place_id: "here" }),
+          await d.register("twin", { ...model, place_id: "here", executor_profile: "twin" }),
+          await d.register("elsewhere", { ...model, place_id: "there", hostname: "there" }),
+        ];
+        const run_id = await begin(runner);
+        const until = new Date(now().getTime() + 60_000).toISOString();
+        await d.finish(runner, run_id, 1, { parked: { why: "usage_limit", until } });
+        const there = await d.submit({ session_id: "there", demands: { hostname: "there" } }, chat);
+        expect(await d.claim(elsewhere)).toEqual([there]);
+        const shared = [];
+        for (const session_id of ["a", "b", "c"]) shared.push(await d.submit({ session_id }, chat));
+        const unlike = await d.submit({ session_id: "d" }, agentNamed("unlike", { ...thinker, provider: "other" }));
+        const brave = await d.submit({ session_id: "e" }, agentNamed("brave", { ...thinker, on_usage_limit: "fail" }));
+        expect(await d.claim(twin, 9)).toEqual([unlike, brave]);
+        for (const one of shared)
+          expect(await store.read.run(one)).toMatchObject({
+            status: "parked",
+            parked_why: "usage_limit",
+            parked_until: until,
+          });
+        advance(60_000);
+        await renew("r", "twin", "elsewhere");
+        await rescue();
+        expect(await d.statuses(run_id, ...shared)).toEqual(["pending", "pending", "pending", "pending"]);
+        expect(await d.claim(await d.register("r", { ...model, place_id: "here" }), 9)).toEqual([run_id, ...shared]);
+      });
+    });
+  });
+}

@@ -1,0 +1,158 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { startModelServer } from "../model-server/server.ts";
+import { drover, exists, folder, root } from "./drover.ts";
+
+const spec = `---
+script: ../turns.yaml
+---
+# Developer
+
+You develop.
+
+## Parameters
+
+- TASK_FILE: the task
+
+## Workflow
+
+Read the task, then do it.
+`;
+
+/** A project with the agent `developer` and an empty workspace. */
+function project() {
+  const cwd = folder();
+  for (const path of ["agents", "ws"]) mkdirSync(join(cwd, path));
+  writeFileSync(join(cwd, "agents", "developer.md"), spec);
+  writeFileSync(
+    join(cwd, "turns.yaml"),
+    "turns:\n  - tools: [{ name: file.write, input: { path: done.txt, content: done } }]\n  - text: It is done.\n",
+  );
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  const execute = (words: string[], options: { input?: string; env?: Record<string, string> } = {}) =>
+    drover(["agent-executor", "agents/developer.md", "ws", ...words], {
+      cwd,
+      input: options.input ?? '{"TASK_FILE": "t.md"}',
+      env: { ...env, ...options.env },
+    });
+  return { cwd, execute, session: () => readFileSync(join(cwd, "ws", ".session"), "utf8").trim() };
+}
+
+it("runs the script that the spec names, without a key or a coordinator, and writes .session", async () => {
+  const { cwd, execute, session } = project();
+  const ran = await execute(["--provider", "scripted"]);
+  expect([ran.code, ran.stdout], ran.stderr).toEqual([0, "It is done.\n"]);
+  expect(readFileSync(join(cwd, "ws", "done.txt"), "utf8")).toBe("done");
+  const first = session();
+
+  const again = await execute(["--provider", "scripted", "--new", "--json"]);
+  expect(JSON.parse(again.stdout)).toMatchObject({ status: "completed", agent_name: "developer", mode: "start" });
+  expect(session()).toBe(JSON.parse(again.stdout).session_id);
+  expect(session()).not.toBe(first);
+});
+
+it("resumes with the whole history: the session that .session names, or the one on the command line", async () => {
+  const { cwd, execute, session } = project();
+  const server = await startModelServer(({ messages }) => ({
+    text: ["one", "two", "three"][messages.filter(({ role }) => role === "assistant").length] ?? "too many",
+  }));
+  const env = { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: server.url };
+  try {
+    expect(await execute(["--provider", "anthropic"], { env })).toMatchObject({ code: 0, stdout: "one\n" });
+    const first = session();
+    const hinted = await execute(["--provider", "anthropic"], { env, input: '{"TASK_FILE": "u.md"}' });
+    expect(hinted).toMatchObject({
+      code: 0,
+      stdout: "two\n",
+      stderr: expect.stringContaining(`resuming session ${first}`),
+    });
+    writeFileSync(join(cwd, "ws", ".session"), "changed by the agent");
+    const named = await execute(["--provider", "anthropic", first], { env });
+    expect([named.code, named.stdout], named.stderr).toEqual([0, "three\n"]);
+    expect(session()).toBe(first);
+    const said = server.requests.map(({ messages }) => messages.map(({ text }) => text));
+    expect(said.at(-1)).toEqual([
+      "You develop.",
+      expect.stringMatching(/Read the task[^]*TASK_FILE: t\.md/),
+      "one",
+      "TASK_FILE: u.md",
+      "two",
+      "TASK_FILE: t.md",
+    ]);
+  } finally {
+    await server.stop();
+  }
+});
+
+it("on claude-code: writes, reads two files at once, answers, and continues in another process with it all", async () => {
+  const { cwd, execute } = project();
+  // the Agent SDK, as if it were installed in the project
+  symlinkSync(join(root, "test/clients/node_modules"), join(cwd, "node_modules"));
+  const call = (name: string, input: Record<string, string>) => ({
+    name: `mcp__drover__${name}`,
+    input,
+    exact: true as const,
+  });
+  const server = await startModelServer([
+    {
+      when: "TASK_FILE: t.md",
+      turns: [
+        { text: "I write.", tool: call("file_write", { path: "a.txt", content: "from a" }) },
+        { tools: [call("file_read", { path: "a.txt" }), call("file_read", { path: "t.md" })] },
+        { text: "Both are read." },
+      ],
+    },
+    { when: "TASK_FILE: u.md", turns: [{ text: "I remember." }] },
+  ]);
+  const env = { ANTHROPIC_API_KEY: "key", ANTHROPIC_BASE_URL: server.url };
+  try {
+    writeFileSync(join(cwd, "ws", "t.md"), "the task");
+    const ran = await execute(["--provider", "claude-code", "--json"], { env });
+    expect([ran.code, JSON.parse(ran.stdout)], ran.stderr).toMatchObject([0, { status: "completed" }]);
+    expect(readFileSync(join(cwd, "ws", "a.txt"), "utf8")).toBe("from a");
+    const { run_id } = JSON.parse(ran.stdout);
+    const state = { DROVER_STATE_DIR: join(cwd, "state") };
+    const shown = await drover(["runs", "events", run_id, "--json"], { cwd, env: state });
+    const types = [...shown.stdout.matchAll(/"type":"(execution_started|tool_use|tool_result)"/g)].map(
+      ([, type]) => type,
+    );
+    // one program for all answers; the two reads are asked for before either is answered
+    const [use, result] = ["tool_use", "tool_result"];
+    expect(types).toEqual(["execution_started", use, result, use, use, result, result]);
+
+    const resumed = await execute(["--provider", "claude-code"], { env, input: '{"TASK_FILE": "u.md"}' });
+    expect([resumed.code, resumed.stdout], resumed.stderr).toEqual([0, "I remember.\n"]);
+    expect(server.requests).toHaveLength(4);
+    const seen = JSON.stringify(server.requests.at(-1)?.messages);
+    for (const text of ["TASK_FILE: t.md", "I write.", "from a", "the task", "Both are read.", "TASK_FILE: u.md"])
+      expect(seen).toContain(text);
+  } finally {
+    await server.stop();
+  }
+});
+
+it("refuses what it cannot do, with a code and exit code 2, and leaves no run and no .session", async () => {
+  const { cwd, execute } = project();
+  const cases: [words: string[], input: string, stable: string, says: string][] = [
+    [["--provider", "openai"], "{}", "DROVER-LLM-002", "OPENAI_API_KEY"],
+    [["--provider", "scripted"], "[1]", "DROVER-PAR-006", "stdin is not a JSON object"],
+    [["--provider", "scripted"], "{}", "DROVER-PAR-001", "TASK_FILE"],
+    [
+      ["--provider", "scripted", "01a1e5df-be17"],
+      '{"TASK_FILE": "t.md"}',
+      "DROVER-USE-008",
+      "no session 01a1e5df-be17",
+    ],
+    [["--provider", "scripted", "01a1e5df-be17", "--new"], "{}", "DROVER-USE-001", "--new"],
+  ];
+  for (const [words, input, stable, says] of cases) {
+    const { code, stdout, stderr } = await execute(words, { input });
+    expect({ code, stdout }, stderr).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(stable);
+    expect(stderr).toContain(says);
+  }
+  expect(exists(join(cwd, "ws", ".session"))).toBe(false);
+  const listed = await drover(["runs", "list"], { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } });
+  expect([listed.code, listed.stdout]).toEqual([0, ""]);
+});

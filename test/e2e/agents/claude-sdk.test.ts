@@ -1,0 +1,158 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { RunEvent } from "../../../src/model/event.ts";
+import type { Run } from "../../../src/model/run.ts";
+import { type ModelServer, startModelServer } from "../../model-server/server.ts";
+import { drover, folder, root } from "../drover.ts";
+import { keepRunning, runToEnd, serve, type Serving } from "../serving.ts";
+import { eventsOf, show, submit } from "./place.ts";
+
+const page = readFileSync(join(root, "docs", "claude-sdk.md"), "utf8");
+/** Each agent as the page shows it: its name in backquotes, and then its content. */
+const agents = [...page.matchAll(/^`(agents\/[\w-]+\.yaml)`[^\n]*:\n\n```yaml\n(.*?)^```$/gms)].map(
+  ([, path = "", text = ""]) => ({ path, text }),
+);
+
+let model: ModelServer;
+let serving: Serving;
+let cwd: string;
+
+beforeAll(async () => {
+  model = await startModelServer([
+    {
+      when: "create file hello.txt with hi",
+      turns: [
+        { text: "I will.", tool: { name: "write_file", input: { path: "hello.txt", content: "hi" } } },
+        { text: "hello.txt is there." },
+      ],
+    },
+    {
+      when: "take a note",
+      turns: [{ tool: { name: "mcp__notes__change", input: { word: "sheep" }, exact: true } }, { text: "Noted." }],
+    },
+    { when: "what did I ask for first?", turns: [{ text: "A file." }] },
+    { when: "and in another branch?", turns: [{ text: "The same file." }] },
+    { when: "Continue from where you left off.", turns: [{ text: "I went on." }] },
+  ]);
+  cwd = folder(undefined, "file");
+  for (const { path, text } of agents) {
+    mkdirSync(dirname(join(cwd, path)), { recursive: true });
+    writeFileSync(join(cwd, path), text);
+  }
+  mkdirSync(join(cwd, "profiles"));
+  const allow_env = ["NODE", "NOTES_SERVER", "NOTES_TOKEN"];
+  const profile = { type: "claude-sdk", agents_dir: "./agents", allow_env, isolation: "pid" };
+  writeFileSync(join(cwd, "profiles", "claude-sdk.json"), JSON.stringify(profile));
+  symlinkSync(join(root, "test", "clients", "node_modules"), join(cwd, "node_modules"));
+  serving = await serve(cwd, {}, "file");
+  await offer();
+});
+afterAll(() => model.stop());
+
+async function offer(): Promise<void> {
+  const home = join(cwd, "home");
+  mkdirSync(home);
+  const env = {
+    HOME: home,
+    DROVER_STATE_DIR: join(cwd, "runner"),
+    DROVER_API_URL: serving.url,
+    DROVER_API_KEY: serving.token,
+    ANTHROPIC_BASE_URL: model.url,
+    ANTHROPIC_API_KEY: "sk-ant-scripted",
+    CLAUDE_CODE_MAX_RETRIES: "0",
+    NODE: process.execPath,
+    NOTES_SERVER: join(root, "test", "fixtures", "mcp", "server.mjs"),
+    NOTES_TOKEN: "t",
+  };
+  await keepRunning(["runner", "-x", "claude-sdk"], { cwd, env, ready: /^Offers /m, lifetime: "file" });
+}
+
+const run = (agent_name: string, prompt: string, more = {}): Promise<Run> =>
+  runToEnd(serving, { agent_name, prompt, ...more });
+const files = async ({ run_id }: Run): Promise<string[]> =>
+  (await serving.call<{ items: { path: string }[] }>("GET", `/runs/${run_id}/files`)).json.items.map(
+    ({ path }) => path,
+  );
+const heard = (): string => JSON.stringify(model.requests.at(-1)!.messages.filter(({ role }) => role !== "system"));
+
+test("the agents of the page do in each mode what it says", async () => {
+  expect(agents.length).toBe(5);
+  const ran = (names: string[]) =>
+    Promise.all(names.map(async (name) => ({ name, run: await run(name, "create file hello.txt with hi") })));
+  for (const { name, run: ended } of await ran(["writer", "free"])) {
+    expect({ name, status: ended.status, text: ended.result_text }).toEqual({
+      name,
+      status: "completed",
+      text: "hello.txt is there.",
+    });
+    expect(await files(ended)).toEqual(["hello.txt"]);
+  }
+  for (const { name, run: ended } of await ran(["careful", "planner"])) {
+    expect({ name, reason: ended.reason }).toEqual({ name, reason: "permission_denied" });
+    expect(await files(ended)).toEqual([]);
+  }
+  const noted = await run("noter", "take a note");
+  expect(noted).toMatchObject({ status: "completed", result_text: "Noted.", summary: "Noted." });
+  const events = await eventsOf(serving, noted.run_id);
+  expect(events).toContainEqual(expect.objectContaining({ type: "tool_result", output: "changed sheep" }));
+  expect(events.filter((event) => event.type === "error")).toMatchObject([
+    { code: "mcp_server_failed", message: expect.stringContaining("tracker") as string },
+  ]);
+});
+
+test("each event of the page's table is in the log of a run, with the message it was made of", async () => {
+  const ended = await run("writer", "create file hello.txt with hi");
+  const events = await eventsOf(serving, ended.run_id);
+  const of = (type: RunEvent["type"], subtype?: string): RunEvent[] =>
+    events.filter(
+      (event) => event.type === type && (subtype === undefined || ("subtype" in event && event.subtype === subtype)),
+    );
+  expect(of("system", "init")).toMatchObject([{ executor_session_id: ended.session_id, raw: { type: "system" } }]);
+  expect(of("tool_use")).toMatchObject([{ name: "Write", raw: { type: "assistant" } }]);
+  expect(of("tool_result")).toMatchObject([{ is_error: false, raw: { type: "user" } }]);
+  expect(of("system", "result")).toMatchObject([{ raw: { type: "result", subtype: "success" } }]);
+  expect(of("execution_started").length).toBe(1);
+  expect(events.at(-1)).toMatchObject({ type: "result", status: "completed" });
+  expect(ended.usage!.cost_usd).toBeGreaterThan(0);
+});
+
+test("sessions continue and fork by the page's commands", async () => {
+  const env = { DROVER_API_URL: serving.url, DROVER_API_KEY: serving.token };
+  const first = await run("writer", "create file hello.txt with hi");
+  const resumed = await drover(["sessions", "resume", first.session_id!, "--prompt", "what did I ask for first?"], {
+    cwd,
+    env,
+  });
+  expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining("A file.") as string });
+  expect(heard()).toContain("create file hello.txt with hi");
+  const forked = await drover(["sessions", "fork", first.session_id!, "--prompt", "and in another branch?"], {
+    cwd,
+    env,
+  });
+  expect(forked).toMatchObject({ code: 0, stdout: expect.stringContaining("The same file.") as string });
+  expect(heard()).toContain("A file.");
+});
+
+test("a question is answered by a person, also after the run was parked", async () => {
+  for (const park_after_seconds of [600, 0.05]) {
+    const agent = { type: "autonomous", executor: "claude-sdk", permissions: { mode: "default" }, park_after_seconds };
+    const put = await serving.call("PUT", "/agents/asking", { ...agent, demands: { executor_type: "claude-sdk" } });
+    expect(put.status).toBe(200);
+    const { run_id } = await submit(serving, {
+      agent_name: "asking",
+      prompt: "create file hello.txt with hi",
+      attended: true,
+    });
+    const wanted = park_after_seconds > 1 ? "waiting" : "parked";
+    await expect.poll(async () => (await show(serving, run_id)).status).toBe(wanted);
+    const { json } = await serving.call<{ items: { request_id: string; tool: string }[] }>("GET", "/questions");
+    expect(json.items).toMatchObject([{ run_id, tool: "Write", effect: "edit" }]);
+    const asked = model.requests.length;
+    const path = `/runs/${run_id}/permissions/${json.items[0]!.request_id}`;
+    expect((await serving.call("POST", path, { decision: "allow" })).status).toBe(200);
+    await expect.poll(async () => (await show(serving, run_id)).status).toBe("completed");
+    expect(await files(await show(serving, run_id))).toEqual(["hello.txt"]);
+    expect(model.requests.length).toBe(asked + 1);
+  }
+});

@@ -1,0 +1,139 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { afterEach, expect } from "vitest";
+import type { RunRequest } from "../../../src/model/run-request.ts";
+import type { Run } from "../../../src/model/run.ts";
+import { isTerminal } from "../../../src/model/states.ts";
+import { openProfiles } from "../../../src/runner-profiles.ts";
+import { startRunner } from "../../../src/runner.ts";
+import { type ClientName, prepareClient } from "../../clients/clients.ts";
+import { openHost, sampleAgent } from "../../fixtures/dispatch/host.ts";
+import { type ModelServer, startModelServer } from "../../model-server/server.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+export interface Machine {
+  folder: string;
+  home: string;
+  /** Where the sessions of its runner work. */
+  scratch(session: string): string;
+  stop(): Promise<void>;
+}
+
+/** A coordinator, the scripted model, and as many runners as a test starts, each with a HOME and a state of its own. */
+export interface MovingPlace {
+  host: Awaited<ReturnType<typeof openHost>>;
+  model: ModelServer;
+  /** `folder`: the one of a machine before, whose runner was stopped. */
+  machine(more?: { profile?: Record<string, unknown>; folder?: string }): Promise<Machine>;
+  run(prompt: string, more?: Partial<RunRequest>): Promise<Run>;
+  /** What the model was sent last: who said what, without what a client puts around it. */
+  heard(): string[];
+}
+
+export const secret = "canary-51e07cbb29";
+
+export async function movingPlace(
+  client: ClientName | "claude-sdk",
+  agent: Record<string, unknown> = {},
+): Promise<MovingPlace> {
+  const host = await openHost({ rescueEveryMs: 50 });
+  await host.dispatcher.start();
+  closing.push(host.dispose, host.close);
+  host.agents.setFiles([sampleAgent({ name: client, type: "autonomous", command: null, executor: client, ...agent })]);
+  const model = await startModelServer(({ messages }) => {
+    const said = lastLine(messages.findLast(({ role, text }) => role === "user" && text !== "")!.text);
+    const [, path] = /^write (.*)$/.exec(said) ?? [];
+    const written = messages.at(-1)!.tool_results.length > 0;
+    if (said === "hang") return { hang: true };
+    if (path !== undefined && !written)
+      return { tool: { name: "write_file", input: { path, content: `x ${secret}` } } };
+    return { text: `answer to: ${said}` };
+  });
+  closing.push(model.stop);
+  return {
+    host,
+    model,
+    async machine({ profile = {}, folder = newFolder() } = {}) {
+      const home = join(folder, "home");
+      for (const path of [home, join(folder, "state"), join(folder, "profiles")]) mkdirSync(path, { recursive: true });
+      const prepared = prepareClient(client === "claude-sdk" ? "claude" : client, { home, url: model.url });
+      // where the runner finds the Agent SDK
+      if (client === "claude-sdk" && !existsSync(join(folder, "node_modules")))
+        symlinkSync(join(import.meta.dirname, "../../clients/node_modules"), join(folder, "node_modules"));
+      const env = {
+        PATH: process.env["PATH"] ?? "",
+        ...prepared.env,
+        [`${client.toUpperCase()}_BIN`]: prepared.bin,
+        TEST_API_KEY: secret,
+      };
+      writeFileSync(join(folder, "profiles", `${client}.json`), JSON.stringify({ type: client, ...profile }));
+      const opened = await openProfiles({
+        wanted: [client],
+        folders: [join(folder, "profiles")],
+        env,
+        onNotice: (message) => expect.fail(message),
+      });
+      const runner = await startRunner({
+        port: host.port,
+        profiles: opened.profiles,
+        stateDirectory: join(folder, "state"),
+        projectDir: folder,
+        env,
+        maxOutputKb: 1024,
+        onNotice: () => undefined,
+      });
+      closing.push(opened.stop, runner.stop);
+      return { folder, home, stop: runner.stop, scratch: (session) => join(folder, "state", "work", session) };
+    },
+    async run(prompt, more = {}) {
+      const run_id = await host.submit({ agent_name: client, prompt, ...more });
+      await expect.poll(async () => isTerminal((await host.run(run_id)).status), { interval: 20 }).toBe(true);
+      return host.run(run_id);
+    },
+    heard: () =>
+      model.requests
+        .findLast(({ answered }) => answered === "turn")!
+        .messages.filter(({ role, text }) => role !== "system" && text !== "")
+        .map(({ role, text }) => `${role}: ${lastLine(text)}`)
+        .filter((line) => !/<\/(?:environment_context|session_context)>$/.test(line)),
+  };
+}
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "drover-machine-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function lastLine(text: string): string {
+  return text.trimEnd().split("\n").at(-1) ?? "";
+}
+
+/** Every file below a folder, by its path. */
+export function filesBelow(folder: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  const walk = (path: string): void => {
+    for (const name of readdirSync(path)) {
+      const inner = join(path, name);
+      if (statSync(inner).isDirectory()) walk(inner);
+      else found[relative(folder, inner)] = readFileSync(inner, "latin1");
+    }
+  };
+  walk(folder);
+  return found;
+}

@@ -1,0 +1,179 @@
+import { randomBytes } from "node:crypto";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { packConversation } from "../../../src/execute/executors/clients/conversation-format.ts";
+import { filesBelow, type Machine, movingPlace, secret } from "./moving-place.ts";
+
+test.each([
+  ["claude", "user"],
+  ["claude", "session"],
+  ["claude-sdk", "user"],
+  ["claude-sdk", "session"],
+  ["codex", "user"],
+  ["codex", "session"],
+  ["gemini", "session"],
+] as const)(
+  "a session of %s with home %s continues on a machine with another HOME, and back again",
+  async (client, home) => {
+    const { machine, run, heard, host } = await movingPlace(client);
+    const first = await machine({ profile: { home } });
+    const began = await run("say one");
+    expect(began).toMatchObject({ status: "completed", result_text: "answer to: say one" });
+    const session_id = began.session_id!;
+    expect(await host.store.read.session(session_id)).toMatchObject({ portable: true });
+
+    await first.stop();
+    const second = await machine({ profile: { home } });
+    const resumed = await run("say two", { mode: "resume", session_id });
+    expect(resumed).toMatchObject({ status: "completed", result_text: "answer to: say two" });
+    const before = ["user: say one", "assistant: answer to: say one"];
+    expect(heard()).toEqual([...before, "user: say two"]);
+
+    await second.stop();
+    await machine({ profile: { home }, folder: first.folder });
+    await run("say three", { mode: "resume", session_id });
+    expect(heard()).toEqual([...before, "user: say two", "assistant: answer to: say two", "user: say three"]);
+  },
+);
+
+const transcripts = (machine: Machine) =>
+  Object.keys(filesBelow(join(machine.home, ".claude", "projects"))).filter((path) => path.endsWith(".jsonl"));
+
+test("a moved session brings its files, without secrets, and leaves the operator's own as they are", async () => {
+  const { machine, run, heard, host } = await movingPlace("claude");
+  const first = await machine();
+  const began = await run("write notes/a.txt");
+  expect(began).toMatchObject({ status: "completed" });
+  const session_id = began.session_id!;
+  expect(readFileSync(join(first.scratch(session_id), "notes", "a.txt"), "utf8")).toBe(`x ${secret}`);
+  const stored = host.store.connection.sql(
+    "select bytes from session_states union all select bytes from session_files",
+  );
+  for (const { bytes } of stored.all()) expect(Buffer.from(bytes as Uint8Array).includes(secret)).toBe(false);
+
+  await first.stop();
+  const second = await machine();
+  mkdirSync(join(second.home, ".claude", "projects", "-their-own"), { recursive: true });
+  const theirs = {
+    "notes.txt": "mine",
+    ".claude/settings.json": "{}",
+    ".claude/projects/-their-own/0b2f9a3c-1111-4222-8333-444455556666.jsonl": '{"type":"summary"}\n',
+  };
+  for (const [path, text] of Object.entries(theirs)) writeFileSync(join(second.home, path), text);
+  const resumed = await run("say two", { mode: "resume", session_id });
+  expect(resumed).toMatchObject({ status: "completed", result_text: "answer to: say two" });
+  expect(
+    heard()
+      .filter((line) => line.startsWith("user: "))
+      .slice(-1),
+  ).toEqual(["user: say two"]);
+  expect(readFileSync(join(second.scratch(session_id), "notes", "a.txt"), "utf8")).toMatch(/^x \[redacted/i);
+  expect(filesBelow(second.home)).toMatchObject(theirs);
+  expect(transcripts(second)).toHaveLength(2);
+});
+
+test("a session that works in a project stays there, and says so elsewhere", async () => {
+  const { machine, run, host } = await movingPlace("claude", { workspace: "in_place" });
+  const first = await machine();
+  const began = await run("say one");
+  const session_id = began.session_id!;
+  expect(await host.store.read.session(session_id)).toMatchObject({ portable: false });
+  expect(await run("say two", { mode: "resume", session_id })).toMatchObject({ status: "completed" });
+  await first.stop();
+  await machine();
+  const run_id = await host.submit({ agent_name: "claude", prompt: "say three", mode: "resume", session_id });
+  expect(JSON.stringify(await host.store.read.why(run_id))).toContain("works in a project there");
+});
+
+test("a conversation of 12 MB moves", async () => {
+  const { machine, run, heard } = await movingPlace("claude");
+  const first = await machine();
+  const session_id = (await run("say one")).session_id!;
+  const [name] = transcripts(first);
+  const path = join(first.home, ".claude", "projects", name!);
+  for (let at = 0; at < 12; at += 1)
+    appendFileSync(path, `${JSON.stringify({ type: "padding", text: randomBytes(786_432).toString("base64") })}\n`);
+  await run("say two", { mode: "resume", session_id });
+  await first.stop();
+  const second = await machine();
+  await run("say three", { mode: "resume", session_id });
+  expect(heard()).toHaveLength(5);
+  const [moved] = transcripts(second);
+  expect(readFileSync(join(second.home, ".claude", "projects", moved!)).length).toBeGreaterThan(12 * 1024 * 1024);
+});
+
+test("the conversation of a run that was stopped moves", async () => {
+  const { machine, run, heard, host, model } = await movingPlace("claude");
+  const first = await machine();
+  const run_id = await host.submit({ agent_name: "claude", prompt: "hang" });
+  await expect.poll(() => model.requests.length).toBeGreaterThan(0);
+  await host.store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
+  await expect.poll(async () => (await host.run(run_id)).status).toBe("cancelled");
+  const { session_id } = await host.run(run_id);
+  await first.stop();
+  await machine();
+  await run("say two", { mode: "resume", session_id: session_id! });
+  expect(heard().join()).toMatch(/hang.*say two$/s);
+});
+
+test.each(["../../../../evil.jsonl", "/evil.jsonl", "evil.jsonl", ""])(
+  "a saved conversation with a file called %j is refused, and nothing is written",
+  async (name) => {
+    const { machine, run, host } = await movingPlace("claude");
+    const first = await machine();
+    const { session_id, run_id } = await run("say one");
+    await first.stop();
+    const files = [{ name, bytes: Buffer.from("{}\n") }];
+    const bytes = packConversation({ client: "claude", run_id, done: null, files });
+    host.store.connection.sql("update session_states set bytes = ?").run(bytes);
+    const second = await machine();
+    const resumed = await run("say two", { mode: "resume", session_id: session_id! });
+    expect(resumed).toMatchObject({ status: "failed", reason: "session_not_found" });
+    expect(resumed.error).toContain(JSON.stringify(name));
+    expect(Object.keys(filesBelow(second.folder)).filter((path) => path.endsWith("evil.jsonl"))).toEqual([]);
+    expect(existsSync(join(second.folder, "..", "evil.jsonl"))).toBe(false);
+  },
+);
+
+const conversations = (client: "claude" | "codex", { home }: Machine) =>
+  Object.fromEntries(
+    Object.entries(filesBelow(join(home, `.${client}`, client === "claude" ? "projects" : "sessions"))).filter(
+      ([path]) => path.endsWith(".jsonl"),
+    ),
+  );
+
+test.each(["claude", "codex"] as const)(
+  "a fork of %s at turn 1 of 3 knows that turn alone, moves, and leaves the original byte for byte",
+  async (client) => {
+    const { machine, run, heard } = await movingPlace(client);
+    const first = await machine();
+    const { session_id } = await run("say one");
+    for (const prompt of ["say two", "say three"]) await run(prompt, { mode: "resume", session_id: session_id! });
+    const of = { mode: "fork" as const, session_id: session_id! };
+    const original = conversations(client, first);
+    expect(Object.keys(original)).toHaveLength(1);
+
+    const late = await run("say what", { ...of, fork_at_turn: 4 });
+    expect(late).toMatchObject({ status: "failed", reason: "refused" });
+    expect(late.error).toContain("it has 3 turns");
+    expect(conversations(client, first)).toEqual(original);
+
+    const cut = await run("say other", { ...of, fork_at_turn: 1 });
+    expect(cut).toMatchObject({ status: "completed", forked_from: session_id, fork_at_turn: 1 });
+    const turnOne = ["user: say one", "assistant: answer to: say one"];
+    expect(heard()).toEqual([...turnOne, "user: say other"]);
+    const whole = await run("say whole", of);
+    expect(heard()).toHaveLength(7);
+    expect(conversations(client, first)).toMatchObject(original);
+
+    await first.stop();
+    await machine();
+    await run("say more", { mode: "resume", session_id: cut.session_id! });
+    expect(heard()).toEqual([...turnOne, "user: say other", "assistant: answer to: say other", "user: say more"]);
+    await run("say more", { mode: "resume", session_id: whole.session_id! });
+    expect(heard()).toHaveLength(9);
+    await run("say second", { mode: "fork", session_id: whole.session_id!, fork_at_turn: 2 });
+    expect(heard()).toEqual([...turnOne, "user: say two", "assistant: answer to: say two", "user: say second"]);
+  },
+);

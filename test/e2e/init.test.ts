@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { drover, folder } from "./drover.ts";
+
+test("init writes a project whose command and agent run at once, and overwrites nothing", async () => {
+  const cwd = folder();
+  const here = (...args: string[]) => drover(args, { cwd });
+  expect((await here("init", "my agents")).stdout).toMatch(/^Try:\n {2}cd 'my agents'\n {2}drover run greet/);
+  expect((await here("init")).stdout).toMatch(/^Try:\n {2}drover run greet --name Ada /);
+  expect(await here("agents", "check")).toMatchObject({ code: 0, stdout: "ok greet\nok writer\n" });
+  expect(await here("run", "greet", "--name", "Ada")).toMatchObject({
+    code: 0,
+    stdout: '{"greeting":"Hello, Ada!"}\n',
+  });
+  const { code, stdout, stderr } = await here("run", "writer", "--prompt", "write a haiku");
+  expect([code, stdout]).toEqual([0, "haiku.txt is there.\n"]);
+  expect(stderr).toContain("1 file");
+  expect(await here("run", "greet")).toMatchObject({ code: 2, stderr: expect.stringContaining("parameters_schema") });
+  expect(await here("init")).toMatchObject({ code: 2, stderr: expect.stringContaining("DROVER-USE-012") });
+});

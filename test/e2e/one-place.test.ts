@@ -1,0 +1,139 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { openStore } from "../../src/record/open.ts";
+import { drover, folder, type Ran } from "./drover.ts";
+import { writeScribe } from "./scribe.ts";
+import { type Process, startDrover } from "./start-drover.ts";
+
+const place = () => {
+  const cwd = folder();
+  const state = join(cwd, "state");
+  const env = { DROVER_STATE_DIR: state };
+  const run = (...args: string[]): Promise<Ran> => drover(args, { cwd, env });
+  const json = async (...args: string[]) => JSON.parse((await run(...args, "--json")).stdout);
+  const up = (): Promise<Process> => startDrover(["up", "--port", "0"], { cwd, env, ready: /Drover is up at/ });
+  return { cwd, state, env, run, json, up };
+};
+
+it("20 runs, 20 execs and two ups at once in one empty folder: all complete, one serves, and all is on the record", async () => {
+  const { state, run, json, up } = place();
+  const numbers = Array.from({ length: 20 }, (_, index) => index);
+  const [ups, runs, execs] = await Promise.all([
+    Promise.allSettled([up(), up()]),
+    Promise.all(numbers.map((n) => run("run", "echo", "--message", `run ${n}`))),
+    Promise.all(numbers.map((n) => run("exec", `echo exec ${n}`))),
+  ]);
+  for (const [n, ran] of runs.entries())
+    expect(ran).toMatchObject({
+      code: 0,
+      signal: null,
+      stdout: `${JSON.stringify({ message: `run ${n}` })}\n`,
+      stderr: "",
+    });
+  for (const [n, ran] of execs.entries())
+    expect(ran).toMatchObject({ code: 0, signal: null, stdout: `exec ${n}\n`, stderr: "" });
+  const serving = ups.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const refused = ups.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  expect([serving.length, refused]).toEqual([1, [expect.stringContaining("DROVER-STA-011")]]);
+
+  // every command finds the one that serves, and everything with it
+  expect((await run("runners", "list")).stdout).toContain("online\techo");
+  const listed = (await run("runs", "list", "--limit", "100", "--json")).stdout.trim().split("\n");
+  const statuses = listed.map((line) => JSON.parse(line) as { agent_name: string; status: string });
+  for (const agent_name of ["echo", "exec"])
+    expect(statuses.filter((one) => one.agent_name === agent_name && one.status === "completed")).toHaveLength(20);
+  expect(statuses).toHaveLength(40);
+  expect((await json("run", "echo", "--message", "after")).status).toBe("completed");
+  expect((await run("audit", "verify")).code).toBe(0);
+  const store = await openStore({ directory: state, mode: "read", now: () => new Date() });
+  const executions = await store.read.executions({}, { limit: 1000 });
+  const kinds = store.connection.sql("select distinct kind from audit_rows order by kind").all();
+  await store.close();
+  expect(new Set(executions.map(({ run_id }) => run_id))).toHaveProperty("size", 41);
+  expect(executions.filter(({ end }) => end === null)).toEqual([]);
+  expect(kinds).toEqual([{ kind: "end" }, { kind: "start" }]);
+});
+
+it("runs by itself beside a `drover up` whose runner is not registered yet, and uses it once it is", async () => {
+  const { cwd, state, run, up } = place();
+  const module = `import { existsSync, writeFileSync } from "node:fs";
+    writeFileSync("loading", "");
+    while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 10));
+    export const executor = { name: "slow", can: {}, run: async () => ({ status: "completed", exit_code: null }) };`;
+  writeFileSync(join(cwd, "slow.mjs"), module);
+  mkdirSync(join(cwd, "profiles"));
+  writeFileSync(join(cwd, "profiles", "slow.json"), JSON.stringify({ type: "slow", module: "./slow.mjs" }));
+  const serving = up();
+  await expect.poll(() => existsSync(join(cwd, "loading")), { timeout: 20_000 }).toBe(true);
+  expect(await run("run", "echo", "--message", "alone")).toMatchObject({ code: 0, stderr: "" });
+  expect(existsSync(join(state, "coordinator.json"))).toBe(false);
+  writeFileSync(join(cwd, "go"), "");
+  await serving;
+  expect(await run("run", "echo", "--message", "served")).toMatchObject({ code: 0, stderr: "" });
+  expect((await run("runners", "list")).stdout).toContain("online\tslow");
+});
+
+it("runs at once after `drover up` was killed, and ends what a killed `drover run` left", async () => {
+  const { cwd, run, json, up } = place();
+  writeFileSync(join(cwd, "long.sh"), "#!/bin/sh\necho begun >&2\nexec sleep 1000\n", { mode: 0o755 });
+  const profile = { type: "procedural", agents_dir: "./agents-here" };
+  for (const name of ["profiles", "agents-here"]) mkdirSync(join(cwd, name));
+  writeFileSync(join(cwd, "profiles", "mine.json"), JSON.stringify(profile));
+  writeFileSync(
+    join(cwd, "agents-here", "long.yaml"),
+    `name: long\ncommand: ${join(cwd, "long.sh")}\nmax_attempts: 3\n`,
+  );
+  await (await up()).end("SIGKILL");
+  expect(await run("run", "echo", "--message", "hi")).toMatchObject({ code: 0, stderr: "" });
+
+  const [first, second] = await Promise.all(["run", "run"].map(() => begun(cwd)));
+  const long = (await json("runs", "list", "--agent", "long", "--status", "running", "--limit", "1")) as {
+    run_id: string;
+  };
+  await first!.end("SIGKILL");
+  await second!.end("SIGKILL");
+  expect(await run("run", "echo", "--message", "hi")).toMatchObject({ code: 0, stderr: "" });
+  expect(await json("runs", "show", long.run_id)).toMatchObject({
+    status: "failed",
+    reason: "runner_lost",
+    attempt: 1,
+  });
+  expect((await run("runs", "list", "--status", "running")).stdout).toBe("");
+  expect(readdirSync(join(cwd, "state", "runners")).filter((name) => name.startsWith("mine-"))).toHaveLength(1);
+  expect((await run("audit", "verify")).code).toBe(0);
+});
+
+it("runs beside a `drover runner` of another coordinator that has the same profile and state directory", async () => {
+  const elsewhere = place();
+  const serving = await elsewhere.up();
+  const { url } = JSON.parse(readFileSync(join(elsewhere.state, "coordinator.json"), "utf8"));
+  const token = readFileSync(join(elsewhere.state, "token"), "utf8").trim();
+  const { cwd, env, run } = place();
+  const remote = { ...env, DROVER_API_URL: url, DROVER_API_KEY: token };
+  const runner = await startDrover(["runner", "-x", "echo"], { cwd, env: remote, ready: /^Offers echo/m });
+  const ran = await Promise.all([1, 2, 3].map((n) => run("run", "echo", "--message", `${n}`)));
+  expect(ran.map(({ code, stderr }) => [code, stderr])).toEqual([1, 2, 3].map(() => [0, ""]));
+  expect((await run("runs", "list", "--status", "completed")).stdout.trim().split("\n")).toHaveLength(3);
+  expect((await elsewhere.run("runs", "list")).stdout).toBe("");
+  expect(await runner.end("SIGTERM")).toBe(0);
+  expect(await serving.end("SIGTERM")).toBe(0);
+});
+
+/** A `drover run` whose command works. */
+function begun(cwd: string): Promise<Process> {
+  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  return startDrover(["run", "long"], { cwd, env, ready: /begun/ });
+}
+
+it("a session made by `drover run` goes on under a `drover up` that was started since, and after it", async () => {
+  const { cwd, run, up } = place();
+  writeScribe(cwd);
+  const order = (remember: string): string[] => ["--prompt", JSON.stringify({ remember })];
+  expect((await run("run", "scribe", ...order("one"))).stdout).toBe("one\n");
+  const [id = ""] = (await run("sessions", "list")).stdout.split("\t");
+  const serving = await up();
+  expect(await run("sessions", "resume", id, ...order("two"))).toMatchObject({ code: 0, stdout: "one > two\n" });
+  await serving.end("SIGKILL");
+  expect(await run("sessions", "resume", id, ...order("three"))).toMatchObject({ stdout: "one > two > three\n" });
+});

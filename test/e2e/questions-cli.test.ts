@@ -1,0 +1,167 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Question } from "../../src/model/question.ts";
+import { atTerminal, keys, onTerminal, type Terminal } from "./at-terminal.ts";
+import { drover } from "./drover.ts";
+import { scriptedProject } from "./scripted-project.ts";
+import { startDrover } from "./start-drover.ts";
+
+type Project = ReturnType<typeof scriptedProject>;
+
+/** An agent that asks before it makes a file in its workspace, and then talks. */
+function asking(agent: Record<string, unknown> = {}): Project {
+  const tools = [{ name: "command.run", input: { command: "echo made >made.txt; pwd" } }];
+  return scriptedProject([{ text: "May I?", tools }, { text: "Thank you." }], agent);
+}
+
+async function runInTerminal(project: Project): Promise<Terminal> {
+  const run = atTerminal(["run", "talker", "--prompt", "go"], project);
+  await run.see("talker asks to use command.run", "$ echo made >made.txt; pwd", "[y]es", "[s]top");
+  return run;
+}
+
+async function openQuestions(project: Project): Promise<Question[]> {
+  const { stdout } = await drover(["questions", "--json"], project);
+  const lines = stdout.trim().split("\n").filter(Boolean);
+  // questions as the command line prints them
+  return lines.map((line) => JSON.parse(line) as Question);
+}
+
+async function log(project: Project): Promise<string> {
+  const { stdout } = await drover(["runs", "list", "--json"], project);
+  const { run_id } = JSON.parse(stdout.split("\n")[0]!) as { run_id: string };
+  return (await drover(["runs", "events", run_id, "--json"], project)).stdout;
+}
+
+onTerminal("a run asks in its terminal, and y lets it go on", async () => {
+  const project = asking();
+  const run = await runInTerminal(project);
+  run.press("y");
+  await run.see("allowed", "Thank you.");
+  expect(await run.exitCode).toBe(0);
+  expect(await log(project)).toContain('"decision":"allow"');
+});
+
+onTerminal("n denies with a reason that the model reads", async () => {
+  const project = asking();
+  const run = await runInTerminal(project);
+  run.press("n");
+  await run.see("Why not?");
+  run.press("use mkdir\r");
+  await run.see("denied: use mkdir", "Thank you.");
+  expect(await run.exitCode).toBe(0);
+  expect(await log(project)).toMatch(/"tool_result".*use mkdir/);
+});
+
+onTerminal("e changes what is run", async () => {
+  const project = asking();
+  const run = await runInTerminal(project);
+  run.press("e");
+  await run.see("Change the input");
+  // Ctrl-U empties the line
+  run.press('\u0015{"command": "echo edited"}\r');
+  await run.see("allowed", "Thank you.");
+  expect(await run.exitCode).toBe(0);
+  expect(await log(project)).toContain("edited\\n");
+});
+
+onTerminal("s stops the run, and so does Ctrl-C", async () => {
+  const project = asking();
+  const stopped = await runInTerminal(project);
+  stopped.press("s");
+  await stopped.see("stopped");
+  expect(await stopped.exitCode).not.toBe(0);
+  const cancelled = await runInTerminal(project);
+  cancelled.press(keys.ctrlC);
+  expect(await cancelled.exitCode).toBe(130);
+});
+
+onTerminal("somebody else may answer first: the terminal says who, and a second answer learns it", async () => {
+  const project = asking();
+  const run = await runInTerminal(project);
+  const [question] = await openQuestions(project);
+  expect(question).toMatchObject({ agent_name: "talker", tool: "command.run", decision: null });
+  const approved = await drover(["runs", "approve", question!.run_id.slice(0, 30)], project);
+  expect(approved).toMatchObject({ code: 0, stdout: `${question!.run_id}\t${question!.request_id}\tallow\n` });
+  await run.see("allowed by admin, elsewhere", "Thank you.");
+  expect(await run.exitCode).toBe(0);
+  const late = await drover(["runs", "deny", question!.run_id, question!.request_id], project);
+  expect(late.code).toBe(1);
+  expect(late.stderr).toContain("admin answered with allow");
+  const none = await drover(["runs", "deny", question!.run_id], project);
+  expect(none.code).toBe(2);
+  expect(none.stderr).toContain("asks nothing");
+  expect((await drover(["questions"], project)).stderr).toContain("No open questions.");
+});
+
+onTerminal("a chat asks in place, and always means always in this session", async () => {
+  const call = { name: "command.run", input: { command: "echo hi" } };
+  const project = scriptedProject([
+    { text: "One.", tools: [call] },
+    { text: "Two." },
+    { text: "Three.", tools: [call] },
+    { text: "Four." },
+  ]);
+  const chat = atTerminal(["chat", "talker"], project);
+  await chat.see("› ");
+  chat.press("go\r");
+  await chat.see("asks to use command.run", "$ echo hi", "[a]lways");
+  chat.press("a");
+  await chat.see("allowed", "✓ command.run echo hi", "Two.", "tokens in");
+  chat.press("again\r");
+  const shown = await chat.see("✓ command.run echo hi", "Four.", "tokens in");
+  expect(shown).not.toContain("asks to use");
+  chat.press(keys.ctrlD);
+  expect(await chat.exitCode).toBe(0);
+});
+
+it("without a terminal nothing is asked, and the run is denied at once", async () => {
+  const project = asking();
+  const { code, stdout } = await drover(["run", "talker", "--prompt", "go"], project);
+  expect(code).toBe(0);
+  expect(stdout).toContain("Thank you.");
+  expect(await log(project)).toContain('"by":"unattended"');
+});
+
+it("a run that is parked ends its command with 75, and an answer continues it here to its end", async () => {
+  const project = asking({ park_after_seconds: 0.2 });
+  const parked = await drover(["run", "talker", "--prompt", "go", "--attended"], project);
+  expect(parked.code).toBe(75);
+  expect(parked.stderr).toContain("parked: it waits for an answer");
+  expect(parked.stderr).toContain("echo made >made.txt; pwd");
+  const command = /drover (runs approve \S+)/.exec(parked.stderr)![1]!;
+  const resumed = await drover(["runs", "resume", command.split(" ").at(-1)!], project);
+  expect(resumed.code).toBe(1);
+  expect(resumed.stderr).toContain("waits for an answer");
+  const approved = await drover(command.split(" "), project);
+  expect(approved.stderr).not.toContain("drover up");
+  expect(approved.code).toBe(0);
+  expect(approved.stdout).toContain("Thank you.");
+});
+
+it("questions of runs on a coordinator are answered through it, with edited input that has to fit", async () => {
+  const project = asking();
+  await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
+  const { stdout } = await drover(["run", "talker", "--prompt", "go", "--attended", "--detach"], project);
+  const run_id = stdout.trim();
+  const following = drover(["runs", "events", run_id, "--json"], project);
+  let questions: Question[] = [];
+  while (questions.length === 0) questions = await openQuestions(project);
+  const shown = await drover(["questions", "show", run_id], project);
+  expect(shown.stdout).toContain("$ echo made >made.txt; pwd");
+  const bad = await drover(["runs", "approve", run_id, "--input", "{"], project);
+  expect(bad).toMatchObject({ code: 2 });
+  expect(bad.stderr).toContain("--input is not valid JSON");
+  const edited = await drover(
+    ["runs", "approve", run_id, "--input", '{"command": "echo changed"}', "--remember"],
+    project,
+  );
+  expect(edited.code).toBe(0);
+  const events = (await following).stdout;
+  expect(events).toContain("changed\\n");
+  expect(events).not.toContain("made\\n");
+  const { stdout: usage } = await drover(["usage", "--by", "agent", "--json"], project);
+  expect(JSON.parse(usage)).toMatchObject({ agent_name: "talker", runs: 1, turns: 2 });
+  expect(existsSync(join(project.cwd, "made.txt"))).toBe(false);
+});

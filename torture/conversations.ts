@@ -1,0 +1,257 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { StoredEvent } from "../src/model/event.ts";
+import type { Run } from "../src/model/run.ts";
+import { isTerminal } from "../src/model/states.ts";
+import type { Asked, Turn } from "../test/model-server/script.ts";
+import { startModelServer } from "../test/model-server/server.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { allEvents, faultsOfLog } from "./record.ts";
+import { each, pause, patiently, upTo, waitFor } from "./wait.ts";
+
+const providers = ["scripted", "anthropic"] as const;
+type ProviderName = (typeof providers)[number];
+
+/** Answers that call tools; one more ends the conversation. */
+const turns = 15;
+/** What a run may lose at no cost. */
+const mostLosses = 3;
+
+/**
+ * R4-model: the runner of a conversation is killed at random moments, up to three times. The run continues on another
+ * runner and completes; no command or edit is carried out twice, and no answer that is on the record is asked for again.
+ */
+export async function conversationsLost(
+  { runs, atOnce, losses }: { runs: number; atOnce: number; losses?: number },
+  tools: Tools,
+): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const asked: string[] = [];
+    const server = await startModelServer((request) => answerTo(request, asked, place));
+    const found: Conversation[] = [];
+    try {
+      mkdirSync(join(place.directory, "ledger"));
+      await place.client.agents.put("coder", {
+        type: "autonomous",
+        executor: "model",
+        model: "m",
+        max_attempts: 1,
+        permissions: { mode: "bypassPermissions" },
+      });
+      await each(upTo(runs * providers.length), atOnce, async (at) => {
+        const provider = providers[at % providers.length]!;
+        const most = losses ?? 1 + Math.floor(Math.random() * mostLosses);
+        found.push(await converse(place, { provider, name: `${provider}-${at}`, url: server.url, most }));
+        if (found.length % 10 === 0) tools.progress(`${found.length} of ${runs * providers.length} conversations`);
+      });
+      return judge(place, found, asked, await allEvents(place.client));
+    } finally {
+      await place.processes.endAll();
+      await server.stop();
+    }
+  });
+}
+
+interface Conversation {
+  provider: ProviderName;
+  name: string;
+  run: Run;
+  losses: readonly Loss[];
+  /** In the folder of the last runner. */
+  files: readonly string[];
+}
+
+/** A killed runner: what it had edited is in its folder, whether or not that is on the record. */
+interface Loss {
+  attempt: number;
+  files: readonly string[];
+}
+
+async function converse(
+  place: Place,
+  { provider, name, url, most }: { provider: ProviderName; name: string; url: string; most: number },
+): Promise<Conversation> {
+  const { client } = place;
+  const script = join(place.directory, "scripts", `${name}.json`);
+  const ledger = ledgerOf(place, name);
+  writeFileSync(script, JSON.stringify({ turns: Array.from(upTo(turns + 1), (turn) => turnOf(turn, ledger, "")) }));
+  const startRunner = (number: number) =>
+    place.startRunner({
+      name: `${name}-${number}`,
+      slots: 1,
+      tags: [name],
+      // a session continues where its profile is offered
+      profileName: name,
+      env: { ANTHROPIC_API_KEY: "key" },
+      profile: { type: "model", config: provider === "scripted" ? { provider, script } : { provider, base_url: url } },
+    });
+  let { child } = await startRunner(0);
+  const prompt = `This is ${name}.`;
+  const { run_id } = await client.submit({ agent_name: "coder", prompt, demands: { tags: [name] } });
+  const losses: Loss[] = [];
+  const folderOf = (number: number, { session_id }: Run): string =>
+    join(place.directory, "runners", `${name}-${number}`, "work", session_id ?? "");
+  while (losses.length < most) {
+    const begun = await waitFor(async () => begunAfter(await client.runs.get(run_id), losses, place), 180_000);
+    if (begun === null || isTerminal(begun.status)) break;
+    await pause(Math.random() * 1500);
+    child.signal("SIGKILL");
+    await child.closed;
+    losses.push({ attempt: begun.attempt, files: filesIn(folderOf(losses.length, begun)) });
+    writeFileSync(`${ledger}.lost`, "");
+    ({ child } = await startRunner(losses.length));
+  }
+  const get = (): Promise<Run> => patiently(() => client.runs.get(run_id));
+  const run =
+    (await waitFor(async () => [await get()].find(({ status }) => isTerminal(status)) ?? null, 300_000)) ??
+    (await get());
+  // a runner may be killed just after its run has ended: then another was started that never had it
+  const last = losses.findLastIndex((_, at) => run.runner_id?.startsWith(`${name}-${at}-`));
+  const files = last === -1 ? filesIn(folderOf(losses.length, run)) : losses[last]!.files;
+  child.signal("SIGTERM");
+  return { provider, name, run, losses, files };
+}
+
+/** The run once it has ended, or is carried out by the runner after the last loss and has a state to continue from. */
+async function begunAfter(run: Run, losses: readonly Loss[], { client }: Place): Promise<Run | null> {
+  if (isTerminal(run.status)) return run;
+  if (run.status !== "running" || run.attempt <= (losses.at(-1)?.attempt ?? 0)) return null;
+  const { items } = await client.runs.events(run.run_id, { limit: 100 });
+  return items.some(({ event }) => event.type === "system" && event.subtype === "init") ? run : null;
+}
+
+/** Commands, edits and reads by turns; each command leaves a line that only it writes. */
+function turnOf(
+  turn: number,
+  ledger: string,
+  number: string,
+): { text: string; tools?: { name: string; input: object }[] } {
+  const text = `turn ${turn}${number}`;
+  const write = (path: string) => ({ name: "file.write", input: { path, content: text } });
+  const read = (path: string) => ({ name: "file.read", input: { path } });
+  // the last one does not end before there was a loss: no conversation is over too soon
+  const until = turn + 3 < turns ? "" : `; until [ -e '${ledger}.lost' ]; do sleep 0.1; done`;
+  const command = `echo ${turn} >> '${ledger}'; sleep 0.1${until}`;
+  if (turn >= turns) return { text };
+  if (turn % 3 === 0) return { text, tools: [{ name: "command.run", input: { command } }] };
+  if (turn % 3 === 1) return { text, tools: [write(`a-${turn}`), write(`b-${turn}`)] };
+  return { text, tools: [read(`a-${turn - 1}`), read(`b-${turn - 1}`)] };
+}
+
+/** Notes `NAME TURN` for each request, and says in the answer which request of that turn it was. */
+function answerTo({ messages }: Asked, asked: string[], place: Place): Turn {
+  const name = /This is (\S+)\./.exec(messages.find(({ role }) => role === "user")?.text ?? "")?.[1] ?? "";
+  const turn = messages.filter(({ role }) => role === "assistant").length;
+  const key = `${name} ${turn}`;
+  asked.push(key);
+  const number = asked.filter((one) => one === key).length;
+  const { text, tools = [] } = turnOf(turn, ledgerOf(place, name), ` request ${number}`);
+  const calls = tools.map(({ name: tool, input }) => ({
+    name: tool.replace(".", "_"),
+    input: { ...input },
+    exact: true as const,
+  }));
+  return { text, tools: calls, slow_ms_per_chunk: 5 };
+}
+
+const ledgerOf = (place: Place, name: string): string => join(place.directory, "ledger", name);
+const filesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+
+interface Judged {
+  /** Each time its runner was lost, killed or not: when, and which. */
+  lost: string[];
+  twice: string[];
+  again: string[];
+  faults: string[];
+  unknown: number;
+  effects: number;
+}
+
+function judge(
+  place: Place,
+  found: readonly Conversation[],
+  asked: readonly string[],
+  logs: ReadonlyMap<string, readonly StoredEvent[]>,
+): Finding {
+  const judged = found.map((one) => judgeOne(place, one, asked, logs.get(one.run.run_id) ?? []));
+  const count = (of: (one: Judged) => number): number => judged.reduce((sum, one) => sum + of(one), 0);
+  // a busy machine may let leases run out as well; what is lost more often than three times may fail
+  const overdone = found.filter((_, at) => judged[at]!.lost.length > mostLosses);
+  const unfinished = found.filter((one) => one.run.status !== "completed" && !overdone.includes(one));
+  return {
+    seen: {
+      runs: found.length,
+      kills: found.reduce((sum, { losses }) => sum + losses.length, 0),
+      "never killed": found.filter(({ losses }) => losses.length === 0).length,
+      "not completed": unfinished.length,
+      "commands and edits": count(({ effects }) => effects),
+      "of them told as unknown": count(({ unknown }) => unknown),
+      "carried out twice": count(({ twice }) => twice.length),
+      "answers asked for again": count(({ again }) => again.length),
+    },
+    broken: [
+      ...unfinished.map(({ name, run }) => `${name} is ${run.status} (${run.reason}): ${run.error}`),
+      ...judged.flatMap(({ twice, again, faults }) => [...twice, ...again, ...faults]),
+    ],
+    late: overdone.map((one) => {
+      const { lost } = judged[found.indexOf(one)]!;
+      return `${one.name} was killed ${one.losses.length} times, and lost its runner ${lost.length} times: ${lost.join(" ")}`;
+    }),
+  };
+}
+
+function judgeOne(
+  place: Place,
+  { provider, name, run, losses, files }: Conversation,
+  asked: readonly string[],
+  log: readonly StoredEvent[],
+): Judged {
+  const lost = log.flatMap(({ at, attempt, event }) => {
+    if (event.type === "status" && event.status === "pending" && attempt > 0)
+      return [`${at} attempt ${attempt}: ${event.reason}`];
+    return event.type === "result" && event.reason === "runner_lost"
+      ? [`${at} attempt ${attempt}: ${event.error}`]
+      : [];
+  });
+  const faults = faultsOfLog(run.run_id, log);
+  const judged: Judged = { lost, twice: [], again: [], faults, unknown: 0, effects: 0 };
+  const said = log.flatMap(({ event }) => (event.type === "assistant" ? [event.text] : []));
+  for (const turn of upTo(turns + 1)) {
+    const requests = asked.filter((one) => one === `${name} ${turn}`).length;
+    const due = `turn ${turn}${provider === "scripted" ? "" : ` request ${requests}`}`;
+    const answers = said.filter((text) => text === `turn ${turn}` || text.startsWith(`turn ${turn} `));
+    // the answer to an earlier request was on the record, and the model was asked once more
+    if (answers.length === 0 && run.status !== "completed") continue;
+    if (answers.length !== 1 || answers[0] !== due)
+      judged.again.push(`${name}: turn ${turn} is on the record as ${JSON.stringify(answers)}, and ${due} was due`);
+  }
+  const ledger = existsSync(ledgerOf(place, name)) ? readFileSync(ledgerOf(place, name), "utf8").split("\n") : [];
+  for (const { event } of log) {
+    if (event.type !== "tool_use" || event.name === "file.read") continue;
+    judged.effects += 1;
+    const results = log.flatMap(({ attempt, event: of }) =>
+      of.type === "tool_result" && of.tool_use_id === event.tool_use_id ? [{ attempt, output: of.output }] : [],
+    );
+    const [result] = results;
+    if (results.length === 0 && run.status !== "completed") continue;
+    if (results.length !== 1 || result === undefined) {
+      judged.faults.push(`${name}: ${event.tool_use_id} has ${results.length} results`);
+      continue;
+    }
+    const isUnknown = JSON.stringify(result.output).includes("effect_unknown");
+    if (isUnknown) judged.unknown += 1;
+    const input = event.input as { command?: string; path?: string }; // as turnOf makes them
+    if (input.command !== undefined) {
+      const times = ledger.filter((line) => line === /echo (\d+)/.exec(input.command!)?.[1]).length;
+      if (times > 1) judged.twice.push(`${name}: ${input.command} was run ${times} times`);
+      if (times === 0 && !isUnknown) judged.faults.push(`${name}: ${input.command} was not run`);
+    } else if (!isUnknown) {
+      const path = input.path ?? "";
+      if (losses.some((loss) => loss.attempt < result.attempt && loss.files.includes(path)))
+        judged.twice.push(`${name}: ${path} was written before attempt ${result.attempt} wrote it`);
+      if (!files.includes(path)) judged.faults.push(`${name}: ${path} did not come along to the last runner`);
+    }
+  }
+  return judged;
+}

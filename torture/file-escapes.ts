@@ -1,0 +1,195 @@
+import { createHash } from "node:crypto";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { type Face, type FaceName, faceNames, openFace } from "./file-tool-faces.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { canary, hostilePaths, isOutside, makePlace, type Place, whereItLeads } from "./hostile-paths.ts";
+
+type Size = { vectors: number; raceSeconds: number };
+type Judge = (face: string, call: Call, answer: string) => void;
+
+/** S1: the six file tools, by each of their faces, asked for what lies outside; and while a folder is swapped for a link. */
+export async function fileEscapes(size: Size, tools: Pick<Tools, "root" | "progress">): Promise<Finding> {
+  const broken: string[] = [];
+  const seen = { calls: 0, refused: 0, races: 0, swaps: 0 };
+  const judge: Judge = (face, call, answer) => {
+    seen.calls += 1;
+    if (answer.includes('"ok":false')) seen.refused += 1;
+    else if (!answer.includes('"ok":true')) broken.push(`${face} did not answer ${JSON.stringify(call)}: ${answer}`);
+    if (answer.includes(canary)) broken.push(`${face} returned what lies outside: ${JSON.stringify(call)}`);
+  };
+  const tried = await Promise.all(
+    faceNames.map(async (name) => {
+      // each call of a program is a process of its own: several at once, each in a place of its own
+      const shares = name === "program" ? 4 : 1;
+      const found = Array.from({ length: shares }, (_, share) =>
+        withFaces([name], tools.root, broken, (place, faces) => {
+          const paths = hostilePaths(place, size.vectors).filter((_path, at) => at % shares === share);
+          return tryPaths(place, faces[0]!, paths, judge, broken);
+        }),
+      );
+      const paths = sum(await Promise.all(found));
+      tools.progress(`${name}: ${paths} paths`);
+      return paths;
+    }),
+  );
+  await withFaces(faceNames, tools.root, broken, async (place, faces) => {
+    for (const call of raceCalls) {
+      const { calls, swaps } = await race(place, faces, call, size.raceSeconds, judge);
+      seen.races += sum(calls.values());
+      seen.swaps += swaps;
+      const made = [...calls].map(([face, count]) => `${face} ${count}`).join(", ");
+      tools.progress(`${call.tool}: calls ${made}; swaps ${swaps}`);
+    }
+  });
+  return {
+    seen: {
+      paths: Math.min(...tried),
+      faces: faceNames.length,
+      calls: seen.calls,
+      refused: seen.refused,
+      "calls in races": seen.races,
+      swaps: seen.swaps,
+      escapes: broken.length,
+    },
+    broken,
+    late: [],
+  };
+}
+
+/** Faces of one workspace, and whether what lies outside it is the same afterwards. */
+async function withFaces<T>(
+  names: readonly FaceName[],
+  root: string,
+  broken: string[],
+  work: (place: Place, faces: readonly Face[]) => Promise<T>,
+): Promise<T> {
+  const place = makePlace();
+  const before = fingerprint(place.outside);
+  const faces = await Promise.all(names.map((name) => openFace(name, place.root, root)));
+  try {
+    return await work(place, faces);
+  } finally {
+    await Promise.all(faces.map((face) => face.close()));
+    if (fingerprint(place.outside) !== before) broken.push(`something outside was changed (${names.join(", ")})`);
+    rmSync(place.base, { recursive: true, force: true });
+  }
+}
+
+/** The number of distinct paths that were tried. */
+async function tryPaths(place: Place, face: Face, paths: readonly string[], judge: Judge, broken: string[]) {
+  for (const path of paths) {
+    const real = whereItLeads(place, path);
+    const leadsOut = real !== null && isOutside(place, real);
+    for (const call of callsFor(path)) {
+      const answer = await face.call(call);
+      judge(face.name, call, answer);
+      if (!answer.includes('"ok":true')) continue;
+      // a link that leads out may be deleted and replaced: both act on the link itself
+      if (leadsOut && opens.has(call.tool) && call["path"] === path)
+        broken.push(`${face.name} opened ${real}: ${JSON.stringify(call)}`);
+      place.restore();
+    }
+  }
+  return new Set(paths).size;
+}
+
+type Call = { tool: string } & Record<string, unknown>;
+
+function callsFor(path: string): Call[] {
+  return [
+    { tool: "file.read", path },
+    { tool: "file.write", path, content: "overwritten" },
+    { tool: "file.patch", path, patches: [{ find: canary, replace: "patched" }] },
+    { tool: "file.list", path },
+    { tool: "file.list", path: ".", pattern: `${path}**` },
+    { tool: "file.search", pattern: "CANARY", path },
+    { tool: "file.delete", path },
+  ];
+}
+
+const opens = new Set(["file.read", "file.patch", "file.list", "file.search"]);
+
+const raceCalls: readonly Call[] = [
+  { tool: "file.read", path: "swap/secret" },
+  { tool: "file.write", path: "swap/secret", content: "inside\n" },
+  { tool: "file.patch", path: "swap/secret", patches: [{ find: canary, replace: "patched" }] },
+  { tool: "file.delete", path: "swap/secret" },
+  { tool: "file.list", path: "swap", pattern: "**" },
+  { tool: "file.search", pattern: "CANARY|inside", path: "swap" },
+];
+
+/** A thread swaps the folder for a link to the outside and back, as fast as it can, while the tool is called. */
+async function race(
+  { root, outside }: Place,
+  faces: readonly Face[],
+  call: Call,
+  seconds: number,
+  judge: Judge,
+): Promise<{ calls: Map<string, number>; swaps: number }> {
+  rmSync(join(root, "swap"), { recursive: true, force: true });
+  mkdirSync(join(root, "swap"));
+  writeFileSync(join(root, "swap/secret"), "inside\n");
+  const swapper = new Worker(swapping, { eval: true, workerData: { root, target: outside } });
+  let swaps = 0;
+  const ended = new Promise<void>((resolve, reject) => {
+    swapper.on("message", (count: number) => (swaps = count));
+    swapper.once("exit", () => resolve());
+    swapper.once("error", reject);
+  });
+  const until = performance.now() + seconds * 1000;
+  const calls = new Map<string, number>();
+  await Promise.all(
+    faces.map(async (face) => {
+      do {
+        judge(face.name, call, await face.call(call));
+        calls.set(face.name, (calls.get(face.name) ?? 0) + 1);
+      } while (performance.now() < until);
+    }),
+  );
+  swapper.postMessage("stop", []);
+  await ended;
+  return { calls, swaps };
+}
+
+const swapping = `
+  const { parentPort, receiveMessageOnPort, workerData: { root, target } } = require("node:worker_threads");
+  const { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } = require("node:fs");
+  const at = (name) => root + "/" + name;
+  let swaps = 0;
+  while (receiveMessageOnPort(parentPort) === undefined) {
+    try { mkdirSync(at("swap")); } catch {}
+    try { if (!existsSync(at("swap/secret"))) writeFileSync(at("swap/secret"), "inside\\n"); } catch {}
+    // a tool that had the folder open may put a file into it meanwhile
+    try { rmSync(at("aside"), { recursive: true, force: true }); } catch { continue; }
+    try { renameSync(at("swap"), at("aside")); } catch { continue; }
+    // a tool that writes may have made the folder anew meanwhile
+    try { symlinkSync(target, at("swap")); } catch { continue; }
+    swaps += 1;
+    for (let spin = 0; spin < swaps % 50 * 1000; spin++);
+    try { unlinkSync(at("swap")); } catch {}
+    try { renameSync(at("aside"), at("swap")); } catch {}
+  }
+  parentPort.postMessage(swaps);
+`;
+
+/** Names, kinds and contents of everything below a folder. */
+function fingerprint(folder: string): string {
+  const hash = createHash("sha256");
+  const walk = (path: string): void => {
+    for (const name of readdirSync(path).sort()) {
+      const at = join(path, name);
+      const seen = lstatSync(at);
+      hash.update(`${at}\0${seen.mode}\0${seen.nlink}\0`);
+      if (seen.isDirectory()) walk(at);
+      else hash.update(seen.isSymbolicLink() ? readlinkSync(at) : readFileSync(at));
+    }
+  };
+  walk(folder);
+  return hash.digest("hex");
+}
+
+function sum(numbers: Iterable<number>): number {
+  return [...numbers].reduce((total, number) => total + number, 0);
+}

@@ -1,0 +1,98 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { start } from "../src/process/start.ts";
+import { callTool, fileTools } from "../src/tools/file-tools.ts";
+import { openWorkspace } from "../src/tools/workspace.ts";
+
+/** One way to reach the file tools of a workspace. */
+export interface Face {
+  name: string;
+  /** The tool's answer as JSON. */
+  call(call: { tool: string } & Record<string, unknown>): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** MCP counts twice: it is offered over stdio and over HTTP. */
+const opening = {
+  "in process": inProcess,
+  stdio: overStdio,
+  http: overHttp,
+  program: async (workspace: string, root: string): Promise<Face> => ({
+    name: "program",
+    call: (call) => callProgram(root, workspace, call),
+    close: async () => undefined,
+  }),
+};
+export type FaceName = keyof typeof opening;
+export const faceNames = Object.keys(opening) as FaceName[];
+
+export function openFace(name: FaceName, workspace: string, root: string): Promise<Face> {
+  return opening[name](workspace, root);
+}
+
+async function inProcess(workspace: string): Promise<Face> {
+  const tools = fileTools(await openWorkspace(workspace));
+  const { signal } = new AbortController();
+  const context = { signal, start: async (command: Parameters<typeof start>[0]) => start(command, {}, signal) };
+  return {
+    name: "in process",
+    call: async (call) => JSON.stringify(await callTool(tools, call, context)),
+    close: async () => undefined,
+  };
+}
+
+async function overStdio(workspace: string, root: string): Promise<Face> {
+  const client = newClient();
+  const args = [join(root, "bin", "drover.js"), "file-tools", workspace, "--mcp"];
+  await client.connect(new StdioClientTransport({ command: process.execPath, args }));
+  return mcpFace("stdio", client, async () => undefined);
+}
+
+async function overHttp(workspace: string, root: string): Promise<Face> {
+  const server = spawn(process.execPath, [join(root, "bin", "drover.js"), "file-tools", workspace, "--http", "0"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = (await once(createInterface({ input: server.stdout }), "line")) as [string];
+  const { url, token } = JSON.parse(line) as { url: string; token: string }; // what the command prints
+  const client = newClient();
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
+  return mcpFace("http", client, async () => {
+    server.kill("SIGTERM");
+    await once(server, "exit");
+  });
+}
+
+function newClient(): Client {
+  return new Client({ name: "drover-tests", version: "1" });
+}
+
+function mcpFace(name: string, client: Client, after: () => Promise<void>): Face {
+  return {
+    name,
+    async call({ tool, ...input }) {
+      const answer = await client.callTool({ name: tool.replaceAll(".", "_"), arguments: input });
+      return answer.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+    },
+    async close() {
+      await client.close();
+      await after();
+    },
+  };
+}
+
+/** A call as a program: prints the answer. */
+async function callProgram(root: string, workspace: string, call: object): Promise<string> {
+  const child = spawn(process.execPath, [join(root, "bin", "drover.js"), "file-tools", workspace, "-"], {
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  child.stdin.on("error", () => undefined).end(JSON.stringify(call));
+  let printed = "";
+  child.stdout.on("data", (chunk: Buffer) => (printed += chunk.toString("utf8")));
+  await once(child, "close");
+  return printed;
+}

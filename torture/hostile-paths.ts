@@ -1,0 +1,131 @@
+import { linkSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** In every file that lies outside, and the name of one: no answer of a tool may have it. */
+export const canary = "CANARY-outside-the-workspace";
+
+/** A workspace full of links that lead out of it, beside the folder they lead to. */
+export interface Place {
+  base: string;
+  root: string;
+  outside: string;
+  /** Puts back the links and files that a tool was allowed to remove or replace. */
+  restore(): void;
+}
+
+export function makePlace(): Place {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), "drover-escapes-")));
+  const root = join(base, "ws");
+  const outside = join(base, "ws-not");
+  mkdirSync(join(root, "a/b"), { recursive: true });
+  mkdirSync(join(outside, "folder"), { recursive: true });
+  for (const file of ["secret", "folder/secret", "swap", canary])
+    writeFileSync(join(outside, file), `${canary} ${file}\n`);
+  const links = {
+    link: outside,
+    relative: "../ws-not",
+    "a/link": "../../ws-not",
+    file: join(outside, "secret"),
+    "a/file": "../../ws-not/secret",
+    chain: "a/link/folder",
+    up: "..",
+    root: "/",
+    proc: "/proc/self/cwd",
+    fds: "/proc/self/fd",
+    self: ".",
+    circle: "circle",
+  };
+  const restore = (): void => {
+    for (const [at, to] of Object.entries(links))
+      if (!isLink(join(root, at))) {
+        rmSync(join(root, at), { recursive: true, force: true });
+        symlinkSync(to, join(root, at));
+      }
+    writeFileSync(join(root, "a/secret"), "inside\n");
+    rmSync(join(root, "hard"), { force: true });
+    linkSync(join(outside, "secret"), join(root, "hard"));
+  };
+  restore();
+  return { base, root, outside, restore };
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+}
+
+/** Where a tool that trusts its path would end up; null where nothing is there. */
+export function whereItLeads({ root }: Place, path: string): string | null {
+  if (path.includes("\0")) return null;
+  try {
+    // not joined: that would take `..` for the folder before it, also behind a link
+    return realpathSync.native(path.startsWith("/") ? path : `${root}/${path}`);
+  } catch {
+    return null; // nothing there, or a circle
+  }
+}
+
+export function isOutside({ root }: Place, real: string): boolean {
+  return real !== root && !real.startsWith(`${root}/`);
+}
+
+/** Distinct paths, first those that really lead outside: each way in, before each way out, to each thing there. */
+export function hostilePaths(place: Place, count: number): string[] {
+  const { outside, root } = place;
+  const ways = ["", "./", "a/", "a/b/", "a/../", "self/", "self/self/a/", "link/", "relative/", "a/link/", "chain/"];
+  ways.push("up/", "up/ws/", "root/", `root${root}/`, `root${root}/a/`, "a/b/../../self/", "link/../ws/");
+  const ups = ["", "../", "../../", ".././../", "..//..///", "a/../../", "./.././", "../ws/../"];
+  ups.push("../../../../../../../../", "a/b/../../../", "self/../", "link/../");
+  const ends = ["secret", "folder/secret", "ws-not/secret", "ws-not/folder/secret", "../ws-not/secret", "file", "hard"];
+  ends.push("ws-not", "link/secret", "ws/link/secret", "ws/file", `.${outside}/secret`);
+  ends.push("ws-not/folder", "../ws-not/folder/secret", "ws-not/swap");
+  const others = [
+    join(outside, "secret"),
+    `/${join(outside, "secret")}`,
+    `${root}/../ws-not/secret`,
+    `${root}/link/secret`,
+    `root${outside}/secret`,
+    `proc/../ws-not/secret`,
+    `/proc/self/root${outside}/secret`,
+    `/proc/self/cwd/../${outside}/secret`,
+    `file://${outside}/secret`,
+    "fds/0",
+    "fds/1",
+    "root/etc/passwd",
+    "a\\..\\..\\ws-not\\secret",
+    "..%2fws-not%2fsecret",
+    "%2e%2e/ws-not/secret",
+    "..\u2215ws-not\u2215secret",
+    "\uff0e\uff0e/ws-not/secret",
+    "secret\0.txt",
+    "../ws-not/secret\0",
+    "~/secret",
+    "~root/secret",
+    "$HOME/secret",
+    "-e/secret",
+    "--files",
+    "hard",
+    "file",
+    "a/file",
+    "circle",
+    "",
+    "/",
+    "..",
+    ".",
+  ];
+  const made = ways.flatMap((way) => ups.flatMap((up) => ends.map((end) => way + up + end)));
+  const leads = (path: string): boolean => {
+    const real = whereItLeads(place, path);
+    return real !== null && isOutside(place, real);
+  };
+  const leading = [...new Set(made)].filter((path) => !others.includes(path) && leads(path));
+  const most = count - others.length;
+  // a small count gets both kinds too
+  return most <= 0 ? spread([...others, ...leading], count) : [...others, ...spread(leading, most)];
+}
+
+/** So many of them, from all over the list. */
+function spread<T>(all: readonly T[], count: number): T[] {
+  const length = Math.min(count, all.length);
+  return Array.from({ length }, (_, at) => all[Math.floor((at * all.length) / length)]!);
+}

@@ -1,0 +1,171 @@
+import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Question } from "../src/model/question.ts";
+import { RequestError } from "../src/model/errors.ts";
+import { killOne } from "./coordinator-killed.ts";
+import { answering } from "./coordinators.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { killRunner, type RunnerSlot } from "./fleet-killed.ts";
+import { inPlace, type Place, type RunnerSpec } from "./place.ts";
+import { allEvents, allRuns, faultsOfLog, readAudit } from "./record.ts";
+import { startStorm, untilNothingMoves } from "./storm.ts";
+import { each, patiently, pause, upTo } from "./wait.ts";
+
+interface Sizes {
+  runs: number;
+  /** Of each run. */
+  questions: number;
+  kills: number;
+}
+
+/**
+ * Runs ask before each of their commands, while coordinators and runners are killed and two people answer at once. Some
+ * runs are parked in between. No question is lost, none is answered twice, and no command runs that nobody has allowed.
+ */
+export async function questions({ runs, questions: each_, kills }: Sizes, tools: Tools): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const marks = join(place.directory, "marks");
+    const turns = [...upTo(each_)].map((turn) => {
+      const command = `touch '${marks}'/"$DROVER_RUN_ID.${turn}.$(date +%s%N)"`;
+      return { text: `Turn ${turn}.`, tools: [{ name: "command.run", input: { command } }] };
+    });
+    const script = join(place.directory, "scripts", "turns.json");
+    writeFileSync(script, JSON.stringify({ turns: [...turns, { text: "Done." }] }));
+    const slots: RunnerSlot[] = [];
+    for (const at of upTo(2)) {
+      const profile = { type: "model", config: { provider: "scripted", script } };
+      const spec: RunnerSpec = { name: `runner-${at}`, slots: 4, times: { pollPauseMs: 50 }, profile };
+      slots.push({ spec, child: (await place.startRunner(spec)).child });
+    }
+    await place.client.agents.put("asker", {
+      type: "autonomous",
+      executor: "model",
+      permissions: { mode: "default" },
+      attended: true,
+      park_after_seconds: 1,
+      max_attempts: 1000,
+      max_turns: 10 * each_,
+    });
+    const asked: string[] = [];
+    await each(upTo(runs), 4, async (at) => {
+      const request = { agent_name: "asker", prompt: "work", idempotency_key: `run ${at}` };
+      asked.push((await patiently(() => place.client.submit(request))).run_id);
+    });
+    const blow = async (): Promise<void> => {
+      if (Math.random() < 0.5) return killOne(place);
+      await killRunner(place, slots[Math.floor(Math.random() * slots.length)]!);
+    };
+    const over = new AbortController();
+    const given: Question[] = [];
+    const people = [...upTo(2)].map(() => answerAll(place, given, over.signal));
+    // a fault is told where they are waited for
+    for (const person of people) person.catch(() => undefined);
+    const storm = startStorm(kills, blow, tools.progress);
+    await storm.over;
+    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    const stuck = await untilNothingMoves(place, () => given.length);
+    over.abort();
+    await Promise.all(people);
+    return judge(place, { asked, turns: each_, given, stuck, marks, kills });
+  });
+}
+
+/** Answers whatever is open, allowing most of it, until it is told to stop. `given`: the answers that were acknowledged. */
+async function answerAll({ client }: Place, given: Question[], signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const { items } = await patiently(() => client.questions.list({ limit: 200 }));
+    await each(items, 4, async ({ run_id, request_id }) => {
+      // some wait long enough to be parked
+      await pause(Math.random() < 0.1 ? 1500 : Math.random() * 50);
+      const body = Math.random() < 0.8 ? ({ decision: "allow" } as const) : ({ decision: "deny" } as const);
+      try {
+        given.push(await patiently(() => client.questions.answer(run_id, request_id, body)));
+      } catch (error) {
+        // Somebody was first, or its run asks again.
+        if (!(error instanceof RequestError) || !/^DROVER-API-03[12]$/.test(error.code)) throw error;
+      }
+    });
+    await pause(50);
+  }
+}
+
+interface Found {
+  asked: readonly string[];
+  turns: number;
+  given: readonly Question[];
+  stuck: number;
+  marks: string;
+  kills: number;
+}
+
+async function judge(place: Place, { asked, turns, given, stuck, marks, kills }: Found): Promise<Finding> {
+  const broken: string[] = [];
+  const rows = await allRuns(place.client);
+  for (const run of rows)
+    if (run.status !== "completed") broken.push(`${run.run_id} is ${run.status}: ${run.reason} ${run.error}`);
+  if (rows.length !== asked.length) broken.push(`${rows.length} runs for ${asked.length} requests`);
+  if (stuck > 0) broken.push(`${stuck} runs were open when none had ended for 60 s`);
+  const byTurn = new Map<string, Question[]>();
+  const everAsked = new Set<string>();
+  let superseded = 0;
+  let neverAsked = 0;
+  for (const run_id of asked) {
+    const [closed, open] = [
+      await place.client.questions.list({ run_id, open: false, limit: 1000 }),
+      await place.client.questions.list({ run_id, limit: 1000 }),
+    ];
+    if (open.items.length > 0) broken.push(`${run_id} has ended with ${open.items.length} open questions`);
+    for (const question of closed.items) {
+      everAsked.add(keyOf(question));
+      if (question.decision === "superseded") superseded += 1;
+      else byTurn.set(keyOf(question), [...(byTurn.get(keyOf(question)) ?? []), question]);
+    }
+    for (const turn of upTo(turns)) {
+      const key = `${run_id}.${turn}`;
+      const answers = byTurn.get(key)?.length ?? 0;
+      // a call that its runner died with before it was asked about: the model was told that its effect is unknown
+      if (!everAsked.has(key)) neverAsked += 1;
+      else if (answers !== 1) broken.push(`question ${turn} of ${run_id} was answered ${answers} times`);
+    }
+  }
+  for (const one of given) {
+    const [stored] = byTurn.get(keyOf(one)) ?? [];
+    if (stored?.decision !== one.decision || stored?.answered_at !== one.answered_at)
+      broken.push(`an answer that was acknowledged is not on the record: ${JSON.stringify(one)}`);
+  }
+  const carriedOut = new Map<string, number>();
+  for (const name of readdirSync(marks)) {
+    const [run_id = "", turn = ""] = name.split(".");
+    const key = `${run_id}.${turn}`;
+    carriedOut.set(key, (carriedOut.get(key) ?? 0) + 1);
+    const [answer] = byTurn.get(key) ?? [];
+    if (answer?.decision !== "allow") broken.push(`the command ${key} ran, and its answer is ${answer?.decision}`);
+    else if (statSync(join(marks, name)).mtimeMs < Date.parse(answer.answered_at ?? "") - 1)
+      broken.push(`the command ${key} ran before it was allowed`);
+  }
+  for (const [key, times] of carriedOut) if (times > 1) broken.push(`the command ${key} ran ${times} times`);
+  for (const [run_id, log] of await allEvents(place.client)) broken.push(...faultsOfLog(run_id, log));
+  const { verified } = await readAudit(place);
+  if (!verified) broken.push("the audit chain does not verify");
+  const attempts = rows.reduce((sum, { attempt }) => sum + attempt, 0);
+  return {
+    seen: {
+      kills,
+      runs: asked.length,
+      questions: byTurn.size,
+      acknowledged: given.length,
+      "asked again": superseded,
+      "never asked": neverAsked,
+      attempts,
+      "commands that ran": carriedOut.size,
+    },
+    broken,
+    late: [],
+  };
+}
+
+/** Its run and turn, whatever attempt asked it. */
+function keyOf({ run_id, input }: Question): string {
+  const turn = /DROVER_RUN_ID\.(\d+)\./.exec(JSON.stringify(input))?.[1];
+  return `${run_id}.${turn}`;
+}

@@ -1,0 +1,49 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { readChatSearch } from "../pages/chat/search.ts";
+import { readRunSearch } from "../pages/run/search.ts";
+import { readSearch } from "../pages/runs/search.ts";
+import { Fault, NotFound } from "./fault.tsx";
+import { Shell } from "./shell.tsx";
+
+const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
+
+/** A page of its own file, which is loaded when somebody goes there. */
+const page = <const P extends string, S extends object = object>(
+  path: P,
+  load: () => Promise<{ Page: () => ReactNode }>,
+  read: (given: Record<string, unknown>) => S = () => ({}) as S,
+) =>
+  createRoute({
+    getParentRoute: () => root,
+    path,
+    component: lazyRouteComponent(load, "Page"),
+    validateSearch: read,
+  });
+
+export const router = createRouter({
+  basepath: "/ui",
+  routeTree: root.addChildren([
+    page("/", () => import("../pages/overview/page.tsx")),
+    page("/inbox", () => import("../pages/inbox/page.tsx")),
+    page("/runs", () => import("../pages/runs/page.tsx"), readSearch),
+    page("/runs/$runId", () => import("../pages/run/page.tsx"), readRunSearch),
+    page("/chat", () => import("../pages/chat/page.tsx"), readChatSearch),
+    page("/sessions", () => import("../pages/sessions/page.tsx")),
+    page("/runners", () => import("../pages/runners/page.tsx")),
+    page("/audit", () => import("../pages/audit/page.tsx")),
+    page("/settings", () => import("../pages/settings/page.tsx")),
+    page("/agents", () => import("../pages/agents/page.tsx")),
+    page("/agents/new", () => import("../pages/agent/new.tsx")),
+    page("/agents/$name", () => import("../pages/agent/page.tsx")),
+  ]),
+  defaultPreload: "intent",
+  defaultErrorComponent: Fault,
+  scrollRestoration: true,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,94 @@
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useEffectEvent } from "react";
+import { Dialog } from "../parts/dialog.tsx";
+import { pages } from "./pages.ts";
+import styles from "./shortcuts.module.css";
+
+/** Keys that work on every page. Those of one page are its own, by `useKeys`. */
+export function useShortcuts({ openPalette, openHelp }: { openPalette: () => void; openHelp: () => void }): void {
+  const navigate = useNavigate();
+  const go = useEffectEvent((key: string) => {
+    const page = pages.find((one) => one.key === key);
+    if (page) void navigate({ to: page.to });
+  });
+  const palette = useEffectEvent(openPalette);
+  const help = useEffectEvent(openHelp);
+  useEffect(() => {
+    let after = "";
+    const press = (event: KeyboardEvent): void => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        return palette();
+      }
+      if (isTyping(event)) return;
+      if (event.key === "?") help();
+      else if (event.key === "/") {
+        event.preventDefault();
+        palette();
+      } else if (after === "g") go(event.key);
+      after = event.key;
+      setTimeout(() => (after = ""), 1000);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+
+/** Single keys of one page, by their letter. Not while somebody types or a dialog is open. */
+export function useKeys(keys: Record<string, () => void>): void {
+  const pressed = useEffectEvent((key: string) => keys[key]?.());
+  useEffect(() => {
+    let after = "";
+    const press = (event: KeyboardEvent): void => {
+      if (isTyping(event) || after === "g") return void (after = "");
+      after = event.key;
+      pressed(event.key);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return true;
+  const at = event.target;
+  if (!(at instanceof HTMLElement)) return false;
+  return at.isContentEditable || at.closest("input, textarea, select, [role=dialog], [role=menu]") !== null;
+}
+
+const others: readonly [keys: string, what: string][] = [
+  ["Ctrl K", "search, or go anywhere"],
+  ["?", "this list"],
+  ["j k", "next and previous row"],
+  ["Enter", "open the row"],
+  ["x", "select the row"],
+  ["a e d", "approve, edit or deny a question"],
+];
+
+export function ShortcutHelp({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
+  return (
+    <Dialog open={open} onOpenChange={onOpenChange} title="Keyboard">
+      <dl className={styles["keys"]}>
+        {others.map(([keys, what]) => (
+          <Row key={keys} keys={keys.split(" ")} what={what} />
+        ))}
+        {pages.map(({ key, word }) => (
+          <Row key={key} keys={["g", key]} what={`go to ${word}`} />
+        ))}
+      </dl>
+    </Dialog>
+  );
+}
+
+function Row({ keys, what }: { keys: string[]; what: string }) {
+  return (
+    <div>
+      <dt>
+        {keys.map((key) => (
+          <kbd key={key}>{key}</kbd>
+        ))}
+      </dt>
+      <dd>{what}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,24 @@
+import { HostError, RequestError } from "../../src/model/errors.ts";
+import { createClient } from "../../src/wire/client.ts";
+
+/** Signed in by the cookie, so without a token of its own. */
+export const api = createClient({ url: location.origin, token: null, fetch: (...given) => fetch(...given) });
+
+export type Api = typeof api;
+
+/** Whether the session has ended: signing in again is the only way on. */
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof RequestError && (error.code === "DROVER-API-009" || error.code === "DROVER-API-010");
+}
+
+export interface Shown {
+  code: string | null;
+  message: string;
+  next: string | null;
+}
+
+export function describeError(error: unknown): Shown {
+  if (error instanceof RequestError || error instanceof HostError)
+    return { code: error.code, message: error.message, next: error.next ?? null };
+  return { code: null, message: error instanceof Error ? error.message : String(error), next: null };
+}

@@ -1,0 +1,114 @@
+import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
+import { HostError } from "../../src/model/errors.ts";
+import type { Input, Output } from "../../src/wire/contracts.ts";
+import { api } from "./client.ts";
+import { listenLive } from "./live.ts";
+
+export type RunRow = Output<"GET /runs">["items"][number];
+export type Run = Output<"GET /runs/{run_id}">;
+export type Agent = Output<"GET /agents/{name}">;
+export type Runner = Output<"GET /runners">["items"][number];
+export type Session = Output<"GET /sessions">["items"][number];
+export type SessionWithRuns = Output<"GET /sessions/{session_id}">;
+export type Execution = Output<"GET /executions">["items"][number];
+export type Question = Output<"GET /questions">["items"][number];
+export type Token = Output<"GET /tokens">["items"][number];
+export type RunsFilter = Omit<NonNullable<Input<"GET /runs">["query"]>, "limit" | "cursor">;
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // what changes is told by the stream of events
+      staleTime: 10_000,
+      refetchOnWindowFocus: false,
+      retry: (failures, error) => failures < 5 && error instanceof HostError,
+    },
+  },
+});
+
+export const queries = {
+  me: () => queryOptions({ queryKey: ["me"], queryFn: () => api.me(), staleTime: Infinity }),
+  agents: () => queryOptions({ queryKey: ["agents"], queryFn: async () => (await api.agents.list()).items }),
+  runners: () =>
+    queryOptions({
+      queryKey: ["runners"],
+      queryFn: async () => (await api.runners.list()).items,
+      // heartbeats are no events
+      refetchInterval: 5000,
+    }),
+  runs: (filter: RunsFilter) =>
+    infiniteQueryOptions({
+      queryKey: ["runs", filter],
+      queryFn: ({ pageParam }) =>
+        api.runs.list({ ...filter, limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) }),
+      initialPageParam: null as string | null,
+      getNextPageParam: (page) => page.next_cursor,
+    }),
+  someRuns: (filter: RunsFilter, limit: number) =>
+    queryOptions({
+      queryKey: ["runs", "some", filter, limit],
+      queryFn: async () => (await api.runs.list({ ...filter, limit })).items,
+    }),
+  run: (run_id: string) => queryOptions({ queryKey: ["run", run_id], queryFn: () => api.runs.get(run_id) }),
+  why: (run_id: string) => queryOptions({ queryKey: ["run", run_id, "why"], queryFn: () => api.runs.why(run_id) }),
+  files: (run_id: string) =>
+    queryOptions({ queryKey: ["run", run_id, "files"], queryFn: async () => (await api.runs.files(run_id)).items }),
+  executions: (run_id: string) =>
+    queryOptions({
+      queryKey: ["run", run_id, "executions"],
+      queryFn: async () => (await api.executions.list({ run_id, limit: 1000 })).items,
+    }),
+  allExecutions: () =>
+    infiniteQueryOptions({
+      queryKey: ["runs", "executions"],
+      queryFn: ({ pageParam }) =>
+        api.executions.list({ limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) }),
+      initialPageParam: null as string | null,
+      getNextPageParam: (page) => page.next_cursor,
+    }),
+  sessions: () =>
+    infiniteQueryOptions({
+      queryKey: ["sessions"],
+      queryFn: ({ pageParam }) =>
+        api.sessions.list({ limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) }),
+      initialPageParam: null as string | null,
+      getNextPageParam: (page) => page.next_cursor,
+    }),
+  session: (session_id: string) =>
+    queryOptions({ queryKey: ["session", session_id], queryFn: () => api.sessions.get(session_id) }),
+  questions: (open: boolean) =>
+    queryOptions({ queryKey: ["questions", open], queryFn: () => api.questions.list({ open, limit: 200 }) }),
+  questionsOf: (run_id: string) =>
+    queryOptions({
+      queryKey: ["questions", run_id],
+      queryFn: async () => (await api.questions.list({ open: true, run_id })).items,
+    }),
+  usage: (by: "agent" | "day", since: string) =>
+    queryOptions({
+      queryKey: ["stats", "usage", by, since],
+      queryFn: async () => (await api.usage({ by, since })).items,
+    }),
+  tokens: () =>
+    queryOptions({ queryKey: ["tokens"], queryFn: async () => (await api.tokens.list({ limit: 200 })).items }),
+};
+
+/** Gathers what changed, so that a busy fleet costs one reading a second and not one for each event. */
+const gatherMs = 250;
+const touched = new Set<string>();
+let gathering: ReturnType<typeof setTimeout> | null = null;
+
+listenLive((message) => {
+  if (message.kind === "caught_up") void queryClient.invalidateQueries();
+  if (message.kind !== "events") return;
+  for (const { run_id, event } of message.events)
+    if (event.type !== "output" && event.type !== "assistant") touched.add(run_id);
+  if (touched.size > 0) gathering ??= setTimeout(refresh, gatherMs);
+});
+
+function refresh(): void {
+  gathering = null;
+  for (const run_id of touched) void queryClient.invalidateQueries({ queryKey: ["run", run_id] });
+  touched.clear();
+  for (const key of ["runs", "stats", "questions", "sessions", "session"])
+    void queryClient.invalidateQueries({ queryKey: [key] });
+}

@@ -1,0 +1,195 @@
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import type { Input } from "../../../src/wire/contracts.ts";
+import { api } from "../../data/client.ts";
+import { type Agent, queryClient } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { JsonField, SchemaForm, type Values } from "../../parts/schema-form.tsx";
+import { toast } from "../../parts/toasts.tsx";
+import formStyles from "../../parts/form.module.css";
+import styles from "./page.module.css";
+
+type Definition = Input<"PUT /agents/{name}">["body"];
+
+const exampleSchema = {
+  type: "object",
+  properties: { message: { type: "string", description: "What to say" } },
+  required: ["message"],
+};
+
+/** `onDone` is told the name where the agent was saved, null where it was not. */
+export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: string | null) => void }) {
+  const [name, setName] = useState(agent?.name ?? "");
+  const [type, setType] = useState<"procedural" | "autonomous">(agent?.type ?? "procedural");
+  const [command, setCommand] = useState(agent?.command ?? "");
+  const [description, setDescription] = useState(agent?.description ?? "");
+  const [prompt, setPrompt] = useState(typeof agent?.system_prompt === "string" ? agent.system_prompt : "");
+  const [model, setModel] = useState(agent?.model ?? "");
+  const [provider, setProvider] = useState(agent?.provider ?? "");
+  const [timeout, setTimeout] = useState(agent?.timeout_seconds === undefined ? "" : String(agent.timeout_seconds));
+  const [schema, setSchema] = useState<Record<string, unknown> | undefined>(
+    agent ? agent.parameters_schema : exampleSchema,
+  );
+  const [others, setOthers] = useState<unknown>(() => restOf(agent));
+  const [preview, setPreview] = useState<Values>({});
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const save = (event: FormEvent): void => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    const definition = {
+      ...(others as Partial<Definition>),
+      type,
+      description: description || null,
+      command: type === "procedural" ? command : null,
+      ...(type === "autonomous" && prompt !== "" ? { system_prompt: prompt } : {}),
+      ...(type === "autonomous" && model !== "" ? { model } : {}),
+      ...(type === "autonomous" && provider !== "" ? { provider } : {}),
+      ...(timeout === "" ? {} : { timeout_seconds: Number(timeout) }),
+      ...(schema === undefined ? {} : { parameters_schema: schema }),
+    } satisfies Definition;
+    api.agents
+      .put(name.trim(), definition)
+      .then(async () => {
+        await queryClient.invalidateQueries({ queryKey: ["agents"] });
+        toast(`Saved ${name.trim()}`);
+        onDone(name.trim());
+      })
+      .catch(setError)
+      .finally(() => setBusy(false));
+  };
+  return (
+    <form onSubmit={save} noValidate>
+      {error === null ? null : <ErrorNote error={error} />}
+      <div className={styles["panes"]}>
+        <Card title="Definition">
+          <div className={formStyles["form"]}>
+            <Labelled label="Name" help="Letters, digits, dots, dashes. How it is called by commands and over HTTP.">
+              {(id) => (
+                <input
+                  id={id}
+                  value={name}
+                  readOnly={agent !== null}
+                  required
+                  onChange={(event) => setName(event.target.value)}
+                />
+              )}
+            </Labelled>
+            <Labelled
+              label="Type"
+              help={
+                type === "procedural" ? "Runs a command with parameters." : "Thinks for itself, with a model and tools."
+              }
+            >
+              {(id) => (
+                <select id={id} value={type} onChange={(event) => setType(event.target.value as typeof type)}>
+                  <option value="procedural">procedural</option>
+                  <option value="autonomous">autonomous</option>
+                </select>
+              )}
+            </Labelled>
+            {type === "procedural" ? (
+              <Labelled label="Command" help="CLI command to execute (e.g., python -m crawler.main)">
+                {(id) => (
+                  <input
+                    id={id}
+                    className="mono"
+                    value={command}
+                    spellCheck={false}
+                    onChange={(event) => setCommand(event.target.value)}
+                  />
+                )}
+              </Labelled>
+            ) : (
+              <>
+                <Labelled label="System prompt" help="What it is and how it works.">
+                  {(id) => (
+                    <textarea id={id} rows={6} value={prompt} onChange={(event) => setPrompt(event.target.value)} />
+                  )}
+                </Labelled>
+                <Labelled label="Provider" help="Empty: the first that is set up.">
+                  {(id) => <input id={id} value={provider} onChange={(event) => setProvider(event.target.value)} />}
+                </Labelled>
+                <Labelled label="Model" help="Empty: the provider's own choice.">
+                  {(id) => <input id={id} value={model} onChange={(event) => setModel(event.target.value)} />}
+                </Labelled>
+              </>
+            )}
+            <Labelled label="Description" help="One line for people who choose it.">
+              {(id) => <input id={id} value={description} onChange={(event) => setDescription(event.target.value)} />}
+            </Labelled>
+            <Labelled label="Timeout in seconds" help="Empty: the runner's own.">
+              {(id) => (
+                <input
+                  id={id}
+                  type="number"
+                  min={1}
+                  value={timeout}
+                  onChange={(event) => setTimeout(event.target.value)}
+                />
+              )}
+            </Labelled>
+            <details className={styles["advanced"]}>
+              <summary>Everything else</summary>
+              <JsonField
+                label="Other fields"
+                help="limits, budget, demands, tags, permissions and so on, as in an agent file."
+                value={others}
+                onChange={setOthers}
+                rows={8}
+              />
+            </details>
+          </div>
+        </Card>
+        <div className="stack">
+          <Card title="Parameters" note="a JSON Schema">
+            <JsonField
+              label="Schema"
+              help="Empty: anything is accepted."
+              value={schema}
+              onChange={(value) => setSchema(value as typeof schema)}
+              rows={14}
+            />
+          </Card>
+          <Card title="The form it makes" note="live">
+            <SchemaForm schema={schema} values={preview} onChange={setPreview} />
+          </Card>
+        </div>
+      </div>
+      <div className={formStyles["foot"]}>
+        <Button onClick={() => onDone(null)}>Cancel</Button>
+        <Button look="primary" type="submit" disabled={busy}>
+          Save
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function Labelled({ label, help, children }: { label: string; help: string; children: (id: string) => ReactNode }) {
+  const id = useId();
+  return (
+    <div className={formStyles["field"]}>
+      <label htmlFor={id}>{label}</label>
+      {children(id)}
+      <p className={formStyles["help"]}>{help}</p>
+    </div>
+  );
+}
+
+/** What the fields above do not show. */
+function restOf(agent: Agent | null): Record<string, unknown> | undefined {
+  if (agent === null) return undefined;
+  const own = ["name", "type", "command", "description", "model", "provider", "timeout_seconds", "parameters_schema"];
+  const listed = [
+    "source",
+    "runner_id",
+    "fault",
+    ...(typeof agent.system_prompt === "string" ? ["system_prompt"] : []),
+  ];
+  return Object.fromEntries(
+    Object.entries(agent).filter(([key, value]) => ![...own, ...listed].includes(key) && value !== null),
+  );
+}

@@ -1,0 +1,125 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { api } from "../../data/client.ts";
+import { type Agent, queries, queryClient } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { Code } from "../../parts/code.tsx";
+import { Skeleton } from "../../parts/empty.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { JsonTree } from "../../parts/json-tree.tsx";
+import { RunForm } from "../../parts/run-form.tsx";
+import { RunTable } from "../../parts/run-table.tsx";
+import { toast, toastError } from "../../parts/toasts.tsx";
+import { Editor } from "./editor.tsx";
+import formStyles from "../../parts/form.module.css";
+import styles from "./page.module.css";
+
+export function Page() {
+  const { name = "" } = useParams({ strict: false });
+  const agents = useQuery(queries.agents());
+  const agent = agents.data?.find((one) => one.name === name);
+  if (agents.isPending) return <Skeleton />;
+  if (agents.isError) return <ErrorNote error={agents.error} />;
+  if (agent === undefined)
+    return (
+      <Card title={`There is no agent ${name}`}>
+        <Link to="/agents">Show all agents</Link>
+      </Card>
+    );
+  return <AgentPage key={agent.name} agent={agent} />;
+}
+
+function AgentPage({ agent }: { agent: Agent }) {
+  const [editing, setEditing] = useState(false);
+  const navigate = useNavigate();
+  const me = useQuery(queries.me());
+  const runs = useQuery(queries.someRuns({ agent_name: agent.name }, 10));
+  const cannot =
+    agent.source === "file"
+      ? "A file defines this agent: change the file"
+      : agent.source === "runner"
+        ? "A runner brings this agent: change it there"
+        : me.data?.role === "admin"
+          ? null
+          : "Only an admin can change agents";
+  const remove = (): void =>
+    void api.agents.remove(agent.name).then(async () => {
+      await queryClient.invalidateQueries({ queryKey: ["agents"] });
+      toast(`Deleted ${agent.name}`, "Its runs keep their copy of it.");
+      await navigate({ to: "/agents" });
+    }, toastError);
+  return (
+    <>
+      <div className="row wrap" style={{ marginBottom: 4 }}>
+        <h1>{agent.name}</h1>
+        <span className={styles["type"]}>{agent.type}</span>
+        <span className="row push">
+          <Button icon="edit" disabledBecause={cannot} onClick={() => setEditing(true)}>
+            Edit
+          </Button>
+          <Button look="bad" icon="trash" disabledBecause={cannot} onClick={remove}>
+            Delete
+          </Button>
+        </span>
+      </div>
+      <p className="dim" style={{ marginBottom: 12 }}>
+        {agent.description ?? agent.title ?? "No description"}
+      </p>
+      {editing ? (
+        <Editor agent={agent} onDone={() => setEditing(false)} />
+      ) : (
+        <div className={styles["panes"]}>
+          <Card title="Run it">
+            <RunForm
+              agent={agent}
+              onStarted={(run) => void navigate({ to: "/runs/$runId", params: { runId: run.run_id } })}
+            >
+              {(busy) => (
+                <div className={formStyles["foot"]}>
+                  <Button look="primary" icon="runs" type="submit" disabled={busy}>
+                    Run
+                  </Button>
+                </div>
+              )}
+            </RunForm>
+          </Card>
+          <Card title="Definition">
+            <div className="stack tight">
+              {agent.command ? <Code text={agent.command} label="Command" /> : null}
+              {typeof agent.system_prompt === "string" ? (
+                <Code text={agent.system_prompt} label="System prompt" />
+              ) : null}
+              <JsonTree value={definitionOf(agent)} />
+            </div>
+          </Card>
+        </div>
+      )}
+      <div style={{ marginTop: 16 }}>
+        <Card
+          title="Its runs"
+          note={
+            <Link to="/runs" search={{ agent: agent.name }}>
+              all of them
+            </Link>
+          }
+          flush
+        >
+          {runs.data && runs.data.length > 0 ? (
+            <RunTable runs={runs.data} label={`Runs of ${agent.name}`} />
+          ) : (
+            <p className="faint" style={{ padding: 14 }}>
+              It has not run yet.
+            </p>
+          )}
+        </Card>
+      </div>
+    </>
+  );
+}
+
+function definitionOf(agent: Agent): Record<string, unknown> {
+  const hidden = new Set(["name", "command", "system_prompt", "description", "title", "fault"]);
+  return Object.fromEntries(Object.entries(agent).filter(([key, value]) => !hidden.has(key) && value !== null));
+}

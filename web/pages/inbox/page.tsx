@@ -1,0 +1,82 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useKeys } from "../../app/shortcuts.tsx";
+import { api } from "../../data/client.ts";
+import { queries, queryClient } from "../../data/queries.ts";
+import { Card } from "../../parts/card.tsx";
+import { Command } from "../../parts/command.tsx";
+import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { AnsweredRow, QuestionCard } from "../../parts/question-card.tsx";
+import { toast, toastError } from "../../parts/toasts.tsx";
+
+/** Every open question over all runs, oldest first. */
+export function Page() {
+  const open = useQuery(queries.questions(true));
+  const closed = useQuery(queries.questions(false));
+  const [at, setAt] = useState(0);
+  const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
+  const questions = open.data?.items ?? [];
+  const current = questions[Math.min(at, questions.length - 1)];
+  const modeOf = (id: string) => (mode?.id === id ? mode.mode : "look");
+  const id = (one: { run_id: string; request_id: string }): string => `${one.run_id} ${one.request_id}`;
+  useKeys({
+    j: () => setAt(Math.min(at + 1, questions.length - 1)),
+    k: () => setAt(Math.max(at - 1, 0)),
+    e: () => current && setMode({ id: id(current), mode: "edit" }),
+    d: () => current && setMode({ id: id(current), mode: "deny" }),
+    a: () =>
+      current &&
+      modeOf(id(current)) === "look" &&
+      void api.questions.answer(current.run_id, current.request_id, { decision: "allow" }).then(() => {
+        toast(`Approved ${current.tool}`);
+        return queryClient.invalidateQueries({ queryKey: ["questions"] });
+      }, toastError),
+  });
+  return (
+    <>
+      <h1 style={{ marginBottom: 12 }}>
+        {questions.length === 0
+          ? "Inbox"
+          : questions.length === 1
+            ? "1 question waits for you"
+            : `${open.data?.count ?? 0} questions wait for you`}
+      </h1>
+      {open.isError ? <ErrorNote error={open.error} /> : null}
+      <div className="stack" style={{ maxWidth: 920 }}>
+        <Card title="Open" note="oldest first" flush>
+          {open.isPending ? (
+            <Skeleton rows={3} />
+          ) : questions.length === 0 ? (
+            <Empty icon="inbox" title="Nothing waits for an answer">
+              <p>
+                When an agent needs a decision, it appears here and nothing of it runs on. To see one, let the checklist
+                ask:
+              </p>
+              <Command text={"drover run checklist --steps 'Buy milk'"} />
+            </Empty>
+          ) : (
+            questions.map((question, index) => (
+              <QuestionCard
+                key={id(question)}
+                question={question}
+                at={question === current && index === Math.min(at, questions.length - 1)}
+                mode={modeOf(id(question))}
+                setMode={(next) => setMode(next === "look" ? null : { id: id(question), mode: next })}
+              />
+            ))
+          )}
+        </Card>
+        {closed.data && closed.data.items.length > 0 ? (
+          <Card title="Answered" note="latest last" flush>
+            <ul>
+              {closed.data.items.slice(-20).map((question) => (
+                <AnsweredRow key={id(question)} question={question} />
+              ))}
+            </ul>
+          </Card>
+        ) : null}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,67 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { queries, type RunRow } from "../../data/queries.ts";
+import { Card } from "../../parts/card.tsx";
+import { Skeleton } from "../../parts/empty.tsx";
+import { QuestionCard } from "../../parts/question-card.tsx";
+import { Status } from "../../parts/status.tsx";
+import { Ago } from "../../parts/time.tsx";
+import styles from "./needs-you.module.css";
+
+const shown = 3;
+
+/** Open questions, and runs that are parked for another reason. */
+export function NeedsYou({ parked }: { parked: readonly RunRow[] }) {
+  const open = useQuery(queries.questions(true));
+  const [mode, setMode] = useState<{ id: string; mode: "edit" | "deny" } | null>(null);
+  const questions = open.data?.items ?? [];
+  return (
+    <Card title="Needs you" note={questions.length > 0 ? "oldest first" : undefined} flush>
+      {open.isPending ? (
+        <Skeleton rows={2} />
+      ) : questions.length + parked.length === 0 ? (
+        <p className={`faint ${styles["none"]}`}>Nothing waits for an answer.</p>
+      ) : (
+        <>
+          {questions.slice(0, shown).map((question) => {
+            const id = `${question.run_id} ${question.request_id}`;
+            return (
+              <QuestionCard
+                key={id}
+                question={question}
+                mode={mode?.id === id ? mode.mode : "look"}
+                setMode={(next) => setMode(next === "look" ? null : { id, mode: next })}
+              />
+            );
+          })}
+          {questions.length > shown ? (
+            <p className={styles["none"]}>
+              <Link to="/inbox">{(open.data?.count ?? questions.length) - shown} more in the inbox</Link>
+            </p>
+          ) : null}
+          <ul>
+            {parked.map((run) => (
+              <li key={run.run_id} className={styles["row"]}>
+                <Status status={run.status} />
+                <Link to="/runs/$runId" params={{ runId: run.run_id }}>
+                  {run.agent_name}
+                </Link>
+                <span className="dim grow ellipsis">
+                  {run.parked_why === "budget"
+                    ? "has spent its budget"
+                    : run.parked_why === "usage_limit"
+                      ? "has met a usage limit"
+                      : ""}
+                </span>
+                <span className="faint">
+                  <Ago at={run.created_at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,18 @@
+import type { Execution } from "../../data/queries.ts";
+import { Card } from "../../parts/card.tsx";
+import { ExecutionTable } from "../../parts/execution-table.tsx";
+import { Empty } from "../../parts/empty.tsx";
+
+export function Audit({ executions }: { executions: readonly Execution[] }) {
+  return (
+    <Card title="Programs this run started" note="written before each of them began" flush>
+      {executions.length === 0 ? (
+        <Empty icon="audit" title="This run started no program">
+          <p>Every process that Drover spawns is recorded here.</p>
+        </Empty>
+      ) : (
+        <ExecutionTable executions={executions} />
+      )}
+    </Card>
+  );
+}

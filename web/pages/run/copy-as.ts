@@ -1,0 +1,29 @@
+import type { Run } from "../../data/queries.ts";
+
+/** The same request again, as somebody would send it. */
+export function asCurl(run: Run): string {
+  const body = {
+    agent_name: run.agent_name,
+    ...(Object.keys(run.parameters).length > 0 ? { parameters: run.parameters } : {}),
+    ...(run.prompt === null ? {} : { prompt: run.prompt }),
+  };
+  return [
+    `curl -s ${location.origin}/runs -H "Authorization: Bearer $(cat .drover/token)"`,
+    `  -H "Content-Type: application/json" -d ${quote(JSON.stringify(body))}`,
+  ].join(" \\\n");
+}
+
+export function asCli(run: Run): string {
+  const options = Object.entries(run.parameters).map(([name, value]) => {
+    const given = typeof value === "string" ? value : JSON.stringify(value);
+    return `--${name} ${quote(given)}`;
+  });
+  return ["drover run", quote(run.agent_name), ...(run.prompt === null ? [] : [quote(run.prompt)]), ...options].join(
+    " ",
+  );
+}
+
+/** As one word of a shell. */
+function quote(text: string): string {
+  return /^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,156 @@
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
+import type { StoredFile } from "../../../src/model/file.ts";
+import type { Run } from "../../data/queries.ts";
+import { Button, buttonClass } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { Code, Diff } from "../../parts/code.tsx";
+import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { bytes } from "../../parts/numbers.ts";
+import styles from "./files.module.css";
+
+const Markdown = lazy(async () => ({ default: (await import("../../parts/markdown.tsx")).Markdown }));
+
+const mostShown = 512 * 1024;
+
+export function Files({ run, files, chosen }: { run: Run; files: readonly StoredFile[]; chosen: string | null }) {
+  const navigate = useNavigate();
+  if (files.length === 0)
+    return (
+      <Card flush>
+        <Empty icon="file" title="This run left no files">
+          <p>Files that a run leaves in its work directory are kept with it.</p>
+        </Empty>
+      </Card>
+    );
+  const file = files.find(({ path }) => path === chosen) ?? files[0]!;
+  const choose = (path: string): void =>
+    void navigate({
+      to: "/runs/$runId",
+      params: { runId: run.run_id },
+      search: { tab: "files", file: path },
+      replace: true,
+      resetScroll: false,
+    });
+  return (
+    <div className={styles["panes"]}>
+      <Card
+        title="Files"
+        note={`${files.length}`}
+        actions={
+          <Button look="quiet" icon="download" onClick={() => files.forEach((one) => save(run, one))}>
+            All
+          </Button>
+        }
+        flush
+      >
+        <ul className={styles["list"]}>
+          {files.map((one) => (
+            <li key={one.path}>
+              <button type="button" aria-pressed={one === file} onClick={() => choose(one.path)}>
+                <Icon name="file" />
+                <span className="ellipsis mono grow">{one.path}</span>
+                <span className="faint">{bytes(one.size)}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </Card>
+      <Card
+        title={<span className="mono">{file.path}</span>}
+        note={`${bytes(file.size)} · ${file.media_type}`}
+        actions={
+          <a className={buttonClass("plain")} href={addressOf(run, file)} download>
+            <Icon name="download" /> Download
+          </a>
+        }
+      >
+        <Preview key={file.sha256} run={run} file={file} />
+      </Card>
+    </div>
+  );
+}
+
+function Preview({ run, file }: { run: Run; file: StoredFile }) {
+  const kind = kindOf(file);
+  const text = useQuery({
+    queryKey: ["file", file.sha256],
+    enabled: kind !== "image" && kind !== "none",
+    staleTime: Infinity,
+    queryFn: async () => {
+      const answer = await fetch(addressOf(run, file));
+      if (!answer.ok) throw new Error(`The file could not be read: ${answer.status}.`);
+      return answer.text();
+    },
+  });
+  if (kind === "image") return <img className={styles["image"]} src={addressOf(run, file)} alt={file.path} />;
+  if (kind === "none") return <p className="dim">There is no preview of this kind of file.</p>;
+  if (text.isError) return <ErrorNote error={text.error} />;
+  if (text.data === undefined) return <Skeleton />;
+  switch (kind) {
+    case "markdown":
+      return (
+        <Suspense fallback={<Skeleton />}>
+          <Markdown text={text.data} />
+        </Suspense>
+      );
+    case "diff":
+      return <Diff text={text.data} />;
+    case "csv":
+      return <Csv text={text.data} />;
+    case "text":
+      return <Code text={text.data} tall label={file.path} />;
+    default:
+      return kind satisfies never;
+  }
+}
+
+function Csv({ text }: { text: string }) {
+  const rows = text.trim().split("\n").slice(0, 500).map(cellsOf);
+  return (
+    <div className={styles["csv"]} tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <tbody>
+          {rows.map((cells, at) => (
+            <tr key={at}>
+              {cells.map((cell, index) => (at === 0 ? <th key={index}>{cell}</th> : <td key={index}>{cell}</td>))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Quoted cells may have commas and doubled quotes in them. */
+function cellsOf(line: string): string[] {
+  return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
+  );
+}
+
+function kindOf({ path, media_type, size }: StoredFile): "image" | "markdown" | "diff" | "csv" | "text" | "none" {
+  if (/^image\/(?:png|jpeg|gif|webp)$/.test(media_type)) return "image";
+  if (size > mostShown) return "none";
+  if (/\.(?:diff|patch)$/.test(path)) return "diff";
+  if (media_type === "text/markdown" || path.endsWith(".md")) return "markdown";
+  if (media_type === "text/csv" || path.endsWith(".csv")) return "csv";
+  return /^text\/|json|xml|yaml|javascript/.test(media_type) ||
+    /\.(?:txt|log|ts|js|py|sh|html|svg|toml|ini)$/.test(path)
+    ? "text"
+    : "none";
+}
+
+function addressOf(run: Run, { path }: StoredFile): string {
+  return `/runs/${run.run_id}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+function save(run: Run, file: StoredFile): void {
+  const link = document.createElement("a");
+  link.href = addressOf(run, file);
+  link.download = file.path.slice(file.path.lastIndexOf("/") + 1);
+  link.click();
+}

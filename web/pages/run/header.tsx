@@ -1,0 +1,161 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { isTerminal } from "../../../src/model/states.ts";
+import { api } from "../../data/client.ts";
+import { queries, queryClient, type Run } from "../../data/queries.ts";
+import { useRunnerNames } from "../../data/runner-names.ts";
+import { Button } from "../../parts/button.tsx";
+import { copyText, CopyButton } from "../../parts/command.tsx";
+import { Menu, MenuItem } from "../../parts/menu.tsx";
+import { count, money, shortId } from "../../parts/numbers.ts";
+import { RunDialog } from "../../parts/run-dialog.tsx";
+import { Status } from "../../parts/status.tsx";
+import { Ago, Duration } from "../../parts/time.tsx";
+import { toast, toastError } from "../../parts/toasts.tsx";
+import { asCli, asCurl } from "./copy-as.ts";
+import styles from "./header.module.css";
+
+export function Header({ run }: { run: Run }) {
+  return (
+    <>
+      <div className={`row wrap ${styles["head"]}`}>
+        <h1>{run.agent_name}</h1>
+        <Status status={run.status} {...(run.status === "waiting" ? { word: "Waiting for you" } : {})} />
+        {run.reason ? <code className={styles["reason"]}>{run.reason}</code> : null}
+        <Actions run={run} />
+      </div>
+      <Facts run={run} />
+      {run.error ? (
+        <p className={styles["error"]} role="alert">
+          {run.error}
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+function Actions({ run }: { run: Run }) {
+  const [asked, setAsked] = useState<"start" | "resume" | "fork" | null>(null);
+  const navigate = useNavigate();
+  const agent = useQuery({
+    ...queries.agents(),
+    select: (agents) => agents.find(({ name }) => name === run.agent_name),
+  }).data;
+  const ended = isTerminal(run.status);
+  const procedural = agent?.type === "procedural";
+  const continues = procedural
+    ? "A procedural agent has no conversation to continue"
+    : run.session_id === null
+      ? "This run has no session"
+      : null;
+  const stop = (): void =>
+    void api.runs
+      .stop(run.run_id)
+      .then(() => (toast("Stopping"), queryClient.invalidateQueries({ queryKey: ["run", run.run_id] })), toastError);
+  const again = (): void =>
+    void api.runs
+      .retry(run.run_id)
+      .then((made) => navigate({ to: "/runs/$runId", params: { runId: made.run_id } }), toastError);
+  const copy = (text: string, what: string): void =>
+    void copyText(text).then(() => toast(`Copied ${what}`), toastError);
+  return (
+    <span className={styles["actions"]}>
+      <Menu
+        trigger={
+          <Button look="quiet" icon="copy">
+            Copy as
+          </Button>
+        }
+      >
+        <MenuItem onSelect={() => copy(asCurl(run), "as curl")}>curl</MenuItem>
+        <MenuItem onSelect={() => copy(asCli(run), "as a command")}>Command line</MenuItem>
+        <MenuItem onSelect={() => copy(location.href, "the link")}>Link to this page</MenuItem>
+      </Menu>
+      <Button icon="chat" disabledBecause={continues} onClick={() => setAsked("resume")}>
+        Resume
+      </Button>
+      <Button icon="fork" disabledBecause={continues} onClick={() => setAsked("fork")}>
+        Fork
+      </Button>
+      <Button
+        icon="edit"
+        disabledBecause={agent ? null : "This agent is no longer offered"}
+        onClick={() => setAsked("start")}
+      >
+        Edit and re-run
+      </Button>
+      {ended ? (
+        <Button icon="again" onClick={again}>
+          Re-run
+        </Button>
+      ) : (
+        <Button
+          look="bad"
+          icon="stop"
+          disabledBecause={run.status === "stopping" ? "It is being stopped" : null}
+          onClick={stop}
+        >
+          Stop
+        </Button>
+      )}
+      {agent && asked ? <RunDialog agent={agent} from={run} mode={asked} onClose={() => setAsked(null)} /> : null}
+    </span>
+  );
+}
+
+function Facts({ run }: { run: Run }) {
+  const nameOf = useRunnerNames();
+  const tokens = run.usage ? run.usage.input_tokens + run.usage.output_tokens : null;
+  return (
+    <div className={styles["facts"]}>
+      <span className="mono row">
+        {shortId(run.run_id)} <CopyButton text={run.run_id} label="Copy the run's id" />
+      </span>
+      <span>
+        created <Ago at={run.created_at} suffix=" ago" />
+      </span>
+      {run.started_at ? (
+        <span>
+          {run.finished_at ? "took" : "for"} <Duration from={run.started_at} to={run.finished_at} />
+        </span>
+      ) : null}
+      {run.exit_code === null ? null : <span>exit {run.exit_code}</span>}
+      {run.runner_id ? <span>{nameOf(run.runner_id)}</span> : null}
+      <span>{run.schedule ? `schedule · ${run.schedule}` : run.trigger_type}</span>
+      {run.mode === "start" ? null : <span>{run.mode}</span>}
+      {run.attempt > 1 ? <span>attempt {run.attempt}</span> : null}
+      {tokens === null ? null : <span>{count(tokens)} tokens</span>}
+      {run.usage?.cost_usd ? <span>{money(run.usage.cost_usd)}</span> : null}
+      {run.session_id ? (
+        <Link to="/runs" search={{ session: run.session_id }}>
+          session <span className="mono">{shortId(run.session_id)}</span>
+        </Link>
+      ) : null}
+      {run.parent_run_id ? <RunLink word="started by" run_id={run.parent_run_id} /> : null}
+      {run.retry_of ? <RunLink word="again of" run_id={run.retry_of} /> : null}
+      {run.forked_from ? (
+        <Link to="/runs" search={{ session: run.forked_from }}>
+          forked from <span className="mono">{shortId(run.forked_from)}</span>
+        </Link>
+      ) : null}
+      {run.repo_sha ? <span className="mono">@{run.repo_sha.slice(0, 7)}</span> : null}
+      {(["task_id", "step_id", "tool_call_id", "worktree_id"] as const).map((key) =>
+        run[key] ? (
+          <span key={key}>
+            {key.replace("_id", "")} <span className="mono">{run[key]}</span>
+          </span>
+        ) : null,
+      )}
+      <span>by {run.created_by}</span>
+    </div>
+  );
+}
+
+function RunLink({ word, run_id }: { word: string; run_id: string }) {
+  return (
+    <Link to="/runs/$runId" params={{ runId: run_id }}>
+      {word} <span className="mono">{shortId(run_id)}</span>
+    </Link>
+  );
+}

@@ -1,0 +1,164 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { isTerminal } from "../../../src/model/states.ts";
+import { useConnection } from "../../data/live.ts";
+import { type LogLine, logLines } from "../../data/log-lines.ts";
+import type { Run } from "../../data/queries.ts";
+import type { RunLog } from "../../data/run-events.ts";
+import { Ansi } from "../../parts/ansi.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { count } from "../../parts/numbers.ts";
+import styles from "./log.module.css";
+
+export function Log({ run, log }: { run: Run; log: RunLog }) {
+  const all = useMemo(() => logLines(log.events), [log.events]);
+  const [search, setSearch] = useState("");
+  const [stream, setStream] = useState<"all" | "stdout" | "stderr">("all");
+  const [wrap, setWrap] = useState(true);
+  const [times, setTimes] = useState(false);
+  const lines = useMemo(() => {
+    const wanted = search.toLowerCase();
+    return all.filter(
+      (line) =>
+        (stream === "all" || line.stream === stream) && (wanted === "" || line.text.toLowerCase().includes(wanted)),
+    );
+  }, [all, search, stream]);
+  const connection = useConnection();
+  const live = !isTerminal(run.status);
+  return (
+    <Card flush>
+      <div className={styles["tools"]}>
+        <input
+          type="search"
+          placeholder="Find in the log"
+          aria-label="Find in the log"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <select aria-label="Stream" value={stream} onChange={(event) => setStream(event.target.value as typeof stream)}>
+          <option value="all">All output</option>
+          <option value="stdout">stdout</option>
+          <option value="stderr">stderr</option>
+        </select>
+        <label>
+          <input type="checkbox" checked={wrap} onChange={() => setWrap(!wrap)} /> Wrap
+        </label>
+        <label>
+          <input type="checkbox" checked={times} onChange={() => setTimes(!times)} /> Times
+        </label>
+        <span className="faint push" role="status">
+          {live && connection === "reconnecting"
+            ? "Reconnecting; nothing will be missed"
+            : `${count(lines.length)} lines`}
+        </span>
+        <Button icon="download" look="quiet" onClick={() => download(run, all)}>
+          Raw
+        </Button>
+      </div>
+      {lines.length === 0 ? (
+        <Empty icon="file" title={search === "" ? "No output yet" : "No line matches"}>
+          <p>{live ? "It appears here as it is written." : "This run wrote nothing."}</p>
+        </Empty>
+      ) : (
+        <Lines lines={lines} wrap={wrap} times={times} loaded={log.loaded} />
+      )}
+    </Card>
+  );
+}
+
+function Lines({
+  lines,
+  wrap,
+  times,
+  loaded,
+}: {
+  lines: readonly LogLine[];
+  wrap: boolean;
+  times: boolean;
+  loaded: boolean;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const linked = useMemo(() => Number(/^#L(\d+)$/.exec(location.hash)?.[1] ?? 0), []);
+  const [marked, setMarked] = useState(linked);
+  const [follow, setFollow] = useState(linked === 0);
+  const rows = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => 20,
+    overscan: 30,
+  });
+  useEffect(() => {
+    if (follow) rows.scrollToIndex(lines.length - 1, { align: "end" });
+  }, [follow, lines.length, wrap]);
+  useEffect(() => {
+    if (!loaded || linked === 0) return;
+    const index = lines.findIndex(({ no }) => no === linked);
+    if (index >= 0) rows.scrollToIndex(index, { align: "center" });
+  }, [loaded]);
+  const scrolled = (): void => {
+    const { scrollTop, clientHeight, scrollHeight } = box.current!;
+    setFollow(scrollTop + clientHeight > scrollHeight - 40);
+  };
+  const mark = (no: number): void => {
+    setMarked(no);
+    history.replaceState(history.state, "", `#L${no}`);
+  };
+  return (
+    <div className={styles["frame"]}>
+      <div
+        ref={box}
+        className={styles["box"]}
+        data-wrap={wrap}
+        onScroll={scrolled}
+        tabIndex={0}
+        role="log"
+        aria-label="Log"
+        aria-live="off"
+      >
+        <div style={{ height: rows.getTotalSize(), position: "relative" }}>
+          {rows.getVirtualItems().map(({ index, start, key }) => {
+            const { no, at, stream, text } = lines[index]!;
+            return (
+              <div
+                key={key}
+                ref={rows.measureElement}
+                data-index={index}
+                data-stream={stream}
+                data-marked={no === marked || undefined}
+                className={styles["line"]}
+                style={{ transform: `translateY(${start}px)` }}
+              >
+                <button type="button" tabIndex={-1} aria-label={`Link to line ${no}`} onClick={() => mark(no)}>
+                  {no}
+                </button>
+                {times ? <time dateTime={at}>{at.slice(11, 23)}</time> : null}
+                <span>
+                  <Ansi text={text} />
+                </span>
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {follow ? null : (
+        <span className={styles["jump"]}>
+          <Button icon="down" onClick={() => setFollow(true)}>
+            Jump to latest
+          </Button>
+        </span>
+      )}
+    </div>
+  );
+}
+
+function download(run: Run, lines: readonly LogLine[]): void {
+  const text = lines.filter(({ stream }) => stream !== "drover").map((line) => line.text);
+  const address = URL.createObjectURL(new Blob([`${text.join("\n")}\n`], { type: "text/plain" }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = `${run.agent_name}-${run.run_id}.log`;
+  link.click();
+  URL.revokeObjectURL(address);
+}

@@ -1,0 +1,53 @@
+import type { Run } from "../../data/queries.ts";
+import { isTerminal } from "../../../src/model/states.ts";
+import { Card } from "../../parts/card.tsx";
+import { Code } from "../../parts/code.tsx";
+import { CopyButton } from "../../parts/command.tsx";
+import { Empty } from "../../parts/empty.tsx";
+import { JsonTree } from "../../parts/json-tree.tsx";
+import { Status } from "../../parts/status.tsx";
+
+/** What the run came to: data apart from text, and the exit code. */
+export function Result({ run }: { run: Run }) {
+  const hasData = run.result_data !== null && run.result_data !== undefined;
+  return (
+    <div className="stack">
+      {isTerminal(run.status) ? (
+        <Card title="Outcome">
+          <div className="row wrap" style={{ gap: 16 }}>
+            <Status status={run.status} />
+            <span>
+              Exit code <b data-testid="exit-code">{run.exit_code ?? "none"}</b>
+            </span>
+            {run.reason ? <code>{run.reason}</code> : null}
+          </div>
+          {run.error ? <p style={{ marginTop: 8 }}>{run.error}</p> : null}
+        </Card>
+      ) : (
+        <Card flush>
+          <Empty icon="runs" title="There is no result yet">
+            <p>It appears here when the run ends.</p>
+          </Empty>
+        </Card>
+      )}
+      {hasData ? (
+        <Card
+          title="Data"
+          note="result_data"
+          actions={<CopyButton text={JSON.stringify(run.result_data, null, 2)} label="Copy the data" />}
+        >
+          <JsonTree value={run.result_data} />
+        </Card>
+      ) : null}
+      {run.result_text ? (
+        <Card title="Text" note="result_text" actions={<CopyButton text={run.result_text} label="Copy the text" />}>
+          <Code text={run.result_text} tall label="Result text" />
+        </Card>
+      ) : null}
+      <Card title="Request">
+        {run.prompt === null ? null : <Code text={run.prompt} label="Prompt" />}
+        <JsonTree value={run.parameters} name="parameters" />
+      </Card>
+    </div>
+  );
+}

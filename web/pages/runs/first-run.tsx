@@ -1,0 +1,26 @@
+import { Link } from "@tanstack/react-router";
+import { Card } from "../../parts/card.tsx";
+import { Command } from "../../parts/command.tsx";
+import { Empty } from "../../parts/empty.tsx";
+
+export function FirstRun({ filtered }: { filtered: boolean }) {
+  const body = JSON.stringify({ agent_name: "echo", parameters: { message: "Hello World" } });
+  return (
+    <Card flush>
+      {filtered ? (
+        <Empty icon="search" title="No run matches these filters">
+          <Link to="/runs">Show all runs</Link>
+        </Empty>
+      ) : (
+        <Empty icon="runs" title="Nothing has run yet">
+          <p>Start the first run from a terminal, and watch it appear here:</p>
+          <Command text={'drover run echo --message "Hello World"'} />
+          <p>Or over HTTP, with the token of the state directory:</p>
+          <Command
+            text={`curl -s ${location.origin}/runs -H "Authorization: Bearer $(cat .drover/token)" \\\n  -H "Content-Type: application/json" -d '${body}'`}
+          />
+        </Empty>
+      )}
+    </Card>
+  );
+}

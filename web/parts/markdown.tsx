@@ -1,0 +1,39 @@
+import { memo } from "react";
+import ReactMarkdown, { type Components } from "react-markdown";
+import remarkGfm from "remark-gfm";
+import remend from "remend";
+import styles from "./markdown.module.css";
+
+/**
+ * What a model or a file says, as text with structure. No HTML of theirs, no picture is loaded, and a link says where it
+ * leads before anybody goes there.
+ */
+const components: Components = {
+  a: ({ href = "", children }) =>
+    /^https?:\/\//.test(href) ? (
+      <a href={href} target="_blank" rel="noreferrer noopener nofollow" title={href}>
+        {children} <span className="faint">({hostOf(href)})</span>
+      </a>
+    ) : (
+      <span>{children}</span>
+    ),
+  img: ({ alt, src }) => (
+    <span className={styles["image"]}>
+      [picture{alt ? `: ${alt}` : ""}] <code>{String(src ?? "")}</code>
+    </span>
+  ),
+};
+
+export const Markdown = memo(function Markdown({ text, streaming = false }: { text: string; streaming?: boolean }) {
+  return (
+    <div className={styles["markdown"]}>
+      <ReactMarkdown remarkPlugins={[remarkGfm]} components={components} skipHtml={false}>
+        {streaming ? remend(text) : text}
+      </ReactMarkdown>
+    </div>
+  );
+});
+
+function hostOf(address: string): string {
+  return URL.canParse(address) ? new URL(address).host : "unreadable address";
+}

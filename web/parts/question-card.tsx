@@ -1,0 +1,184 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { api } from "../data/client.ts";
+import { queries, type Question, queryClient } from "../data/queries.ts";
+import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
+import { JsonField } from "./schema-form.tsx";
+import { Ago, coarse, useNow } from "./time.tsx";
+import { toast, toastError } from "./toasts.tsx";
+import { ToolInput } from "./tool-input.tsx";
+import styles from "./question-card.module.css";
+
+type Mode = "look" | "edit" | "deny";
+
+const asks = {
+  read: "wants to read something",
+  edit: "wants to change something",
+  execute: "wants to run a command",
+  network: "wants to use the network",
+};
+
+/** What a run asks, word for word, and what a person can say to it. */
+export function QuestionCard({
+  question,
+  mode,
+  setMode,
+  withRun = true,
+  at = false,
+}: {
+  question: Question;
+  mode: Mode;
+  setMode: (mode: Mode) => void;
+  /** Names the run; not where the page is the run's own. */
+  withRun?: boolean;
+  at?: boolean;
+}) {
+  const [remember, setRemember] = useState(false);
+  const [input, setInput] = useState<unknown>(question.input);
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  const answer = (body: Parameters<typeof api.questions.answer>[2], word: string): void => {
+    setBusy(true);
+    api.questions
+      .answer(question.run_id, question.request_id, body)
+      .then(() => toast(`${word} ${question.tool}`), toastError)
+      .finally(() => {
+        setBusy(false);
+        setMode("look");
+        void queryClient.invalidateQueries({ queryKey: ["questions"] });
+        void queryClient.invalidateQueries({ queryKey: ["run", question.run_id] });
+      });
+  };
+  const kept = remember ? ({ remember: "session" } as const) : {};
+  const approve = (): void => answer({ decision: "allow", ...kept, ...(mode === "edit" ? { input } : {}) }, "Approved");
+  const deny = (decision: "deny" | "stop"): void =>
+    answer(
+      { decision, ...(reason.trim() === "" ? {} : { message: reason.trim() }) },
+      decision === "deny" ? "Denied" : "Stopped",
+    );
+  return (
+    <article
+      className={styles["card"]}
+      data-at={at || undefined}
+      aria-label={`${question.agent_name} asks for ${question.tool}`}
+    >
+      <div className="row wrap">
+        <span className={styles["icon"]}>
+          <Icon name="wait" />
+        </span>
+        {withRun ? (
+          <Link to="/runs/$runId" params={{ runId: question.run_id }} className={styles["agent"]}>
+            {question.agent_name}
+          </Link>
+        ) : null}
+        <span className="dim">{question.effect ? asks[question.effect] : "asks for"}</span>
+        <code>{question.tool}</code>
+        {question.parents.map(({ run_id, agent_name }) => (
+          <Link key={run_id} to="/runs/$runId" params={{ runId: run_id }} className="dim">
+            for {agent_name}
+          </Link>
+        ))}
+        <span className="faint push">
+          <Ago at={question.asked_at} />
+        </span>
+      </div>
+      {mode === "edit" ? (
+        <JsonField
+          label="Input"
+          help="The tool is called with this instead."
+          value={input}
+          onChange={setInput}
+          rows={6}
+        />
+      ) : (
+        <ToolInput input={question.input} />
+      )}
+      {mode === "deny" ? (
+        <label className={styles["reason"]}>
+          <span className="dim">Why not? The agent reads it.</span>
+          <textarea rows={2} autoFocus value={reason} onChange={(event) => setReason(event.target.value)} />
+        </label>
+      ) : null}
+      <div className="row wrap">
+        {mode === "deny" ? (
+          <>
+            <Button look="bad" disabled={busy} onClick={() => deny("deny")}>
+              Deny
+            </Button>
+            <Button look="bad" icon="stop" disabled={busy} onClick={() => deny("stop")}>
+              Deny and stop the run
+            </Button>
+            <Button look="quiet" onClick={() => setMode("look")}>
+              Back
+            </Button>
+          </>
+        ) : (
+          <>
+            <Button look="primary" disabled={busy} shortcut={at ? "A" : ""} onClick={approve}>
+              {mode === "edit" ? "Approve the changed input" : "Approve"}
+            </Button>
+            {mode === "edit" ? (
+              <Button look="quiet" onClick={() => setMode("look")}>
+                Back
+              </Button>
+            ) : (
+              <Button shortcut={at ? "E" : ""} onClick={() => setMode("edit")}>
+                Edit
+              </Button>
+            )}
+            <Button look="bad" shortcut={at ? "D" : ""} onClick={() => setMode("deny")}>
+              Deny
+            </Button>
+            <label className={styles["remember"]}>
+              <input type="checkbox" checked={remember} onChange={() => setRemember(!remember)} /> Do not ask again in
+              this session
+            </label>
+          </>
+        )}
+        <Expiry at={question.expires_at} />
+      </div>
+    </article>
+  );
+}
+
+/** One that a page of its run shows. */
+export function OpenQuestion({ run_id, request_id }: { run_id: string; request_id: string }) {
+  const questions = useQuery(queries.questionsOf(run_id));
+  const [mode, setMode] = useState<Mode>("look");
+  const question = questions.data?.find((one) => one.request_id === request_id);
+  if (question === undefined) return <p className="dim">Nobody has answered.</p>;
+  return (
+    <>
+      <QuestionCard question={question} mode={mode} setMode={setMode} withRun={false} />
+      <p className="faint">If nobody answers it may park: nothing of it keeps running, and your answer resumes it.</p>
+    </>
+  );
+}
+
+function Expiry({ at }: { at: string }) {
+  const left = Date.parse(at) - useNow();
+  return <span className="faint push">{left > 0 ? `expires in ${coarse(left)}` : "expired"}</span>;
+}
+
+const words = { allow: "Approved", deny: "Denied", stop: "Stopped", expired: "Expired", superseded: "Asked again" };
+
+/** A question that is over. Refused looks refused. */
+export function AnsweredRow({ question }: { question: Question }) {
+  const decision = question.decision ?? "expired";
+  const good = decision === "allow";
+  return (
+    <li className={styles["answered"]} data-good={good}>
+      <Icon name={good ? "ok" : "bad"} />
+      <b>{words[decision]}</b>
+      <Link to="/runs/$runId" params={{ runId: question.run_id }}>
+        {question.agent_name}
+      </Link>
+      <code className="ellipsis">{question.tool}</code>
+      <span className="dim ellipsis grow">{question.message ?? ""}</span>
+      <span className="faint">{question.answered_by ? `by ${question.answered_by}` : ""}</span>
+      <span className="faint">{question.answered_at ? <Ago at={question.answered_at} /> : null}</span>
+    </li>
+  );
+}

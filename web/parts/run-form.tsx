@@ -1,0 +1,82 @@
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { RequestError } from "../../src/model/errors.ts";
+import type { Problem } from "../../src/wire/problem.ts";
+import { api } from "../data/client.ts";
+import type { Agent, Run } from "../data/queries.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { SchemaForm, type Values } from "./schema-form.tsx";
+import styles from "./form.module.css";
+
+export type RunMode = "start" | "resume" | "fork";
+
+/** Asks for what an agent needs, and starts it. */
+export function RunForm({
+  agent,
+  from = null,
+  mode = "start",
+  onStarted,
+  children,
+}: {
+  agent: Agent;
+  from?: Run | null;
+  mode?: RunMode;
+  onStarted: (run: Run) => void;
+  /** Its buttons; the one that submits is of type submit. */
+  children: (busy: boolean) => ReactNode;
+}) {
+  const continued = mode !== "start";
+  const [values, setValues] = useState<Values>(() => (continued ? {} : (from?.parameters ?? {})));
+  const [prompt, setPrompt] = useState(() => (continued ? "" : (from?.prompt ?? "")));
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const id = useId();
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    api
+      .submit({
+        agent_name: agent.name,
+        mode,
+        ...(Object.keys(values).length > 0 ? { parameters: values } : {}),
+        ...(prompt === "" ? {} : { prompt }),
+        // somebody is here to be asked
+        ...(agent.type === "autonomous" ? { attended: true } : {}),
+        ...(continued && from?.session_id ? { session_id: from.session_id } : {}),
+      })
+      .then(onStarted, setError)
+      .finally(() => setBusy(false));
+  };
+  const procedural = agent.type === "procedural";
+  const declares = agent.parameters_schema !== undefined;
+  return (
+    <form onSubmit={submit} noValidate>
+      <div className={styles["form"]}>
+        {error === null ? null : <ErrorNote error={error} />}
+        {procedural ? null : (
+          <div className={styles["field"]}>
+            <label htmlFor={id}>{continued ? "Message" : "Prompt"}</label>
+            <textarea id={id} rows={4} value={prompt} onChange={(event) => setPrompt(event.target.value)} />
+          </div>
+        )}
+        {(procedural || declares) && !continued ? (
+          <SchemaForm schema={agent.parameters_schema} values={values} onChange={setValues} faults={faultsOf(error)} />
+        ) : null}
+      </div>
+      {children(busy)}
+    </form>
+  );
+}
+
+/** Which field the coordinator refused, e.g. `body.parameters.count`. */
+function faultsOf(error: unknown): ReadonlyMap<string, string> {
+  if (!(error instanceof RequestError)) return new Map();
+  // made from one by the client
+  const faults = (error.cause as Problem | undefined)?.faults ?? [];
+  return new Map(
+    faults.map(({ path, message }) => [
+      path.replace(/^(?:body\.)?(?:parameters\.)?/, "").split(/[.[]/, 1)[0] ?? "",
+      message,
+    ]),
+  );
+}

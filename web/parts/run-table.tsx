@@ -1,0 +1,170 @@
+import { Link } from "@tanstack/react-router";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { memo, type RefObject, useLayoutEffect, useRef, useState } from "react";
+import type { RunRow } from "../data/queries.ts";
+import { useRunnerNames } from "../data/runner-names.ts";
+import { money } from "./numbers.ts";
+import { Status } from "./status.tsx";
+import { Ago, Duration } from "./time.tsx";
+import styles from "./run-table.module.css";
+
+interface Selection {
+  chosen: ReadonlySet<string>;
+  toggle(run_id: string): void;
+}
+
+interface Props {
+  runs: readonly RunRow[];
+  label: string;
+  selection?: Selection;
+  /** The row that j and k have moved to. */
+  at?: number | null;
+}
+
+/** Only what is in sight is in the page, however long the list is. */
+export function RunTable({ runs, label, selection, at = null }: Props) {
+  const list = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const frame = useRef<HTMLDivElement>(null);
+  const narrow = useNarrow(frame);
+  useLayoutEffect(() => setTop(list.current ? list.current.getBoundingClientRect().top + window.scrollY : 0), [narrow]);
+  const rows = useWindowVirtualizer({
+    count: runs.length,
+    estimateSize: () => (narrow ? 56 : 33),
+    overscan: 12,
+    scrollMargin: top,
+  });
+  useLayoutEffect(() => {
+    if (at !== null) rows.scrollToIndex(at, { align: "auto" });
+  }, [at]);
+  const nameOf = useRunnerNames();
+  return (
+    <div ref={frame} className={styles["frame"]}>
+      <div
+        className={styles["table"]}
+        role="table"
+        aria-label={label}
+        aria-rowcount={runs.length + 1}
+        data-select={selection !== undefined}
+      >
+        <div role="rowgroup">
+          <div className={styles["head"]} role="row">
+            {selection ? (
+              <span role="columnheader">
+                <span className="hidden-visually">Select</span>
+              </span>
+            ) : null}
+            {["Status", "Agent", "Summary", "Trigger", "Runner"].map((word) => (
+              <span key={word} role="columnheader">
+                {word}
+              </span>
+            ))}
+            {["Duration", "Cost", "Age"].map((word) => (
+              <span key={word} role="columnheader" className={styles["right"]}>
+                {word}
+              </span>
+            ))}
+          </div>
+        </div>
+        <div ref={list} className={styles["rows"]} role="rowgroup" style={{ height: rows.getTotalSize() }}>
+          {rows.getVirtualItems().map(({ index, start }) => {
+            const run = runs[index]!;
+            return (
+              <div key={run.run_id} className={styles["place"]} style={{ transform: `translateY(${start - top}px)` }}>
+                <Row
+                  run={run}
+                  index={index}
+                  at={index === at}
+                  runner={nameOf(run.runner_id)}
+                  chosen={selection?.chosen.has(run.run_id) ?? null}
+                  toggle={selection?.toggle}
+                />
+              </div>
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const Row = memo(function Row({
+  run,
+  index,
+  at,
+  runner,
+  chosen,
+  toggle,
+}: {
+  run: RunRow;
+  index: number;
+  at: boolean;
+  runner: string;
+  chosen: boolean | null;
+  toggle: ((run_id: string) => void) | undefined;
+}) {
+  const summary = summaryOf(run);
+  return (
+    <div
+      className={styles["row"]}
+      role="row"
+      aria-rowindex={index + 2}
+      data-at={at || undefined}
+      data-chosen={chosen || undefined}
+    >
+      {chosen === null ? null : (
+        <span role="cell" className={styles["check"]}>
+          <input
+            type="checkbox"
+            aria-label={`Select ${run.agent_name} ${run.run_id}`}
+            checked={chosen}
+            onChange={() => toggle?.(run.run_id)}
+          />
+        </span>
+      )}
+      <span role="cell" className={styles["status"]}>
+        <Status status={run.status} />
+      </span>
+      <span role="cell" className={styles["agent"]}>
+        <Link to="/runs/$runId" params={{ runId: run.run_id }} className={styles["link"]}>
+          {run.agent_name}
+        </Link>
+      </span>
+      <span role="cell" className={`${styles["summary"]} ${/^[[{]/.test(summary) ? "mono" : ""}`}>
+        {summary}
+      </span>
+      <span role="cell" className={styles["trigger"]}>
+        {run.schedule ? `schedule · ${run.schedule}` : run.trigger_type}
+      </span>
+      <span role="cell" className={styles["runner"]}>
+        {runner}
+      </span>
+      <span role="cell" className={styles["duration"]}>
+        <Duration from={run.started_at} to={run.finished_at} />
+      </span>
+      <span role="cell" className={styles["cost"]}>
+        {money(run.usage?.cost_usd)}
+      </span>
+      <span role="cell" className={styles["age"]}>
+        <Ago at={run.created_at} />
+      </span>
+    </div>
+  );
+});
+
+export function summaryOf(run: RunRow): string {
+  return run.error ?? run.summary ?? run.waiting_for ?? run.reason ?? "";
+}
+
+/** As the style sheet has it: below this width each run takes two lines. */
+const narrowWidth = 560;
+
+function useNarrow(frame: RefObject<HTMLDivElement | null>): boolean {
+  const [narrow, setNarrow] = useState(() => window.innerWidth <= narrowWidth);
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(([entry]) => entry && setNarrow(entry.contentRect.width <= narrowWidth));
+    watch.observe(frame.current!);
+    return () => watch.disconnect();
+  }, [frame]);
+  return narrow;
+}

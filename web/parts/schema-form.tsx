@@ -1,0 +1,217 @@
+import { useId, useState } from "react";
+import styles from "./form.module.css";
+
+type Schema = Readonly<Record<string, unknown>>;
+export type Values = Record<string, unknown>;
+
+interface Props {
+  schema: Schema | undefined;
+  values: Values;
+  onChange: (values: Values) => void;
+  /** By field, as the coordinator refused it. */
+  faults?: ReadonlyMap<string, string>;
+}
+
+/** A form made of a JSON Schema. What it cannot show as a field is asked for as JSON. */
+export function SchemaForm({ schema, values, onChange, faults }: Props) {
+  const properties = objectOf(schema?.["properties"]);
+  const required = new Set(Array.isArray(schema?.["required"]) ? schema["required"] : []);
+  const names = Object.keys(properties);
+  const set = (name: string, value: unknown): void => {
+    const { [name]: _, ...others } = values;
+    onChange(value === undefined ? others : { ...others, [name]: value });
+  };
+  if (names.length === 0)
+    return (
+      <JsonField
+        label="Parameters"
+        help="This agent declares no parameters. What you give here is passed on as it is."
+        value={values}
+        onChange={(value) => onChange(objectOf(value))}
+      />
+    );
+  return (
+    <div className={styles["form"]}>
+      {names.map((name) => (
+        <Field
+          key={name}
+          name={name}
+          schema={objectOf(properties[name])}
+          required={required.has(name)}
+          value={values[name]}
+          fault={faults?.get(name)}
+          onChange={(value) => set(name, value)}
+        />
+      ))}
+    </div>
+  );
+}
+
+function Field({
+  name,
+  schema,
+  required,
+  value,
+  fault,
+  onChange,
+}: {
+  name: string;
+  schema: Schema;
+  required: boolean;
+  value: unknown;
+  fault: string | undefined;
+  onChange: (value: unknown) => void;
+}) {
+  const id = useId();
+  const title = typeof schema["title"] === "string" ? schema["title"] : name;
+  const about = typeof schema["description"] === "string" ? schema["description"] : null;
+  const type = Array.isArray(schema["type"])
+    ? (schema["type"] as unknown[]).find((one) => one !== "null")
+    : schema["type"];
+  const fallback = schema["default"];
+  const hint = fallback === undefined ? "" : String(typeof fallback === "object" ? JSON.stringify(fallback) : fallback);
+  const common = {
+    id,
+    "aria-invalid": fault ? true : undefined,
+    "aria-describedby": about || fault ? `${id}-about` : undefined,
+  };
+  const choices = Array.isArray(schema["enum"]) ? (schema["enum"] as unknown[]) : null;
+  if (type === "object" || (type === "array" && !isTextList(schema)))
+    return <JsonField label={title} help={about ?? ""} value={value} onChange={onChange} required={required} />;
+  return (
+    <div className={styles["field"]}>
+      {type === "boolean" ? (
+        <label className={styles["check"]}>
+          <input
+            {...common}
+            type="checkbox"
+            checked={value === undefined ? fallback === true : value === true}
+            onChange={(event) => onChange(event.target.checked)}
+          />
+          {title}
+        </label>
+      ) : (
+        <>
+          <label htmlFor={id}>
+            {title}
+            {required ? <span className={styles["required"]}> required</span> : null}
+          </label>
+          {choices ? (
+            <select
+              {...common}
+              value={value === undefined ? "" : JSON.stringify(value)}
+              onChange={(event) => onChange(event.target.value === "" ? undefined : JSON.parse(event.target.value))}
+            >
+              <option value="">{hint ? `${hint} (default)` : "none"}</option>
+              {choices.map((choice) => (
+                <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
+                  {String(choice)}
+                </option>
+              ))}
+            </select>
+          ) : type === "integer" || type === "number" ? (
+            <input
+              {...common}
+              type="number"
+              step={type === "integer" ? 1 : "any"}
+              placeholder={hint}
+              value={typeof value === "number" ? value : ""}
+              onChange={(event) => onChange(event.target.value === "" ? undefined : event.target.valueAsNumber)}
+            />
+          ) : type === "array" ? (
+            <textarea
+              {...common}
+              rows={2}
+              placeholder="one on each line"
+              value={Array.isArray(value) ? value.join("\n") : ""}
+              onChange={(event) => onChange(event.target.value === "" ? undefined : event.target.value.split("\n"))}
+            />
+          ) : schema["format"] === "textarea" || Number(schema["maxLength"] ?? 0) > 200 ? (
+            <textarea
+              {...common}
+              rows={4}
+              placeholder={hint}
+              value={typeof value === "string" ? value : ""}
+              onChange={(event) => onChange(event.target.value === "" ? undefined : event.target.value)}
+            />
+          ) : (
+            <input
+              {...common}
+              type="text"
+              placeholder={hint}
+              value={typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value)}
+              onChange={(event) => onChange(event.target.value === "" && !required ? undefined : event.target.value)}
+            />
+          )}
+        </>
+      )}
+      {about || fault ? (
+        <p id={`${id}-about`} className={fault ? styles["fault"] : styles["help"]}>
+          {fault ?? about}
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+export function JsonField({
+  label,
+  help,
+  value,
+  onChange,
+  required = false,
+  rows = 4,
+}: {
+  label: string;
+  help: string;
+  value: unknown;
+  onChange: (value: unknown) => void;
+  required?: boolean;
+  rows?: number;
+}) {
+  const id = useId();
+  const [text, setText] = useState(() => (value === undefined ? "" : JSON.stringify(value, null, 2)));
+  const [fault, setFault] = useState<string | null>(null);
+  const change = (next: string): void => {
+    setText(next);
+    if (next.trim() === "") {
+      setFault(null);
+      return onChange(undefined);
+    }
+    try {
+      onChange(JSON.parse(next));
+      setFault(null);
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error));
+    }
+  };
+  return (
+    <div className={styles["field"]}>
+      <label htmlFor={id}>
+        {label} <span className="faint">JSON</span>
+        {required ? <span className={styles["required"]}> required</span> : null}
+      </label>
+      <textarea
+        id={id}
+        className="mono"
+        rows={rows}
+        spellCheck={false}
+        value={text}
+        aria-invalid={fault ? true : undefined}
+        aria-describedby={`${id}-about`}
+        onChange={(event) => change(event.target.value)}
+      />
+      <p id={`${id}-about`} className={fault ? styles["fault"] : styles["help"]}>
+        {fault ?? help}
+      </p>
+    </div>
+  );
+}
+
+function isTextList(schema: Schema): boolean {
+  return objectOf(schema["items"])["type"] === "string";
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}

@@ -1,0 +1,64 @@
+import { useSyncExternalStore } from "react";
+
+/** One clock for the whole page. */
+const tickers = new Set<() => void>();
+let now = Date.now();
+setInterval(() => {
+  now = Date.now();
+  for (const tick of tickers) tick();
+}, 1000);
+
+export function useNow(): number {
+  return useSyncExternalStore(
+    (tick) => {
+      tickers.add(tick);
+      return () => tickers.delete(tick);
+    },
+    () => now,
+  );
+}
+
+/** How long ago, with the exact time on hover. */
+export function Ago({ at, suffix = "" }: { at: string; suffix?: string }) {
+  const past = useNow() - Date.parse(at);
+  return (
+    <time dateTime={at} title={exact(at)}>
+      {coarse(past)}
+      {past < 5000 ? "" : suffix}
+    </time>
+  );
+}
+
+/** Of something that may still be under way. */
+export function Duration({ from, to }: { from: string | null; to: string | null }) {
+  const at = useNow();
+  if (from === null) return <>—</>;
+  return (
+    <span title={exact(from)}>
+      {fine((to === null ? Math.max(at, Date.parse(from)) : Date.parse(to)) - Date.parse(from))}
+    </span>
+  );
+}
+
+export function exact(at: string): string {
+  return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+export function coarse(ms: number): string {
+  if (ms < 5000) return "now";
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`;
+  return `${Math.floor(seconds / 86_400)}d`;
+}
+
+export function fine(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))}ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)}s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds}s`;
+  const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
+  if (minutes < 60) return `${minutes}m ${String(rest).padStart(2, "0")}s`;
+  return `${Math.floor(minutes / 60)}h ${String(minutes % 60).padStart(2, "0")}m`;
+}

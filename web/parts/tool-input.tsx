@@ -1,0 +1,28 @@
+import { inputLine } from "../data/steps.ts";
+import { Code, Diff, diffOf } from "./code.tsx";
+import { JsonTree } from "./json-tree.tsx";
+
+/** The exact command or diff. */
+export function ToolInput({ input }: { input: unknown }) {
+  const diff = diffOf(input);
+  if (diff !== null)
+    return (
+      <>
+        <p className="mono">{inputLine(input)}</p>
+        <Diff text={diff} />
+      </>
+    );
+  const command = typeof input === "object" && input !== null ? (Reflect.get(input, "command") as unknown) : null;
+  if (typeof command === "string") return <Code text={command} />;
+  const lines = plainLines(input);
+  return lines === null ? <JsonTree value={input} /> : <Code text={lines} />;
+}
+
+/** A few short values are easier to read without the marks of JSON. */
+function plainLines(input: unknown): string | null {
+  if (typeof input !== "object" || input === null || Array.isArray(input)) return null;
+  const entries = Object.entries(input);
+  const plain = entries.every(([, value]) => typeof value !== "object" || value === null);
+  if (!plain || entries.length === 0 || entries.length > 6) return null;
+  return entries.map(([key, value]) => `${key}: ${String(value)}`).join("\n");
+}
