@@ -32,6 +32,7 @@ export default defineConfig({
             "test/contract/**/*.test.ts",
             "test/model-server/*.test.ts",
             "test/postgres/*.test.ts",
+            "test/*.test.ts",
           ],
           globalSetup: ["test/postgres/setup.ts"],
         },

@@ -1,8 +1,7 @@
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { startTestCoordinator } from "../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../test/postgres/fresh-database.ts";
+import { reservePort } from "../test/reserve-port.ts";
 
 let database: FreshDatabase;
 beforeEach(async () => void (database = await freshDatabase()));
@@ -23,18 +22,9 @@ async function start(url: string, waitMs: number) {
   return { away, fault };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 it("waits for a database that is away no longer than it was told, and says once that it does", async () => {
   const url = new URL(database.url);
-  url.port = String(await freePort());
+  url.port = String(await reservePort());
   expect(await start(url.href, 1500)).toMatchObject({ away: ["DROVER-STA-008"], fault: { code: "DROVER-STA-008" } });
   expect(await start(url.href, 0)).toMatchObject({ away: [], fault: { code: "DROVER-STA-008" } });
 });

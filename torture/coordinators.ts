@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { CoordinatorOptions } from "../src/coordinator.ts";
-import { freePort } from "../test/postgres/launch.ts";
+import { reservePort } from "../test/reserve-port.ts";
 import { createClient } from "../src/wire/client.ts";
 import { startBalancer } from "./balancer.ts";
 import type { Database, Tools } from "./finding.ts";
@@ -71,7 +71,7 @@ type SeatOptions = Omit<Options, "database" | "count"> & { name: string; fleet: 
 
 async function makeSeat({ tools, times, directory, processes, name, fleet, smallDisk }: SeatOptions) {
   const state = join(directory, name);
-  const port = await freePort();
+  const port = await reservePort();
   const url = `http://127.0.0.1:${port}`;
   const env = {
     PATH: process.env["PATH"] ?? "",

@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { createServer, type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
+import { reservePort } from "../../test/reserve-port.ts";
 import { owned, stopChild } from "../dispatch/children.ts";
 
 export interface Redis {
@@ -23,7 +24,7 @@ export async function startRedis(directory: string, keeping: Keeping): Promise<R
   const version = /v=(\S+)/.exec(spawnSync("redis-server", ["--version"]).stdout?.toString("utf8") ?? "")?.[1];
   if (version === undefined) return null;
   mkdirSync(directory, { recursive: true });
-  const port = await freePort();
+  const port = await reservePort();
   const place = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory, "--daemonize", "no"];
   const child = owned(
     spawn("redis-server", [...place, ...keepings[keeping]], { stdio: ["ignore", "ignore", "inherit"] }),
@@ -33,16 +34,6 @@ export async function startRedis(directory: string, keeping: Keeping): Promise<R
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
   return { port, pid: child.pid ?? 0, version, stop: () => stopChild(child) };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      // a TCP server's address is never a string
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 function answers(port: number): Promise<boolean> {

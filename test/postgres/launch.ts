@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Guard, Program } from "./guard.ts";
+import { reservePort } from "../reserve-port.ts";
 import { followLog } from "./log.ts";
 
 export interface Launched {
@@ -25,7 +25,7 @@ const patienceMs = 120_000;
 export async function launch(guard: Guard, options: LaunchOptions): Promise<Launched> {
   for (const until = performance.now() + patienceMs; ; await pause(100)) {
     const heard = followLog(guard);
-    const port = options.port ?? (await freePort());
+    const port = options.port ?? (await reservePort());
     const program = guard.run(join(options.programs, "postgres"), "-D", options.data, "-p", String(port));
     while (program.ended === null && performance.now() < until) {
       if (program.pid !== null && isReady(options.data, program.pid)) return { program, port };
@@ -44,23 +44,4 @@ function isReady(data: string, pid: number): boolean {
   const file = join(data, "postmaster.pid");
   const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
   return lines[0] === String(pid) && lines[7]?.trim() === "ready";
-}
-
-/**
- * Below those that systems hand out by themselves: while a server is down between two starts, no connection of somebody
- * else gets its port, nor does a client that tries again and again meet itself on it.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    if (await isFree(port)) return port;
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-  });
 }
