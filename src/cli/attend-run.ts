@@ -2,7 +2,6 @@ import { HostError, RequestError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { Delta } from "../model/executor.ts";
 import type { Run } from "../model/run.ts";
-import { isTerminal as isFinal } from "../model/states.ts";
 import type { Client } from "../wire/client.ts";
 import { askHere } from "./ask-here.ts";
 import { canAsk } from "./can-ask.ts";
@@ -26,15 +25,9 @@ export async function attendRun(client: Client, submitted: Submitted, input: Com
     return 0;
   }
   stopOnSignal(client, run.run_id);
-  const seen: Seen = {
-    stdout: "",
-    said: "",
-    hasFiles: isFinal(run.status),
-    canGoOn: false,
-    stopped: null,
-    signal: null,
-  };
-  const finished = isFinal(run.status) ? run : await follow(client, run, seen, input);
+  const seen: Seen = { stdout: "", said: "", hasFiles: false, canGoOn: false, stopped: null, signal: null };
+  // Also where the run has ended already, because the same request was sent before: its log is replayed.
+  const finished = await follow(client, run, seen, input);
   if (options["json"]) write(1, `${JSON.stringify(finished)}\n`);
   else if (finished.status === "parked") {
     if (!options["quiet"]) write(2, await describeParked(client, finished));
@@ -42,9 +35,6 @@ export async function attendRun(client: Client, submitted: Submitted, input: Com
     if (submitted.type !== "procedural") tellResult(finished, seen, input);
     if (!options["quiet"]) await tellNext(client, finished, submitted, seen);
   }
-  // a request that was sent before: nobody followed this run to its end
-  if (finished.reason === "signalled" && seen.signal === null)
-    for await (const stored of client.runs.follow(run.run_id)) note(stored, seen);
   return exitCodeOf(finished, submitted.type, seen.signal);
 }
 

@@ -36,13 +36,20 @@ test("a run whose answers get lost is one run, and ends as it ended", async () =
   expect(await runs()).toHaveLength(1);
 });
 
-test("a hint that cannot be had does not decide how a run ended", async () => {
+test("a request that is repeated after its run has ended prints what the run wrote", async () => {
   await offer(serving, cwd, "one", ["--examples", "-x", "echo"]);
   const words = ["run", "echo", "--message", "hello", "--idempotency-key", "k"];
-  expect(await through(serving.url, words)).toMatchObject({ code: 0 });
+  const first = await through(serving.url, words);
+  expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining("hello") });
+  expect(await through(serving.url, words)).toEqual(first);
+  expect(await runs()).toHaveLength(1);
+});
+
+test("a hint that cannot be had does not decide how a run ended", async () => {
+  await offer(serving, cwd, "one", ["--examples", "-x", "word-count"]);
   const url = await gate(serving.url, (_, path) => (path.endsWith("/files") ? "cut" : "pass"));
-  const again = await through(url, words);
-  expect(again, again.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining("left files") });
+  const ran = await through(url, ["run", "word-count", "--prompt", "Ship it"]);
+  expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining("left files") });
 });
 
 test("a coordinator that is not there is said at once", async () => {
