@@ -55,7 +55,7 @@ export function useDrover(): Ui {
     });
     url = /^Drover is up at (\S+)/m.exec(said)![1]!;
     client = createClient({ url, token: readFileSync(join(place, "state", "token"), "utf8").trim() });
-    const { executablePath, env } = await findChromium();
+    const { executablePath, env } = findChromium();
     browser = await chromium.launch({
       executablePath,
       args: ["--no-sandbox", "--disable-dev-shm-usage"],
