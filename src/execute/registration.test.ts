@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -24,6 +24,23 @@ test("a run goes from claim to outcome, and leaves nothing behind", async () => 
   expectDense(coordinator, id);
   await poll(logs).toEqual([]);
   expect(await readdir(join(folder, "tmp"))).toEqual([]);
+});
+
+/** Whether this user and file system have files that nobody can remove. */
+const hasImmutable = process.getuid?.() === 0 && spawnSync("chattr", ["-V"]).status !== null;
+
+test.runIf(hasImmutable)("a runner starts although a run before it left a file that cannot be removed", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  const left = join(folder, "tmp", "run-before");
+  mkdirSync(left, { recursive: true });
+  writeFileSync(join(left, "stuck"), "");
+  mkdirSync(join(folder, "tmp", "removable"));
+  const { status } = spawnSync("chattr", ["+i", join(left, "stuck")]);
+  closing.push(async () => void spawnSync("chattr", ["-i", join(left, "stuck")]));
+  await open();
+  expect(await outcomeOf(coordinator, coordinator.submit(sh("echo hello")))).toMatchObject({ status: "completed" });
+  expect(await readdir(join(folder, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
 });
 
 test("hostile parameters reach the command unchanged and come back as data", async () => {

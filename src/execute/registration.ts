@@ -250,11 +250,11 @@ async function register(
 /** Logs without an outcome belong to executions whose runner died: what is left of them is ended, and they end as lost. */
 async function settleFound(
   found: ReturnType<typeof findRunLogs>,
-  { killOrphans, supervise }: RegistrationOptions,
+  { killOrphans, supervise, onNotice }: RegistrationOptions,
 ): Promise<void> {
   const unfinished = found.filter(({ journal }) => journal.outcome === null);
   await killOrphans(unfinished.flatMap(({ open }) => open));
-  await emptyFolder(supervise.places.tmpRoot);
+  await emptyFolder(supervise.places.tmpRoot, onNotice);
   for (const { journal, open } of unfinished) {
     const at = supervise.now().toISOString();
     for (const id of open) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at, diedWithIt) });
@@ -265,13 +265,16 @@ async function settleFound(
   }
 }
 
-/** It is this runner's alone, which has no run yet. */
-async function emptyFolder(folder: string): Promise<void> {
+/** This runner's alone, and it has no run yet. A folder that cannot be removed, such as one with an immutable file, stays. */
+async function emptyFolder(folder: string, onNotice: RegistrationOptions["onNotice"]): Promise<void> {
   const names = await readdir(folder).catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
     throw error;
   });
-  for (const name of names) await removeTree(join(folder, name));
+  for (const name of names) {
+    const path = join(folder, name);
+    await removeTree(path).catch((error: unknown) => onNotice(`${path} of an earlier run could not be removed`, error));
+  }
 }
 
 async function within(ms: number, what: Promise<unknown>): Promise<void> {

@@ -1,7 +1,10 @@
-import { chmod, lstat, readdir, rm, rmdir } from "node:fs/promises";
+import { chmod, lstat, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** With everything in it, also where a program took the right to write from its own folders. */
+/**
+ * Removes a folder with everything in it, also where a program took away its own right to write there or nested folders
+ * deeper than a path can name.
+ */
 export async function removeTree(path: string): Promise<void> {
   try {
     // one call where it is empty, as a temporary folder nearly always is
@@ -15,16 +18,40 @@ async function removeFull(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && (error.code === "EACCES" || error.code === "EPERM")))
-      throw error;
-    await openUp(path);
+    if (!canBeFlattened(error)) throw error;
+    await flatten(path);
     await rm(path, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-async function openUp(folder: string): Promise<void> {
-  if (!(await lstat(folder)).isDirectory()) return;
+/** A RangeError: `rm` calls itself for each level, and runs out of stack. */
+function canBeFlattened(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : null;
+  return error instanceof RangeError || code === "EACCES" || code === "EPERM" || code === "ENAMETOOLONG";
+}
+
+/** Paths below a folder may be this much longer than its own before what is there is moved up. */
+const longest = 1024;
+
+/** Makes every folder below writable, and moves those that lie too deep to the top. */
+async function flatten(top: string): Promise<void> {
+  const folders = [top];
+  let moved = 0;
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    if (!(await lstat(folder)).isDirectory()) continue;
+    await chmod(folder, 0o700);
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      if (!entry.isDirectory()) continue;
+      const below = join(folder, entry.name);
+      if (below.length <= top.length + longest) folders.push(below);
+      else folders.push(await moveUp(below, join(top, `.removing-${(moved += 1)}`)));
+    }
+  }
+}
+
+async function moveUp(folder: string, to: string): Promise<string> {
+  // a folder is moved by those who may write in it
   await chmod(folder, 0o700);
-  for (const entry of await readdir(folder, { withFileTypes: true }))
-    if (entry.isDirectory()) await openUp(join(folder, entry.name));
+  await rename(folder, to);
+  return to;
 }
