@@ -1,7 +1,7 @@
 import type { StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { Client } from "../wire/client.ts";
-import { write } from "./io.ts";
+import { draw } from "./io.ts";
 import { createQuestionDesk } from "./question-desk.ts";
 import { type Keyboard, openKeyboard } from "./terminal/keys.ts";
 import { createScreen } from "./terminal/screen.ts";
@@ -21,7 +21,7 @@ export function askHere(
   env: Readonly<Record<string, string | undefined>>,
 ): AskingHere {
   const size = () => ({ columns: Math.max(process.stderr.columns || 80, 20), rows: process.stderr.rows || 24 });
-  const print = (text: string): void => write(2, text);
+  const print = (text: string): void => draw(2, text);
   const screen = createScreen(print, size);
   let keyboard: Keyboard | null = null;
   const desk = createQuestionDesk({

@@ -7,7 +7,6 @@ import { askHere } from "./ask-here.ts";
 import { canAsk } from "./can-ask.ts";
 import { brief, eventLine, outputOf, warningOf } from "./event-line.ts";
 import { signalExitCode } from "./exec-end.ts";
-import { harmless } from "./harmless.ts";
 import { isTerminal, write } from "./io.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput } from "./options.ts";
@@ -106,7 +105,7 @@ function show(
     aside(() => write(output.stream === "stdout" ? 1 : 2, output.bytes));
   } else if (live && stored.event.type === "assistant") live.whole(stored.event.text);
   else if (live) live.line(warning ?? brief(eventLine(stored) ?? ""));
-  else if (warning && !options["quiet"]) write(2, `drover: ${harmless(warning)}\n`);
+  else if (warning && !options["quiet"]) write(2, `drover: ${warning}\n`);
 }
 
 function isTalking({ options }: CommandInput): boolean {

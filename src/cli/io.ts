@@ -1,14 +1,18 @@
 import { writeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { HostError } from "../model/errors.ts";
+import { stripControlCharacters } from "./strip-control-characters.ts";
 
 /**
  * Writes at once and whole. Node's own stdout costs milliseconds to set up, and what it has not yet
  * written is lost at `process.exit`; a command line has nothing better to do than to wait for its reader.
  * A reader that went away is an EPIPE (see `isClosedPipe`), whatever else is in the way a HostError.
+ *
+ * Text is for people and may quote what an agent, a file or a server said: neither stderr nor a terminal gets control
+ * sequences from it. Bytes are data, and are written as they are.
  */
 export function write(fd: 1 | 2, data: string | Uint8Array): void {
-  const bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
+  const bytes = typeof data === "string" ? Buffer.from(safe(fd, data), "utf8") : data;
   for (let at = 0; at < bytes.length;) {
     try {
       at += writeSync(fd, bytes, at);
@@ -18,6 +22,15 @@ export function write(fd: 1 | 2, data: string | Uint8Array): void {
       pauseThread(2);
     }
   }
+}
+
+/** For screens that move the cursor: what they show of others has been made safe before. */
+export function draw(fd: 1 | 2, text: string): void {
+  write(fd, Buffer.from(text, "utf8"));
+}
+
+function safe(fd: 1 | 2, text: string): string {
+  return fd === 2 || isTerminal(fd) ? stripControlCharacters(text) : text;
 }
 
 /** For hints: a reader that is gone must not end what runs. */

@@ -1,4 +1,4 @@
-import { harmless } from "./harmless.ts";
+import { stripControlCharacters } from "./strip-control-characters.ts";
 
 /** What an agent says, shown while it says it, and lines about what it does. */
 export interface LiveText {
@@ -23,7 +23,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
 
   const say = (text: string): void => {
     if (text === "") return;
-    print(`${lineIsOpen ? "" : indent}${harmless(text).replaceAll("\n", `\n${indent}`)}`);
+    print(`${lineIsOpen ? "" : indent}${stripControlCharacters(text).replaceAll("\n", `\n${indent}`)}`);
     lineIsOpen = true;
   };
   const endLine = (): void => {
@@ -32,7 +32,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
   };
   const showLines = (): void => {
     if (waiting.length > 0) endLine();
-    for (const text of waiting) print(`${indent}${harmless(text)}\n`);
+    for (const text of waiting) print(`${indent}${stripControlCharacters(text)}\n`);
     waiting = [];
   };
   return {

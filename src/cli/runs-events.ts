@@ -2,7 +2,6 @@ import { isTerminal as isFinal } from "../model/states.ts";
 import type { StoredEvent } from "../model/event.ts";
 import { eventLine, outputOf } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
-import { harmless } from "./harmless.ts";
 import { allEvents, withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
@@ -44,7 +43,7 @@ async function showEvents(input: CommandInput): Promise<number> {
 function showEvent(event: StoredEvent, json: boolean): void {
   if (json) return write(1, `${JSON.stringify(event)}\n`);
   const output = outputOf(event);
-  const lines = output ? output.bytes.toString("utf8") : harmless(eventLine(event) ?? "");
+  const lines = output ? output.bytes.toString("utf8") : (eventLine(event) ?? "");
   const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`);
   write(1, `${String(event.seq).padStart(6)} ${output?.stream === "stderr" ? "!" : " "}   ${line}\n`);
 }

@@ -5,7 +5,6 @@ import type { Run } from "../model/run.ts";
 import type { Execution } from "../model/store.ts";
 import { usageLine } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
-import { harmless } from "./harmless.ts";
 import { columns } from "./help.ts";
 import { allEvents, withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
@@ -93,7 +92,7 @@ function showOutput(events: StoredEvent[]): void {
     if (bytes.length === 0) continue;
     write(1, `\n${stream}\n`);
     // stored output may hold what would redraw a terminal; a pipe gets its exact bytes
-    write(1, isTerminal(1) ? harmless(bytes.toString("utf8")) : bytes);
+    write(1, isTerminal(1) ? bytes.toString("utf8") : bytes);
     if (bytes.at(-1) !== newline) write(1, "\n");
   }
 }
@@ -103,6 +102,5 @@ const newline = 0x0a;
 /** What an agent answered, where that is not what it wrote. */
 function showAnswer({ result_text }: Run, events: StoredEvent[]): void {
   if (!result_text || events.some(({ event }) => event.type === "output" && event.stream === "stdout")) return;
-  const shown = isTerminal(1) ? harmless(result_text) : result_text;
-  write(1, `\nresult\n${shown}${result_text.endsWith("\n") ? "" : "\n"}`);
+  write(1, `\nresult\n${result_text}${result_text.endsWith("\n") ? "" : "\n"}`);
 }

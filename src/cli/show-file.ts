@@ -1,7 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { StoredFile } from "../model/file.ts";
 import { checkedContent } from "./checked-content.ts";
-import { harmless } from "./harmless.ts";
 import { isTerminal, write } from "./io.ts";
 import { usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
@@ -17,7 +16,7 @@ export async function showFile(
   for await (const chunk of checkedContent(content, file)) {
     if (asItIs) write(1, chunk);
     else if (looksBinary(chunk)) throw binary(file, run_id);
-    else write(1, harmless(decoder.decode(chunk, { stream: true })));
+    else write(1, decoder.decode(chunk, { stream: true }));
   }
 }
 

@@ -1,6 +1,6 @@
 import { RequestError } from "../../model/errors.ts";
 import type { Client, FlatAgent } from "../../wire/client.ts";
-import { write } from "../io.ts";
+import { draw } from "../io.ts";
 import { createQuestionDesk, type QuestionDesk } from "../question-desk.ts";
 import { visible } from "../question-view.ts";
 import { createEditor } from "../terminal/editor.ts";
@@ -30,7 +30,7 @@ export interface TerminalChat {
 
 /** A chat at a terminal. The prompt is there at once, before anything else is loaded. */
 export function openTerminalChat(agent: string, style: Style): TerminalChat {
-  const screen = createScreen((text) => write(1, text), terminalSize);
+  const screen = createScreen((text) => draw(1, text), terminalSize);
   const typed: string[] = [];
   let history: HistoryFile = { lines: typed, add: (text) => void typed.push(text) };
   let partner: Partner | null = null;
@@ -46,7 +46,7 @@ export function openTerminalChat(agent: string, style: Style): TerminalChat {
   const hasLeft = new Promise<void>((resolve) => (left = resolve));
 
   const editor = createEditor(submit, typed);
-  const keyboard = openKeyboard(process.stdin, (text) => write(1, text), onKey);
+  const keyboard = openKeyboard(process.stdin, (text) => draw(1, text), onKey);
   const clock = setInterval(() => view && refresh(), 1000);
   const onResize = (): void => {
     screen.resized();

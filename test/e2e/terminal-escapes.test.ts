@@ -1,0 +1,67 @@
+// What agents, files and servers say is shown at a terminal without the control sequences in it.
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { atTerminal, onTerminal } from "./at-terminal.ts";
+import { drover, folder } from "./drover.ts";
+
+/** Clears the screen, sets the title, writes to the clipboard, and covers the line with another. */
+const escapes = "\u001b[2J\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\rinstead\u009b1A";
+// oxlint-disable-next-line no-control-regex
+const acting = /\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u007f-\u009f]|\r(?!\n)/;
+
+function hostilePlace(): { cwd: string; env: Record<string, string> } {
+  const cwd = folder();
+  for (const name of ["profiles", "agents", "scripts"]) mkdirSync(join(cwd, name));
+  writeFileSync(join(cwd, "profiles", "p.json"), JSON.stringify({ type: "procedural", agents_dir: "agents" }));
+  writeFileSync(
+    join(cwd, "scripts", "fail"),
+    `#!/bin/sh\nprintf '%s' "$MESSAGE" >&2\nprintf '${octal(escapes)}' >&2\nexit 3\n`,
+  );
+  chmodSync(join(cwd, "scripts", "fail"), 0o755);
+  writeFileSync(join(cwd, "agents", "fail.json"), JSON.stringify({ name: "fail", command: "scripts/fail" }));
+  return { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } };
+}
+
+const octal = (text: string): string =>
+  [...Buffer.from(text)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+
+async function shownBy(args: string[], place: ReturnType<typeof hostilePlace>): Promise<string> {
+  const terminal = atTerminal(args, place);
+  await terminal.exitCode;
+  return terminal.shown();
+}
+
+onTerminal("no line about a run can act on the terminal", async () => {
+  const place = hostilePlace();
+  const ran = await drover(["run", "fail", "--json"], place);
+  const { run_id, error } = JSON.parse(ran.stdout) as { run_id: string; error: string };
+  expect(error).toContain("\u001b[2J");
+  for (const args of [
+    ["runs", "events", run_id],
+    ["runs", "show", run_id],
+    ["runs", "list"],
+  ]) {
+    const shown = await shownBy(args, place);
+    expect(shown, args.join(" ")).toContain(args[1] === "list" ? "fail" : "instead");
+    expect(shown, args.join(" ")).not.toMatch(acting);
+  }
+});
+
+onTerminal("neither can the closing line of `run`, nor a fault that quotes a file or an argument", async () => {
+  const place = hostilePlace();
+  const shown = await shownBy(["run", "fail"], place);
+  // once from the command itself, whose output is shown byte for byte, and not again from the line that quotes it
+  expect(shown.split("\u001b[2J")).toHaveLength(2);
+  expect(shown.split("instead").length).toBeGreaterThan(2);
+  writeFileSync(join(place.cwd, "agents", "bad.json"), JSON.stringify({ name: "bad", [`key${escapes}`]: 1 }));
+  for (const args of [
+    ["agents", "check", "agents"],
+    ["runs", "show", `no${escapes}`],
+    ["run", `no${escapes}`],
+  ]) {
+    const told = await shownBy(args, place);
+    expect(told, args[0]).toContain("instead");
+    expect(told, args[0]).not.toMatch(acting);
+  }
+});
