@@ -7,9 +7,9 @@ delete process.env["NODE_EXTRA_CA_CERTS"];
 const common = {
   pool: "forks" as const,
   // against hanging only: nothing here is judged by how long it takes
-  testTimeout: 240_000,
-  hookTimeout: 120_000,
-  expect: { poll: { timeout: 120_000 } },
+  testTimeout: 600_000,
+  hookTimeout: 300_000,
+  expect: { poll: { timeout: 240_000 } },
 };
 
 export default defineConfig({

@@ -48,7 +48,7 @@ function runnerOn({ port }: TestCoordinator, { runner_id, epoch }: Registered) {
   return {
     runner_id,
     claim: async (claim_id: string, want = 10) =>
-      (await port.poll({ ...speaker, claim_id, want, ack_order: 0 }, AbortSignal.timeout(20_000))).claims,
+      (await port.poll({ ...speaker, claim_id, want, ack_order: 0 }, AbortSignal.timeout(60_000))).claims,
     finish: (claim: { run_id: string; attempt: number }, outcome: Outcome) => {
       const { run_id, attempt } = claim;
       const at = new Date().toISOString();
@@ -106,7 +106,7 @@ it.each(Object.entries(engines))("counts on %s what happens to runs, each thing 
 });
 
 it.each(Object.entries(engines))("counts on %s what is lost, requeued and fenced out", async (_, engine) => {
-  const coordinator = await start({ ...(await engine()), leaseMs: 1500, rescueEveryMs: 50 });
+  const coordinator = await start({ ...(await engine()), leaseMs: 6000, rescueEveryMs: 50 });
   const { client, port } = coordinator;
   const once = await client.submit({ agent_name: "work" });
   const twice = await client.submit({ agent_name: "retried" });
@@ -220,4 +220,4 @@ it("goes on answering when the database is gone, and says so", async () => {
   async function open(): Promise<Map<string, number>> {
     return scrape({ ...coordinator, adminToken: "" });
   }
-}, 120_000);
+});

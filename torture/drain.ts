@@ -4,7 +4,7 @@ import { inPlace, type Place } from "./place.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
 /** How long what runs may go on after a SIGTERM. */
-const graceMs = 1500;
+const graceMs = 4000;
 
 /**
  * R6: a runner that runs short and long commands is told to end. Short ones end by themselves, long ones are
@@ -57,11 +57,11 @@ async function drainOne(place: Place, at: number): Promise<Drained> {
   const longs = [await submit({ stay: long }), await submit({ stay: long })];
   await waitFor(
     async () => (longs.every((run_id) => place.marks().some((mark) => mark.startsWith(run_id))) ? true : null),
-    30_000,
+    120_000,
   );
   // one slot is left free: a runner that went on claiming would fill it
   const short = await submit({ lines: 4, pause: "0.1" });
-  await waitFor(async () => ((await client.runs.get(short)).status === "running" ? true : null), 30_000, 10);
+  await waitFor(async () => ((await client.runs.get(short)).status === "running" ? true : null), 120_000, 10);
   child.signal("SIGTERM");
   const termAt = Date.now();
   await child.says(/^draining$/m);

@@ -46,7 +46,7 @@ export async function fleetReaders({ bursts, readers, kills }: Size, tools: Tool
     const logs = await Promise.all(ofRuns);
     const stored = await allEvents(client);
     const count = [...stored.values()].reduce((sum, log) => sum + log.length, 0);
-    await waitFor(async () => (ofAll.every(({ seen }) => seen.length >= count) ? true : null), 30_000);
+    await waitFor(async () => (ofAll.every(({ seen }) => seen.length >= count) ? true : null), 120_000);
     leave.abort();
     await Promise.all(ofAll.map(({ ended }) => ended));
     return judge({ stored, logs, feeds: ofAll.map(({ seen }) => seen), bursts, cuts: cuts.count, kills });

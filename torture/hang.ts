@@ -48,7 +48,7 @@ export async function hang({ stops }: { stops: number }, tools: Tools): Promise<
       if (await stopInTransaction(place, watcher)) held += 1;
       else misses += 1;
       // it is back when it has answered somebody: one that never gets that far is another fault than this one
-      await waitFor(async () => (answeredBy(0, asked) > before ? true : null), 30_000);
+      await waitFor(async () => (answeredBy(0, asked) > before ? true : null), 120_000);
       if (held > 0 && held % 5 === 0) tools.progress(`${held} of ${stops} stops`);
     }
     ending.abort();

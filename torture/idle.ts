@@ -57,7 +57,7 @@ export async function idle({ waiting, times, withinMs }: Size, tools: Tools): Pr
 async function oneMore(place: Place, at: number): Promise<string> {
   const name = `idle-${at}`;
   await place.startRunner({ name, slots: 1, tags: [name] });
-  const waits = await waitFor(async () => (sum(await heldPolls(place)) > at ? true : null), 30_000);
+  const waits = await waitFor(async () => (sum(await heldPolls(place)) > at ? true : null), 120_000);
   if (waits === null) throw new Error(`The runner ${name} waits nowhere.`);
   return name;
 }

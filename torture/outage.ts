@@ -60,7 +60,7 @@ export async function databaseSilence(size: Size, tools: Tools): Promise<Finding
 
 /** R7: one of two coordinators stands still, and takes connections as before. */
 export async function oneHangs(size: Size, tools: Tools): Promise<Finding> {
-  return inPlace(tools, null, (place) =>
+  return inPlace(tools, size.times ?? null, (place) =>
     holdOut(place, size, tools, async ({ coordinators }) => {
       const { child } = coordinators[0]!;
       child.signal("SIGSTOP");
@@ -86,7 +86,7 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
   });
   await waitFor(
     async () => ((await client.runs.list({ status: ["running"], limit: 1000 })).items.length === runs ? true : null),
-    60_000,
+    120_000,
   );
   const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
   tools.progress(`${underWay} under way, trouble for ${seconds} s`);
@@ -98,7 +98,7 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
       (await patiently(() => allRuns(client))).every(({ status }) => status === "completed" || status === "failed")
         ? true
         : null,
-    60_000,
+    120_000,
     500,
   );
   const finding = await judge(place, asked, { underWay, seconds });

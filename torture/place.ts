@@ -162,7 +162,7 @@ async function openPlace(
       const row = await waitFor(async () => {
         if (!child.alive) throw new Error(`The runner ended: ${child.said}`);
         return onlineAs(spec.name, await patiently(() => client.runners.list()));
-      }, 60_000);
+      }, 120_000);
       if (row === null) throw new Error(`The runner ${spec.name} did not come up: ${child.said}`);
       return { child, runner_id: row.runner_id };
     },
@@ -176,7 +176,7 @@ async function openPlace(
 /** A fleet's coordinator answers a moment before it has written it there, and has a file of its own for it. */
 async function tokenOf(state: string): Promise<string> {
   const files = ["token", "fleet-token"].map((name) => join(state, name));
-  const file = await waitFor(async () => files.find((one) => existsSync(one)) ?? null, 10_000, 10);
+  const file = await waitFor(async () => files.find((one) => existsSync(one)) ?? null, 60_000, 10);
   if (file === null) throw new Error(`There is no token in ${state}.`);
   return readFileSync(file, "utf8").trim();
 }

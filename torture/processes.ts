@@ -68,7 +68,7 @@ function follow(child: ChildProcess): Child {
     get said() {
       return said;
     },
-    async says(what, withinMs = 30_000) {
+    async says(what, withinMs = 120_000) {
       for (const until = performance.now() + withinMs; ; await pause(10)) {
         const found = what.exec(said);
         if (found) return found;

@@ -53,7 +53,7 @@ async function undisturbed(place: Place): Promise<string> {
   const { client } = place;
   const { child } = await place.startRunner({ name: "undisturbed", slots: 1, times: { heartbeatMs: 200 } });
   const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: 3, pause: "0.02" } });
-  await waitFor(async () => ((await client.runs.get(run_id)).status === "completed" ? true : null), 30_000);
+  await waitFor(async () => ((await client.runs.get(run_id)).status === "completed" ? true : null), 120_000);
   child.signal("SIGTERM");
   await child.closed;
   return run_id;

@@ -120,7 +120,7 @@ async function ownSecrets({ fleet, client }: Place, searched: readonly Found[]):
   if (fleet === null) return [];
   const secret = fleet.secret.toString("hex");
   const words = watchWords("our");
-  await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 5000);
+  await waitFor(async () => ((await client.health()).status === "ok" ? true : null), 60_000);
   // somebody else may be at work on the same server
   const places = [...searched.filter(([place]) => !isWords(place)), [words.whose, Buffer.from(words.stop())] as const];
   return [secret, fleet.secret.toString("base64"), new URL(fleet.url).password].flatMap((own) =>

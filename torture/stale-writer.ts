@@ -8,13 +8,14 @@ import { allEvents, faultsOfLog, readAudit } from "./record.ts";
 import { startReplayingProxy } from "./replaying-proxy.ts";
 import { each, upTo, waitFor } from "./wait.ts";
 
-const leaseMs = 1000;
-
 /**
  * R3: a runner is stopped in the middle of a run until its lease is over, and let go on. What its command did
  * meanwhile it brings to the coordinator: nothing of that may be stored, and each try must be on the record.
  */
-export async function staleWriter({ stops, lanes }: { stops: number; lanes: number }, tools: Tools): Promise<Finding> {
+export async function staleWriter(
+  { stops, lanes, leaseMs = 1000 }: { stops: number; lanes: number; leaseMs?: number },
+  tools: Tools,
+): Promise<Finding> {
   return inPlace(tools, { leaseMs, pollHoldMs: 2000, rescueEveryMs: 100 }, async (place) => {
     await place.putAgent("once");
     await place.putAgent("twice", { max_attempts: 2 });
@@ -98,7 +99,7 @@ async function stopOnce(
       const run = await client.runs.get(run_id);
       return run.status === "running" || isTerminal(run.status) ? run : null;
     },
-    20_000,
+    120_000,
     10,
   );
   if (begun !== null && isTerminal(begun.status)) return "missed";
@@ -112,7 +113,7 @@ async function stopOnce(
       const run = await client.runs.get(run_id);
       return run.attempt > begun.attempt || run.status === "pending" || isTerminal(run.status) ? run : null;
     },
-    20_000,
+    120_000,
     25,
   );
   const wentOnAt = performance.now();
@@ -128,7 +129,7 @@ async function stopOnce(
       );
       return isTerminal(run.status) && back ? run : null;
     },
-    30_000,
+    120_000,
     25,
   );
   if (settled === null)
@@ -154,7 +155,7 @@ async function judge(
       const { fenced } = await readAudit(place);
       return wrote.every(({ run_id, attempt }) => fenced.has(`${run_id}.${attempt}`)) ? [] : null;
     },
-    10_000,
+    60_000,
     500,
   );
   const { fenced, verified } = await readAudit(place);

@@ -23,7 +23,7 @@ export async function endOne(place: Place, ids: Ids, round: number, seen: Seen):
   if (before !== (role === "runner" ? 403 : 200))
     seen.broken.push(`a new token of a ${role} is answered with ${before}`);
   const stream = role === "runner" ? null : openStream(there, made.token);
-  if (stream) await waitFor(async () => (stream.open ? true : null), 5000, 5);
+  if (stream) await waitFor(async () => (stream.open ? true : null), 60_000, 5);
   if (way === "revoke") await admin.tokens.revoke(made.token_id);
   else if (way === "revoke all") await admin.tokens.revokeOf(subject);
   else if (way === "rotate") await admin.tokens.rotate(made.token_id, { overlap_seconds: 0 });
@@ -36,7 +36,7 @@ export async function endOne(place: Place, ids: Ids, round: number, seen: Seen):
       seen.broken.push(`${row.method} ${row.path} after ${way} at another is answered with ${status}`);
   }
   if (stream === null) return;
-  const cut = await waitFor(async () => (stream.open ? null : true), 10_000, 5);
+  const cut = await waitFor(async () => (stream.open ? null : true), 60_000, 5);
   seen.cutMs.push(performance.now() - endedAt);
   if (cut === null) seen.broken.push(`a stream went on after ${way}`);
   stream.leave();
@@ -93,7 +93,7 @@ export async function finishOne(place: Place, round: number, seen: Seen): Promis
   const { run_id } = await place.client.submit({ agent_name: "work", demands: { runner_id } });
   const claim_id = `claim ${round}`;
   const poll = { runner_id, epoch, claim_id, want: 1, ack_order: 0 };
-  const { claims } = await port.poll(poll, AbortSignal.timeout(30_000));
+  const { claims } = await port.poll(poll, AbortSignal.timeout(60_000));
   const { attempt, attempt_token } = claims[0]!;
   const path = `/runs/${run_id}`;
   const headers = { authorization: `Bearer ${attempt_token}` };

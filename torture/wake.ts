@@ -6,14 +6,14 @@ import { inPlace } from "./place.ts";
 import { pause, upTo } from "./wait.ts";
 
 /** Longer, and it was not woken: it found the run when it looked by itself. */
-const unwokenMs = 10_000;
+const unwokenMs = 60_000;
 /** On an idle machine. */
 const lateMs = 100;
 
 /** A runner's poll waits at one coordinator, and a run is asked for at another: how long until the poll has it? */
 export async function wake({ times }: { times: number }, tools: Tools): Promise<Finding> {
   // so that looking by itself, at a third of the lease, is easily told from being woken
-  return inPlace(tools, { leaseMs: 60_000, pollHoldMs: 30_000 }, async ({ coordinators, token, putAgent }) => {
+  return inPlace(tools, { leaseMs: 600_000, pollHoldMs: 150_000 }, async ({ coordinators, token, putAgent }) => {
     const [here, there] = [coordinators[0]!, coordinators[1]!];
     await putAgent("work");
     const asking = createClient({ url: there.url, token });
@@ -23,7 +23,7 @@ export async function wake({ times }: { times: number }, tools: Tools): Promise<
     const broken: string[] = [];
     for (const at of upTo(times)) {
       const claim_id = `claim ${at}`;
-      const waiting = port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(60_000));
+      const waiting = port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, AbortSignal.timeout(200_000));
       // by then it is held: nothing but being woken ends it
       await pause(5 + Math.random() * 10);
       const since = performance.now();

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { RequestError } from "../model/errors.ts";
 import type { Decision } from "../model/executor.ts";
 import { createQuestionDesk } from "./question-desk.ts";
@@ -36,7 +36,7 @@ async function open(answer: (decision: Decision) => Promise<unknown> = async () 
   }
   /** The choices are there: keys count. */
   async function shown(): Promise<void> {
-    await vi.waitFor(() => expect(desk.show(80)).not.toBeNull());
+    await expect.poll(() => desk.show(80)).not.toBeNull();
   }
 }
 
@@ -56,7 +56,7 @@ describe("a question at the terminal", () => {
     const { sent, type, desk } = await open();
     type(key);
     expect(sent).toEqual([decision]);
-    await vi.waitFor(() => expect(desk.isAsking).toBe(false));
+    await expect.poll(() => desk.isAsking).toBe(false);
   });
 
   it("asks for the reason of a no, and sends it", async () => {
@@ -66,7 +66,7 @@ describe("a question at the terminal", () => {
     type("too risky");
     press("enter");
     expect(sent).toEqual([{ decision: "deny", message: "too risky" }]);
-    await vi.waitFor(() => expect(told.at(-1)).toBe("  denied: too risky"));
+    await expect.poll(() => told.at(-1)).toBe("  denied: too risky");
   });
 
   it("lets the input be changed, and says what is wrong with it", async () => {
@@ -102,7 +102,7 @@ describe("a question at the terminal", () => {
     const { desk, told, type } = await open(() => Promise.reject(lost));
     type("n");
     desk.handle({ name: "enter" });
-    await vi.waitFor(() => expect(told.at(-1)).toBe("  ! alice answered with allow."));
+    await expect.poll(() => told.at(-1)).toBe("  ! alice answered with allow.");
     expect(desk.isAsking).toBe(false);
   });
 
@@ -111,7 +111,7 @@ describe("a question at the terminal", () => {
     desk.ask({ ...question, request_id: "q2", tool: "file.write" });
     expect(told.join("\n")).not.toContain("file.write");
     type("y");
-    await vi.waitFor(() => expect(told.join("\n")).toContain("file.write"));
+    await expect.poll(() => told.join("\n")).toContain("file.write");
     await shown();
     type("s");
     expect(sent).toEqual([{ decision: "allow" }, { decision: "stop" }]);
@@ -140,7 +140,7 @@ describe("a question at the terminal", () => {
     told.length = 0;
     desk.ask({ ...question, input: { command: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n") } });
     expect(told.at(-1)).toContain("20 more lines");
-    await vi.waitFor(() => expect(desk.show(80)).not.toBeNull());
+    await expect.poll(() => desk.show(80)).not.toBeNull();
     type("v");
     expect(told.at(-1)).toContain("line 49");
   });

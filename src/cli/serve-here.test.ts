@@ -99,7 +99,7 @@ it("removes what is older than drover.yaml keeps it", async () => {
   await past.close();
   const coordinator = await serveIn(cwd);
   closing.push(() => coordinator.stop());
-  await expect.poll(() => coordinator.store.read.run(old!), { timeout: 10_000 }).toBeNull();
+  await expect.poll(() => coordinator.store.read.run(old!)).toBeNull();
 });
 
 it.each(["up", "coordinator"] as const)("leads who gave %s a wrong port to that command's help", (command) => {

@@ -272,7 +272,7 @@ it("comes to the same state where each request is sent three times", async () =>
   };
   const id = run_id.run.run_id;
   const request = { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "one", want: 1, ack_order: 0 };
-  const { claims } = await thrice(() => host.port.poll(request, AbortSignal.timeout(2000)));
+  const { claims } = await thrice(() => host.port.poll(request, AbortSignal.timeout(60_000)));
   expect(claims).toMatchObject([{ run_id: id, attempt: 1 }]);
   const held: [string, number][] = [[id, 1]];
   const events = {

@@ -34,7 +34,7 @@ it("lets go of those whose leases it cannot renew: another coordinator may", asy
 });
 
 it("renews the leases of those who wait again and again, and of nobody else", async () => {
-  const other = await openHost({ leaseMs: 2000, rescueEveryMs: 50, pollHoldMs: 3_600_000 });
+  const other = await openHost({ leaseMs: 6000, rescueEveryMs: 50, pollHoldMs: 3_600_000 });
   await other.dispatcher.start();
   const [waits, silent] = [await other.register({ name: "waits" }), await other.register({ name: "silent" })];
   const gone = new AbortController();

@@ -17,7 +17,7 @@ async function claim(name: string) {
   const run_id = await host.submit({ demands: { runner_id } });
   const { claims } = await host.port.poll(
     { runner_id, epoch, claim_id: `c-${name}`, want: 1, ack_order: 0 },
-    AbortSignal.timeout(10_000),
+    AbortSignal.timeout(60_000),
   );
   const { attempt } = claims[0]!;
   return { runner_id, epoch, run_id, attempt, held: [[run_id, attempt]] as [string, number][] };

@@ -18,7 +18,7 @@ async function holding(options: Partial<DispatcherOptions>) {
   hosts.push(host);
   const { runner_id, epoch } = await host.register();
   const run_id = await host.submit();
-  const signal = AbortSignal.timeout(5000);
+  const signal = AbortSignal.timeout(60_000);
   const { claims } = await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, signal);
   const bytes = Buffer.from("hello");
   const sha256 = createHash("sha256").update(bytes).digest("hex");

@@ -182,8 +182,8 @@ test("a file that changes while it is sent is read again", async () => {
 
 test("out of time it still brings what it had made; idle likewise", async () => {
   for (const [limits, reason] of [
-    [{ timeout_seconds: 1 }, "timeout"],
-    [{ idle_timeout_seconds: 1 }, "idle"],
+    [{ timeout_seconds: 4 }, "timeout"],
+    [{ idle_timeout_seconds: 4 }, "idle"],
   ] as const) {
     const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"));
     const run_id = submit(coordinator, limits);
@@ -271,7 +271,7 @@ test("the last files of a run out of time do not hold up a shutdown", async () =
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "not now");
   };
-  const run_id = submit(coordinator, { timeout_seconds: 1 });
+  const run_id = submit(coordinator, { timeout_seconds: 4 });
   await poll(() => coordinator.calls.upload).toBeGreaterThan(0);
   coordinator.order(run_id, { stop: "shutdown" });
   expect((await ended(run_id)).outcome).toMatchObject({ status: "failed", reason: "timeout" });

@@ -44,7 +44,7 @@ async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
     sampleAgent({ name: "endless", command: "sleep 1000" }),
     sampleAgent({
       name: "slow",
-      command: "sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo line $i; sleep 0.1; done' sh",
+      command: "sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo line $i; sleep 0.4; done' sh",
     }),
   ]);
   const ended = async (run_id: string): Promise<Run> => {
@@ -99,11 +99,11 @@ test("a stop reaches the run, and a run's own time limit too", async () => {
 });
 
 test("a coordinator that was away for longer than a lease finds every run and every line", async () => {
-  const { submit, ended, restart, expectWhole, events } = await setUp({ leaseMs: 500 });
+  const { submit, ended, restart, expectWhole, events } = await setUp({ leaseMs: 4000 });
   const ids = await Promise.all(Array.from({ length: 4 }, () => submit({ agent_name: "slow" })));
   for (const id of ids)
     await poll(async () => (await events(id)).some(({ event }) => event.type === "output")).toBe(true);
-  await restart(1000);
+  await restart(4500);
   for (const id of ids) {
     expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1, failures: 0 });
     const output = (await expectWhole(id)).flatMap((event) => (event.type === "output" ? [event.text ?? ""] : []));

@@ -177,17 +177,17 @@ test("work outside the runner's directories is refused, also through a link", as
 });
 
 test("an outage loses no event and no run, and leaves no gap", async () => {
-  const coordinator = createMemoryCoordinator({ leaseMs: 400 });
+  const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
   const { open } = await setUp(coordinator, { logs: { memoryBytes: 2000 } });
   await open();
   const ids = Array.from({ length: 3 }, () =>
     coordinator.submit(
-      sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.1; done"),
+      sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.2; done"),
     ),
   );
   await poll(() => ids.every((id) => coordinator.events(id).some(({ type }) => type === "output"))).toBe(true);
   coordinator.faults.away = "down";
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await new Promise((resolve) => setTimeout(resolve, 3500));
   coordinator.faults.away = null;
   for (const id of ids) {
     expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
@@ -238,7 +238,7 @@ test("a fenced run is ended, not reported any more, and its log is gone", async 
 });
 
 test("a runner that gets no answer for longer than its lease ends its runs itself", async () => {
-  const coordinator = createMemoryCoordinator({ leaseMs: 400 });
+  const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
   const { open, notices } = await setUp(coordinator);
   const runner = await open();
   const id = coordinator.submit({ command: "sleep 1000" });

@@ -95,7 +95,7 @@ test("onOutput gets every byte in order, and its promise holds the command back"
   let inFlight = 0;
   let most = 0;
   const seen: string[] = [];
-  await run("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.005; done", {
+  const result = await run("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.005; done", {
     onOutput: async (stream, chunk) => {
       inFlight += 1;
       most = Math.max(most, inFlight);
@@ -104,12 +104,12 @@ test("onOutput gets every byte in order, and its promise holds the command back"
       inFlight -= 1;
     },
   });
+  expect(result).toMatchObject({ exitCode: 0, error: null, stdout: { totalBytes: 18 } });
   expect(most).toBe(1);
   expect(seen.join("").replaceAll("stdout:", "")).toBe("1\n2\n3\n4\n5\n6\n7\n8\n9\n");
 });
 
 test("an onOutput that never returns does not outlast a timeout", async () => {
-  const began = performance.now();
   const result = await run(
     "yes",
     { onOutput: () => new Promise<void>(() => undefined) },
@@ -117,7 +117,6 @@ test("an onOutput that never returns does not outlast a timeout", async () => {
     { timeoutMs: 200 },
   );
   expect(result).toMatchObject({ timedOut: true });
-  expect(performance.now() - began).toBeLessThan(10_000);
 });
 
 test("an onOutput that throws ends the command and rejects, as it is a defect of the caller", async () => {

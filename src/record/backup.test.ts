@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { drive } from "../../test/fixtures/dispatch/drive.ts";
 import { runWithFiles, sha256Of } from "../../test/fixtures/record/files.ts";
 import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
@@ -229,7 +229,7 @@ it("gives nothing its name before it is verified", async () => {
   try {
     await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");
     writeFileSync(join(directory, "last"), "");
-    await vi.waitFor(() => expect(seen).toContain("last"), 10_000);
+    await expect.poll(() => [...seen]).toContain("last");
   } finally {
     watching.close();
   }

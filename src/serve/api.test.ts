@@ -230,7 +230,7 @@ test("inside a run, its attempt's token submits runs of which it is the parent, 
   });
   const { claims } = await port.poll(
     { runner_id, epoch, claim_id: "p1", want: 1, ack_order: 0 },
-    AbortSignal.timeout(10_000),
+    AbortSignal.timeout(60_000),
   );
   const inside = createClient({ url: coordinator.url, token: claims[0]!.attempt_token });
   expect(claims[0]!.run_id).toBe(parent.run_id);

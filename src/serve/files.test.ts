@@ -225,7 +225,7 @@ test("a runner that reads its file too slowly, or cannot, is told so, and nothin
     yield bytes.subarray(0, 4);
     throw new Error("cannot be read");
   };
-  await expect(claimed.port.upload(requested, broken(), AbortSignal.timeout(5000))).rejects.toThrow("cannot be read");
+  await expect(claimed.port.upload(requested, broken(), AbortSignal.timeout(60_000))).rejects.toThrow("cannot be read");
   await until(() => unfinished().length === 0);
   expect(existsSync(fileOf(bytes))).toBe(false);
 });
@@ -266,7 +266,7 @@ test("a stale upload is 409, goes on the record, and its hash gets nobody the co
   const before = await count();
   const other = { run_id: claimed.run_id, attempt: claimed.attempt, sha256: sha256Of(bytes), size: bytes.length };
   expect(
-    await thief.port.upload({ ...thief.runner, ...other }, Readable.from([bytes]), AbortSignal.timeout(5000)),
+    await thief.port.upload({ ...thief.runner, ...other }, Readable.from([bytes]), AbortSignal.timeout(60_000)),
   ).toEqual({
     upload: "fenced",
   });

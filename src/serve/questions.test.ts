@@ -30,7 +30,7 @@ async function setUp() {
   const { runner_id, epoch } = await port.register(registration("asker"));
   let claims = 0;
   const poll = (want: number) =>
-    port.poll({ runner_id, epoch, claim_id: `c${(claims += 1)}`, want, ack_order: 0 }, AbortSignal.timeout(20_000));
+    port.poll({ runner_id, epoch, claim_id: `c${(claims += 1)}`, want, ack_order: 0 }, AbortSignal.timeout(60_000));
   const report = async ({ run_id, attempt }: Claim, first: number, ...events: RunEvent[]) => {
     const at = new Date().toISOString();
     const numbered = events.map((event, index) => ({ n: first + index, at, event }));
@@ -134,7 +134,7 @@ test("a parked run goes on with its answer, given after a restart of the coordin
   cleanups.push(() => port.close());
   const { runner_id, epoch } = await port.register(registration("asker"));
   const poll = { runner_id, epoch, claim_id: "later", want: 0, ack_order: 0 };
-  const { claims } = await port.poll(poll, AbortSignal.timeout(20_000));
+  const { claims } = await port.poll(poll, AbortSignal.timeout(60_000));
   expect(claims).toMatchObject([{ run_id, attempt: 2, invocation: { continues: true, granted_tools: ["shell"] } }]);
   expect(claims[0]?.invocation.answers).toMatchObject([{ request_id, tool: "shell", answer: { decision: "allow" } }]);
 });

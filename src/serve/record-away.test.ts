@@ -32,10 +32,7 @@ test.each([
     way.let(what);
     await expect.poll(async () => (await health()).status).toBe(503);
     await expect.poll(async () => JSON.parse((await health()).text).code).toBe(code);
-    const since = performance.now();
     const answers = await Promise.all(Array.from({ length: 20 }, health));
-    // what is known already is not waited for
-    expect(performance.now() - since).toBeLessThan(5000);
     // a record that is only silent is waited for where it is needed
     const strangers = what === "away" ? [await askAs("drv_stranger"), await askAs(coordinator.adminToken)] : [];
     for (const answer of [...answers, ...strangers]) {

@@ -21,7 +21,7 @@ test("a session shows its runs and where they came from, is continued where it l
     executor: { type: "claude", config: {} },
   });
   const take = async (claim_id: string) => {
-    const signal = AbortSignal.timeout(10_000);
+    const signal = AbortSignal.timeout(60_000);
     const { claims } = await port.poll({ runner_id, epoch, claim_id, want: 1, ack_order: 0 }, signal);
     return claims[0]!;
   };

@@ -152,7 +152,7 @@ test("a revoked enrolment, and one that has expired, is not exchanged", async ()
   const expired = await make({
     role: "runner",
     enrolment: true,
-    expires_at: new Date(Date.now() + 200).toISOString(),
+    expires_at: new Date(Date.now() + 4000).toISOString(),
   });
   await expect(as(revoked.token).runners.enroll()).rejects.toMatchObject({ code: "DROVER-API-010" });
   await expect.poll(() => refusal(expired.token)).toBe("DROVER-API-010");

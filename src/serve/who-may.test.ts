@@ -123,7 +123,7 @@ beforeAll(async () => {
   const runner = await make("runner ann", "runner", "ann");
   await make("runner bob", "runner", "bob");
   await make("enrolment", "runner", "ann", { enrolment: true });
-  await make("expired", "admin", "ann", { expires_at: new Date(Date.now() + 500).toISOString() });
+  await make("expired", "admin", "ann", { expires_at: new Date(Date.now() + 6000).toISOString() });
   const revoked = await make("revoked", "admin", "ann");
   await client.tokens.revoke(revoked.token_id);
   ids["token_id"] = (await make("spare", "user", "ann")).token_id;
@@ -136,7 +136,7 @@ beforeAll(async () => {
   for (let made = 0; made < 5; made += 1) await annClient.submit({ agent_name: "guarded" });
   const claim = async (claim_id: string, want: number) => {
     const poll = { runner_id, epoch, claim_id, want, ack_order: 0 };
-    return (await port.poll(poll, AbortSignal.timeout(10_000))).claims;
+    return (await port.poll(poll, AbortSignal.timeout(60_000))).claims;
   };
   const [going, ended, other, lost] = await claim("c1", 4);
   const [newest] = await claim("c2", 1);
@@ -150,7 +150,7 @@ beforeAll(async () => {
   await port.upload(
     { runner_id, epoch, run_id, attempt, sha256, size: bytes.length },
     Readable.from([bytes]),
-    AbortSignal.timeout(10_000),
+    AbortSignal.timeout(60_000),
   );
   ids["path"] = file.path;
   const at = new Date().toISOString();
@@ -181,7 +181,7 @@ beforeAll(async () => {
   ids["execution_id"] = started.execution.execution_id;
   ids["session_id"] = (await annClient.runs.get(going!.run_id)).session_id ?? "";
   const expired = createClient({ url: coordinator.url, token: tokens.get("expired")! });
-  await vi.waitFor(() => expect(expired.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" }), 20_000);
+  await vi.waitFor(() => expect(expired.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" }), 120_000);
 });
 afterAll(async () => {
   expect(coordinator.defects).toEqual([]);
@@ -296,7 +296,7 @@ test("a user has no hold on a token of the same subject that may do more", async
 test("another owner's runner can be neither polled, reported for nor removed, and its runs not written to", async () => {
   const bob = createHttpPort({ url: coordinator.url, token: tokens.get("runner bob")! });
   const runner_id = ids["runner_id"]!;
-  const signal = AbortSignal.timeout(10_000);
+  const signal = AbortSignal.timeout(60_000);
   const report = { runner_id, epoch: 1, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
   await expect(bob.poll({ runner_id, epoch: 1, claim_id: "x", want: 1, ack_order: 0 }, signal)).rejects.toMatchObject({
     conflict: "unknown_runner",

@@ -112,7 +112,7 @@ it("continues a session where it lies, and another's not at all", async () => {
   });
   await host.port.poll(
     { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 },
-    AbortSignal.timeout(5000),
+    AbortSignal.timeout(60_000),
   );
   const session_id = first.session_id ?? "";
   const resumed = await host.run(await host.submit({ agent_name: "chat", mode: "resume", session_id }));
@@ -149,7 +149,7 @@ it("continues a session with the agent of the runner it lies with, of several th
   const begun = await host.run(await host.submit({ agent_name: `chat@${two.runner_id}` }));
   await host.port.poll(
     { runner_id: two.runner_id, epoch: two.epoch, claim_id: "c", want: 1, ack_order: 0 },
-    AbortSignal.timeout(5000),
+    AbortSignal.timeout(60_000),
   );
   const session_id = begun.session_id ?? "";
   expect(await refused(host.ask({ agent_name: "chat" }))).toMatchObject({ status: 409, code: "DROVER-API-021" });
@@ -169,7 +169,7 @@ it("says where the runner of a session was, when only another brings its agent, 
   const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
   await host.port.poll(
     { runner_id: runner.runner_id, epoch: runner.epoch, claim_id: "c", want: 1, ack_order: 0 },
-    AbortSignal.timeout(5000),
+    AbortSignal.timeout(60_000),
   );
   await host.register({ ...here, agents: [], name: "one", project_dir: "/began/here" });
   await host.register({ ...here, name: "two", project_dir: "/other" });
@@ -269,7 +269,7 @@ it("refuses to continue a session of another executor", async () => {
     executor: { type: "claude", config: {} },
   });
   const { session_id } = await host.run(await host.submit({ agent_name: "chat" }));
-  await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, AbortSignal.timeout(5000));
+  await host.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, AbortSignal.timeout(60_000));
   host.agents.setFiles([sampleAgent({ ...chat, executor: "codex" })]);
   expect(await refused(host.ask({ agent_name: "chat", mode: "resume", session_id: session_id! }))).toMatchObject({
     status: 409,

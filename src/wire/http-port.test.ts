@@ -126,14 +126,14 @@ test("a held poll that says nothing is away; one that says something now and the
     message: expect.stringContaining("nothing was heard for 300 ms"),
   });
 
-  const told = await startFake({ poll_silence_ms: 1000 }, (response) => {
+  const told = await startFake({ poll_silence_ms: 5000 }, (response) => {
     let signs = 0;
     const timer = setInterval(() => {
       signs += 1;
       if (signs < 8) return void response.write("\n");
       clearInterval(timer);
       response.end(JSON.stringify(nothing));
-    }, 200);
+    }, 1000);
   });
   expect(await told.poll()).toEqual(nothing);
 

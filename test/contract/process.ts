@@ -218,11 +218,11 @@ export function processContract(name: string, { start, isolation, applied, reach
     test("kill may be called often: the first reason stays, all resolve at the end, and none starts the grace anew", async () => {
       const running = sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", { graceMs: 200 });
       await firstChunk(running.stdout!);
-      const began = performance.now();
       const first = running.kill("idle");
-      await new Promise((resolve) => setTimeout(resolve, 120));
-      await Promise.all([first, running.kill("user"), running.kill("timeout")]);
-      expect(performance.now() - began).toBeLessThan(5_000);
+      // would never end if each of them started the grace anew
+      const often = setInterval(() => void running.kill("user"), 20);
+      await Promise.all([first, running.kill("timeout")]);
+      clearInterval(often);
       expect(await running.result).toMatchObject({ stopped: "idle", signal: "SIGKILL" });
       await running.kill("shutdown");
       expect((await running.result).stopped).toBe("idle");
@@ -344,7 +344,7 @@ export function processContract(name: string, { start, isolation, applied, reach
         expect(ended).toMatchObject({ exitCode: 0, leftovers: 0, isolation: "group" });
         expect(survivors(mark)).toHaveLength(1);
         endAll(survivors(mark));
-        expect(await eventually(() => survivors(mark).length === 0, 5_000)).toBe(true);
+        expect(await eventually(() => survivors(mark).length === 0, 60_000)).toBe(true);
       });
     }
 

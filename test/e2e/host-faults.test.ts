@@ -189,12 +189,9 @@ it("says why a run waits for a runner that has too few descriptors for its slots
     ).json() as never;
   for (let n = 0; n < 9; n++) await call("/runs", { agent_name: "long" });
   await expect
-    .poll(
-      async () => {
-        const { items } = await call("/runs?status=pending");
-        return (await call(`/runs/${items[0]?.run_id}/why`)).why;
-      },
-      { timeout: 20_000 },
-    )
+    .poll(async () => {
+      const { items } = await call("/runs?status=pending");
+      return (await call(`/runs/${items[0]?.run_id}/why`)).why;
+    })
     .toContainEqual({ demand: "descriptors", detail: expect.stringMatching(/takes no run.*raise `ulimit -n`/) });
 });

@@ -65,7 +65,7 @@ it("runs by itself beside a `drover up` whose runner is not registered yet, and 
   mkdirSync(join(cwd, "profiles"));
   writeFileSync(join(cwd, "profiles", "slow.json"), JSON.stringify({ type: "slow", module: "./slow.mjs" }));
   const serving = up();
-  await expect.poll(() => existsSync(join(cwd, "loading")), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => existsSync(join(cwd, "loading"))).toBe(true);
   expect(await run("run", "echo", "--message", "alone")).toMatchObject({ code: 0, stderr: "" });
   expect(existsSync(join(state, "coordinator.json"))).toBe(false);
   writeFileSync(join(cwd, "go"), "");

@@ -13,23 +13,17 @@ beforeAll(async () => {
   tools = { root, host, execMany: "", engine: "sqlite", openDatabase: freshDatabase, progress: () => undefined };
 });
 
-const timeout = 180_000;
-
-test("a record that was moved to PostgreSQL is seen as before, verifies, and goes on", { timeout }, async () => {
+test("a record that was moved to PostgreSQL is seen as before, verifies, and goes on", async () => {
   const { seen, broken } = await migration({ runs: 450 }, { ...tools, engine: "postgres" });
   expect(broken).toEqual([]);
   expect(seen).toMatchObject({ runs: 450, executions: 450, files: 45, "seen otherwise after it": 0 });
 });
 
 for (const engine of ["sqlite", "postgres"] as const) {
-  test(
-    `a backup of ${engine} that is made while runs go on is whole wherever it is restored`,
-    { timeout },
-    async () => {
-      const { seen, broken } = await backups({ seconds: 4, perSecond: 10, backups: 2 }, { ...tools, engine });
-      expect(broken).toEqual([]);
-      expect(seen).toMatchObject({ backups: 2, "with events missing": 0, "chains that do not verify": 0 });
-      expect(seen["runs in them"]).toBeGreaterThan(0);
-    },
-  );
+  test(`a backup of ${engine} that is made while runs go on is whole wherever it is restored`, async () => {
+    const { seen, broken } = await backups({ seconds: 4, perSecond: 10, backups: 2 }, { ...tools, engine });
+    expect(broken).toEqual([]);
+    expect(seen).toMatchObject({ backups: 2, "with events missing": 0, "chains that do not verify": 0 });
+    expect(seen["runs in them"]).toBeGreaterThan(0);
+  });
 }

@@ -162,10 +162,10 @@ test("two runs in one directory wait for each other, also by a link, and above o
 test("directories beside each other do not wait, and the wait is not part of the time limit", async () => {
   const { folder, submit, ended, subtypes } = await setUp({ slots: 8 });
   for (const name of ["p", "p2"]) mkdirSync(join(folder, name));
-  const first = submit("sleep 1.5; echo ok", { project_dir: join(folder, "p") });
+  const first = submit("sleep 5; echo ok", { project_dir: join(folder, "p") });
   await poll(() => subtypes(first)).toContain("environment");
   const beside = submit("echo ok", { project_dir: join(folder, "p2") });
-  const second = submit("echo ok", { project_dir: join(folder, "p") }, { timeout_seconds: 1 });
+  const second = submit("echo ok", { project_dir: join(folder, "p") }, { timeout_seconds: 4 });
   expect(await ended(beside)).toMatchObject({ status: "completed" });
   expect(await ended(second)).toMatchObject({ status: "completed" });
   expect(subtypes(beside)).not.toContain(waiting);

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { Readable } from "node:stream";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
 import { runWithFiles, sha256Of } from "../../../test/fixtures/record/files.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
@@ -70,14 +70,8 @@ it("keeps contents that come again while they are about to be removed", async ()
   await client.exec("begin; update blobs set stored_at = stored_at + 7200000");
   const pruned = prune();
   const watcher = await connect(database.url);
-  await vi.waitFor(
-    async () => {
-      const waiting =
-        "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-      expect(await watcher.exec(waiting)).toHaveLength(1);
-    },
-    { timeout: 20_000 },
-  );
+  const waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+  await expect.poll(() => watcher.exec(waiting)).toHaveLength(1);
   watcher.end();
   await client.exec("commit");
   expect(await pruned).toEqual({ blobs: 0 });

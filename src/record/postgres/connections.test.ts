@@ -53,7 +53,7 @@ test("a commit that never arrived is made again, though its number is the same",
 test("a server that says nothing any more is taken to be gone", async () => {
   const { url, swallowAnswers } = await wireTo(at);
   await (await at.open()).close();
-  const client = await connect(url, { answerMs: 300 });
+  const client = await connect(url, { answerMs: 3000 });
   at.afterwards(() => client.end());
   void swallowAnswers();
   await client.exec("begin; commit").catch(() => undefined);

@@ -42,15 +42,15 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
   writeFileSync(join(cwd, "profiles", "table.json"), JSON.stringify(profile));
   const agent = { name: "table", type: "autonomous", executor: "table" };
   writeFileSync(join(cwd, "executors", "agents", "table.json"), JSON.stringify(agent));
-  const brief = { ...agent, name: "brief", timeout_seconds: 3 };
+  const brief = { ...agent, name: "brief", timeout_seconds: 8 };
   writeFileSync(join(cwd, "executors", "agents", "brief.json"), JSON.stringify(brief));
 
   const gate = await openGate();
   gates.push(gate);
   let coordinator: Process | null = null;
-  const startCoordinator = async (port = "0"): Promise<void> => {
+  const startCoordinator = async (): Promise<void> => {
     const env = { DROVER_STATE_DIR: state };
-    coordinator = await startDrover(["coordinator", "--port", port], { cwd, env, ready: /^Serving \S+/m });
+    coordinator = await startDrover(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving \S+/m });
     gate.target = /^Serving (\S+)/m.exec(coordinator.said)?.[1] ?? "";
   };
   await startCoordinator();
@@ -87,7 +87,7 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
     async killCoordinator() {
       await coordinator?.end("SIGKILL");
     },
-    startAgain: () => startCoordinator(new URL(gate.target).port),
+    startAgain: startCoordinator,
   };
 }
 
