@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/longest-first.ts";
 
 // Only loopback is spoken to: certificates would cost each process that a test starts more than Node's own start.
 delete process.env["NODE_EXTRA_CA_CERTS"];
@@ -17,6 +18,7 @@ export default defineConfig({
   test: {
     // more than cores: many tests wait for processes rather than work
     maxWorkers: Math.min(8, 2 * availableParallelism()),
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,

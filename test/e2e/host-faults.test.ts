@@ -7,7 +7,7 @@ import { bundle } from "./bundle.ts";
 import { bin, drover, exists, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
-it("a database that stays locked: 125 after five seconds, and nothing was run", async () => {
+it("a database that stays locked: 125 in the end, and nothing was run", async () => {
   const cwd = folder();
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
