@@ -114,7 +114,7 @@ const groupSome = `
   select ${groupColumns}, sum(mine) as mine, count(*) as seen, max(run_id) as last from (
     select run_id, demand_id, agent_name, blocked_by, parked_why, prefer_until is not null as prefers,
       case when created_by = ?4 or ?4 is null then 1 else 0 end as mine
-    from runs where status = ?1 and status <> 'completed' and run_id > ?2 order by run_id limit ?3) as portion
+    from runs where status = ?1 and status <> 'completed' and run_id > ?2 order by run_id limit ?3) as found
   group by ${groupColumns}`;
 
 async function groupOpen(engine: Engine, only: string | null): Promise<Group[]> {

@@ -45,6 +45,7 @@ async function onItsOwn<T>(file: string, waitMs: number, work: () => Work<T>): P
   } catch (fault) {
     throw hostFault(fault, file);
   } finally {
+    rollBack(connection);
     connection.close();
   }
 }
