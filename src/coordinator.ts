@@ -1,3 +1,4 @@
+import { openAudit } from "./coordinator-audit.ts";
 import { openBackups } from "./coordinator-backup.ts";
 import { type CoordinatorMetrics, openMetrics } from "./coordinator-metrics.ts";
 import { openCoordinator, type OpenCoordinator, type OpenOptions, stopAll } from "./open-coordinator.ts";
@@ -68,6 +69,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       store: { ...store, read: { ...store.read, token: lentTokens.token } },
       metrics,
       backup: backups.make,
+      audit: openAudit(store, database ? database.secret : { directory }),
       authEnabled,
       publicUrls,
       cookieName: `drover_${(await store.storeId()).replaceAll(/[^0-9a-zA-Z]/g, "").slice(-12)}`,

@@ -16,6 +16,7 @@ import { readKey } from "./record/audit/key.ts";
 import { openStore } from "./record/open.ts";
 import type { RecordStore } from "./record/record-store.ts";
 import { retain, type RetentionDays } from "./record/retain.ts";
+import { keepIndexed } from "./record/search/keep-indexed.ts";
 import { createApi, type InputCheck } from "./serve/api.ts";
 import { apiRoutes } from "./serve/api-routes.ts";
 import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
@@ -60,7 +61,7 @@ export interface OpenOptions {
 /** What HTTP does not bring along itself. */
 type OpenDeps = Omit<
   ServeDeps,
-  "metrics" | "backup" | "authEnabled" | "publicUrls" | "pollSignMs" | "version" | "cookieName" | "webFolder"
+  "metrics" | "backup" | "audit" | "authEnabled" | "publicUrls" | "pollSignMs" | "version" | "cookieName" | "webFolder"
 >;
 
 export interface OpenCoordinator {
@@ -115,6 +116,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(store.changes((change) => hub.changed(change.runs)));
     // Written by another coordinator, right above.
     stops.push(store.othersTell((text) => showPartial(hub, JSON.parse(text) as Partial)));
+    stops.push(keepIndexed(store, (fault) => onDefect(fault, "search")));
     await dispatcher.start();
     const deps: OpenDeps = {
       store,

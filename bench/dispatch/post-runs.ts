@@ -102,6 +102,7 @@ export async function noDatabaseRole(): Promise<void> {
     owners: async () => null,
     metrics: { seeRequest: watchRequests(registry), write: registry.write },
     recordFault: async () => null,
+    audit: null as never, // not asked
     backup: () => Promise.reject(new Error("there is nothing to keep")),
     now,
     newId,

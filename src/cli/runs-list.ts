@@ -23,9 +23,11 @@ export const runsList: CommandSpec = {
   examples: [
     ["drover runs list", "the latest 50"],
     ["drover runs list --status failed --since 2026-01-31", "what failed since then"],
+    ["drover runs list --search 'deploy staging'", "whose texts have both words"],
     ["drover runs list --task-id T-12 --json", "as JSON lines, one run each"],
   ],
   options: {
+    search: { value: "TEXT", about: 'words in prompt, result, error or tool input; "quotes" for a phrase' },
     status: { value: "S", about: `one of ${runStatuses.join(", ")}, or several with commas` },
     agent: { value: "NAME", about: "runs of this agent" },
     "parent-run-id": { value: "ID", about: "runs that are part of this one" },
@@ -40,9 +42,10 @@ export const runsList: CommandSpec = {
 
 async function listRuns(input: CommandInput): Promise<number> {
   const filter = readFilter(input.options);
+  const search = text(input.options, "search");
   const limit = readLimit(input.options, "runs list");
   const page = await withHistory(input, ({ runs }) =>
-    runs.list({ ...filter, limit, cursor: text(input.options, "cursor") }),
+    runs.list({ ...filter, ...(search === undefined ? {} : { search }), limit, cursor: text(input.options, "cursor") }),
   );
   if (!page) return 0;
   if (input.options["json"]) {
@@ -50,10 +53,11 @@ async function listRuns(input: CommandInput): Promise<number> {
   } else {
     const now = new Date();
     writeTable(
-      ["ID", "STATUS", "EXIT", "AGENT", "DURATION", "AGE", "SUMMARY"],
+      ["ID", "STATUS", "EXIT", "AGENT", "DURATION", "AGE", search === undefined ? "SUMMARY" : "MATCH"],
       page.items.map((row) => cells(row, now)),
     );
   }
+  if (page.indexing) write(2, "Earlier runs are still being indexed: some may be missing. Ask again later.\n");
   if (page.next_cursor && !input.options["quiet"]) write(2, `More: ${nextPage(input.options, page.next_cursor)}\n`);
   return 0;
 }
@@ -66,7 +70,7 @@ function nextPage(options: ParsedOptions, cursor: string): string {
   return ["drover runs list", ...given].join(" ");
 }
 
-function cells(row: RunRow, now: Date): string[] {
+function cells(row: RunRow & { match?: { where: string; excerpt: string } | undefined }, now: Date): string[] {
   const took = row.started_at && row.finished_at ? Date.parse(row.finished_at) - Date.parse(row.started_at) : null;
   return [
     row.run_id,
@@ -75,7 +79,7 @@ function cells(row: RunRow, now: Date): string[] {
     row.agent_name,
     duration(took),
     age(row.created_at, now),
-    row.summary ?? "",
+    row.match ? `${row.match.where}: ${row.match.excerpt}` : (row.summary ?? ""),
   ];
 }
 

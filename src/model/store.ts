@@ -9,8 +9,10 @@ import type { ParkedWhy } from "./executor.ts";
 import type { QuestionOp, QuestionReads, QuestionResult } from "./question.ts";
 import type { Demands, Run } from "./run.ts";
 import type { SaveResult, SaveSession, SessionStateReads } from "./session-state-ops.ts";
+import type { SearchMatch } from "./search.ts";
 import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./session.ts";
 import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
+import type { StatsReads } from "./stats.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
 
 /**
@@ -84,6 +86,7 @@ export interface Change {
 
 export interface RunEnd {
   run_id: string;
+  created_by: string;
   status: TerminalStatus;
   reason: FailureReason | null;
 }
@@ -156,9 +159,19 @@ export type OpResult =
   | { ok: true; last_n: number; repeated: true; run_id?: string }
   | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
 
-export interface Reads extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads {
+export interface Reads
+  extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads, StatsReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
+  /**
+   * Runs with all words of `text`, see ./search-terms.ts, and where. The pages of a search are its own: `next` is what to
+   * pass as `before`. `indexing`: runs may be missing that the index has not taken in yet.
+   */
+  search(
+    text: string,
+    filter: RunFilter,
+    page: Page,
+  ): Promise<{ items: FoundRun[]; next: string | null; indexing: boolean }>;
   events(run_id: string, after: number, limit: number): Promise<StoredEvent[]>;
   /** All runs, in commit order. */
   feed(after: number, limit: number): Promise<StoredEvent[]>;
@@ -192,6 +205,9 @@ export interface Page {
 
 /** What a list shows: a run without its parameters, prompt and results. */
 export type RunRow = Omit<Run, "parameters" | "prompt" | "result_text" | "result_data">;
+
+/** With where it matches what was searched for. */
+export type FoundRun = RunRow & { match: SearchMatch };
 
 /** The audit record of one spawned process: its start and, once there is one, its end. */
 export interface Execution {

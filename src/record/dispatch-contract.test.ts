@@ -8,8 +8,10 @@ import { storeDirectoryContract } from "../../test/contract/store-directories.ts
 import { storeFileContract } from "../../test/contract/store-files.ts";
 import { storePollContract } from "../../test/contract/store-polls.ts";
 import { storeQuestionContract } from "../../test/contract/store-questions.ts";
+import { storeSearchContract } from "../../test/contract/store-search.ts";
 import { storeSessionContract } from "../../test/contract/store-sessions.ts";
 import { storeSpendingContract } from "../../test/contract/store-spending.ts";
+import { storeStatsContract } from "../../test/contract/store-stats.ts";
 import { standingClock } from "../../test/fixtures/dispatch/host.ts";
 import { openStore } from "./open.ts";
 
@@ -32,6 +34,8 @@ storeDispatchContract("SQLite", open);
 storeSessionContract("SQLite", open);
 storeQuestionContract("SQLite", open);
 storeSpendingContract("SQLite", open);
+storeSearchContract("SQLite", open);
+storeStatsContract("SQLite", open);
 storeDirectoryContract("SQLite", open);
 storeFileContract("SQLite", open);
 storePollContract("SQLite", open);

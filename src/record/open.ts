@@ -58,7 +58,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       seal,
       apply: applyWith(writer, redactor),
       storeId: storeIdOf(engine),
-      read: readsOf(engine),
+      read: readsOf(engine, mode === "write"),
       blobs: lazyBlobs(directory),
       changes: listen,
       lookForForeign,

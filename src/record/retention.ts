@@ -1,3 +1,4 @@
+import { isThere } from "./search/index-events.ts";
 import { statusIn } from "./moves/statuses.ts";
 import { all, write, type Work } from "./query.ts";
 import { uuidTimeBounds } from "./reads/uuid-time.ts";
@@ -36,20 +37,28 @@ const deleteRun = `delete from runs where run_no = ?`;
 
 /** Removes finished runs from before a time, with their events, files and the output that was kept apart. Their audit rows have a retention of their own. */
 export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
-  const remove = { events: deleteEvents, rows: [deleteBody, deleteFiles, deleteUploads, deleteQuestions, deleteRun] };
+  const found = await searchedRows(store, "remove");
+  const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...found, deleteRun];
+  const remove = { events: deleteEvents, rows };
   const runs = await pruneOld(store, before, selectOld, remove);
   if (runs > 0) await store.pruneBlobs(store.now());
   return { runs };
 }
 
 /** Removes the logs of runs that finished before a time: all events but the result, and the output that was kept apart. */
-export function pruneEvents(store: RecordStore, before: Date): Promise<number> {
-  return pruneOld(store, before, selectLogged, { events: deleteLog, rows: [] });
+export async function pruneEvents(store: RecordStore, before: Date): Promise<number> {
+  const rows = await searchedRows(store, "removeOfEvents");
+  return pruneOld(store, before, selectLogged, { events: deleteLog, rows });
 }
 
 /** Removes the files of runs that finished before a time. Their contents go with pruneBlobs, once no other run has them. */
 export function pruneFiles(store: RecordStore, before: Date): Promise<number> {
   return pruneOld(store, before, selectWithFiles, { events: null, rows: [deleteFiles] });
+}
+
+/** What takes a run out of the search index, where there is one. */
+async function searchedRows({ engine }: RecordStore, statement: "remove" | "removeOfEvents"): Promise<string[]> {
+  return (await isThere(engine)) ? [engine.search[statement]] : [];
 }
 
 /** What to delete of each run. */

@@ -29,13 +29,16 @@ export function* readStoreId(): Work<string> {
 
 type OtherReads = typeof import("./reads/other.ts");
 
-export function readsOf(engine: Engine): Reads {
+/** `mayIndex`: a search takes in first what the index has not seen; else it only says so. */
+export function readsOf(engine: Engine, mayIndex: boolean): Reads {
   // A cold `exec` never needs these, and does not load them. Once: an import that is repeated is not for nothing.
   let loaded: Promise<OtherReads> | null = null;
   const other = (): Promise<OtherReads> => (loaded ??= import("./reads/other.ts"));
   return {
     run: (run_id) => engine.read(() => readRun(run_id)),
     runs: (filter, page) => engine.read(() => readRuns(filter, page)),
+    search: async (text, filter, page) =>
+      (await import("./search/search.ts")).search(engine, mayIndex, text, filter, page),
     events: (run_id, after, limit) => engine.read(() => readEvents(run_id, after, limit)),
     feed: (after, limit) => engine.read(() => readFeed(after, limit)),
     last_place: (run_id) => engine.read(() => readLastPlace(run_id)),
@@ -59,6 +62,7 @@ export function readsOf(engine: Engine): Reads {
     question: (run_id, request_id) => later(({ readQuestion }) => readQuestion(run_id, request_id)),
     questions: (filter, page) => later(({ readQuestions }) => readQuestions(filter, page)),
     usage: (filter, limit) => later(({ readUsage }) => readUsage(filter, limit)),
+    stats: async (span) => (await import("./reads/stats.ts")).readStats(engine, span),
     token: (hash) => later(({ readToken }) => readToken(hash)),
     tokens: (page) => later(({ readTokens }) => readTokens(page)),
   };

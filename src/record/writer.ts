@@ -1,10 +1,11 @@
-import type { Op, StoreResult } from "../model/store.ts";
+import type { Op, RunEnd, StoreResult } from "../model/store.ts";
 import type { AuditEntry } from "./audit/chain.ts";
 import type { ChainHead, HeadFile } from "./audit/head.ts";
 import type { Mac } from "./audit/hmac.ts";
 import { openTrail, type Trail } from "./audit/trail.ts";
 import { applyOp } from "./ops/apply-op.ts";
 import type { ApplyOther } from "./ops/apply-other.ts";
+import { countEnds } from "./moves/count-ends.ts";
 import type { Work } from "./query.ts";
 import type { Changed, Transaction } from "./transaction.ts";
 
@@ -18,6 +19,8 @@ export interface GroupCommit {
 /** What a transaction consists of, whichever engine carries it out. */
 export interface CommitWork {
   applyOp(tx: Transaction, op: Op): Work<StoreResult>;
+  /** Counts the runs that ended, inside the transaction. */
+  count(ended: readonly RunEnd[], now: Date): Work<void>;
   /** Seals the entries into the chain, inside the transaction. */
   audit(entries: readonly AuditEntry[], now: Date): Work<ChainHead>;
   /** After the commit, in the order of commits. */
@@ -47,6 +50,7 @@ export function openWriter(
   const commits = commitWith({
     applyOp: (tx, op) => applyOp(tx, op, other),
     changed,
+    count: countEnds,
     audit: (entries, at) => trail.append(entries, at.toISOString()),
     committed: (reached) => advance(trail, reached),
   });

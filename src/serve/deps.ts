@@ -1,4 +1,5 @@
 import type { Agent } from "../model/agent.ts";
+import type { AuditState, AuditVerified } from "../model/audit.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ListedAgent, WhyPending } from "../model/dispatch-ops.ts";
 import type { ErrorCode } from "../model/errors.ts";
@@ -58,6 +59,11 @@ export interface SystemDeps extends ApiDeps {
   metrics: { seeRequest: SeeRequest; write(): Promise<string> };
   /** Why the record cannot be used now; null where it can. Does not take long. */
   recordFault(): Promise<unknown>;
+  audit: {
+    state(): Promise<AuditState>;
+    /** Joins one that is under way. It is given up once everyone who waits for it has hung up. */
+    verify(signal: AbortSignal): Promise<AuditVerified>;
+  };
   /** Makes a consistent copy of the record, or gives it up; null while another one is made or fetched. */
   backup(signal: AbortSignal): Promise<BackupFile> | null;
   version: string;

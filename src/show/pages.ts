@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../model/event.ts";
 import type { Session, SessionReads } from "../model/session.ts";
-import type { Execution, Page, Reads, RunFilter, RunRow } from "../model/store.ts";
+import type { Execution, FoundRun, Page, Reads, RunFilter, RunRow } from "../model/store.ts";
 import type { Token, TokenReads } from "../model/token.ts";
 import { toCursor } from "./cursor.ts";
 import type { Owners } from "./owners.ts";
@@ -19,6 +19,21 @@ const mostScanned = 5000;
 export async function listRuns(read: Reads, filter: RunFilter, page: Page, only: Only): Promise<Listed<RunRow>> {
   const rows = await read.runs(only === null ? filter : { ...filter, created_by: only }, page);
   return fullPage("runs", rows, page.limit, (row) => row.run_id);
+}
+
+export async function findRuns(
+  read: Reads,
+  text: string,
+  filter: RunFilter,
+  page: Page,
+  only: Only,
+): Promise<Listed<FoundRun> & { indexing: boolean }> {
+  const { items, next, indexing } = await read.search(
+    text,
+    only === null ? filter : { ...filter, created_by: only },
+    page,
+  );
+  return { items, next_cursor: next === null ? null : toCursor("search", next), indexing };
 }
 
 export async function listSessions(

@@ -58,6 +58,11 @@ export function clientOver(transport: Transport) {
         call("POST /runs/{run_id}/permissions/{request_id}", { params: { run_id, request_id }, body }),
     },
     usage: (query: Query<"GET /usage"> = {}) => call("GET /usage", { query }),
+    stats: (query: Query<"GET /stats"> = {}) => call("GET /stats", { query }),
+    audit: {
+      state: () => call("GET /audit", {}),
+      verify: () => call("POST /audit/verify", {}),
+    },
     events: (query: Query<"GET /events"> = {}) => call("GET /events", { query }),
     follow: (follow: FollowOptions = {}) => followEvents(transport, null, follow),
     agents: {

@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import { agentContracts } from "./contracts/agents.ts";
+import { overviewContracts } from "./contracts/overview.ts";
 import { questionContracts } from "./contracts/questions.ts";
 import { runnerContracts } from "./contracts/runners.ts";
 import { runContracts } from "./contracts/runs.ts";
@@ -10,6 +11,7 @@ import { tokenContracts } from "./contracts/tokens.ts";
 export const contracts = {
   ...runContracts,
   ...questionContracts,
+  ...overviewContracts,
   ...agentContracts,
   ...runnerContracts,
   ...tokenContracts,

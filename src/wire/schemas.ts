@@ -7,8 +7,11 @@ import { storedFileSchema } from "../model/file-schema.ts";
 import { demandsSchema } from "../model/demands.ts";
 import { questionSchema, usageRowSchema } from "../model/question.ts";
 import { runSchema } from "../model/run.ts";
+import { searchMatchSchema } from "../model/search.ts";
+import { mostSearchTerms, searchTerms } from "../model/search-terms.ts";
 import { sessionNodeSchema, sessionSchema, sessionVersionSchema } from "../model/session.ts";
 import { runStatuses } from "../model/states.ts";
+import { statsSchema } from "../model/stats.ts";
 import { tokenKinds, tokenRoles } from "../model/token.ts";
 import { submitInput } from "./submit-input.ts";
 
@@ -40,6 +43,17 @@ const limit = z.coerce.number().int().min(1).max(1000).default(50);
 const place = z.int().min(0);
 const givenPlace = z.coerce.number().pipe(place).optional();
 
+const searchText = z
+  .string()
+  .max(1000)
+  .superRefine((text, context) => {
+    const { length } = searchTerms(text);
+    if (length === 0) context.addIssue({ code: "custom", message: "has no word to search for" });
+    if (length > mostSearchTerms)
+      context.addIssue({ code: "custom", message: `has more than ${mostSearchTerms} words` });
+  })
+  .describe('Words that a run\'s prompt, parameters, result, error or tool input must all have; "quotes" for a phrase');
+
 const runFilterShape = {
   agent_name: shortText.optional(),
   parent_run_id: shortText.optional(),
@@ -57,9 +71,26 @@ export const pageQuerySchema = z.strictObject({ limit, cursor: z.string().max(20
 export const runsQuerySchema = z.strictObject({
   ...runFilterShape,
   status: statusList.optional(),
+  search: searchText.optional(),
   limit,
   cursor: z.string().max(200).optional(),
 });
+/** With `search`: where each run matches, and whether runs may be missing because the index is still being built. */
+export const runPageSchema = pageOf(runRowSchema.extend({ match: searchMatchSchema.optional() })).extend({
+  indexing: z.boolean().optional().describe("With search: true while earlier runs are still being indexed"),
+});
+const mostStatsDays = 90;
+export const statsQuerySchema = z
+  .strictObject({
+    since: time.optional().describe("A day before `until` unless given"),
+    until: time.optional().describe("Now unless given"),
+  })
+  .superRefine(({ since, until }, context) => {
+    const days = (Date.parse(until ?? new Date().toISOString()) - Date.parse(since ?? until ?? "")) / 86_400_000;
+    const refuse = (message: string) => context.addIssue({ code: "custom", path: ["since"], message });
+    if (days < 0) refuse("lies after until");
+    if (days > mostStatsDays) refuse(`lies more than ${mostStatsDays} days before until`);
+  });
 export const eventsQuerySchema = z.strictObject({ after: givenPlace, limit });
 /** In a query one text with commas; callers in this process pass the list itself. */
 const runList = z.preprocess(
@@ -266,6 +297,8 @@ const names = {
   Problem: problemSchema,
   Run: runSchema,
   RunSummary: runRowSchema,
+  RunMatch: searchMatchSchema,
+  Stats: statsSchema,
   RunRequest: submitInput.body,
   RunEvent: runEventSchema,
   Event: storedEventSchema,

@@ -50,8 +50,19 @@ export function verifyChain(
   statements: WalkStatements,
   mac: Mac,
   checks: readonly HeadCheck[],
+  signal?: AbortSignal,
 ): Promise<Verified> {
-  return engine.snapshot(() => follow(statements, mac, checks));
+  return engine.snapshot(() => heeding(signal, follow(statements, mac, checks)));
+}
+
+/** Throws the signal's reason before the next statement once it is aborted. */
+function* heeding<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
+  let step = work.next();
+  while (step.done !== true) {
+    signal?.throwIfAborted();
+    step = work.next(yield step.value);
+  }
+  return step.value;
 }
 
 /** A chain of a million rows is worth loading node:crypto for. */

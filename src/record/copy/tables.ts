@@ -158,6 +158,12 @@ export const tables: readonly Table[] = [
     ].flat(),
     long: [],
   },
+  {
+    name: "run_counts",
+    key: ["slot", "created_by", "status", "reason"],
+    columns: ["slot", "created_by", "status", "reason", "runs"],
+    long: [],
+  },
   { name: "usage_limits", key: ["provider", "place"], columns: ["provider", "place", "until"], long: [] },
   {
     name: "tokens",

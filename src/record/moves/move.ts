@@ -2,7 +2,7 @@ import { BugError } from "../../model/errors.ts";
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import { canMove, isBusy, isHeld, isTerminal, type RunStatus } from "../../model/states.ts";
 import { first, write, type SqlValue, type Work } from "../query.ts";
-import { toColumn } from "../text.ts";
+import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { endExecutions } from "./end-executions.ts";
@@ -90,7 +90,12 @@ export function* move(
     ...(result === null ? {} : { reason: result.reason, error: toColumn(result.error), exit_code: result.exit_code }),
   });
   if (result !== null && isTerminal(to)) {
-    (tx.changed.ended ??= []).push({ run_id: run.run_id, status: to, reason: result.reason });
+    (tx.changed.ended ??= []).push({
+      run_id: run.run_id,
+      created_by: fromColumn(run.created_by),
+      status: to,
+      reason: result.reason,
+    });
     yield* storeResult(run.run_no, result);
   }
   if (to === "pending" && run.status !== "parked")

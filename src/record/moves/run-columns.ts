@@ -68,7 +68,7 @@ export const insertRun = `
 
 /** What a list needs, demands included; the bodies are read apart. */
 export const selectRuns = `
-  select ${[...texts, ...plain].map((name) => `runs.${name}`).join(", ")},
+  select runs.run_no, ${[...texts, ...plain].map((name) => `runs.${name}`).join(", ")},
     runs.attended, runs.usage, demands.body as demands
   from runs join demands using (demand_id)`;
 

@@ -5,10 +5,11 @@ import { toColumn } from "../text.ts";
 import type { RunPosition } from "../ops/store-events.ts";
 
 export interface StoredRun extends RunPosition {
+  /** As stored, as are the other texts here but run_id. */
+  created_by: string;
   status: RunStatus;
   failures: number;
   started_at: string | null;
-  /** As stored, as are the other texts here but run_id. */
   runner_id: string | null;
   /** By which its runner was given it. */
   claim_no: number | null;
@@ -60,6 +61,7 @@ export interface EndingRun extends WrittenRun {
 export const storedColumns = [
   "run_no",
   "run_id",
+  "created_by",
   "status",
   "attempt",
   "last_n",

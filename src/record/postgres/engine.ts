@@ -5,6 +5,7 @@ import { type Client, connect } from "./client.ts";
 import { hostFault, publicName } from "./faults.ts";
 import { longestPauseMs, longestTidyingMs } from "./limits.ts";
 import { openLink } from "./link.ts";
+import { searchStatements } from "./search-statements.ts";
 import { commit, lockForWriting } from "./write-lock.ts";
 
 export interface PostgresEngine extends Engine {
@@ -30,6 +31,7 @@ export function openPostgresEngine(url: string, waitMs: number, me = ""): Postgr
     kind: "postgres",
     name: publicName(url),
     url,
+    search: searchStatements,
     ask,
     read: (work) => ask((client) => carryOut(client, work())),
     snapshot: (work) =>

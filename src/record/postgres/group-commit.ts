@@ -117,6 +117,7 @@ export function groupCommit(options: Options): GroupCommit {
     const entries: AuditEntry[] = [];
     const tx = { now, audit: entries, changed };
     const results = await carryOutOps(client, callers, tx, options.applyOp);
+    if (changed.ended !== undefined) await carryOut(client, options.count(changed.ended, now));
     const head = entries.length === 0 ? null : await carryOut(client, options.audit(entries, now));
     return { results, head, changed };
   }

@@ -57,7 +57,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     seal,
     apply: applyWith(writer, redactor),
     storeId: storeIdOf(engine),
-    read: { ...readsOf(engine), token: readTokensTogether(engine) },
+    read: { ...readsOf(engine, true), token: readTokensTogether(engine) },
     blobs: postgresBlobs(engine, options.now),
     changes: changes.listen,
     lookForForeign() {

@@ -15,7 +15,7 @@ export async function openPostgresReader(url: string): Promise<RecordReader> {
   await requireRecord(url);
   const engine = openPostgresEngine(url, waitMs);
   return {
-    read: readsOf(engine),
+    read: readsOf(engine, false),
     blobs: postgresBlobs(engine),
     apply: applyWith(null, undefined),
     close: engine.close,

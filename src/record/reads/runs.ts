@@ -41,7 +41,7 @@ const equals = [
   "repo_sha",
 ] as const;
 
-function whereRuns(filter: RunFilter, page: Page): { conditions: string[]; values: SqlValue[] } {
+export function whereRuns(filter: RunFilter, page: Pick<Page, "before">): { conditions: string[]; values: SqlValue[] } {
   const conditions: string[] = [];
   const values: SqlValue[] = [];
   for (const name of equals) {

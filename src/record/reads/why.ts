@@ -8,11 +8,15 @@ import { fromColumn, textOrNull, toColumn } from "../text.ts";
 import { readRunners } from "./runners.ts";
 
 const selectPending = `
-  select runs.run_no, runs.status, runs.parked_why, runs.parked_until, runs.waiting_for, runs.mode, runs.blocked_by, runs.prefer_until, runs.demands_after, runs.agent_name, runs.directory, demands.body, demands.cap, demands.cap_runner, (
+  select runs.run_no, runs.status, runs.parked_why, runs.parked_until, runs.waiting_for, runs.mode, runs.blocked_by, runs.prefer_until, runs.agent_name, runs.directory, demands.body, demands.cap, (
     select count(*) from runs busy where busy.agent_name = runs.agent_name and busy.agent_rev_id is not null
       and ${statusIn("busy", "busy.status")}
       and (demands.cap_runner is null or busy.runner_id = demands.cap_runner)) as busy
   from runs join demands using (demand_id) where run_id = ?`;
+
+/** The first that a /why of one run names. */
+export const parkedReason = (why: unknown): WhyPending["demand"] =>
+  why === "approval" || why === "budget" ? why : "usage_limit";
 
 /** Everything that has to change before the run can be claimed; the demand nobody meets alone, as it hides the rest. */
 export function* readWhy(
@@ -24,12 +28,21 @@ export function* readWhy(
   if (row["status"] === "waiting") return [yield* unanswered(Number(row["run_no"]))];
   if (row["status"] === "parked") return [yield* parked(row)];
   if (row["status"] !== "pending") return [];
+  const runners = yield* readRunners();
+  return pendingReasons({ ...row, host: yield* hostOfSession(Number(row["run_no"])) }, runners, shortages);
+}
+
+/** Of a row with the columns of selectPending; `host`: where its session lies, if it can only go there. */
+export function pendingReasons(
+  row: Row & { host: string | null },
+  runners: readonly RunnerRow[],
+  shortages: ReadonlyMap<string, string> = new Map(),
+): WhyPending[] {
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
-  const reasons = runnersLacking(demands, yield* readRunners(), fromColumn(String(row["agent_name"])), shortages);
+  const reasons = runnersLacking(demands, runners, fromColumn(String(row["agent_name"])), shortages);
   if (row["prefer_until"] !== null) reasons.unshift(preferred(demands));
-  const hostname = yield* hostOfSession(Number(row["run_no"]));
-  if (hostname !== null && reasons.length > 0) reasons.push({ demand: "session", detail: onlyThere(hostname) });
+  if (row.host !== null && reasons.length > 0) reasons.push({ demand: "session", detail: onlyThere(row.host) });
   if (row["blocked_by"] === "session") {
     const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
@@ -54,7 +67,7 @@ function* parked(row: Row): Work<WhyPending> {
   const until = textOrNull(row["parked_until"]);
   const when = until === null ? "It goes on when somebody resumes it." : `It goes on at ${until}.`;
   const message = textOrNull(row["waiting_for"]) ?? "It is parked.";
-  return { demand: why === "budget" ? "budget" : "usage_limit", detail: `${message} ${when}` };
+  return { demand: parkedReason(why), detail: `${message} ${when}` };
 }
 
 function* unanswered(run_no: number): Work<WhyPending> {

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import type { Query, Row, Work } from "../query.ts";
 import type { Connection } from "./connection.ts";
 
@@ -5,6 +6,23 @@ import type { Connection } from "./connection.ts";
 export function carryOut<T>(connection: Connection, work: Work<T>): T {
   let step = work.next();
   while (!step.done) step = work.next(rowsOf(connection, step.value));
+  return step.value;
+}
+
+/** The event loop is held up for so long at a time. */
+const turnMs = 8;
+
+/** For work that takes long, over a connection that nobody else uses. */
+export async function carryOutInTurns<T>(connection: Connection, work: Work<T>): Promise<T> {
+  let since = performance.now();
+  let step = work.next();
+  while (!step.done) {
+    if (performance.now() - since > turnMs) {
+      await turn();
+      since = performance.now();
+    }
+    step = work.next(rowsOf(connection, step.value));
+  }
   return step.value;
 }
 

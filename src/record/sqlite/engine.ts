@@ -1,11 +1,12 @@
 import type { Engine } from "../engine.ts";
 import type { Work } from "../query.ts";
 import { rollBack, underWriteLock } from "./write-lock.ts";
-import { carryOut } from "./carry-out.ts";
+import { carryOut, carryOutInTurns } from "./carry-out.ts";
 import type { Connection } from "./connection.ts";
 import { hostFault } from "./faults.ts";
 import { openConnection } from "./open-connection.ts";
 import { patiently } from "./patience.ts";
+import { searchStatements } from "./search-statements.ts";
 
 export interface SqliteEngine extends Engine {
   readonly connection: Connection;
@@ -18,8 +19,9 @@ export async function openSqliteEngine(file: string, mode: "read" | "write", wai
     kind: "sqlite",
     name: file,
     connection,
+    search: searchStatements,
     read: (work) => reading(connection, waitMs, () => carryOut(connection, work())),
-    snapshot: (work) => reading(connection, waitMs, () => asOfOneMoment(connection, work())),
+    snapshot: (work) => onItsOwn(file, waitMs, work),
     write: (work) => underWriteLock(connection, waitMs, () => carryOut(connection, work())),
     close: connection.close,
   };
@@ -34,11 +36,27 @@ async function reading<T>(connection: Connection, waitMs: number, read: () => T)
   }
 }
 
-function asOfOneMoment<T>(connection: Connection, work: Work<T>): T {
-  connection.sql("begin").run();
+/** Over a connection of its own: it may take long, and others read and write meanwhile. */
+async function onItsOwn<T>(file: string, waitMs: number, work: () => Work<T>): Promise<T> {
+  const connection = await openConnection(file, "read", waitMs);
   try {
-    return carryOut(connection, work);
+    await patiently(() => beginReading(connection), file, waitMs);
+    return await carryOutInTurns(connection, work());
+  } catch (fault) {
+    throw hostFault(fault, file);
   } finally {
     rollBack(connection);
+    connection.close();
+  }
+}
+
+/** The moment is that of the first read. */
+function beginReading(connection: Connection): void {
+  connection.sql("begin").run();
+  try {
+    connection.sql("select 1 from store").get();
+  } catch (fault) {
+    rollBack(connection);
+    throw fault;
   }
 }

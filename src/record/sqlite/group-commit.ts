@@ -1,6 +1,7 @@
 import { HostError } from "../../model/errors.ts";
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { AuditEntry } from "../audit/chain.ts";
+import type { Changed } from "../transaction.ts";
 import type { CommitWork, GroupCommit } from "../writer.ts";
 import { rollBack } from "./write-lock.ts";
 import { carryOut } from "./carry-out.ts";
@@ -96,11 +97,12 @@ export function groupCommit(options: Options): GroupCommit {
 
   /** Inside a transaction that has begun. */
   function commit(callers: Caller[]): void {
-    const changed = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
+    const changed: Changed = { runs: new Set<string>(), claimable: [], ordered: new Set<string>() };
     try {
       const entries: AuditEntry[] = [];
       const tx = { now: options.now(), audit: entries, changed };
       const results = callers.map((caller) => caller.ops.map((op) => carryOut(connection, options.applyOp(tx, op))));
+      if (tx.changed.ended !== undefined) carryOut(connection, options.count(tx.changed.ended, tx.now));
       const head = entries.length === 0 ? null : carryOut(connection, options.audit(entries, tx.now));
       connection.sql("commit").run();
       commits += 1;

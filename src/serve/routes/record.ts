@@ -1,6 +1,6 @@
 import { drainRunner, stopRuns } from "../../dispatch/by-record.ts";
 import { isTerminal, runStatuses } from "../../model/states.ts";
-import { listExecutions, listRuns } from "../../show/pages.ts";
+import { findRuns, listExecutions, listRuns } from "../../show/pages.ts";
 import type { RecordDeps } from "../deps.ts";
 import { given } from "../given.ts";
 import { pageFrom } from "../page.ts";
@@ -14,8 +14,10 @@ const route = routeWith<RecordDeps>();
 export const recordRoutes = [
   route("GET /runs", {
     rule: { roles: anyone },
-    handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
-      listRuns(deps.store.read, given(filter), pageFrom("runs", limit, cursor), seesOnly(principal)),
+    handle: ({ deps: { store }, principal, query: { limit, cursor, search, ...filter } }) =>
+      search === undefined
+        ? listRuns(store.read, given(filter), pageFrom("runs", limit, cursor), seesOnly(principal))
+        : findRuns(store.read, search, given(filter), pageFrom("search", limit, cursor), seesOnly(principal)),
   }),
   route("GET /runs/{run_id}", {
     rule: { roles: anyone, object: "run", attempt: true },
@@ -35,6 +37,14 @@ export const recordRoutes = [
   route("GET /executions/{execution_id}", {
     rule: { roles: anyone, object: "execution" },
     handle: async ({ object }) => object,
+  }),
+  route("GET /stats", {
+    rule: { roles: anyone },
+    async handle({ deps, principal, query }) {
+      const until = query.until ?? new Date().toISOString();
+      const since = query.since ?? new Date(Date.parse(until) - 86_400_000).toISOString();
+      return deps.store.read.stats(given({ since, until, created_by: seesOnly(principal) ?? undefined }));
+    },
   }),
   route("POST /runs/stop", {
     rule: { roles: submitters },

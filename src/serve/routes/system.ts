@@ -21,6 +21,12 @@ export const systemRoutes = [
     handle: async ({ deps }) =>
       new TextReply(await deps.metrics.write(), { "content-type": "text/plain; version=0.0.4; charset=utf-8" }),
   }),
+  route("GET /audit", { rule: { roles: admins }, handle: ({ deps }) => deps.audit.state() }),
+  route("POST /audit/verify", {
+    rule: { roles: admins },
+    held: true,
+    handle: ({ deps, signal }) => deps.audit.verify(signal),
+  }),
   route("POST /backup", {
     rule: { roles: admins },
     async handle({ deps, signal }) {

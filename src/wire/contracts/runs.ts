@@ -25,9 +25,9 @@ export const runContracts = {
   },
   "GET /runs": {
     id: "listRuns",
-    summary: "List runs, newest first",
+    summary: "List runs, or search them, newest first",
     query: schemas.runsQuerySchema,
-    answers: ok("A page of runs, without parameters and results", schemas.pageOf(schemas.runRowSchema)),
+    answers: ok("A page of runs, without parameters and results", schemas.runPageSchema),
   },
   "POST /runs/stop": {
     id: "stopRuns",

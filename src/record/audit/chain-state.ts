@@ -1,0 +1,19 @@
+import type { AuditState } from "../../model/audit.ts";
+import { first, type Work } from "../query.ts";
+import { chainEnd } from "./chain.ts";
+import { formatHead } from "./head.ts";
+
+const lastSeal = `select at from audit_batches order by batch_no desc limit 1`;
+const lastPruned = `select last_no from audit_anchors order by batch_no desc limit 1`;
+
+/** What the record itself says of its chain, without a look at any row of it. */
+export function* chainState(): Work<Pick<AuditState, "rows" | "head" | "sealed_at">> {
+  const { last_no, mac } = yield* chainEnd();
+  const [batch] = yield first(lastSeal);
+  const [pruned] = yield first(lastPruned);
+  return {
+    rows: last_no - Number(pruned?.["last_no"] ?? 0),
+    head: formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") }),
+    sealed_at: batch === undefined ? null : String(batch["at"]),
+  };
+}

@@ -1,0 +1,179 @@
+import { setImmediate as turn } from "node:timers/promises";
+import type { RunnerRow } from "../../model/dispatch-ops.ts";
+import { isHeld, isTerminal, runStatuses, type RunStatus } from "../../model/states.ts";
+import type { Stats, StatsReads } from "../../model/stats.ts";
+import type { Engine } from "../engine.ts";
+import { slotSeconds } from "../moves/count-ends.ts";
+import { statusIn } from "../moves/statuses.ts";
+import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import { readRunners } from "./runners.ts";
+import { parkedReason, pendingReasons } from "./why.ts";
+
+type Span = Parameters<StatsReads["stats"]>[0];
+
+/** Runs that are grouped in one go: whoever else wants to read or write gets a turn in between. */
+const atOnce = 5000;
+const mostCosts = 1000;
+
+const daySeconds = 86_400;
+
+/** Few rows whatever the number of runs: ends are counted as they come, and only runs that have not ended are looked at. */
+export async function readStats(engine: Engine, span: Span): Promise<Stats> {
+  const only = span.created_by === undefined ? null : toColumn(span.created_by);
+  const ended = await engine.read(() => readEnds(span, only));
+  const cost = await engine.read(() => readCost(span, only));
+  const open = await groupOpen(engine, only);
+  const runners = await engine.read(readRunners);
+  const now = { pending: 0, running: 0, waiting: 0, parked: 0 };
+  const waiting = new Map<string, number>();
+  for (const group of open) {
+    const { status, runs } = group;
+    if (status === "pending" || status === "waiting" || status === "parked") {
+      now[status] += runs;
+      const reason = await engine.read(() => reasonOf(group, runners));
+      waiting.set(reason, (waiting.get(reason) ?? 0) + runs);
+    } else if (isHeld(status)) now.running += runs;
+  }
+  return { ...ended, now, waiting: mostFirst(waiting), cost };
+}
+
+const endsIn = (mine: string): string => `
+  select slot / ?1 as bucket, status, reason, sum(runs) as runs from run_counts
+  where slot >= ?2 and slot < ?3${mine} group by slot / ?1, status, reason`;
+
+function* readEnds({ since, until }: Span, only: string | null): Work<Omit<Stats, "now" | "waiting" | "cost">> {
+  const [from, to] = [Date.parse(since) / 1000, Date.parse(until) / 1000];
+  const bucket_seconds = bucketFor(to - from);
+  const slots = bucket_seconds / slotSeconds;
+  const firstOne = Math.floor(from / bucket_seconds);
+  const after = Math.max(firstOne + 1, Math.ceil(to / bucket_seconds));
+  const values = [slots, firstOne * slots, Math.ceil(to / slotSeconds)];
+  const rows = yield only === null ? all(endsIn(""), ...values) : all(endsIn(" and created_by = ?4"), ...values, only);
+  const throughput = Array.from({ length: after - firstOne }, (_, index) => ({
+    at: isoOf((firstOne + index) * bucket_seconds),
+    completed: 0,
+    failed: 0,
+    cancelled: 0,
+  }));
+  const failures = new Map<string, number>();
+  let runs_finished = 0;
+  for (const { bucket, status, reason, runs: counted } of rows) {
+    const runs = Number(counted);
+    runs_finished += runs;
+    const point = throughput[Number(bucket) - firstOne];
+    // Only final states are ever counted.
+    if (point !== undefined) point[status as "completed" | "failed" | "cancelled"] += runs;
+    if (status === "failed") failures.set(String(reason), (failures.get(String(reason)) ?? 0) + runs);
+  }
+  return {
+    since: isoOf(firstOne * bucket_seconds),
+    until,
+    bucket_seconds,
+    throughput,
+    failures: mostFirst(failures),
+    runs_finished,
+  };
+}
+
+function bucketFor(seconds: number): number {
+  if (seconds <= daySeconds) return slotSeconds;
+  return seconds <= 7 * daySeconds ? 3600 : daySeconds;
+}
+
+const costIn = (mine: string): string => `
+  select day, agent_name, sum(runs) as runs, sum(cost_usd) as cost_usd, sum(input_tokens) as input_tokens,
+    sum(output_tokens) as output_tokens
+  from usage_days where day >= ?1 and day <= ?2${mine} group by day, agent_name order by day desc, agent_name limit ?3`;
+
+function* readCost({ since, until }: Span, only: string | null): Work<Stats["cost"]> {
+  const days = [isoOf(Date.parse(since) / 1000).slice(0, 10), isoOf(Date.parse(until) / 1000).slice(0, 10)];
+  const rows = yield only === null
+    ? all(costIn(""), ...days, mostCosts)
+    : all(costIn(" and created_by = ?4"), ...days, mostCosts, only);
+  return rows.map((row) => ({
+    day: String(row["day"]),
+    agent_name: fromColumn(String(row["agent_name"])),
+    runs: Number(row["runs"]),
+    cost_usd: row["cost_usd"] === null ? null : Number(row["cost_usd"]),
+    input_tokens: Number(row["input_tokens"]),
+    output_tokens: Number(row["output_tokens"]),
+  }));
+}
+
+/** Runs of one state that wait for the same. */
+interface Group {
+  status: RunStatus;
+  row: Row;
+  runs: number;
+}
+
+const groupColumns = "demand_id, agent_name, blocked_by, parked_why, prefers";
+// As in the partial index, which is how SQLite knows that it may use it.
+const groupSome = `
+  select ${groupColumns}, sum(mine) as mine, count(*) as seen, max(run_id) as last from (
+    select run_id, demand_id, agent_name, blocked_by, parked_why, prefer_until is not null as prefers,
+      case when created_by = ?4 or ?4 is null then 1 else 0 end as mine
+    from runs where status = ?1 and status <> 'completed' and run_id > ?2 order by run_id limit ?3) as found
+  group by ${groupColumns}`;
+
+async function groupOpen(engine: Engine, only: string | null): Promise<Group[]> {
+  const groups = new Map<string, Group>();
+  for (const status of runStatuses) {
+    if (isTerminal(status)) continue;
+    for (let after = "", seen = atOnce; seen === atOnce; await turn()) {
+      const rows = await engine.read(() => asked(groupSome, status, after, atOnce, only));
+      seen = 0;
+      for (const row of rows) {
+        seen += Number(row["seen"]);
+        if (String(row["last"]) > after) after = String(row["last"]);
+        const key = JSON.stringify([
+          status,
+          row["demand_id"],
+          row["agent_name"],
+          row["blocked_by"],
+          row["parked_why"],
+          row["prefers"],
+        ]);
+        const group = groups.get(key) ?? { status, row, runs: 0 };
+        group.runs += Number(row["mine"]);
+        groups.set(key, group);
+      }
+    }
+  }
+  return [...groups.values()].filter(({ runs }) => runs > 0);
+}
+
+const selectDemand = `
+  select body, cap, case when cap is null then 0 else (
+    select count(*) from runs where agent_name = ?2 and agent_rev_id is not null and ${statusIn("busy")}
+      and (demands.cap_runner is null or runner_id = demands.cap_runner)) end as busy
+  from demands where demand_id = ?1`;
+
+function* reasonOf({ status, row }: Group, runners: readonly RunnerRow[]): Work<string> {
+  if (status === "waiting") return "approval";
+  if (status === "parked") return parkedReason(row["parked_why"]);
+  const { demand_id = null, agent_name = null, blocked_by = null } = row;
+  const [demand] = yield first(selectDemand, demand_id, agent_name);
+  if (demand === undefined) return "turn"; // retention took it with its last run
+  const prefer_until = row["prefers"] === 1 ? 0 : null;
+  const facts = { ...demand, agent_name, blocked_by, prefer_until, mode: "start", directory: nowhere, host: null };
+  return pendingReasons(facts, runners)[0]?.demand ?? "turn";
+}
+
+/** Only the word is wanted, not in which directory. */
+const nowhere = JSON.stringify(["", ""]);
+
+function mostFirst(counts: ReadonlyMap<string, number>): { reason: string; count: number }[] {
+  return [...counts]
+    .map(([reason, count]) => ({ reason, count }))
+    .sort((one, other) => other.count - one.count || (one.reason < other.reason ? -1 : 1));
+}
+
+function isoOf(seconds: number): string {
+  return new Date(seconds * 1000).toISOString();
+}
+
+function* asked(text: string, ...values: SqlValue[]): Work<Row[]> {
+  return yield all(text, ...values);
+}

@@ -1,0 +1,85 @@
+import { setImmediate as turn } from "node:timers/promises";
+import type { Engine } from "../engine.ts";
+import { all, first, type Query, write, type Work } from "../query.ts";
+import { mostCharacters, readTexts, toolText, wordsOfTexts } from "./documents.ts";
+
+/**
+ * The index follows the events, in the order of their commits: it takes in a run when it begins and again when it ends, and
+ * each tool input. So no run pays for it, and whatever it has not seen yet (an older record, a copy, a command that ran
+ * without a coordinator) is only further back in the same list. Everything it reads was redacted when it was stored.
+ */
+const atOnce = 200;
+
+const selectPlace = `select indexed_to, (select max(cursor) from events) as last from store`;
+const selectEvents = `
+  select cursor, run_no, seq, case when body like '{"type":"tool_use"%' then substr(body, 1, ?3) end as tool,
+    case when seq = 1 or body like '{"type":"result"%' then 1 else 0 end as whole
+  from events where cursor > ?1 order by cursor limit ?2`;
+const advance = `update store set indexed_to = ?1 where indexed_to = ?2 returning 1 as yes`;
+
+interface Portion {
+  from: number;
+  to: number;
+  documents: { run_no: number; seq: number; words: string[] }[];
+}
+
+export type Indexed = "done" | "behind" | "unavailable";
+
+/** Brings the index up to date, `most` portions at most. Others read and write between two portions. */
+export async function indexEvents(
+  engine: Engine,
+  most = Number.POSITIVE_INFINITY,
+  signal?: AbortSignal,
+): Promise<Indexed> {
+  const { available } = engine.search;
+  for (let portions = 0; ; portions += 1) {
+    if (!(await isBehind(engine))) return "done";
+    if (portions >= most || signal?.aborted === true) return "behind";
+    if (portions === 0 && available !== null && (await engine.read(() => asked(first(available)))).length === 0)
+      return "unavailable";
+    const portion = await engine.read(gather);
+    // Another process may have been faster; then its portion counts.
+    await engine.write(() => keep(engine, portion));
+    await turn();
+  }
+}
+
+/** Nothing was ever indexed where it is not. */
+export async function isThere(engine: Engine): Promise<boolean> {
+  const { exists } = engine.search;
+  return exists === null || (await engine.read(() => asked(first(exists)))).length > 0;
+}
+
+export async function isBehind(engine: Engine): Promise<boolean> {
+  const [row] = await engine.read(() => asked(first(selectPlace)));
+  return Number(row?.["last"] ?? 0) > Number(row?.["indexed_to"]);
+}
+
+function* gather(): Work<Portion> {
+  const [place] = yield first(selectPlace);
+  const from = Number(place?.["indexed_to"]);
+  const events = yield all(selectEvents, from, atOnce, mostCharacters);
+  const documents: Portion["documents"] = [];
+  const runs = new Set<number>();
+  for (const { run_no: no, seq, tool, whole } of events) {
+    const run_no = Number(no);
+    if (whole === 1) runs.add(run_no);
+    if (typeof tool === "string") documents.push({ run_no, seq: Number(seq), words: wordsOfTexts([toolText(tool)]) });
+  }
+  for (const run_no of runs) documents.push({ run_no, seq: 0, words: wordsOfTexts(yield* readTexts(run_no, 0)) });
+  return {
+    from,
+    to: Number(events.at(-1)?.["cursor"] ?? from),
+    documents: documents.filter(({ words }) => words.length > 0),
+  };
+}
+
+function* keep({ search }: Engine, { from, to, documents }: Portion): Work<void> {
+  if (search.create !== null) yield write(search.create);
+  if ((yield all(advance, to, from)).length === 0) return;
+  for (const { run_no, seq, words } of documents) yield search.put(run_no, seq, words);
+}
+
+function* asked(query: Query): Work<Record<string, unknown>[]> {
+  return yield query;
+}

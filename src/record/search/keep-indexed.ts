@@ -1,0 +1,35 @@
+import type { RecordStore } from "../record-store.ts";
+import { indexEvents } from "./index-events.ts";
+
+/** Runs end by the hundred: what comes within so long is indexed together. */
+const gatherMs = 2000;
+
+/** Indexes what is stored, some time after it was. Returns how to stop, which waits for the portion under way. */
+export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => void): () => Promise<void> {
+  const ending = new AbortController();
+  let timer: NodeJS.Timeout | null = null;
+  let working: Promise<void> = Promise.resolve();
+  const schedule = (): void => {
+    if (timer !== null || ending.signal.aborted) return;
+    timer = setTimeout(() => {
+      timer = null;
+      working = working.then(index);
+    }, gatherMs).unref();
+  };
+  const unlisten = store.changes(schedule);
+  schedule();
+  return async () => {
+    ending.abort();
+    unlisten();
+    if (timer !== null) clearTimeout(timer);
+    await working;
+  };
+
+  async function index(): Promise<void> {
+    try {
+      if ((await indexEvents(store.engine, Number.POSITIVE_INFINITY, ending.signal)) === "unavailable") unlisten();
+    } catch (fault) {
+      onFault(fault);
+    }
+  }
+}

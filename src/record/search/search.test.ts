@@ -1,0 +1,141 @@
+import { expect, it } from "vitest";
+import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record/each-engine.ts";
+import { finishOf, numbered, sampleRun } from "../../../test/fixtures/record/sample.ts";
+import type { Engine } from "../engine.ts";
+import { type Query, write } from "../query.ts";
+import { pruneEvents, pruneRuns } from "../retention.ts";
+import { indexEvents, isBehind } from "./index-events.ts";
+import { keepIndexed } from "./keep-indexed.ts";
+import { search } from "./search.ts";
+
+eachEngine("the search index", (record) => {
+  const page = { limit: 50 };
+  const tool = { type: "tool_use", tool_use_id: "t", name: "shell", input: "otter" } as const;
+  const keep = async (prompt: string): Promise<string> => {
+    const run = sampleRun({ prompt });
+    await record.store.apply([
+      { op: "create_run", run, events: numbered(run.run_id, 1, tool) },
+      finishOf(run.run_id, [], { result_text: `${prompt} done` }),
+    ]);
+    return run.run_id;
+  };
+  const found = async (text: string): Promise<string[]> =>
+    (await record.store.read.search(text, {}, page)).items.map(({ run_id }) => run_id);
+  const documents = async (): Promise<number> => {
+    const [row] = await record.rows("select count(*) as documents from run_search");
+    return Number(row?.["documents"]);
+  };
+
+  it("costs a run no statement until somebody looks after it", async () => {
+    await keep("badger");
+    expect(await isBehind(record.store.engine)).toBe(true);
+    const [row] = await record.rows("select indexed_to from store");
+    expect(row).toEqual({ indexed_to: 0 });
+  });
+
+  it("takes in an older record in portions, and says so meanwhile", async () => {
+    const { engine } = record.store;
+    for (let i = 0; i < 150; i += 1) await keep(`badger ${i}`);
+    expect(await indexEvents(engine, 1)).toBe("behind");
+    const early = await search(engine, false, "badger", {}, page);
+    expect(early.indexing).toBe(true);
+    expect(early.items.length).toBeGreaterThan(0);
+    expect((await search(engine, false, "badger 149", {}, page)).items).toEqual([]);
+    expect(await indexEvents(engine)).toBe("done");
+    expect(await search(engine, false, '"badger 149"', {}, page)).toMatchObject({ indexing: false, items: [{}] });
+    expect(await documents()).toBe(300);
+  });
+
+  it("is the same whether one process takes in a portion or two do at once", async () => {
+    const { engine } = record.store;
+    for (let i = 0; i < 120; i += 1) await keep(`badger ${i}`);
+    await Promise.all([indexEvents(engine), indexEvents(engine), indexEvents(engine)]);
+    expect(await documents()).toBe(240);
+  });
+
+  it("forgets a run with the run, and its tool input with its log", async () => {
+    const { store, now } = record;
+    const run_id = await keep("badger");
+    await keep("newest, whose cursor must stay");
+    expect(await found("badger")).toEqual([run_id]);
+    expect(await found("otter")).toHaveLength(2);
+    await pruneEvents(store, now());
+    expect(await found("otter")).toEqual([]);
+    expect(await found("badger")).toEqual([run_id]);
+    await pruneRuns(store, now());
+    expect(await found("badger")).toEqual([]);
+    expect(await documents()).toBe(1);
+  });
+
+  it("lets retention work where nothing was ever indexed", async () => {
+    await keep("badger");
+    await keep("newest");
+    expect(await pruneRuns(record.store, record.now())).toEqual({ runs: 1 });
+    expect(await found("badger")).toEqual([]);
+    expect(await found("newest")).toHaveLength(1);
+  });
+
+  it("is kept up to date while a coordinator is open, and stops with it", async () => {
+    const { store } = record;
+    const faults: unknown[] = [];
+    const stop = keepIndexed(store, (fault) => faults.push(fault));
+    await keep("badger");
+    await expect.poll(() => isBehind(store.engine), { timeout: 30_000 }).toBe(false);
+    await keep("later");
+    await expect.poll(() => isBehind(store.engine), { timeout: 30_000 }).toBe(false);
+    await stop();
+    expect(faults).toEqual([]);
+  });
+
+  it("is asked for words and events by an index, and reads no table from end to end", async () => {
+    const { store } = record;
+    await keep("badger");
+    const asks: Query[] = [];
+    const engine: Engine = { ...store.engine, read: (work) => store.engine.read(() => watched(work(), asks)) };
+    await search(engine, true, "badger", { created_by: "someone" }, page);
+    // store has one row
+    const about = asks.filter(({ text }) => /from (runs|events)\b/.test(text) && !/from store/.test(text));
+    expect(about.length).toBeGreaterThan(2);
+    for (const { text, values } of about) expect(await record.plan(text, ...values), text).not.toMatch(fromEndToEnd);
+  });
+
+  it("keeps no text, only words", async () => {
+    if (record.store.engine.kind !== "sqlite") return;
+    await keep("badger");
+    await found("badger");
+    const names = await record.rows("select name from sqlite_master where name like 'run_search%' order by name");
+    expect(names.map(({ name }) => name)).not.toContain("run_search_content");
+  });
+
+  it("says what to do where this SQLite cannot search, and everything else goes on", async () => {
+    const { store } = record;
+    await keep("badger");
+    const engine: Engine = {
+      ...store.engine,
+      search: { ...store.engine.search, available: "select 1 as yes from store where 1 = 0" },
+    };
+    await expect(search(engine, true, "badger", {}, page)).rejects.toMatchObject({ code: "DROVER-STA-007" });
+    const faults: unknown[] = [];
+    const stop = keepIndexed({ ...store, engine }, (fault) => faults.push(fault));
+    await stop();
+    expect(faults).toEqual([]);
+  });
+
+  it("does not index a run that retention removed meanwhile", async () => {
+    const { store } = record;
+    await keep("badger");
+    await keep("newest");
+    const engine: Engine = {
+      ...store.engine,
+      async write(work) {
+        await store.engine.write(function* () {
+          yield write("delete from runs where run_no = 1");
+        });
+        return store.engine.write(work);
+      },
+    };
+    await indexEvents(engine);
+    expect(await found("badger")).toEqual([]);
+    expect(await documents()).toBe(2);
+  });
+});

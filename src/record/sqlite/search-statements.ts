@@ -1,0 +1,33 @@
+import { all, write } from "../query.ts";
+import type { SearchStatements } from "../search/statements.ts";
+
+/** A document's rowid has its run and its seq: there is no table that says whose it is. A log of 256 MB has fewer events. */
+const seqs = 8_388_608;
+const rowid = `cast(?1 as integer) * ${seqs}`;
+
+/** Contentless: it keeps no text, and so nothing that retention or a reader could miss. */
+export const searchStatements: SearchStatements = {
+  available: `select 1 as yes from pragma_module_list where name = 'fts5'`,
+  exists: `select 1 as yes from sqlite_master where type = 'table' and name = 'run_search'`,
+  create: `
+    create virtual table if not exists run_search
+    using fts5(words, content = '', contentless_delete = 1, tokenize = 'ascii')`,
+  put: (run_no, seq, words) =>
+    write(
+      `insert or replace into run_search (rowid, words)
+       select ${rowid} + cast(?2 as integer), ?3 where exists (select 1 from runs where run_no = ?1)`,
+      run_no,
+      seq,
+      words.join(" "),
+    ),
+  remove: `delete from run_search where rowid >= ${rowid} and rowid < ${rowid} + ${seqs}`,
+  removeOfEvents: `delete from run_search where rowid > ${rowid} and rowid < ${rowid} + ${seqs}`,
+  find: (terms, before, limit) =>
+    all(
+      `select rowid >> 23 as run_no, rowid & ${seqs - 1} as seq from run_search
+       where run_search match ?2 and rowid < ${rowid} order by rowid desc limit ?3`,
+      before,
+      terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? "*" : ""}`).join(" AND "),
+      limit,
+    ),
+};

@@ -1,0 +1,122 @@
+import { afterEach, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { finishOf, numbered, recordRuns, sampleRun } from "../../test/fixtures/record/sample.ts";
+import { write } from "../record/query.ts";
+import { type Client, createClient } from "../wire/client.ts";
+
+let coordinator: TestCoordinator;
+afterEach(() => coordinator.dispose());
+
+async function setUp() {
+  coordinator = await startTestCoordinator();
+  const userOf = async (subject: string): Promise<Client> => {
+    const { token } = await coordinator.client.tokens.create({ role: "user", subject });
+    return createClient({ url: coordinator.url, token });
+  };
+  const keep = async (created_by: string, prompt: string) => {
+    const run = sampleRun({ created_by, prompt });
+    const events = numbered(run.run_id, 1, { type: "assistant", text: "hm" });
+    await coordinator.store.apply([{ op: "create_run", run, events }, finishOf(run.run_id)]);
+    return run.run_id;
+  };
+  return { admin: coordinator.client, ann: await userOf("ann"), bob: await userOf("bob"), keep };
+}
+
+const get = (path: string) =>
+  rawCall(coordinator.url, { path, headers: { authorization: `Bearer ${coordinator.adminToken}` } });
+
+test("statistics are of one's own runs, and for an admin of all", async () => {
+  const { admin, ann, bob, keep } = await setUp();
+  await keep("ann", "one");
+  await keep("ann", "two");
+  await keep("bob", "three");
+  const finished = async (client: Client) => (await client.stats()).runs_finished;
+  expect([await finished(admin), await finished(ann), await finished(bob)]).toEqual([3, 2, 1]);
+  const { since, until, throughput, bucket_seconds } = await ann.stats();
+  expect(bucket_seconds).toBe(900);
+  expect(Date.parse(until) - Date.parse(since)).toBeGreaterThanOrEqual(86_400_000);
+  expect(throughput.reduce((sum, { completed }) => sum + completed, 0)).toBe(2);
+});
+
+test("statistics refuse a span that is reversed, too long or no time, and name the field", async () => {
+  await setUp();
+  for (const query of [
+    "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z",
+    "since=2026-01-01T00:00:00Z&until=2026-06-01T00:00:00Z",
+    "since=yesterday",
+    "since=2000-01-01T00:00:00Z",
+  ]) {
+    const { status, text } = await get(`/stats?${query}`);
+    expect([query, status]).toEqual([query, 400]);
+    expect(JSON.parse(text)).toMatchObject({ code: "DROVER-API-006", faults: [{ path: "query.since" }] });
+  }
+  expect((await get("/stats?since=2026-01-01T00:00:00%2B02:00&until=2026-03-31T00:00:00Z")).status).toBe(200);
+});
+
+test("a search finds one's own runs, page by page, and for an admin all", async () => {
+  const { admin, ann, keep } = await setUp();
+  const mine = [await keep("ann", "count the wolverines"), await keep("ann", "wolverine again")];
+  const theirs = await keep("bob", "bob's wolverine");
+  const ids = async (client: Client) =>
+    (await client.runs.list({ search: "wolverine" })).items.map((run) => run.run_id);
+  expect(await ids(admin)).toEqual([theirs, ...mine.toReversed()]);
+  expect(await ids(ann)).toEqual(mine.toReversed());
+  const first = await ann.runs.list({ search: "wolverine", limit: 1 });
+  expect(first).toMatchObject({ indexing: false, items: [{ match: { where: "prompt", seq: null } }] });
+  const second = await ann.runs.list({ search: "wolverine", limit: 1, cursor: first.next_cursor! });
+  expect(second.items.map((run) => run.run_id)).toEqual([mine[0]]);
+  await expect(ann.runs.list({ cursor: first.next_cursor! })).rejects.toMatchObject({ code: "DROVER-API-015" });
+  expect((await ann.runs.list()).items[0]).not.toHaveProperty("match");
+});
+
+test("no search is answered with 5xx, whatever it asks for", async () => {
+  const { keep } = await setUp();
+  await keep("ann", "ordinary");
+  const texts = [
+    '"',
+    "*",
+    "a* OR",
+    "NEAR(a)",
+    "words:a",
+    "'; drop table runs",
+    "\0",
+    "ordinary\0",
+    "\\",
+    "&|!",
+    "🚢",
+    "",
+  ];
+  for (const text of [...texts, "x".repeat(10_000), "x ".repeat(400), "é".repeat(999)]) {
+    const { status, text: body } = await get(`/runs?search=${encodeURIComponent(text)}`);
+    expect([200, 400], `${text.slice(0, 20)}: ${body.slice(0, 200)}`).toContain(status);
+    if (status === 400) expect(JSON.parse(body)).toMatchObject({ faults: [{ path: "query.search" }] });
+  }
+  expect(coordinator.defects).toEqual([]);
+});
+
+test("the audit chain says where it stands, and verifies without holding up anybody", async () => {
+  const { admin } = await setUp();
+  await recordRuns(coordinator.store, 30);
+  const state = await admin.audit.state();
+  expect(state).toMatchObject({ rows: 60, key_present: true });
+  expect(state.head).toBe(state.head_expected);
+  expect(Date.parse(state.sealed_at!)).not.toBeNaN();
+  const verifying = Promise.all([admin.audit.verify(), admin.audit.verify()]);
+  await recordRuns(coordinator.store, 1);
+  for (const found of await verifying) expect(found).toMatchObject({ whole: true, faults: [] });
+  expect(await admin.audit.verify()).toMatchObject({ whole: true, rows: 62 });
+});
+
+test("a verification names the first fault", async () => {
+  const { admin } = await setUp();
+  await recordRuns(coordinator.store, 3);
+  await coordinator.store.engine.write(function* () {
+    yield write("update audit_rows set body = '{}' where no = 3");
+  });
+  expect(await admin.audit.verify()).toMatchObject({
+    whole: false,
+    rows: 2,
+    faults: [{ row_no: 3, what: expect.stringContaining("changed") }],
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import type { RunEvent } from "../../src/model/event.ts";
+import type { Run } from "../../src/model/run.ts";
+import type { FinishRun } from "../../src/model/store.ts";
+import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { finishOf, numbered, sampleRun } from "../fixtures/record/sample.ts";
+import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
+
+const toolUse = (input: unknown, name = "shell"): RunEvent => ({ type: "tool_use", tool_use_id: "t", name, input });
+
+/** What every store must do about searching runs: both engines find the same. */
+export function storeSearchContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
+  describe(`${engine} keeps the search contract`, () => {
+    const { store, d } = eachWithStore(open);
+    const keep = async (
+      run: Partial<Run>,
+      result: Partial<FinishRun["result"]> | null = {},
+      ...events: RunEvent[]
+    ): Promise<string> => {
+      const made = sampleRun(run);
+      await store.apply([{ op: "create_run", run: made, events: numbered(made.run_id, 1, ...events) }]);
+      if (result !== null) await store.apply([finishOf(made.run_id, [], result)]);
+      return made.run_id;
+    };
+    const find = async (text: string, filter = {}) => (await store.read.search(text, filter, { limit: 50 })).items;
+    const ids = async (text: string, filter = {}) => (await find(text, filter)).map(({ run_id }) => run_id);
+    const matches = async (text: string) => (await find(text)).map(({ match }) => match);
+
+    it("finds prompts, parameters, results, errors and tool input, and says where", async () => {
+      await keep({ prompt: "deploy the aardvark" });
+      await keep({ parameters: { city: "Bergen", list: ["line\nfjord"] } });
+      await keep({}, { result_text: "all cormorants counted" });
+      await keep({}, { result_data: { answer: "dromedary" } });
+      await keep({}, { status: "failed", reason: "internal", error: "the elephant fell" });
+      await keep({}, {}, { type: "assistant", text: "hm" }, toolUse({ command: "rm -rf flamingo" }));
+      expect(await matches("aardvark")).toEqual([{ where: "prompt", seq: null, excerpt: "deploy the aardvark" }]);
+      expect(await matches("bergen")).toMatchObject([{ where: "prompt", seq: null }]);
+      expect(await matches("fjord")).toMatchObject([{ where: "prompt" }]);
+      expect(await matches("cormorants")).toEqual([{ where: "result", seq: null, excerpt: "all cormorants counted" }]);
+      expect(await matches("dromedary")).toMatchObject([{ where: "result" }]);
+      expect(await matches("elephant")).toEqual([{ where: "error", seq: null, excerpt: "the elephant fell" }]);
+      expect(await matches("flamingo")).toEqual([
+        { where: "tool_input", seq: 2, excerpt: 'shell {"command":"rm -rf flamingo"}' },
+      ]);
+      expect(await matches("hm")).toEqual([]);
+    });
+
+    it("finds a run while it is pending, and what it gave once it has ended", async () => {
+      const run_id = await d.submit({ prompt: "count the geese" }, agentNamed("counter"));
+      expect(await ids("geese")).toEqual([run_id]);
+      const runner = await d.register("r");
+      await d.claim(runner);
+      expect(await ids("seventeen")).toEqual([]);
+      await d.finish(runner, run_id, 1, { result: finishOf(run_id, [], { result_text: "seventeen" }).result });
+      expect(await ids("seventeen")).toEqual([run_id]);
+      expect(await ids("geese seventeen")).toEqual([run_id]);
+    });
+
+    it("wants every word, each at the beginning of a word, and phrases as they stand", async () => {
+      const first = await keep({ prompt: "migrate the old database to staging" });
+      const second = await keep({ prompt: "database staging old_style" });
+      expect(await ids("DATA stag")).toEqual([second, first]);
+      expect(await ids("database missing")).toEqual([]);
+      expect(await ids("base")).toEqual([]);
+      expect(await ids('"old database"')).toEqual([first]);
+      expect(await ids('"old data"')).toEqual([]);
+      expect(await ids("old_st")).toEqual([second]);
+      expect(await ids("old/data")).toEqual([first]);
+      expect(await ids("o")).toEqual([]);
+    });
+
+    it("does not mind case and accents, and finds words of scripts without spaces", async () => {
+      const cafe = await keep({ prompt: "Café ÅRSRAPPORT naïve" });
+      const han = await keep({ prompt: "请检查数据库连接" });
+      const emoji = await keep({ prompt: "ship 🚢 it\0 now" });
+      expect(await ids("cafe arsrap")).toEqual([cafe]);
+      expect(await ids("CAFÉ")).toEqual([cafe]);
+      expect(await ids("数据库")).toEqual([han]);
+      expect(await ids("库数")).toEqual([]);
+      expect(await ids("ship now")).toEqual([emoji]);
+    });
+
+    it("lists newest first, in pages, with the other filters", async () => {
+      const runs: string[] = [];
+      for (const [created_by, agent_name] of [
+        ["ann", "a"],
+        ["bob", "a"],
+        ["ann", "b"],
+        ["ann", "a"],
+      ] as const)
+        runs.push(await keep({ prompt: "common words", created_by, agent_name }));
+      expect(await ids("common")).toEqual(runs.toReversed());
+      expect(await ids("common", { created_by: "ann", agent_name: "a" })).toEqual([runs[3], runs[0]]);
+      expect(await ids("common", { status: ["failed"] })).toEqual([]);
+      const page = await store.read.search("common", { created_by: "ann" }, { limit: 2 });
+      expect(page.items.map(({ run_id }) => run_id)).toEqual([runs[3], runs[2]]);
+      const rest = await store.read.search("common", { created_by: "ann" }, { limit: 2, before: page.next! });
+      expect(rest).toMatchObject({ items: [{ run_id: runs[0] }], next: null, indexing: false });
+    });
+
+    it("lists a run once, however many of its tool inputs match", async () => {
+      const run_id = await keep({}, {}, toolUse("penguin one"), toolUse("penguin two"));
+      expect(await find("penguin")).toMatchObject([{ run_id, match: { where: "tool_input", seq: 1 } }]);
+    });
+
+    it("cuts the excerpt around the match, plain and short", async () => {
+      await keep({ prompt: `${"before ".repeat(300)}\u001b[31mneedle\u001b[0m\n\t${"after ".repeat(300)}` });
+      const [match] = await matches("needle");
+      expect(match?.excerpt).toMatch(/^….*before needle after .*…$/);
+      expect(match?.excerpt.length).toBeLessThanOrEqual(200);
+    });
+
+    it("answers whatever is asked", async () => {
+      await keep({ prompt: "ordinary text" });
+      const asked = [
+        ...['"', '""', "*", "a*", "NEAR(a b)", "a AND", "OR", "NOT x", "words:ordinary", "^ordinary", "-ordinary"],
+        ...["'", "' | !a", "a:*", "\\", "(((", "a & b <-> c", "\0", "ordinary\0", "\ud800", "%", "{}", "🚢"],
+        ...["x".repeat(10_000), "x ".repeat(5000), '"'.repeat(5000), "é".repeat(3000), "\ue000"],
+      ];
+      for (const text of asked) expect(Array.isArray(await find(text)), text.slice(0, 20)).toBe(true);
+      expect(await find("^ordinary")).toHaveLength(1);
+    });
+  });
+}
