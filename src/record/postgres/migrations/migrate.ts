@@ -9,9 +9,10 @@ import { places } from "./0005_places.ts";
 import { sessionState } from "./0006_session_state.ts";
 import { questions } from "./0007_questions.ts";
 import { forkAtTurn } from "./0008_fork_at_turn.ts";
+import { runModel } from "./0009_run_model.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, agentsByName, judgedAt, turns, places, sessionState, questions, forkAtTurn];
+const migrations = [first, agentsByName, judgedAt, turns, places, sessionState, questions, forkAtTurn, runModel];
 
 /** The schema this Drover writes. */
 export const schemaVersion = migrations.length;

@@ -14,6 +14,7 @@ import { places } from "./0007_places.ts";
 import { sessionState } from "./0008_session_state.ts";
 import { questions } from "./0009_questions.ts";
 import { forkAtTurn } from "./0010_fork_at_turn.ts";
+import { runModel } from "./0011_run_model.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
@@ -28,6 +29,7 @@ const migrations = [
   sessionState,
   questions,
   forkAtTurn,
+  runModel,
 ];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
