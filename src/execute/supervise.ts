@@ -102,7 +102,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
   const closed = new AbortController();
   const hard = new AbortController();
   const overBudget = new AbortController();
-  const input = createInputQueue();
+  const input = createInputQueue(claim.invocation.inputs);
   const name = `${claim.run_id}.${claim.attempt}`;
   const timeoutMs = timeoutMsOf(claim.invocation.agent, options.limits);
   const graceMs = options.startOptions.graceMs ?? defaultGraceMs;

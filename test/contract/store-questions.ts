@@ -233,7 +233,8 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await send("none")).toEqual({ ok: false, conflict: "not_found" });
         await d.claim(runner);
         expect(await send(run_id)).toMatchObject({ ok: true });
-        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id, input: { text: "hi" } }]);
+        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id, input: { text: "hi", seq: 3 } }]);
+        expect((await store.read.events(run_id, 2, 1))[0]).toMatchObject({ seq: 3, event: { subtype: "user_input" } });
         expect(await d.event(run_id, -1)).toEqual({
           type: "system",
           subtype: "user_input",
@@ -241,6 +242,37 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         });
         await d.finish(runner, run_id, 1);
         expect(await send(run_id)).toMatchObject({ conflict: "wrong_state", status: "completed" });
+      });
+
+      it("comes with the run's next attempt, whether or not its runner had it, and not with another run's", async () => {
+        const runner = await d.register("r", { slots: 9 });
+        const run_id = await d.submit({ session_id: "s" }, chat);
+        const other = await d.submit({ session_id: "other" }, chat);
+        await d.claim(runner, 2);
+        const send = (to: string, text: string) => store.apply([{ op: "send_input", run_id: to, text, by: "ann" }]);
+        await send(run_id, "one");
+        await send(other, "for the other");
+        await d.poll(runner, 0);
+        await d.append(runner, run_id, 1, 1, { type: "system", subtype: "user_input", data: { text: "forged" } });
+        await d.save(runner, run_id, 1, 2, "state");
+        await send(run_id, 'two: 100% "_"');
+        await store.apply([{ op: "leave_runner", runner_id: runner.runner_id, epoch: runner.epoch }]);
+        const next = await d.register("r", { slots: 9 });
+        const claims = (await d.poll(next, 2)).claims.filter((claim) => claim.run_id === run_id);
+        expect(claims[0]).toMatchObject({
+          run_id,
+          attempt: 2,
+          invocation: {
+            continues: true,
+            inputs: [
+              { text: "one", seq: 3 },
+              { text: 'two: 100% "_"', seq: expect.any(Number) },
+            ],
+          },
+        });
+        await send(run_id, "three");
+        const { orders } = await d.poll(next, 0);
+        expect(orders).toMatchObject([{ input: { text: "three" } }]);
       });
     });
 
