@@ -6,6 +6,7 @@ import type { DefinitionFault } from "./model/definition-fault.ts";
 import { HostError, RequestError } from "./model/errors.ts";
 import type { InProcess } from "./model/in-process.ts";
 import type { Demands } from "./model/run.ts";
+import { shortLivedName } from "./model/short-lived.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import type { Session } from "./model/session.ts";
 import type { CreateRun, Op } from "./model/store.ts";
@@ -103,8 +104,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: (client: C
         port: watched.port,
         profiles: needed(offered, wanted, session),
         projectDir: cwd,
-        // the beginning of its id: src/cli/continue-here.ts reads it there
-        name: wanted.runner ?? `run-${process.pid}-${randomUUID().slice(0, 8)}`,
+        name: wanted.runner ?? shortLivedName(process.pid, randomUUID()),
         shortLived: true,
         defaultTimeoutSeconds: execution.default_timeout_seconds,
         keepLogsDays: Math.min(local.config.retention.runs_days, local.config.retention.events_days),

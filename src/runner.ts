@@ -173,7 +173,7 @@ async function openProfile(
         place_id: placeId(options.stateDirectory),
         project_dir: options.projectDir,
         executor_profile,
-        executor: toRegistrationExecutor(profile),
+        executor: { ...toRegistrationExecutor(profile), can: executor.can },
         tags: profile.tags,
         require_matching_tags: profile.require_matching_tags,
         agents: options.shortLived ? [] : agents,

@@ -1,4 +1,5 @@
 import type { Run } from "../model/run.ts";
+import { shortLivedNameOf } from "../model/short-lived.ts";
 import { attendRun } from "./attend-run.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
@@ -9,7 +10,7 @@ import { withCoordinator } from "./with-coordinator.ts";
  * run demands the runner of that command, so this command's runner takes its name.
  */
 export async function continueHere(input: CommandInput, run: Run): Promise<number> {
-  const runner = shortLivedName(run);
+  const runner = shortLivedNameOf(run.demands.runner_id);
   if (runner === null || run.session_id === null) {
     if (!input.options["quiet"])
       write(2, `It continues when a runner of this place takes it: drover up\n  drover runs events ${run.run_id}\n`);
@@ -19,9 +20,4 @@ export async function continueHere(input: CommandInput, run: Run): Promise<numbe
     const resumed = run.status === "parked" ? await client.runs.resume(run.run_id) : run;
     return attendRun(client, { run: resumed, type: "autonomous" }, input);
   });
-}
-
-/** The name that a runner without a coordinator gave itself is the beginning of its id: see with-own.ts. */
-function shortLivedName({ demands: { runner_id } }: Run): string | null {
-  return /^(run-\d+-[0-9a-f]{8})-/.exec(runner_id ?? "")?.[1] ?? null;
 }

@@ -343,8 +343,8 @@ test("what a person says reaches the executor in order, also while it waits", as
   );
   const id = submit();
   await becomes(coordinator, id, "waiting");
-  coordinator.order(id, { input: { text: "one" } });
+  coordinator.order(id, { input: { text: "one", seq: 1 } });
   coordinator.answer(id, "q1", { decision: "allow" });
-  coordinator.order(id, { input: { text: "two" } });
+  coordinator.order(id, { input: { text: "two", seq: 2 } });
   expect(await answerOf(coordinator, id)).toEqual(["one", "two"]);
 });

@@ -10,6 +10,7 @@ import { type ModelServer, startModelServer } from "../../test/model-server/serv
 import type { Decision, Executor } from "../model/executor.ts";
 import type { AnswerQuestion } from "../model/question.ts";
 import { isTerminal } from "../model/states.ts";
+import { preferMs } from "../record/ops/place-run.ts";
 import { start } from "../process/start.ts";
 import { createCommandExecutor } from "./executors/command.ts";
 import { createModelExecutor } from "./executors/loop/model.ts";
@@ -98,8 +99,8 @@ eachEngine("asking over the real coordinator", (record) => {
         }),
       ]);
       const executor = await make();
-      const open = async (name: string, slots = 1) => {
-        const fixture = runnerFixture({ port: host.port, executor, slots });
+      const open = async (name: string, port = host.port) => {
+        const fixture = runnerFixture({ port, executor, slots: 1 });
         closing.push(fixture.remove);
         const { registration } = fixture.options();
         const runner = await fixture.open({
@@ -210,6 +211,24 @@ eachEngine("asking over the real coordinator", (record) => {
       await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
       expect(await ended(id)).toMatchObject({ status: "completed", result_text: "look behind you" });
       expect(await events(id)).toContainEqual(expect.objectContaining({ type: "system", subtype: "user_input" }));
+    });
+
+    it("hears what a person said to it before its runner was lost, even where that runner did not", async () => {
+      const { port, open, submit, becomes, ended } = await setUp();
+      const deaf: typeof port = {
+        ...port,
+        poll: async (...asked) => ({ ...(await port.poll(...asked)), orders: [] }),
+      };
+      const one = await open("one", deaf);
+      const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
+      await becomes(id, "running");
+      await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
+      await one.stop();
+      // the place of its session is preferred no longer
+      record.advance(preferMs);
+      await open("two");
+      const heard = expect.stringContaining("look behind you");
+      expect(await ended(id)).toMatchObject({ status: "completed", attempt: 2, result_text: heard });
     });
   });
 });

@@ -5,7 +5,8 @@ import type { Journal } from "./journal.ts";
 import { createRunLog, type LogsOptions } from "./logs.ts";
 import type { SessionPort } from "./session-port.ts";
 import type { Shipper } from "./shipper.ts";
-import { type Supervised, superviseRun, type SuperviseOptions } from "./supervise.ts";
+import { type Supervised, superviseRun } from "./supervise.ts";
+import type { SuperviseOptions } from "./supervise-options.ts";
 import type { Upload } from "./uploads.ts";
 
 /** The runs under way of one registration. */

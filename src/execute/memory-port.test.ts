@@ -23,7 +23,7 @@ describeContract("the port in memory", runnerPortContract, async (): Promise<Run
       }),
     submit: async (attended = false) => coordinator.submit({ command: "true" }, { attended }),
     answer: async (run_id, request_id, answer) => coordinator.answer(run_id, request_id, answer),
-    input: async (run_id, text) => coordinator.order(run_id, { input: { text } }),
+    input: async (run_id, text) => coordinator.order(run_id, { input: { text, seq: 1 } }),
     stop: async (run_id) => coordinator.order(run_id, { stop: "user" }),
     async run(run_id) {
       const { status, failures, outcome } = coordinator.runs.get(run_id)!;

@@ -17,7 +17,7 @@ import { portFault } from "./port-faults.ts";
 import { createSessionPort } from "./session-port.ts";
 import { startShipper } from "./shipper.ts";
 import { outcomeOfStop } from "./stop-outcome.ts";
-import type { SuperviseOptions } from "./supervise.ts";
+import type { SuperviseOptions } from "./supervise-options.ts";
 import { tellOutages, type ToldPort } from "./tell-outages.ts";
 import { createUpload } from "./uploads.ts";
 import { removeTree } from "./workspace/remove-tree.ts";

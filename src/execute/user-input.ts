@@ -6,8 +6,8 @@ export interface InputQueue extends AsyncIterable<UserInput> {
   end(): void;
 }
 
-export function createInputQueue(): InputQueue {
-  const waiting: UserInput[] = [];
+export function createInputQueue(first: readonly UserInput[] = []): InputQueue {
+  const waiting = [...first];
   let ended = false;
   let wake: (() => void) | null = null;
   const change = (): void => {

@@ -136,6 +136,6 @@ test("what a person says while a run goes on reaches its executor", async () => 
   await (await setUp(coordinator, { executor })).open();
   const id = coordinator.submit({}, { attended: true });
   await poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
-  coordinator.order(id, { input: { text: "go on" } });
+  coordinator.order(id, { input: { text: "go on", seq: 1 } });
   expect(await outcomeOf(coordinator, id)).toMatchObject({ text: "go on" });
 });

@@ -151,6 +151,7 @@ export const errorCodes = {
   "DROVER-API-030": "not possible in this state",
   "DROVER-API-031": "question already answered",
   "DROVER-API-032": "question expired or superseded",
+  "DROVER-API-033": "executor takes no input",
   "DROVER-WEB-001": "sign-in link cannot be used",
   "DROVER-WEB-002": "dashboard not built",
   "DROVER-LLM-001": "no such provider of models",

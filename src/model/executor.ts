@@ -57,6 +57,11 @@ export interface Invocation {
    * the same `request_id` with another tool or input is another question.
    */
   answers: { request_id: string; tool: string; input: unknown; answer: Decision }[];
+  /**
+   * What people said to earlier attempts of this run. `RunContext.input` begins with these. An executor that continues
+   * from a saved state skips those that the state covers.
+   */
+  inputs: UserInput[];
   /** Tools that somebody has allowed for the rest of the session. */
   granted_tools: string[];
   executor_config: Record<string, unknown>;
@@ -156,6 +161,8 @@ export type Answer = Decision | { decision: "park" };
 
 export interface UserInput {
   text: string;
+  /** Of its event in the run's log. It grows with each input, so the highest one heard tells an executor what it knows. */
+  seq: number;
 }
 
 export type Outcome =

@@ -24,6 +24,7 @@ export function newRun(known: Known & Partial<Run>): Run {
     trigger_type: "manual",
     schedule: null,
     project_dir: null,
+    model: null,
     demands: {},
     priority: 0,
     attempt: 0,

@@ -64,6 +64,8 @@ export type QuestionResult =
   | { ok: true; op: "send_input" }
   /** `answered`: somebody was first. `closed`: it has expired, or was superseded. `wrong_state`: the run is not parked, or not at work. */
   | { ok: false; conflict: "not_found" }
+  /** The executor of the run does not read what people say to it. */
+  | { ok: false; conflict: "no_input"; executor: string }
   | { ok: false; conflict: "answered" | "closed"; question: Question }
   | { ok: false; conflict: "wrong_state"; status: string; waits_for: "answer" | null };
 

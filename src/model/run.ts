@@ -32,6 +32,8 @@ export const runSchema = correlationSchema.extend({
   trigger_type: z.enum(triggerTypes),
   schedule: z.string().nullable(),
   project_dir: z.string().nullable(),
+  /** Asked for in place of the agent's own; null: none was. */
+  model: z.string().nullable(),
   demands: demandsSchema,
   priority: z.number().int(),
   attempt: z.number().int(),

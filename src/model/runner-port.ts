@@ -2,7 +2,7 @@ import type { Agent } from "./agent.ts";
 import type { Correlation } from "./execution.ts";
 import type { NumberedEvent } from "./event.ts";
 import type { SessionFile, SessionState } from "./session-state.ts";
-import type { Decision, Delta, Invocation, Outcome, UserInput } from "./executor.ts";
+import type { Decision, Delta, Executor, Invocation, Outcome, UserInput } from "./executor.ts";
 import type { StopReason } from "./states.ts";
 
 /**
@@ -99,7 +99,14 @@ export interface Registration {
   hostname: string;
   project_dir: string;
   executor_profile: string;
-  executor: { type: string; command?: string; module?: string; config: Record<string, unknown> };
+  executor: {
+    type: string;
+    command?: string;
+    module?: string;
+    config: Record<string, unknown>;
+    /** What it can do. Absent where the runner does not say. */
+    can?: Partial<Executor["can"]>;
+  };
   tags: string[];
   require_matching_tags: boolean;
   agents: Agent[];

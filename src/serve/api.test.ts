@@ -71,6 +71,30 @@ test("a pending run says why it waits, is stopped, and is retried as a new run",
   expect((await client.runs.why(retried.run_id)).why).toEqual([]);
 });
 
+test("a retry uses the model that the run before it was asked to use, and else the agent's own of today", async () => {
+  const { client, store } = coordinator;
+  const define = (model: string) => client.agents.put("thinker", { type: "autonomous", executor: "model", model });
+  const retried = async (model?: string) => {
+    const run = await client.submit({ agent_name: "thinker", prompt: "go", ...(model ? { model } : {}) });
+    await client.runs.stop(run.run_id);
+    await define("fixed");
+    const again = await client.runs.retry(run.run_id);
+    return {
+      said: again.model,
+      used: (await client.runs.get(again.run_id)).model,
+      snapshot: await store.read.agent_of(again.run_id),
+    };
+  };
+  await define("typo");
+  expect(await retried("asked-for")).toMatchObject({
+    said: "asked-for",
+    used: "asked-for",
+    snapshot: { agent: { model: "asked-for" } },
+  });
+  await define("typo");
+  expect(await retried()).toMatchObject({ said: null, used: null, snapshot: { agent: { model: "fixed" } } });
+});
+
 test("lists are walked to their end by their cursors, each run once", async () => {
   const { client } = coordinator;
   for (let n = 0; n < 7; n += 1) await client.submit({ agent_name: "filed", task_id: "walk" });

@@ -21,13 +21,16 @@ const request = {
 const { request_id } = request;
 
 /** A coordinator with a runner that is driven by hand, and two users. */
-async function setUp() {
+async function setUp(can?: { input: boolean }) {
   const coordinator = await startTestCoordinator({ leaseMs: 600_000 });
   cleanups.push(() => coordinator.dispose());
   await coordinator.client.agents.put("chat", { type: "autonomous", executor: "procedural", attended: true });
   const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken });
   cleanups.push(() => port.close());
-  const { runner_id, epoch } = await port.register(registration("asker"));
+  const { runner_id, epoch } = await port.register({
+    ...registration("asker"),
+    executor: { type: "procedural", config: {}, ...(can ? { can } : {}) },
+  });
   let claims = 0;
   const poll = (want: number) =>
     port.poll({ runner_id, epoch, claim_id: `c${(claims += 1)}`, want, ack_order: 0 }, AbortSignal.timeout(60_000));
@@ -165,4 +168,18 @@ test("usage is shown to whom the runs belong", async () => {
   expect(await bob.usage({ by: "day" })).toEqual({ items: [] });
   expect(await ann.usage({ by: "session" })).toMatchObject({ items: [{ session_id: expect.any(String) }] });
   await expect(ann.usage({ since: "yesterday" })).rejects.toMatchObject({ code: "DROVER-API-006" });
+});
+
+test("refuses a message to a run whose executor reads none, and says what to do instead", async () => {
+  const { coordinator, ann, poll } = await setUp({ input: false });
+  const { run_id } = await ann.submit({ agent_name: "chat", prompt: "go" });
+  await poll(1);
+  await expect(ann.runs.input(run_id, "faster")).rejects.toMatchObject({
+    code: "DROVER-API-033",
+    message: "The executor procedural does not read messages while it works.",
+    next: expect.stringContaining("mode resume"),
+  });
+  const { items } = await ann.runs.events(run_id);
+  expect(JSON.stringify(items)).not.toContain("user_input");
+  expect((await coordinator.client.runners.list()).items).toMatchObject([{ executor: { can: { input: false } } }]);
 });

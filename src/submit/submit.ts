@@ -125,6 +125,7 @@ function runOf(
     schedule: request.schedule ?? null,
     project_dir: request.project_dir ?? from.project_dir ?? newDirectory(request, agent),
     demands,
+    model: request.model ?? null,
     priority: request.priority,
     created_at: deps.now().toISOString(),
     task_id: request.task_id ?? null,

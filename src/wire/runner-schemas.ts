@@ -6,6 +6,7 @@ import { runModes } from "../model/demands.ts";
 import { parkedWhys } from "../model/executor.ts";
 import { sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
+import { canSchema } from "./can-schema.ts";
 
 /** What runners send and get. Handlers pass these straight to the port, so that a field one side lacks does not compile. */
 const name = z.string().min(1).max(400);
@@ -41,6 +42,7 @@ export const registrationSchema = z.strictObject({
     command: z.string().max(4096).exactOptional(),
     module: z.string().max(4096).exactOptional(),
     config: z.record(z.string(), z.unknown()).default({}),
+    can: canSchema.exactOptional(),
   }),
   tags: listOf(name, 1000),
   require_matching_tags: z.boolean().default(false),
@@ -187,6 +189,7 @@ const answerSchema = z.discriminatedUnion("decision", [
   z.object({ decision: z.literal("deny"), message: z.string().exactOptional() }),
   z.object({ decision: z.literal("stop"), message: z.string().exactOptional() }),
 ]);
+const inputSchema = z.object({ text: z.string(), seq: z.number().int() });
 const orderOf = { no: z.number().int(), run_id: z.string(), attempt: z.number().int() };
 export const pollAnswerSchema = z.object({
   claims: z.array(
@@ -213,6 +216,7 @@ export const pollAnswerSchema = z.object({
         answers: z.array(
           z.object({ request_id: z.string(), tool: z.string(), input: z.unknown(), answer: answerSchema }),
         ),
+        inputs: z.array(inputSchema),
         granted_tools: z.array(z.string()),
         executor_config: z.record(z.string(), z.unknown()),
       }),
@@ -222,7 +226,7 @@ export const pollAnswerSchema = z.object({
     z.union([
       z.object({ ...orderOf, stop: z.enum(stopReasons) }),
       z.object({ ...orderOf, answer: z.object({ request_id: z.string(), answer: answerSchema }) }),
-      z.object({ ...orderOf, input: z.object({ text: z.string() }) }),
+      z.object({ ...orderOf, input: inputSchema }),
     ]),
   ),
 });

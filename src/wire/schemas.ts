@@ -13,6 +13,7 @@ import { sessionNodeSchema, sessionSchema, sessionVersionSchema } from "../model
 import { runStatuses } from "../model/states.ts";
 import { statsSchema } from "../model/stats.ts";
 import { tokenKinds, tokenRoles } from "../model/token.ts";
+import { canSchema } from "./can-schema.ts";
 import { submitInput } from "./submit-input.ts";
 
 /** A list's page: `next_cursor` is null on the last one. */
@@ -210,6 +211,7 @@ export const runnerSchema = z.object({
     command: z.string().exactOptional(),
     module: z.string().exactOptional(),
     config: z.record(z.string(), z.unknown()),
+    can: canSchema.exactOptional(),
   }),
   tags: z.array(z.string()),
   require_matching_tags: z.boolean(),

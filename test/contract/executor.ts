@@ -190,7 +190,7 @@ export const executorContract: readonly Case<ExecutorSubject>[] = [
       if (!hearing) return;
       const { context, events } = await open();
       const input = (async function* () {
-        yield { text: "look behind you" };
+        yield { text: "look behind you", seq: 5 };
       })();
       const outcome = await executor.run(hearing, { ...context, input });
       expect(outcome.status).toBe("completed");

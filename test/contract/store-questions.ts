@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/model/event.ts";
 import type { Decision } from "../../src/model/executor.ts";
+import type { Run } from "../../src/model/run.ts";
 import type { FinishRun } from "../../src/model/store.ts";
 import { agentNamed, type Driven } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
@@ -233,7 +234,8 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await send("none")).toEqual({ ok: false, conflict: "not_found" });
         await d.claim(runner);
         expect(await send(run_id)).toMatchObject({ ok: true });
-        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id, input: { text: "hi" } }]);
+        expect((await d.poll(runner, 0)).orders).toMatchObject([{ run_id, input: { text: "hi", seq: 3 } }]);
+        expect((await store.read.events(run_id, 2, 1))[0]).toMatchObject({ seq: 3, event: { subtype: "user_input" } });
         expect(await d.event(run_id, -1)).toEqual({
           type: "system",
           subtype: "user_input",
@@ -241,6 +243,93 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         });
         await d.finish(runner, run_id, 1);
         expect(await send(run_id)).toMatchObject({ conflict: "wrong_state", status: "completed" });
+      });
+
+      it("comes with the run's next attempt, whether or not its runner had it, and not with another run's", async () => {
+        const runner = await d.register("r", { slots: 9 });
+        const run_id = await d.submit({ session_id: "s" }, chat);
+        const other = await d.submit({ session_id: "other" }, chat);
+        await d.claim(runner, 2);
+        const send = (to: string, text: string) => store.apply([{ op: "send_input", run_id: to, text, by: "ann" }]);
+        await send(run_id, "one");
+        await send(other, "for the other");
+        await d.poll(runner, 0);
+        await d.append(runner, run_id, 1, 1, { type: "system", subtype: "user_input", data: { text: "forged" } });
+        await d.save(runner, run_id, 1, 2, "state");
+        await send(run_id, 'two: 100% "_"');
+        await store.apply([{ op: "leave_runner", runner_id: runner.runner_id, epoch: runner.epoch }]);
+        const next = await d.register("r", { slots: 9 });
+        const claims = (await d.poll(next, 2)).claims.filter((claim) => claim.run_id === run_id);
+        expect(claims[0]).toMatchObject({
+          run_id,
+          attempt: 2,
+          invocation: {
+            continues: true,
+            inputs: [
+              { text: "one", seq: 3 },
+              { text: 'two: 100% "_"', seq: expect.any(Number) },
+            ],
+          },
+        });
+        await send(run_id, "three");
+        const { orders } = await d.poll(next, 0);
+        expect(orders).toMatchObject([{ input: { text: "three" } }]);
+      });
+    });
+
+    describe("a run that a command made for its own runner and left parked", () => {
+      const mine = "run-4711-0123abcd-profile-f00d";
+      const place = { place_id: "here", executor_profile: "profile" };
+      const leftParked = async (changes: Partial<Run> = {}) => {
+        const runner = await d.register(mine, { ...place, only_pinned: true });
+        const run_id = await d.submit(
+          { attended: true, session_id: "s", demands: { runner_id: mine }, ...changes },
+          chat,
+        );
+        await d.claim(runner);
+        await d.append(runner, run_id, 1, 1, request());
+        await d.save(runner, run_id, 1, 2, "state");
+        await d.finish(runner, run_id, 1, { last_n: 2, parked: approval });
+        await store.apply([{ op: "leave_runner", ...runner }]);
+        expect(await d.statuses(run_id)).toEqual(["parked"]);
+        return run_id;
+      };
+
+      it("is continued by another runner of its place, and by none of another", async () => {
+        const run_id = await leftParked();
+        const other = await d.register("other", { ...place, place_id: "there" });
+        const up = await d.register("up", place);
+        expect(await answer(run_id)).toMatchObject({ ok: true });
+        expect(await d.claim(other)).toEqual([]);
+        expect((await d.poll(up, 1)).claims).toMatchObject([{ run_id, attempt: 2, invocation: { continues: true } }]);
+      });
+
+      it("waits for a runner of its place that comes after the answer", async () => {
+        const run_id = await leftParked();
+        expect(await answer(run_id)).toMatchObject({ ok: true });
+        const late = await d.register("late", { ...place, place_id: "there" });
+        expect(await d.claim(late)).toEqual([]);
+        expect(await d.claim(await d.register("up", place))).toEqual([run_id]);
+      });
+
+      it("is continued by a command that takes that runner's name", async () => {
+        const run_id = await leftParked();
+        expect(await answer(run_id)).toMatchObject({ ok: true });
+        expect(await d.claim(await d.register(mine, { ...place, only_pinned: true }, "another"))).toEqual([run_id]);
+      });
+
+      it("stays with a runner that its caller chose, also while that is away", async () => {
+        const chosen = await d.register("chosen", place);
+        const run_id = await d.submit({ attended: true, session_id: "s", demands: { runner_id: "chosen" } }, chat);
+        await d.claim(chosen);
+        await d.append(chosen, run_id, 1, 1, request());
+        await d.save(chosen, run_id, 1, 2, "state");
+        await d.finish(chosen, run_id, 1, { last_n: 2, parked: approval });
+        await store.apply([{ op: "leave_runner", ...chosen }]);
+        const up = await d.register("up", place);
+        await answer(run_id);
+        expect(await d.claim(up)).toEqual([]);
+        expect(await d.claim(await d.register("chosen", place))).toEqual([run_id]);
       });
     });
 

@@ -95,12 +95,12 @@ export function createTalk(client: Client, options: TalkOptions): Talk {
       }
     },
     async tell(text) {
-      if (run_id === null || !(await readsInput(client, run_id))) return false;
+      if (run_id === null) return false;
       try {
         await client.runs.input(run_id, text);
         return true;
       } catch (error) {
-        // it has just ended
+        // it has just ended, or its executor reads no messages while it works
         if (error instanceof RequestError) return false;
         throw error;
       }
@@ -125,13 +125,4 @@ export function createTalk(client: Client, options: TalkOptions): Talk {
     },
   };
   return talk;
-}
-
-/** Executors that read what is said to their run. To the others it would be said in vain. */
-const readers: ReadonlySet<string> = new Set(["model", "claude-sdk"]);
-
-async function readsInput({ runs, runners }: Client, run_id: string): Promise<boolean> {
-  const { runner_id } = await runs.get(run_id);
-  const runner = (await runners.list()).items.find((one) => one.runner_id === runner_id);
-  return runner !== undefined && readers.has(runner.executor.type);
 }

@@ -31,7 +31,7 @@ test("the executor of examples/ that asks: allowed, edited, denied, spoken to, p
     coordinator.events(id).flatMap((event) => (event.type === "permission_request" ? [event.request_id] : []));
 
   await poll(asked).toEqual(["step-1"]);
-  coordinator.order(id, { input: { text: "fold" } });
+  coordinator.order(id, { input: { text: "fold", seq: 1 } });
   coordinator.answer(id, "step-1", { decision: "allow" });
   await poll(asked).toEqual(["step-1", "step-2"]);
   coordinator.answer(id, "step-2", { decision: "allow", input: { step: "dry slowly" } });

@@ -15,6 +15,7 @@ export async function checkedExecutor(executor: Executor): Promise<Executor> {
       input: executor.can.input === true,
       state: executor.can.state === true,
       park: executor.can.park === true,
+      fork_at_turn: executor.can.fork_at_turn === true,
     },
     ...(Array.isArray(executor.variables) ? { variables: executor.variables.map(String) } : {}),
     async run(invocation, context) {

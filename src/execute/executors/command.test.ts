@@ -116,7 +116,7 @@ test("answers and input reach the program as lines", async () => {
       ask: () => Promise.resolve({ decision: "allow" }),
       input: {
         async *[Symbol.asyncIterator]() {
-          yield { text: "more" };
+          yield { text: "more", seq: 5 };
         },
       },
     },

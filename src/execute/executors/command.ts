@@ -1,7 +1,7 @@
 import { RequestError } from "../../model/errors.ts";
 import type { RunEvent } from "../../model/event.ts";
 import { findInexact } from "../../model/exact-numbers.ts";
-import type { Executor, Invocation, Outcome, RunContext } from "../../model/executor.ts";
+import type { Executor, Invocation, Outcome, RunContext, UserInput } from "../../model/executor.ts";
 import type { Ended, Running } from "../../model/process.ts";
 import { type CommandPlace, commandWords } from "../command-path.ts";
 import { failed } from "../../model/outcome.ts";
@@ -94,7 +94,8 @@ async function converse(running: Running, on: Conversing): Promise<Outcome> {
   const { emit } = context;
   const onStop = (): void => say({ stop: stopReasonOf(context.signal) });
   const onSpent = (): void => say({ over_budget: true });
-  say({ ...invocation, ...on.loaded });
+  const { inputs: _asLines, ...first } = invocation;
+  say({ ...first, ...on.loaded });
   context.signal.addEventListener("abort", onStop, { once: true });
   context.overBudget.addEventListener("abort", onSpent, { once: true });
   const inputs = context.input[Symbol.asyncIterator]();
@@ -143,7 +144,7 @@ async function converse(running: Running, on: Conversing): Promise<Outcome> {
 }
 
 /** Ends with the run's input, which ends with the run. */
-async function passInputs(inputs: AsyncIterator<{ text: string }>, say: (line: object) => void): Promise<void> {
+async function passInputs(inputs: AsyncIterator<UserInput>, say: (line: object) => void): Promise<void> {
   for (let next = await inputs.next(); !next.done; next = await inputs.next()) say({ input: next.value });
 }
 

@@ -27,6 +27,7 @@ export interface UserMessage {
   type: "user";
   message: { role: "user"; content: string };
   parent_tool_use_id: null;
+  uuid?: string;
 }
 
 export type SdkMessage = { parent_tool_use_id?: string | null } & (

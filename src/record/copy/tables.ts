@@ -38,7 +38,7 @@ export const tables: readonly Table[] = [
       ["schedule", "project_dir", "usage", "error", "summary", "agent_rev_id", "claim_no", "given_back"],
       ["timeout_seconds", "executor_session_id", "in_place", "directory", "continued", "prefer_until", "demands_after"],
       ["parked_why", "parked_until", "asked", "resumed", "budgeted", "continues"],
-      ["fork_at_turn"],
+      ["fork_at_turn", "model"],
     ].flat(),
     long: ["error", "usage"],
     counted: "run_no",

@@ -27,6 +27,7 @@ const texts = [
   "retry_of",
   "schedule",
   "project_dir",
+  "model",
   "error",
   "summary",
 ] as const;

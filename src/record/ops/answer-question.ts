@@ -10,10 +10,14 @@ import { readQuestion } from "../reads/questions.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { grant } from "./grants.ts";
+import { inputEvent } from "./inputs.ts";
 import { giveOrder } from "./orders.ts";
+import { executorOf } from "./runner-row.ts";
 import { storeEvent } from "./store-events.ts";
 
 const selectNewest = `select * from questions where run_no = ? and request_id = ? order by attempt desc limit 1`;
+
+const selectExecutor = `select executor from runners where runner_id = ?`;
 
 export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<QuestionResult> {
   const run = yield* findEnding(op.run_id);
@@ -60,10 +64,12 @@ export function* sendInput(tx: Transaction, { run_id, text, by }: SendInput): Wo
   const run = yield* findEnding(run_id);
   if (run === null) return { ok: false, conflict: "not_found" };
   const atWork = isHeld(run.status) && run.status !== "stopping";
-  if (!atWork || !(yield* giveOrder(tx, run, { input: { text } })))
+  const [runner] = atWork ? yield first(selectExecutor, run.runner_id) : [];
+  const executor = runner && executorOf(runner);
+  if (executor?.can?.input === false) return { ok: false, conflict: "no_input", executor: executor.type };
+  if (!atWork || !(yield* giveOrder(tx, run, { input: { text, seq: run.last_seq + 1 } })))
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: null };
-  const event = { type: "system", subtype: "user_input", data: { text, by } } as const;
-  yield* storeEvent(tx, run, null, tx.now.toISOString(), event);
+  yield* storeEvent(tx, run, null, tx.now.toISOString(), inputEvent(text, by));
   yield* updateRun(run, {});
   return { ok: true, op: "send_input" };
 }

@@ -5,6 +5,7 @@ import { answersOf } from "../moves/questions.ts";
 import type { Row, Work } from "../query.ts";
 import { fromColumn, textOrNull } from "../text.ts";
 import { grantsOf } from "./grants.ts";
+import { inputsBefore } from "./inputs.ts";
 import { executorOf, type StoredRunner } from "./runner-row.ts";
 
 /** Of `runs`. */
@@ -55,6 +56,7 @@ export function* claimedRun(runner: StoredRunner, row: Row, attempt: number): Wo
     project_dir: textOrNull(row["project_dir"]),
     attended: row["attended"] === 1,
     answers: row["asked"] === 1 ? yield* answersOf(Number(row["run_no"]), attempt) : [],
+    inputs: attempt > 1 ? yield* inputsBefore(Number(row["run_no"]), attempt) : [],
     granted_tools: grantsOf(row),
     executor_config: executorOf(runner.row).config,
   };

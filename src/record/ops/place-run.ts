@@ -1,5 +1,7 @@
 import type { Demands } from "../../model/run.ts";
-import { first, write, type Row, type SqlValue, type Work } from "../query.ts";
+import { shortLivedNameOf } from "../../model/short-lived.ts";
+import { all, first, write, type Row, type SqlValue, type Work } from "../query.ts";
+import { isClaimable } from "../moves/statuses.ts";
 import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
@@ -17,6 +19,14 @@ const selectDemand = `
   from runs join demands using (demand_id) where run_no = ?`;
 const isMatched = `select 1 from demand_matches where demand_id = ? limit 1`;
 const place = `update runs set demand_id = ?, prefer_until = ?, demands_after = ? where run_no = ?`;
+
+const isRegistered = `select 1 from runners where runner_id = ? and status <> 'lost'`;
+/** By what a demand for a short-lived runner looks like, which `releaseFromCommand` looks at closely. */
+const selectStranded = `
+  select run_no, session_id, resumed from runs indexed by runs_to_claim
+  where demand_id in (select demand_id from demands where unmatched_since is not null and body like '%"runner_id":"run-%')
+    and ${isClaimable} and session_id is not null limit ?`;
+const mostReleased = 100;
 
 /** Columns of a run that say which runners may have it. */
 export interface Placed extends Record<string, SqlValue> {
@@ -38,9 +48,10 @@ export function* placeInSession(
   // Both were written from a run's demands.
   const own = JSON.parse(String(row["demands_after"] ?? row["body"])) as Demands;
   const [where] = yield first(selectPlace, session);
-  if (where === undefined || own.runner_id !== undefined || own.place_id !== undefined)
-    return { demands: own, columns: null };
+  if (where === undefined || own.place_id !== undefined) return { demands: own, columns: null };
   const cap = capOf(row);
+  if (own.runner_id !== undefined)
+    return (yield* releaseFromCommand(tx, own, where, cap)) ?? { demands: own, columns: null };
   const pinned = { ...own };
   const there = where["place_id"] === null ? "runner_id" : "place_id";
   for (const name of ["hostname", "executor_profile", there] as const) pinned[name] = fromColumn(String(where[name]));
@@ -58,6 +69,38 @@ export function* placeInSession(
   }
   const prefer_until = tx.now.getTime() + preferMs;
   return { demands: pinned, columns: { demand_id, prefer_until, demands_after: canonical(anywhere) } };
+}
+
+/**
+ * A run that a command made for its own runner, which is gone: another runner of the place continues it. null: it stays
+ * as it is, for a command that takes that runner's name, unless there is another one.
+ */
+function* releaseFromCommand(
+  tx: Transaction,
+  { runner_id, ...own }: Demands,
+  where: Row,
+  cap: Cap | null,
+): Work<{ demands: Demands; columns: Placed } | null> {
+  if (shortLivedNameOf(runner_id) === null || typeof where["place_id"] !== "string") return null;
+  const [live] = yield first(isRegistered, toColumn(runner_id ?? null));
+  if (live !== undefined) return null;
+  const demands = { ...own };
+  for (const name of ["hostname", "executor_profile", "place_id"] as const)
+    demands[name] = fromColumn(String(where[name]));
+  const demand_id = yield* claimableDemandOf(tx, demands, cap);
+  const [matched] = yield first(isMatched, demand_id);
+  return matched === undefined ? null : { demands, columns: { demand_id, prefer_until: null, demands_after: null } };
+}
+
+/** Runs that were answered or resumed while no runner could take them, once there may be one. */
+export function* releaseStranded(tx: Transaction): Work<void> {
+  for (const row of yield all(selectStranded, mostReleased)) {
+    const run_no = Number(row["run_no"]);
+    const { demands, columns } = yield* placeInSession(tx, run_no, String(row["session_id"]));
+    if (columns === null) continue;
+    yield write(place, columns.demand_id, columns.prefer_until, columns.demands_after, run_no);
+    (row["resumed"] === 1 ? (tx.changed.resumed ??= []) : tx.changed.claimable).push(demands);
+  }
 }
 
 /** The same for a run that is stored as pending. Gives what it demands from here on. */

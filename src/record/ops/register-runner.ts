@@ -4,6 +4,7 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { matchRunner } from "./demands.ts";
 import { loseRunner } from "./lose-runner.ts";
+import { releaseStranded } from "./place-run.ts";
 import { findRunner, type StoredRunner } from "./runner-row.ts";
 
 const columns = [
@@ -86,6 +87,7 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
     yield write(insertAgent, runner, toColumn(agent.name), JSON.stringify(agent));
   const stored = yield* findRunner(op.runner_id);
   yield* matchRunner(tx, stored?.row ?? {});
+  if (!registration.only_pinned) yield* releaseStranded(tx);
   return { ok: true, op: "register_runner", epoch };
 }
 

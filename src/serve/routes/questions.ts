@@ -50,6 +50,15 @@ export const questionRoutes = [
       const [sent] = await deps.store.apply([{ op: "send_input", run_id, text, by: subjectOf(principal) }]);
       if (sent.ok) return undefined;
       if (sent.conflict === "not_found") throw notFound("run", "path.run_id");
+      if (sent.conflict === "no_input")
+        throw new Refusal(
+          409,
+          "DROVER-API-033",
+          `The executor ${sent.executor} does not read messages while it works.`,
+          {
+            next: "Send it when the run has ended: a new run with mode resume continues the session.",
+          },
+        );
       const status = sent.conflict === "wrong_state" ? sent.status : object.status;
       throw new Refusal(409, "DROVER-API-030", `The run is ${status}: only one that is at work takes input.`, {
         next: "Continue its session with a new run: mode resume.",

@@ -85,6 +85,7 @@ function sameAgain(run: Run): RunRequest {
     ...given({
       prompt: run.prompt ?? undefined,
       project_dir: run.project_dir ?? undefined,
+      model: run.model ?? undefined,
       parent_run_id: run.parent_run_id ?? undefined,
       // a start gets a session of its own, and so does a fork
       session_id: { start: undefined, resume: run.session_id, fork: run.forked_from }[run.mode] ?? undefined,

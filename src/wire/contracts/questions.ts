@@ -32,7 +32,7 @@ export const questionContracts = {
     body: schemas.runInputSchema,
     answers: {
       204: { description: "Sent to its runner" },
-      409: { description: "The run is not at work" },
+      409: { description: "The run is not at work, or its executor reads no messages while it works" },
     },
   },
   "GET /usage": {

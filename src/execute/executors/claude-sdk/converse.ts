@@ -1,4 +1,5 @@
 import type { AgentSdk, Query } from "../../../llm/claude-code/sdk.ts";
+import type { UserInput } from "../../../model/executor.ts";
 import { outcomeOfStop, stopReasonOf } from "../../stop-outcome.ts";
 import type { Done, Job } from "../../scaffold/define-executor.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
@@ -12,7 +13,7 @@ import { failedServers, serverTools, unmatchedPatterns } from "./known-tools.ts"
 import { toMcpServers } from "./mcp.ts";
 import { logMessage } from "./messages.ts";
 import { toSdkOptions } from "./options.ts";
-import { type LiveQuery, runQuery } from "./query.ts";
+import { type LiveQuery, type Prompt, runQuery } from "./query.ts";
 import { createSpending } from "./spending.ts";
 import { effectOf } from "./tools.ts";
 import { openTranscript, type Transcript } from "./transcript.ts";
@@ -25,14 +26,14 @@ export async function converse(job: Job, host: Host): Promise<Done> {
   let live: LiveQuery | null = null;
   const transcript = await openTranscript(job, { ...host, onFault: () => live?.kill() });
   const conversation = createConversation(job, host, transcript, (begun) => (live = begun));
-  /** What arrived while a query was ending. */
-  const late: string[] = [];
+  /** What arrived while no query could take it: what earlier attempts were asked, and what came while a query ended. */
+  const late = job.invocation.inputs.flatMap(transcript.expect);
   const ended = new AbortController();
-  void listen(job, ended.signal, (text) => {
-    if (!live?.add(text)) late.push(text);
+  void listen(job, ended.signal, (input) => {
+    for (const message of transcript.expect(input)) if (!live?.add(message)) late.push(message);
   });
   try {
-    for (let prompt = firstPrompt(job, transcript); ;) {
+    for (let prompt: Prompt | null = firstPrompt(job, transcript); ;) {
       const done = await conversation.ask(prompt);
       const next = late.shift();
       if (next === undefined || done.outcome !== undefined) return done;
@@ -48,16 +49,16 @@ const continuation =
   "The run was interrupted and continues now. A tool call without a result may or may not have had its effect: look before you repeat it. Then finish your task.";
 
 /** null: Claude Code makes the call that it deferred, and needs no message. */
-function firstPrompt({ invocation, prompt }: Job, { progress }: Transcript): string | null {
-  if (!invocation.continues || !progress.prompted) return prompt;
-  return progress.deferred ? null : continuation;
+function firstPrompt({ invocation, prompt }: Job, { progress }: Transcript): Prompt | null {
+  if (!invocation.continues || !progress.prompted) return { text: prompt };
+  return progress.deferred ? null : { text: continuation };
 }
 
 /** What people say to the run while it works. */
-async function listen({ context }: Job, ended: AbortSignal, onText: (text: string) => void): Promise<void> {
-  for await (const { text } of context.input) {
+async function listen({ context }: Job, ended: AbortSignal, onInput: (input: UserInput) => void): Promise<void> {
+  for await (const input of context.input) {
     if (ended.aborted) return;
-    onText(text);
+    onInput(input);
   }
 }
 
@@ -123,7 +124,7 @@ function createConversation(job: Job, host: Host, transcript: Transcript, onStar
     },
   });
 
-  async function ask(prompt: string | null): Promise<Done> {
+  async function ask(prompt: Prompt | null): Promise<Done> {
     const reader = createClaudeReader(steps, agent.permissions?.denied_tools);
     let live: LiveQuery | null = null;
     let result: Fields = {};

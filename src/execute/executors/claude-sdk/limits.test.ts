@@ -113,7 +113,7 @@ test("what people say while it works reaches the model, in the same process wher
     context: {
       input: {
         async *[Symbol.asyncIterator]() {
-          yield { text: await said };
+          yield { text: await said, seq: 5 };
         },
       },
     },
@@ -125,4 +125,30 @@ test("what people say while it works reaches the model, in the same process wher
   expect(ran.outcome).toMatchObject({ status: "completed", text: "I am done." });
   expect(JSON.stringify(server.requests.at(-1)!.messages)).toContain("stop now");
   expect(ran.events.filter((event) => event.type === "system" && event.subtype === "init").length).toBe(1);
+});
+
+test("hears what was said to an attempt that was lost, and nothing twice", async () => {
+  const { run, server } = await kit;
+  const session_id = newSession();
+  const stop = { text: "stop now", seq: 5 };
+  const agent = { permissions: { ...permissions, allowed_tools: ["Bash"] } };
+  const first = await run("never end", {
+    agent,
+    invocation: { session_id },
+    context: {
+      input: (async function* () {
+        yield stop;
+      })(),
+    },
+  });
+  expect(first.outcome).toMatchObject({ status: "completed" });
+  const again = await run("never end", {
+    agent,
+    state: first.state,
+    invocation: { session_id, continues: true, attempt: 2, inputs: [stop, { text: "and now?", seq: 9 }] },
+  });
+  expect(again.outcome).toMatchObject({ status: "completed" });
+  const last = JSON.stringify(server.requests.at(-1)!.messages);
+  expect(last.split("stop now")).toHaveLength(2);
+  expect(last).toContain("and now?");
 });

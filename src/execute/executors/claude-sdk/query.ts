@@ -6,11 +6,17 @@ import type { Job } from "../../scaffold/define-executor.ts";
 import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
 import { lingerMs } from "../clients/linger.ts";
 
+/** A message of the user. `uuid`: its name in the transcript. */
+export interface Prompt {
+  text: string;
+  uuid?: string;
+}
+
 /** One process of Claude Code, from its first message to its end. */
 export interface LiveQuery {
   readonly query: Query;
   /** More from the user while it works. False where it takes no more. */
-  add(text: string): boolean;
+  add(message: Prompt): boolean;
   kill(): void;
 }
 
@@ -19,7 +25,7 @@ export interface QueryOptions {
   job: Job;
   options: Record<string, unknown>;
   /** null: it continues by itself, with a call that it deferred. */
-  prompt: string | null;
+  prompt: Prompt | null;
   onStart(live: LiveQuery): void;
   onMessage(message: unknown, live: LiveQuery): Promise<void>;
 }
@@ -43,7 +49,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
   let closed = false;
   let sentAway = false;
   let timer: NodeJS.Timeout | undefined;
-  if (prompt !== null) inbox.add(prompt);
+  if (prompt !== null) inbox.add(prompt.text, prompt.uuid);
 
   const kill = (): void => void started.spawned?.kill();
   const spawn = (request: SpawnRequest): Spawned => {
@@ -57,8 +63,8 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
     const background = createBackground();
     const live: LiveQuery = {
       query,
-      add(text) {
-        if (!closed) inbox.add(text);
+      add({ text, uuid }) {
+        if (!closed) inbox.add(text, uuid);
         return !closed;
       },
       kill,

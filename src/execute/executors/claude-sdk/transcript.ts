@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
+import type { UserInput } from "../../../model/executor.ts";
 import { firstEntries } from "../clients/claude-transcript.ts";
-import { fieldsOf } from "../clients/fields.ts";
+import { fieldsOf, textOf } from "../clients/fields.ts";
 import { openFolder } from "../clients/home-files.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { fewerTurns } from "../../scaffold/run-failure.ts";
+import type { Prompt } from "./query.ts";
 import type { Spent } from "./spending.ts";
 
 const format = "claude-sdk-1";
@@ -25,6 +27,8 @@ export interface Progress extends Spent {
   deferred: boolean;
   /** See GateOptions. */
   asked: Record<string, number>;
+  /** The `seq` of the last message to the run that is in the transcript. */
+  heard: number;
 }
 
 interface Saved {
@@ -38,6 +42,8 @@ export interface Transcript {
   /** How the SDK is to begin. */
   session(): Record<string, string | boolean>;
   progress: Progress;
+  /** Names a message to the run, so that the transcript shows when it was heard. None where it was before, or is expected already. */
+  expect(input: UserInput): Prompt[];
   /** For the SDK: it reads from here and writes to it. */
   store: { load(key: StoreKey): Promise<null>; append(key: StoreKey, entries: Entry[]): Promise<void> };
   /** Files may have changed: the next save brings them along. */
@@ -79,6 +85,8 @@ export async function openTranscript(job: Job, place: TranscriptPlace): Promise<
   // a fork is written anew by the SDK, whole
   const entries: Entry[] = isFork ? [] : [...(from?.entries ?? [])];
   const known = new Set(entries.map(({ uuid }) => uuid));
+  const expected = new Map<string, number>();
+  let lastExpected = progress.heard;
   let dirty = false;
   let files = false;
   let saving: Promise<void> = Promise.resolve();
@@ -111,6 +119,13 @@ export async function openTranscript(job: Job, place: TranscriptPlace): Promise<
       return isFork ? { resume: source, forkSession: true, sessionId: own } : { sessionId: own };
     },
     progress,
+    expect({ text, seq }) {
+      if (seq <= lastExpected) return [];
+      lastExpected = seq;
+      const uuid = randomUUID();
+      expected.set(uuid, seq);
+      return [{ text, uuid }];
+    },
     store: {
       /** Written where Claude Code itself keeps it, and not handed back: the SDK would put it, with the login, into a folder of its own. */
       async load({ projectKey, sessionId }) {
@@ -125,6 +140,7 @@ export async function openTranscript(job: Job, place: TranscriptPlace): Promise<
           if (entry.uuid !== undefined && known.has(entry.uuid)) continue;
           if (entry.uuid !== undefined) known.add(entry.uuid);
           entries.push(entry);
+          progress.heard = Math.max(progress.heard, expected.get(nameIn(entry)) ?? 0);
         }
         progress.prompted ||= added.some(({ type }) => type === "user");
         void save(false);
@@ -145,6 +161,12 @@ function beginning(entries: Entry[], turns: number | null): Entry[] {
   return kept.entries;
 }
 
+/** Of the user's message that an entry is, or that was added to the turn under way. */
+function nameIn(entry: Entry): string {
+  const attachment = "attachment" in entry ? fieldsOf(entry.attachment) : {};
+  return textOf(attachment["source_uuid"] ?? entry.uuid);
+}
+
 /** Claude Code makes a deferred call again whenever the session is resumed; a cancelled one it calls interrupted. */
 function withoutDeferral(entry: Entry): Entry {
   const attachment = "attachment" in entry ? fieldsOf(entry.attachment) : {};
@@ -153,7 +175,7 @@ function withoutDeferral(entry: Entry): Entry {
 }
 
 function noProgress(): Progress {
-  return { turns: 0, tokens: 0, cost_usd: 0, prompted: false, deferred: false, asked: {} };
+  return { turns: 0, tokens: 0, cost_usd: 0, prompted: false, deferred: false, asked: {}, heard: 0 };
 }
 
 async function writeTranscript(

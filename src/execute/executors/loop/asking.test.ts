@@ -195,6 +195,7 @@ it("may spend its budget once more when it is resumed, and not before", async ()
 /** A person who speaks when told to. */
 function speaker() {
   const said: string[] = [];
+  let seq = 0;
   let wake = (): void => undefined;
   return {
     say(text: string) {
@@ -203,7 +204,7 @@ function speaker() {
     },
     input: (async function* () {
       for (;;) {
-        while (said.length > 0) yield { text: said.shift()! };
+        while (said.length > 0) yield { text: said.shift()!, seq: ++seq };
         await new Promise<void>((resolve) => (wake = resolve));
       }
     })(),

@@ -1,4 +1,5 @@
 import type { RunEvent } from "../../../model/event.ts";
+import type { UserInput } from "../../../model/executor.ts";
 import type { NewId } from "../../../model/ids.ts";
 import type { SessionStore, ToolResult, Turn } from "../../../model/provider.ts";
 import { firstTurns } from "../../../llm/first-turns.ts";
@@ -31,6 +32,8 @@ interface Saved {
   asked?: string[];
   /** What people said to the run and the model has not heard yet. */
   inputs?: string[];
+  /** The `seq` of the last of all that people said to the run. */
+  heard?: number;
   progress: Progress;
 }
 
@@ -53,7 +56,8 @@ export interface LoopState {
   asks(tool_use_id: string): Promise<void>;
   /** Saved before the tool runs, so that it never runs twice. */
   approved(tool_use_id: string, events: readonly RunEvent[]): Promise<void>;
-  heard(text: string): Promise<void>;
+  /** What people said to the run, saved until the model has heard it. Those that the state knows are ignored. */
+  heard(said: readonly UserInput[]): Promise<void>;
   /** From here on the run may spend its budget once more. */
   renewBudget(): Promise<void>;
   returned(result: ToolResult, event: RunEvent, changedFiles: boolean): Promise<void>;
@@ -85,6 +89,7 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
   };
   const asked = new Set(from?.asked);
   let inputs = (continues && from?.inputs) || [];
+  let heard = (continues && from?.heard) || 0;
   let waiting: { events: RunEvent[]; files: boolean; done: Promise<void> } | null = null;
   let last: Promise<void> = Promise.resolve();
 
@@ -99,7 +104,9 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
     waiting = next;
     next.done = last.then(() => {
       waiting = null;
-      const bytes = Buffer.from(JSON.stringify({ ...current, asked: [...asked], inputs, progress } satisfies Saved));
+      const bytes = Buffer.from(
+        JSON.stringify({ ...current, asked: [...asked], inputs, heard, progress } satisfies Saved),
+      );
       return context.session.save(format, bytes, { events: next.events, files: next.files });
     });
     last = next.done.catch(() => undefined); // who asked for it is told
@@ -122,10 +129,10 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
     get inputs() {
       return inputs;
     },
-    answered({ text, stop, tool_uses }, heard) {
+    answered({ text, stop, tool_uses }, delivered) {
       progress.turns += 1;
       progress.last = { text, stop };
-      inputs = inputs.slice(heard);
+      inputs = inputs.slice(delivered);
       asked.clear();
       current = { ...current, results: [] };
       const uses = tool_uses.map(({ tool_use_id, name, input }): RunEvent => ({
@@ -150,9 +157,12 @@ export async function openLoopState({ invocation, context }: Job, newId: NewId):
       asked.delete(tool_use_id);
       return save(events, false);
     },
-    heard(text) {
-      inputs = [...inputs, text];
-      return save([], false);
+    async heard(said) {
+      const news = said.filter(({ seq }) => seq > heard);
+      if (news.length === 0) return;
+      inputs = [...inputs, ...news.map(({ text }) => text)];
+      heard = news.at(-1)!.seq;
+      await save([], false);
     },
     renewBudget() {
       const { turns, spent_usd, spent_tokens } = progress;

@@ -82,6 +82,8 @@ async function workWith(
   const gate = gateTools(tools, agent.permissions);
   const session = await openSession(opened, job, state, gate.offered);
   await state.save([{ type: "system", subtype: "init", executor_session_id: session.session_id }]);
+  // before the loop can find that nothing is left to do
+  await state.heard(job.invocation.inputs);
   listen(job.context, state);
   const left = answersToLeftCalls({
     pending: session.pending,
@@ -129,7 +131,7 @@ async function workWith(
 /** Keeps what people say to the run until the model hears it. Ends with the run. */
 function listen({ input }: Job["context"], state: LoopState): void {
   const hear = async (): Promise<void> => {
-    for await (const { text } of input) await state.heard(text);
+    for await (const said of input) await state.heard([said]);
   };
   // a save that fails ends the run by the next save of its own
   void hear().catch(() => undefined);

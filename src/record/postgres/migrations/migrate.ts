@@ -10,9 +10,21 @@ import { sessionState } from "./0006_session_state.ts";
 import { questions } from "./0007_questions.ts";
 import { forkAtTurn } from "./0008_fork_at_turn.ts";
 import { overview } from "./0009_overview.ts";
+import { runModel } from "./0010_run_model.ts";
 
 /** Append only: a text that was released never changes. */
-const migrations = [first, agentsByName, judgedAt, turns, places, sessionState, questions, forkAtTurn, overview];
+const migrations = [
+  first,
+  agentsByName,
+  judgedAt,
+  turns,
+  places,
+  sessionState,
+  questions,
+  forkAtTurn,
+  overview,
+  runModel,
+];
 
 /** The schema this Drover writes. */
 export const schemaVersion = migrations.length;

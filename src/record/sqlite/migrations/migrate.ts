@@ -15,6 +15,7 @@ import { sessionState } from "./0008_session_state.ts";
 import { questions } from "./0009_questions.ts";
 import { forkAtTurn } from "./0010_fork_at_turn.ts";
 import { overview } from "./0011_overview.ts";
+import { runModel } from "./0012_run_model.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
@@ -30,6 +31,7 @@ const migrations = [
   questions,
   forkAtTurn,
   overview,
+  runModel,
 ];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
