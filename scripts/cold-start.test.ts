@@ -62,6 +62,13 @@ test("a command that reads the record of this place loads neither a coordinator 
   ).toEqual([]);
 });
 
+test("the MCP SDK is loaded with the first message, by a coordinator and by drover mcp", async () => {
+  for (const entry of ["src/coordinator.ts", "src/cli/mcp.ts"]) {
+    const loaded = await loadedAtOnce(entry);
+    expect(loaded.filter((path) => path.includes("modelcontextprotocol"))).toEqual([]);
+  }
+});
+
 test("a chat shows its prompt before it loads a client, a coordinator or a library", async () => {
   for (const entry of ["src/cli/chat.ts", "src/cli/chat/on-terminal.ts"]) {
     const loaded = await loadedAtOnce(entry);

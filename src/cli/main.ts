@@ -60,6 +60,7 @@ const commands: Record<string, readonly [about: string, load: () => Promise<Comm
     async () => (await import("./agent-executor.ts")).agentExecutor,
   ],
   "file-tools": ["files inside one folder, for agents", async () => (await import("./file-tools.ts")).fileToolsCommand],
+  mcp: ["agents as tools for other agents", async () => (await import("./mcp.ts")).mcpCommand],
   "import herdctl": [
     "agents of a herdctl fleet as agents of Drover",
     async () => (await import("./import-herdctl.ts")).importHerdctl,

@@ -16,7 +16,7 @@ export async function withCoordinator(
   report = reportOnStderr,
 ): Promise<number> {
   const { client, local } = await connect(input);
-  if (client) return work(client);
+  if (client) return work(client, false);
   if (input.env["DATABASE_URL"]) throw fleetHasItsOwn();
   // all that dispatches and executes: a command that has a coordinator does not wait for it to load
   const { withOwn } = await import("./with-own.ts");

@@ -5,7 +5,8 @@ import type { Client } from "../wire/client.ts";
 import { agentsFolder } from "./agents-folder.ts";
 import type { CommandInput } from "./options.ts";
 
-export type Work = (client: Client) => Promise<number>;
+/** `isOwn`: the client is of this process, and its runs end with it. */
+export type Work = (client: Client, isOwn: boolean) => Promise<number>;
 
 /** Works with the record opened in this process, and a runner that lives as long as this command. */
 export function withOwn(
@@ -30,6 +31,6 @@ export function withOwn(
       onDefect: (error, where) => report(`${where}: ${error instanceof Error ? error.message : String(error)}`),
       onAgentFaults: (faults) => faults.forEach((fault) => report(`${describeFault(fault)} [${fault.code}]`)),
     },
-    work,
+    (client) => work(client, true),
   );
 }

@@ -113,6 +113,8 @@ export const agentSchema = z.strictObject({
   /** Refused until there are schedules: one that starts nothing would be missed too late. */
   schedules: z.never("there are no schedules yet; let cron start it with: drover run AGENT --detach").optional(),
   on_finish: z.string().optional(),
+  /** Offered to MCP clients as a tool of its own: `run_NAME`. */
+  expose: z.literal("tool", 'the only way to expose an agent is "tool"').optional(),
 });
 export type Agent = z.infer<typeof agentSchema>;
 

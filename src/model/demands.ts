@@ -1,9 +1,9 @@
 import * as z from "zod";
 
 export const runModes = ["start", "resume", "fork"] as const;
-/** What a caller may say began a run. `fork` and `agent` follow from the request itself. */
-export const callerTriggers = ["manual", "api", "schedule", "webhook", "chat"] as const;
-export const triggerTypes = [...callerTriggers, "fork", "agent"] as const;
+/** What a caller may say began a run. `fork` follows from the request itself. */
+export const callerTriggers = ["manual", "api", "schedule", "webhook", "chat", "agent"] as const;
+export const triggerTypes = [...callerTriggers, "fork"] as const;
 
 export const demandsSchema = z.object({
   hostname: z.string().optional(),

@@ -12,6 +12,7 @@ import type { ServeDeps, SystemDeps } from "./deps.ts";
 import { createGuard } from "./guard.ts";
 import { timeFor } from "./in-time.ts";
 import { createLifeSigns, type LifeSigns } from "./life-signs.ts";
+import { createMcpCalls } from "./mcp-calls.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
 import { readJsonBody, throwAway } from "./read-body.ts";
@@ -57,6 +58,7 @@ export function createApp(
     recheckTokens: standing.look,
     pollSilenceMs: lifeSigns.silenceMs,
     document,
+    answerMcp: createMcpCalls(() => server.api, deps),
   };
   const server: Server = { deps, api: createApi(system, table, checkByContract), standing, lifeSigns };
   app.use("*", async (c, next) => {

@@ -39,9 +39,14 @@ export async function loadObject(
   const found = isId(id) ? await load(rule.object, id, deps) : null;
   if (found === null || found.owner === null || !sees(principal, found.owner))
     throw notFound(rule.object, `path.${rule.object}_id`);
-  if (principal.kind === "attempt" && id !== principal.run.run_id)
+  if (principal.kind === "attempt" && !isOfRun(principal.run.run_id, found.object))
     throw notFound(rule.object, `path.${rule.object}_id`);
   return found.object;
+}
+
+/** A run reaches itself and the runs that it has started. */
+function isOfRun(run_id: string, object: Objects[ObjectKind]): boolean {
+  return "run_id" in object && (object.run_id === run_id || ("parent_run_id" in object && object.parent_run_id === run_id));
 }
 
 /** Who has a token need not know its id. */

@@ -13,6 +13,7 @@ import type { FeedHub } from "../show/feed-hub.ts";
 import type { SeeRequest } from "../show/metrics/requests.ts";
 import type { Owners } from "../show/owners.ts";
 import type { ProblemFault } from "../wire/problem.ts";
+import type { AnswerMcp } from "./mcp-calls.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 
@@ -74,10 +75,12 @@ export interface SystemDeps extends ApiDeps {
   pollSilenceMs: number;
   /** The whole API as an OpenAPI document. */
   document(): OpenApiDocument;
+  /** Answers a message of the Model Context Protocol. */
+  answerMcp: AnswerMcp;
 }
 
 /** What HTTP itself needs beside that. */
-export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilenceMs" | "document"> {
+export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilenceMs" | "document" | "answerMcp"> {
   attemptTokens: AttemptTokens;
   hub: FeedHub;
   authEnabled: boolean;

@@ -11,10 +11,18 @@ import type { Principal } from "./rule.ts";
 /** A process that can open the record may do everything with it. */
 const localAdmin: Principal = { kind: "token", role: "admin", subject: "admin", token_id: "in-process" };
 
+interface LocalOptions {
+  /** In whose name; else the local admin's. */
+  principal?: Principal;
+  /** What is thrown where a call fails. Else a refusal is an error as over HTTP, and what else goes wrong is thrown as it is. */
+  fail?: (error: unknown) => unknown;
+}
+
 /** Calls the API of this process, without HTTP. `hub` is where events are followed. */
-export function localTransport(api: Api, hub: FeedHub | null, url = "this process"): Transport {
+export function localTransport(api: Api, hub: FeedHub | null, options: LocalOptions = {}): Transport {
+  const { principal = localAdmin, fail = refusalAsError } = options;
   return {
-    url,
+    url: "this process",
     async json(route, input) {
       const answer = await call(route, input);
       return answer instanceof Reply ? answer.body : answer;
@@ -28,12 +36,15 @@ export function localTransport(api: Api, hub: FeedHub | null, url = "this proces
     },
   };
 
-  /** Refused as over HTTP; what else goes wrong is thrown as it is. */
   async function call(route: RouteName, input: CallInput): Promise<unknown> {
     try {
-      return await api.call(localAdmin, route, input);
+      return await api.call(principal, route, input);
     } catch (error) {
-      throw error instanceof Refusal ? errorFromProblem(error.problem) : error;
+      throw fail(error);
     }
   }
+}
+
+function refusalAsError(error: unknown): unknown {
+  return error instanceof Refusal ? errorFromProblem(error.problem) : error;
 }

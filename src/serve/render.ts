@@ -1,9 +1,11 @@
 import type { ServerResponse } from "node:http";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { ReadableStream } from "node:stream/web";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { FeedHub } from "../show/feed-hub.ts";
 import { type Refusal, refusalOf } from "./refusal.ts";
-import { BackupReply, BytesReply, FeedReply, Reply, TextReply } from "./reply.ts";
+import { BackupReply, BytesReply, FeedReply, Reply, TextReply, WebReply } from "./reply.ts";
 import { sinkOf } from "./sse-sink.ts";
 
 /** Set on every answer: nothing here is to be framed, sniffed or kept. */
@@ -26,6 +28,7 @@ interface Rendering {
 /** What a handler returned, as an answer over HTTP. Streams are written here, as long as they take. */
 export async function render(answer: unknown, to: Rendering): Promise<Response> {
   if (answer instanceof BytesReply) await sendBytes(answer, to);
+  else if (answer instanceof WebReply) await sendWeb(answer, to);
   else if (answer instanceof BackupReply) await to.sendBackup(answer);
   else if (answer instanceof FeedReply) {
     const sink = sinkOf(to.outgoing);
@@ -72,5 +75,20 @@ async function sendBytes({ bytes, headers }: BytesReply, { outgoing, onDefect }:
     // the head is out: a cut answer, shorter than it said, is how the other side learns of it
     if (!outgoing.destroyed) onDefect(error, "get a file");
     outgoing.destroy();
+  }
+}
+
+/** Written here instead of returned, so that the request stays open, and its token watched, until all of it is sent. */
+async function sendWeb({ response: { status, headers, body }, onEnd }: WebReply, { outgoing }: Rendering): Promise<void> {
+  try {
+    outgoing.writeHead(status, { ...alwaysHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });
+    // the same stream by the types of Node instead of the browser's
+    if (body === null) outgoing.end();
+    else await pipeline(Readable.fromWeb(body as ReadableStream<Uint8Array>), outgoing);
+  } catch {
+    // whoever asked has left; closing the body has ended the work on it
+    outgoing.destroy();
+  } finally {
+    onEnd();
   }
 }

@@ -44,7 +44,16 @@ export class BackupReply {
   constructor(readonly making: Promise<BackupFile>) {}
 }
 
-export type SpecialReply = TextReply | BytesReply | FeedReply | BackupReply;
+/** An answer that a library made, body and all. */
+export class WebReply {
+  constructor(
+    readonly response: Response,
+    /** Called when all of it was sent, or nobody is left to send it to. */
+    readonly onEnd: () => void,
+  ) {}
+}
+
+export type SpecialReply = TextReply | BytesReply | FeedReply | BackupReply | WebReply;
 
 export function created<T>(body: T, headers: Readonly<Record<string, string>> = {}): Reply<T> {
   return new Reply(201, body, headers);

@@ -3,6 +3,7 @@ import { apiRoutes } from "./api-routes.ts";
 import type { SystemDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { followRoutes } from "./routes/events.ts";
+import { mcpRoutes } from "./routes/mcp.ts";
 import { runnerPortRoutes } from "./routes/runners.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
 import { systemRoutes } from "./routes/system.ts";
@@ -15,5 +16,6 @@ export const routes: readonly Route<SystemDeps>[] = [
   ...runnerPortRoutes,
   ...followRoutes,
   ...signInRoutes,
+  ...mcpRoutes,
   ...systemRoutes,
 ].toSorted((one, other) => order.indexOf(one.name) - order.indexOf(other.name));

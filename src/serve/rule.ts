@@ -7,7 +7,7 @@ import type { Token, TokenRole } from "../model/token.ts";
 /** Who asks. `auth: off` makes everyone on this machine the local admin. */
 export type Principal =
   | { kind: "token"; role: TokenRole; subject: string; token_id: string }
-  /** Something inside a run, with the token of its attempt: acts for the run's owner, on that run only. */
+  /** Something inside a run, with the token of its attempt: acts for the run's owner, on that run and its children only. */
   | { kind: "attempt"; run: Run }
   /** A runner that has nothing but the right to enroll. */
   | { kind: "enrolment"; subject: string; label: string | null; hash: string };
@@ -22,7 +22,7 @@ export type Rule =
       roles: readonly TokenRole[];
       /** The object the path names: loaded first, and 404 for whoever may not see it. */
       object?: ObjectKind;
-      /** Tokens of a current attempt pass too; with an object, only for their own run. */
+      /** Tokens of a current attempt pass too; with an object, only for their own run and those it has started. */
       attempt?: true;
       /** It tells of everyone's: not for one who sees only some. */
       everyones?: true;

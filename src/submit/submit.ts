@@ -9,6 +9,7 @@ import type { Demands, Run } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
 import { findAgent, type Agents, type FoundAgent } from "./find-agent.ts";
 import { continued, type Continued } from "./continue.ts";
+import { tooDeep } from "./depth.ts";
 import { mergeDemands } from "./merge-demands.ts";
 import { checkParameters, dotted } from "./parameters.ts";
 import { fail, faultOf, isFault, type SubmitFault } from "./submit-fault.ts";
@@ -34,6 +35,8 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
+  const deep = await tooDeep(request.parent_run_id, deps.store.read);
+  if (deep !== null) return { ok: false, fault: deep };
   const from = await continued(request, agent, who, deps);
   if (isFault(from)) return { ok: false, fault: from };
   const faults = await checkParameters(agent, request.parameters, deps.schemas);

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import { agentContracts } from "./contracts/agents.ts";
 import { overviewContracts } from "./contracts/overview.ts";
+import { mcpContracts } from "./contracts/mcp.ts";
 import { questionContracts } from "./contracts/questions.ts";
 import { runnerContracts } from "./contracts/runners.ts";
 import { runContracts } from "./contracts/runs.ts";
@@ -15,6 +16,7 @@ export const contracts = {
   ...agentContracts,
   ...runnerContracts,
   ...tokenContracts,
+  ...mcpContracts,
   ...systemContracts,
 };
 

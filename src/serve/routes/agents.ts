@@ -9,11 +9,12 @@ const route = routeWith<ApiDeps>();
 
 export const agentRoutes = [
   route("GET /agents", {
-    rule: { roles: anyone },
+    // who may submit sees what there is to run
+    rule: { roles: anyone, attempt: true },
     handle: async ({ deps }) => ({ items: (await deps.agents.list()).map(flat), next_cursor: null }),
   }),
   route("GET /agents/{name}", {
-    rule: { roles: anyone },
+    rule: { roles: anyone, attempt: true },
     async handle({ deps, params: { name = "" } }) {
       const found = await deps.agents.find(name);
       if (found === null) throw notFound("agent", "path.name");

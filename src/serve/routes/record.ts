@@ -74,7 +74,7 @@ export const recordRoutes = [
     },
   }),
   route("POST /runs/{run_id}/stop", {
-    rule: { roles: submitters, object: "run" },
+    rule: { roles: submitters, object: "run", attempt: true },
     async handle({ deps, principal, object }) {
       await stopRuns(deps.store, [object.run_id], subjectOf(principal));
       return (await deps.store.read.run(object.run_id)) ?? object;

@@ -1,0 +1,57 @@
+import { isTerminal } from "../model/states.ts";
+import type { Client } from "../wire/client.ts";
+import type { CommandInput, CommandSpec } from "./options.ts";
+import { untilToldToEnd } from "./until-told.ts";
+import { reportOnStderr, withCoordinator } from "./with-coordinator.ts";
+
+declare const DROVER_VERSION: string;
+
+export const mcpCommand: CommandSpec = {
+  name: "mcp",
+  summary: "offer agents as tools to an MCP client, on stdin and stdout",
+  takes: "",
+  words: [0, 0],
+  examples: [
+    ["claude mcp add drover -- drover mcp", "let Claude use them"],
+    ["DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover mcp", "the agents of another coordinator"],
+  ],
+  options: {},
+  run: (input) => withCoordinator(input, {}, (client, isOwn) => serveMcp(client, isOwn, input)),
+};
+
+async function serveMcp(client: Client, isOwn: boolean, { env }: CommandInput): Promise<number> {
+  const { serveAgentsStdio } = await import("./serve-agents-stdio.ts");
+  const started = new Set<string>();
+  const { close, ended } = serveAgentsStdio({
+    client,
+    version: DROVER_VERSION,
+    parent_run_id: env["DROVER_RUN_ID"] || undefined,
+    onStarted: (run_id) => void started.add(run_id),
+    onDefect: (error, where) => reportOnStderr(`${where}: ${error instanceof Error ? error.message : String(error)}`),
+  });
+  // a coordinator has its own runners; without one the runs live in this process, and end with it
+  const runs = isOwn ? started : new Set<string>();
+  await untilToldToEnd({
+    async gently() {
+      for (const run_id of runs) await client.runs.stop(run_id);
+      await close();
+      await untilEnded(client, runs);
+    },
+    atOnce: close,
+    ended: ended.then(() => untilEnded(client, runs)),
+  });
+  return 0;
+}
+
+/** Parked runs are left to a later command. */
+async function untilEnded(client: Client, runs: ReadonlySet<string>): Promise<void> {
+  for (const run_id of runs) {
+    if (isOver((await client.runs.get(run_id)).status)) continue;
+    for await (const { event } of client.runs.follow(run_id))
+      if (event.type === "status" && event.status === "parked" && isOver((await client.runs.get(run_id)).status)) break;
+  }
+}
+
+function isOver(status: Parameters<typeof isTerminal>[0]): boolean {
+  return isTerminal(status) || status === "parked";
+}

@@ -1,0 +1,77 @@
+import { type Client, clientOver } from "../wire/client.ts";
+import { errorFromProblem } from "../wire/problem.ts";
+import type { Api } from "./api.ts";
+import type { ServeDeps } from "./deps.ts";
+import { localTransport } from "./local-transport.ts";
+import { Refusal, refusalOf } from "./refusal.ts";
+import { WebReply } from "./reply.ts";
+import type { Principal } from "./rule.ts";
+
+/** Of one caller at one coordinator. A call that waits for a run is open as long as it waits. */
+const mostOpen = 64;
+
+export type AnswerMcp = (
+  principal: Principal,
+  message: unknown,
+  headers: Readonly<Record<string, string | undefined>>,
+  signal: AbortSignal,
+) => Promise<WebReply>;
+
+/** Answers MCP messages with the API, in the name of whoever sent them: each tool is refused what its caller is. */
+export function createMcpCalls(api: () => Api, deps: Pick<ServeDeps, "hub" | "version" | "onDefect">): AnswerMcp {
+  const open = new Map<string, number>();
+  return async (principal, message, headers, signal) => {
+    const leave = enter(open, callerOf(principal));
+    try {
+      // the SDK is loaded with the first message
+      const { answerMcp } = await import("./mcp/http.ts");
+      const { version, onDefect } = deps;
+      const client = clientFor(api(), principal, deps);
+      return new WebReply(await answerMcp(message, headers, signal, { client, version, onDefect }), leave);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
+}
+
+function clientFor(api: Api, principal: Principal, { hub, onDefect }: Pick<ServeDeps, "hub" | "onDefect">): Client {
+  const fail = (error: unknown): Error => {
+    const { problem } = refusalOf(error);
+    if (problem.status >= 500) onDefect(error, "POST /mcp");
+    return errorFromProblem(problem);
+  };
+  return clientOver(localTransport(api, hub, { principal, fail }));
+}
+
+function callerOf(principal: Principal): string {
+  switch (principal.kind) {
+    case "token":
+      return principal.token_id;
+    case "attempt":
+      return `run ${principal.run.run_id}`;
+    case "enrolment":
+      return principal.hash;
+    default:
+      return principal satisfies never;
+  }
+}
+
+/** Gives what takes it back, once. */
+function enter(open: Map<string, number>, caller: string): () => void {
+  const count = open.get(caller) ?? 0;
+  if (count >= mostOpen)
+    throw new Refusal(429, "DROVER-MCP-001", `${mostOpen} MCP calls with this token are open at this coordinator.`, {
+      next: "Wait until one of them ends; use start_run and get_run, which do not stay open.",
+      headers: { "retry-after": "5" },
+    });
+  open.set(caller, count + 1);
+  let left = false;
+  return () => {
+    if (left) return;
+    left = true;
+    const now = (open.get(caller) ?? 1) - 1;
+    if (now === 0) open.delete(caller);
+    else open.set(caller, now);
+  };
+}

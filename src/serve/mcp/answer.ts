@@ -1,0 +1,47 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { HostError, RequestError } from "../../model/errors.ts";
+import { isTerminal } from "../../model/states.ts";
+import { resultOf, viewOf } from "./run-view.ts";
+import type { SeenRun } from "./wait-run.ts";
+
+/** Data as the result of a tool: as text for the model, and as data for programs. */
+export function dataAnswer(data: Record<string, unknown>): CallToolResult {
+  return { content: [{ type: "text", text: JSON.stringify(data) }], structuredContent: data };
+}
+
+/** What became of a run, as the result of `run_<agent>`: its own result, or an error with reason and message. */
+export function outcomeAnswer(seen: SeenRun): CallToolResult {
+  const { run } = seen;
+  const _meta = { "drover/run_id": run.run_id, "drover/status": run.status };
+  if (!isTerminal(run.status)) return { ...dataAnswer(viewOf(seen)), _meta };
+  if (run.status !== "completed") return { ...dataAnswer(viewOf(seen)), isError: true, _meta };
+  const { result_text, result_data } = resultOf(run);
+  return {
+    content: [{ type: "text", text: result_text ?? JSON.stringify(result_data) }],
+    ...(result_data === null ? {} : { structuredContent: asObject(result_data) }),
+    _meta,
+  };
+}
+
+/** A refusal as the error of a tool, which a model reads. */
+export function refusalAnswer(
+  error: unknown,
+  about: Record<string, unknown>,
+  onDefect: (error: unknown, where: string) => void,
+): CallToolResult {
+  if (!(error instanceof RequestError || error instanceof HostError)) {
+    onDefect(error, "MCP");
+    const message = "Something went wrong inside Drover; its log says what.";
+    return { ...dataAnswer({ ...about, code: "DROVER-BUG-001", message }), isError: true };
+  }
+  const { code, message, next, cause } = error;
+  const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : undefined;
+  const fault = { ...about, code, message, ...(Array.isArray(faults) ? { faults } : {}), ...(next ? { next } : {}) };
+  return { ...dataAnswer(fault), isError: true };
+}
+
+/** The protocol before 2026 takes nothing but objects. */
+function asObject(value: unknown): Record<string, unknown> {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : { result: value };
+}

@@ -1,0 +1,132 @@
+import { randomUUID } from "node:crypto";
+import { type CallToolResult, Server, type ServerContext } from "@modelcontextprotocol/server";
+import * as z from "zod";
+import { RequestError } from "../../model/errors.ts";
+import { suggest } from "../../model/suggest.ts";
+import type { Client, Submission } from "../../wire/client.ts";
+import { agentTools, type AgentTool, submissionOf } from "./agent-tools.ts";
+import { outcomeAnswer, refusalAnswer } from "./answer.ts";
+import { createProgress, describeEvent, type Progress, silent } from "./progress.ts";
+import { runTools, type ToolCall } from "./tools.ts";
+import { waitForRun } from "./wait-run.ts";
+
+export interface McpServerOptions {
+  /** The API in the name of the caller: what it may not do is refused there. */
+  client: Client;
+  version: string;
+  /** The run that the caller is part of, where its token does not say so. */
+  parent_run_id?: string | undefined;
+  /** Called for each run that a call starts. */
+  onStarted?: (run_id: string) => void;
+  onDefect: (error: unknown, where: string) => void;
+}
+
+const instructions =
+  "Drover runs agents and records what they do. Tools named run_* run one agent and return its result. For work that takes longer than you want to wait, use start_run and wait_run. A run continues when a call is cancelled or times out: find it with get_run, end it with stop_run.";
+
+/**
+ * Drover's agents as the tools of an MCP server. The low-level server passes an agent's JSON Schema on unchanged;
+ * arguments are checked in one place, when the run is submitted.
+ */
+export function droverMcpServer(options: McpServerOptions): Server {
+  const { client, version } = options;
+  const server = new Server({ name: "drover", version }, { capabilities: { tools: {} }, instructions });
+  server.setRequestHandler("tools/list", async () => {
+    const fixed = Object.entries(runTools).map(([name, { description, input, readOnly }]) => ({
+      name,
+      description,
+      inputSchema: schemaOf(input),
+      annotations: { readOnlyHint: readOnly, destructiveHint: name === "stop_run", openWorldHint: false },
+    }));
+    return { tools: [...fixed, ...agentTools((await client.agents.list()).items).map(listed)] };
+  });
+  server.setRequestHandler("tools/call", async ({ params: { name, arguments: input = {} } }, { mcpReq }) => {
+    const progress = progressOf(mcpReq);
+    let run_id: string | undefined;
+    const call: ToolCall = {
+      client,
+      signal: mcpReq.signal,
+      async submit(request) {
+        const run = await submit(options, request);
+        run_id = run.run_id;
+        options.onStarted?.(run_id);
+        progress.say(`run ${run_id} started`);
+        return run;
+      },
+      onEvent({ event }) {
+        progress.say(describeEvent(event) ?? "");
+      },
+    };
+    try {
+      const fixed = Object.hasOwn(runTools, name) ? runTools[name] : undefined;
+      return fixed ? await fixed.run(call, input) : await runAgentTool(call, name, input);
+    } catch (error) {
+      const fault = error instanceof z.ZodError ? unfit(error) : error;
+      return refusalAnswer(fault, run_id === undefined ? {} : { run_id }, options.onDefect);
+    } finally {
+      progress.stop();
+    }
+  });
+  return server;
+}
+
+function schemaOf(input: z.ZodObject): Record<string, unknown> & { type: "object" } {
+  const { $schema: _dialect, ...schema }: Record<string, unknown> = z.toJSONSchema(input, { io: "input" });
+  return { ...schema, type: "object" };
+}
+
+async function runAgentTool(call: ToolCall, name: string, input: Record<string, unknown>): Promise<CallToolResult> {
+  const tools = agentTools((await call.client.agents.list()).items);
+  const tool = tools.find((one) => one.name === name);
+  if (tool === undefined) throw unknownTool(name, tools);
+  const { run_id } = await call.submit(submissionOf(tool, input));
+  return outcomeAnswer(await waitForRun(call.client, run_id, call));
+}
+
+function submit({ client, parent_run_id }: McpServerOptions, request: Submission) {
+  return client.submit({
+    ...request,
+    trigger_type: "agent",
+    idempotency_key: randomUUID(),
+    ...(parent_run_id === undefined ? {} : { parent_run_id }),
+  });
+}
+
+function listed({ name, agent: { title, description, type }, agent_name, inputSchema }: AgentTool) {
+  return {
+    name,
+    ...(title === undefined ? {} : { title }),
+    description: (description ?? title ?? `Run the agent ${agent_name} and return its result.`).slice(0, 1024),
+    inputSchema,
+    annotations: { readOnlyHint: false, openWorldHint: type === "autonomous" },
+  };
+}
+
+/** Nothing is sent to a client that did not ask for it. */
+function progressOf({ _meta, notify }: ServerContext["mcpReq"]): Progress {
+  const progressToken = _meta?.progressToken;
+  if (progressToken === undefined) return silent;
+  return createProgress((progress, message) =>
+    notify({ method: "notifications/progress", params: { progressToken, progress, message } }),
+  );
+}
+
+function unknownTool(name: string, tools: readonly AgentTool[]): RequestError {
+  const near = suggest(name, new Set([...Object.keys(runTools), ...tools.map((one) => one.name)]));
+  return new RequestError({
+    code: "DROVER-MCP-002",
+    message: `There is no tool ${name.slice(0, 200)}.${near === undefined ? "" : ` Did you mean ${near}?`}`,
+    next: "List the tools again: an agent is a tool while its definition says expose: tool.",
+  });
+}
+
+function unfit({ issues }: z.ZodError): RequestError {
+  const faults = issues.map(({ path, message }) => ({ path: ["arguments", ...path].join("."), message }));
+  const [first] = faults;
+  return new RequestError({
+    code: "DROVER-API-006",
+    message: first === undefined ? "The arguments do not fit the tool." : `${first.path}: ${first.message}`,
+    cause: { faults },
+    next: "Call the tool again with arguments that fit its schema.",
+  });
+}

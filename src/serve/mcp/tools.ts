@@ -1,0 +1,146 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import * as z from "zod";
+import type { StoredEvent } from "../../model/event.ts";
+import type { Client, Submission } from "../../wire/client.ts";
+import { addressed, agentTools } from "./agent-tools.ts";
+import { dataAnswer } from "./answer.ts";
+import { viewOf } from "./run-view.ts";
+import { lookAtRun, waitForRun } from "./wait-run.ts";
+
+/** What a tool works with: the API in the name of the caller. */
+export interface ToolCall {
+  client: Client;
+  signal: AbortSignal;
+  /** Submits as an agent's request; a child of the run that the caller is part of. */
+  submit(request: Submission): Promise<{ run_id: string }>;
+  onEvent(event: StoredEvent): void;
+}
+
+export interface RunTool {
+  description: string;
+  input: z.ZodObject;
+  readOnly: boolean;
+  run(call: ToolCall, input: unknown): Promise<CallToolResult>;
+}
+
+const run_id = z.string().min(1).max(200).describe("The id that start_run returned");
+/** Below the 60 s after which many clients give up. */
+const defaultWaitSeconds = 50;
+const listedDescription = 200;
+
+/** The tools that do not depend on which agents there are. */
+export const runTools: Readonly<Record<string, RunTool>> = {
+  list_agents: tool({
+    description: "List the agents that can be run. With `agent`, describe one of them with its parameters.",
+    input: z.strictObject({ agent: z.string().min(1).max(400).optional() }),
+    readOnly: true,
+    async run({ client }, { agent }) {
+      if (agent !== undefined) return dataAnswer({ ...(await client.agents.get(agent)) });
+      const { items } = await client.agents.list();
+      const tools = new Map(agentTools(items).map((one) => [one.agent_name, one.name]));
+      const agents = addressed(items).map(({ agent_name, agent: { type, title, description, parameters_schema } }) => ({
+        name: agent_name,
+        type,
+        description: (description ?? title ?? "").slice(0, listedDescription),
+        parameters: Object.keys((parameters_schema?.["properties"] as object | undefined) ?? {}),
+        ...(tools.has(agent_name) ? { tool: tools.get(agent_name) } : {}),
+      }));
+      return dataAnswer({ agents });
+    },
+  }),
+  start_run: tool({
+    description:
+      "Start a run of an agent and return its run_id at once. The run continues whatever becomes of this connection; wait_run returns its result.",
+    input: z.strictObject({
+      agent: z.string().min(1).max(400).describe("A name from list_agents"),
+      prompt: z.string().max(1_000_000).optional().describe("What to do, in words; for autonomous agents"),
+      parameters: z.record(z.string(), z.unknown()).optional(),
+      session_id: z.string().min(1).max(200).optional().describe("Continue this session of the same agent"),
+      project_dir: z.string().min(1).max(4096).optional().describe("The folder to work in, on the runner's machine"),
+      timeout_seconds: z.number().positive().max(2_592_000).optional(),
+    }),
+    readOnly: false,
+    async run({ client, submit }, { agent, session_id, ...rest }) {
+      const session = session_id === undefined ? {} : ({ mode: "resume", session_id } as const);
+      const { run_id: started } = await submit({ agent_name: agent, ...session, ...rest });
+      return dataAnswer(viewOf(await lookAtRun(client, started)));
+    },
+  }),
+  get_run: tool({
+    description: "Show the status and result of a run. Without run_id, list your newest runs.",
+    input: z.strictObject({ run_id: run_id.optional() }),
+    readOnly: true,
+    async run({ client }, input) {
+      if (input.run_id !== undefined) return dataAnswer(viewOf(await lookAtRun(client, input.run_id)));
+      const { items } = await client.runs.list({ limit: 20 });
+      const runs = items.map((row) => ({
+        run_id: row.run_id,
+        agent: row.agent_name,
+        status: row.status,
+        created_at: row.created_at,
+      }));
+      return dataAnswer({ runs });
+    },
+  }),
+  wait_run: tool({
+    description:
+      "Wait until a run ends, is parked or asks a question, and show it. Returns after timeout_seconds in any case; the run continues.",
+    input: z.strictObject({
+      run_id,
+      timeout_seconds: z.number().positive().max(86_400).default(defaultWaitSeconds),
+    }),
+    readOnly: true,
+    async run({ client, signal, onEvent }, { run_id: waited, timeout_seconds }) {
+      const enough = new AbortController();
+      const end = (): void => enough.abort(signal.reason);
+      const timer = setTimeout(end, timeout_seconds * 1000);
+      signal.addEventListener("abort", end);
+      try {
+        return dataAnswer(viewOf(await waitForRun(client, waited, { signal: enough.signal, onEvent })));
+      } finally {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", end);
+      }
+    },
+  }),
+  stop_run: tool({
+    description: "Stop a run. One that has ended stays as it is.",
+    input: z.strictObject({ run_id }),
+    readOnly: false,
+    async run({ client }, { run_id: stopped }) {
+      return dataAnswer(viewOf({ run: await client.runs.stop(stopped), questions: [] }));
+    },
+  }),
+  answer_question: tool({
+    description: "Answer what a waiting run asks: whether it may use a tool. wait_run and get_run show its questions.",
+    input: z.strictObject({
+      run_id,
+      request_id: z.string().min(1).max(200).describe("The question's id"),
+      decision: z.enum(["allow", "deny", "stop"]).describe("stop denies and ends the run"),
+      input: z.unknown().optional().describe("With allow: what the tool is called with instead"),
+      message: z.string().min(1).max(10_000).optional().describe("With deny or stop: why"),
+    }),
+    readOnly: false,
+    async run({ client }, { run_id: asking, request_id, ...answer }) {
+      const { decision, answered_by, answered_at } = await client.questions.answer(asking, request_id, answer);
+      return dataAnswer({
+        run_id: asking,
+        request_id,
+        decision,
+        answered_by,
+        answered_at,
+        next: `Call wait_run with ${asking}.`,
+      });
+    },
+  }),
+};
+
+/** Types the input of each by its own schema. */
+function tool<Input extends z.ZodObject>(
+  row: Omit<RunTool, "input" | "run"> & {
+    input: Input;
+    run(call: ToolCall, input: z.output<Input>): Promise<CallToolResult>;
+  },
+): RunTool {
+  return { ...row, run: (call, input) => row.run(call, row.input.parse(input)) };
+}

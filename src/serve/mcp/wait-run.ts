@@ -1,0 +1,53 @@
+import { RequestError } from "../../model/errors.ts";
+import type { StoredEvent } from "../../model/event.ts";
+import type { Question } from "../../model/question.ts";
+import type { Run } from "../../model/run.ts";
+import { isTerminal } from "../../model/states.ts";
+import type { Client } from "../../wire/client.ts";
+
+/** A run as a caller sees it, with the open questions the caller may answer. */
+export interface SeenRun {
+  run: Run;
+  questions: Question[];
+}
+
+/** Follows a run until it has ended, is parked, or asks something that the caller may answer. */
+export async function waitForRun(
+  client: Client,
+  run_id: string,
+  { signal, onEvent }: { signal: AbortSignal; onEvent: (event: StoredEvent) => void },
+): Promise<SeenRun> {
+  const seen = await lookAtRun(client, run_id);
+  if (isSettled(seen)) return seen;
+  for await (const stored of client.runs.follow(run_id, { signal })) {
+    onEvent(stored);
+    if (!mayWait(stored)) continue;
+    const now = await lookAtRun(client, run_id);
+    if (isSettled(now)) return now;
+  }
+  return lookAtRun(client, run_id);
+}
+
+export async function lookAtRun(client: Client, run_id: string): Promise<SeenRun> {
+  const run = await client.runs.get(run_id);
+  const asks = run.status === "waiting" || run.status === "parked";
+  return { run, questions: asks ? await openQuestions(client, run_id) : [] };
+}
+
+async function openQuestions(client: Client, run_id: string): Promise<Question[]> {
+  try {
+    return (await client.questions.list({ run_id })).items;
+  } catch (error) {
+    // An agent's own token may not answer what its child asks, and so does not see it.
+    if (error instanceof RequestError && error.code === "DROVER-API-011") return [];
+    throw error;
+  }
+}
+
+function isSettled({ run: { status }, questions }: SeenRun): boolean {
+  return isTerminal(status) || status === "parked" || questions.length > 0;
+}
+
+function mayWait({ event }: StoredEvent): boolean {
+  return event.type === "permission_request" || (event.type === "status" && event.status === "parked");
+}

@@ -1,0 +1,14 @@
+import type { SystemDeps } from "../deps.ts";
+import { routeWith } from "../route.ts";
+import { anyone } from "../rule.ts";
+
+const route = routeWith<SystemDeps>();
+
+export const mcpRoutes = [
+  route("POST /mcp", {
+    // each tool is one of the other routes, with that route's own rule
+    rule: { roles: anyone, attempt: true },
+    bodyLimit: 5 * 1024 * 1024,
+    handle: ({ deps, principal, body, headers, signal }) => deps.answerMcp(principal, body, headers, signal),
+  }),
+];

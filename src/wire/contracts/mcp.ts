@@ -1,0 +1,21 @@
+import * as z from "zod";
+import type { Contract } from "../contract.ts";
+
+export const mcpContracts = {
+  "POST /mcp": {
+    id: "sendMcpMessage",
+    summary: "Send one message of the Model Context Protocol (streamable HTTP): agents as tools",
+    headers: z.object({
+      accept: z.string().optional(),
+      "mcp-protocol-version": z.string().optional(),
+      "mcp-method": z.string().optional(),
+      "mcp-name": z.string().optional(),
+    }),
+    body: z.looseObject({ jsonrpc: z.literal("2.0") }).describe("A JSON-RPC request, response or notification"),
+    answers: {
+      200: { description: "A stream of JSON-RPC messages that ends with the answer", media: "text/event-stream", schema: z.string() },
+      202: { description: "A notification was taken" },
+      429: { description: "Too many calls with this token are open" },
+    },
+  },
+} as const satisfies Record<string, Contract>;
