@@ -82,6 +82,8 @@ async function sendBytes({ bytes, headers }: BytesReply, { outgoing, onDefect }:
 async function sendWeb({ response: { status, headers, body }, onEnd }: WebReply, { outgoing }: Rendering): Promise<void> {
   try {
     outgoing.writeHead(status, { ...alwaysHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });
+    // the first byte of a stream may be long in coming
+    outgoing.flushHeaders();
     // the same stream by the types of Node instead of the browser's
     if (body === null) outgoing.end();
     else await pipeline(Readable.fromWeb(body as ReadableStream<Uint8Array>), outgoing);

@@ -1,3 +1,4 @@
+import * as z from "zod";
 import type { FlatAgent, Submission } from "../../wire/client.ts";
 import { toolNameOf } from "./tool-name.ts";
 
@@ -67,6 +68,10 @@ export function submissionOf(
   input: Schema,
 ): Pick<Submission, "agent_name" | "parameters" | "prompt"> {
   if (agent.type === "procedural") return { agent_name, parameters: input };
-  // The contract of POST /runs checks what they are.
-  return { agent_name, ...input } as Pick<Submission, "agent_name" | "parameters" | "prompt">;
+  return { agent_name, ...autonomousInput.parse(input) };
 }
+
+const autonomousInput = z.strictObject({
+  prompt: z.string().max(1_000_000).optional(),
+  parameters: z.record(z.string(), z.unknown()).optional(),
+});

@@ -1,15 +1,340 @@
-import { Client as McpClient, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestCoordinator, type TestCoordinator } from "../../../test/coordinator.ts";
-let coordinator: TestCoordinator;
-beforeAll(async () => { coordinator = await startTestCoordinator(); });
-afterAll(async () => { expect(coordinator.defects).toEqual([]); await coordinator.dispose(); });
-test.each(["auto", "legacy"] as const)("x %s", async (mode) => {
-  const client = new McpClient({ name: "t", version: "1" }, { versionNegotiation: { mode } } as never);
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${coordinator.url}/mcp`), { requestInit: { headers: { authorization: `Bearer ${coordinator.adminToken}` } } }));
-  console.log(client.getNegotiatedProtocolVersion?.());
-  console.log(JSON.stringify(await client.listTools(), null, 1).slice(0, 600));
-  console.log(JSON.stringify(await client.callTool({ name: "list_agents", arguments: {} })));
-  console.log(JSON.stringify(await client.callTool({ name: "nope", arguments: {} })));
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { rawCall } from "../../../test/http-call.ts";
+import { type Answer, dataOf, type Generation, startAgentsHost, textOf } from "../../../test/fixtures/mcp/agents-host.ts";
+import { createClient } from "../../wire/client.ts";
+
+const generations: Generation[] = ["auto", "legacy"];
+const parameters_schema = {
+  type: "object",
+  properties: { path: { type: "string" } },
+  required: ["path"],
+  additionalProperties: false,
+};
+/** Against hanging only. */
+const patience = { timeout: 60_000 };
+
+let host: Awaited<ReturnType<typeof startAgentsHost>>;
+let ann: string;
+let bob: string;
+beforeEach(async () => {
+  host = await startAgentsHost();
+  const { agents } = host.coordinator.client;
+  await agents.put("count", { command: "true", description: "Counts", parameters_schema, expose: "tool" });
+  await agents.put("hidden", { command: "true" });
+  await agents.put("thinker", { type: "autonomous", executor: "procedural", attended: true, expose: "tool" });
+  ann = await host.tokenOf("user", "ann");
+  bob = await host.tokenOf("user", "bob");
+});
+afterEach(async () => {
+  expect(host.coordinator.defects).toEqual([]);
+  await host.stop();
+});
+
+const runOf = (run_id: unknown) => host.coordinator.client.runs.get(String(run_id));
+const started = async (token = ann): Promise<string> => {
+  const client = await host.connect(token);
+  return String(dataOf(await client.callTool({ name: "start_run", arguments: { agent: "hidden" } }))["run_id"]);
+};
+
+test.each(generations)("run_<agent> starts a run, progress arrives, its result is the tool's (%s)", async (mode) => {
+  const client = await host.connect(ann, mode);
+  const said: { progress: number; message?: string | undefined }[] = [];
+  const call = client.callTool(
+    { name: "run_count", arguments: { path: "src" } },
+    { onprogress: (progress) => said.push(progress) },
+  );
+  const claim = await host.claim();
+  expect(claim.invocation).toMatchObject({ parameters: { path: "src" } });
+  await host.report(claim, { type: "progress", percent: 40, message: "counting" });
+  await expect.poll(() => said.map(({ message }) => message), patience).toContain("40 %: counting");
+  await host.finish(claim, { status: "completed", exit_code: 0, text: '{"files":3}', data: { files: 3 } });
+  const answer = await call;
+  expect(textOf(answer)).toBe('{"files":3}');
+  expect(answer).toMatchObject({ structuredContent: { files: 3 }, _meta: { "drover/run_id": claim.run_id } });
+  expect(answer.isError).toBeFalsy();
+  expect(said[0]?.message).toBe(`run ${claim.run_id} started`);
+  const numbers = said.map(({ progress }) => progress);
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+  expect(await runOf(claim.run_id)).toMatchObject({
+    created_by: "ann",
+    trigger_type: "agent",
+    parent_run_id: null,
+    agent_name: "count",
+  });
+});
+
+test.each(generations)("a run that fails is a tool error with reason and message (%s)", async (mode) => {
+  const client = await host.connect(ann, mode);
+  const call = client.callTool({ name: "run_count", arguments: { path: "x" } });
+  const claim = await host.claim();
+  await host.finish(claim, { status: "failed", reason: "exit_nonzero", message: "no such folder", exit_code: 3 });
+  const answer = await call;
+  expect(answer.isError).toBe(true);
+  expect(dataOf(answer)).toMatchObject({
+    run_id: claim.run_id,
+    status: "failed",
+    reason: "exit_nonzero",
+    message: "no such folder",
+  });
+});
+
+test("a result that is no object is wrapped for clients that take nothing else", async () => {
+  const client = await host.connect(ann, "legacy");
+  const call = client.callTool({ name: "run_count", arguments: { path: "x" } });
+  await host.finish(await host.claim(), { status: "completed", exit_code: 0, text: "[1]", data: [1] });
+  expect(await call).toMatchObject({ structuredContent: { result: [1] } });
+});
+
+test("the list has six tools and those of exposed agents, with the agent's schema", async () => {
+  const client = await host.connect(ann);
+  const { tools } = await client.listTools();
+  const fixed = ["list_agents", "start_run", "get_run", "wait_run", "stop_run", "answer_question"];
+  expect(tools.map(({ name }) => name)).toEqual([...fixed, "run_count", "run_thinker"]);
+  expect(tools.find(({ name }) => name === "run_count")).toMatchObject({
+    description: "Counts",
+    inputSchema: parameters_schema,
+  });
+  const { agents } = dataOf(await client.callTool({ name: "list_agents", arguments: {} }));
+  expect(agents).toMatchObject([
+    { name: "count", tool: "run_count", parameters: ["path"] },
+    { name: "hidden" },
+    { name: "thinker" },
+  ]);
+  const one = dataOf(await client.callTool({ name: "list_agents", arguments: { agent: "count" } }));
+  expect(one).toMatchObject({ name: "count", parameters_schema });
+});
+
+test("arguments that do not fit are named by their path, and start nothing", async () => {
+  const client = await host.connect(ann);
+  const before = (await host.coordinator.client.runs.list()).items.length;
+  const cases: [string, Record<string, unknown>, string, string][] = [
+    ["run_count", { path: 7 }, "DROVER-PAR-001", "body.parameters.path"],
+    ["run_count", { path: "x", more: 1 }, "DROVER-PAR-001", "body.parameters"],
+    ["run_thinker", { prompt: 7 }, "DROVER-API-006", "arguments.prompt"],
+    ["run_thinker", { shout: "x" }, "DROVER-API-006", "arguments"],
+    ["run_thinker", { prompt: "x", agent_name: "hidden" }, "DROVER-API-006", "arguments"],
+    ["start_run", { agent: "hidden", priority: 9 }, "DROVER-API-006", "arguments"],
+    ["start_run", {}, "DROVER-API-006", "arguments.agent"],
+    ["start_run", { agent: "hiden" }, "DROVER-SUB-001", "body.agent_name"],
+    ["wait_run", { run_id: "x", timeout_seconds: -1 }, "DROVER-API-006", "arguments.timeout_seconds"],
+  ];
+  for (const [name, input, code, path] of cases) {
+    const answer = await client.callTool({ name, arguments: input });
+    expect([name, input, answer.isError, dataOf(answer)]).toMatchObject([
+      name,
+      input,
+      true,
+      { code, faults: expect.arrayContaining([expect.objectContaining({ path: expect.stringContaining(path) })]) },
+    ]);
+  }
+  const unknown = await client.callTool({ name: "run_hidden", arguments: {} });
+  expect(dataOf(unknown)).toMatchObject({ code: "DROVER-MCP-002" });
+  expect((await host.coordinator.client.runs.list()).items).toHaveLength(before);
+});
+
+test("a run that is unknown or another user's is not there, whatever is asked of it", async () => {
+  const run_id = await started();
+  const client = await host.connect(bob);
+  for (const id of [run_id, "0190aaaa-0000-7000-8000-000000000009", "../runs"])
+    for (const [name, more] of [
+      ["get_run", {}],
+      ["wait_run", {}],
+      ["stop_run", {}],
+      ["answer_question", { request_id: "r", decision: "allow" }],
+    ] as const) {
+      const answer = await client.callTool({ name, arguments: { run_id: id, ...more } });
+      expect([name, answer.isError, dataOf(answer)]).toMatchObject([name, true, { code: "DROVER-API-014" }]);
+    }
+  expect(dataOf(await client.callTool({ name: "get_run", arguments: {} }))).toEqual({ runs: [] });
+  expect(await runOf(run_id)).toMatchObject({ status: "pending" });
+  const own = await host.connect(ann);
+  const { runs } = dataOf(await own.callTool({ name: "get_run", arguments: {} }));
+  expect(runs).toContainEqual(expect.objectContaining({ run_id, status: "pending" }));
+  expect(dataOf(await own.callTool({ name: "stop_run", arguments: { run_id } }))).toMatchObject({ status: "cancelled" });
+});
+
+test("a viewer sees runs and agents, and starts, stops and answers nothing", async () => {
+  const run_id = await started();
+  const client = await host.connect(await host.tokenOf("viewer", "ann"));
+  expect(dataOf(await client.callTool({ name: "get_run", arguments: { run_id } }))).toMatchObject({ run_id });
+  const calls: [string, Record<string, unknown>][] = [
+    ["start_run", { agent: "hidden" }],
+    ["run_count", { path: "x" }],
+    ["stop_run", { run_id }],
+    ["answer_question", { run_id, request_id: "r", decision: "allow" }],
+  ];
+  for (const [name, input] of calls) {
+    const answer = await client.callTool({ name, arguments: input });
+    expect([name, answer.isError, dataOf(answer)]).toMatchObject([name, true, { code: "DROVER-API-011" }]);
+  }
+  await host.coordinator.client.runs.stop(run_id);
+});
+
+test("wait_run returns when its time is over, and again with the result", async () => {
+  const run_id = await started();
+  const client = await host.connect(ann);
+  const early = await client.callTool({ name: "wait_run", arguments: { run_id, timeout_seconds: 0.05 } });
+  expect(dataOf(early)).toMatchObject({ run_id, status: "pending", next: expect.stringContaining("wait_run") });
+  const late = client.callTool({ name: "wait_run", arguments: { run_id } });
+  await host.finish(await host.claim(), { status: "completed", exit_code: 0, text: "done" });
+  expect(dataOf(await late)).toMatchObject({ run_id, status: "completed", result_text: "done" });
+});
+
+test("a run that asks comes back with its question, and continues with the answer", async () => {
+  const client = await host.connect(ann);
+  const call = client.callTool({ name: "run_thinker", arguments: { prompt: "go" } });
+  const claim = await host.claim();
+  const { run_id } = claim;
+  await host.report(claim, { type: "permission_request", request_id: "q1", tool: "shell", input: { command: "ls" } });
+  expect(dataOf(await call)).toMatchObject({
+    run_id,
+    status: "waiting",
+    questions: [{ request_id: "q1", tool: "shell", input: { command: "ls" } }],
+  });
+  const answer = await client.callTool({
+    name: "answer_question",
+    arguments: { run_id, request_id: "q1", decision: "allow" },
+  });
+  expect(dataOf(answer)).toMatchObject({ decision: "allow", answered_by: "ann" });
+  const wait = client.callTool({ name: "wait_run", arguments: { run_id } });
+  await host.report(claim, { type: "permission_decision", request_id: "q1", decision: "allow", by: "ann" });
+  await host.finish(claim, { status: "completed", exit_code: null, text: "listed" });
+  expect(dataOf(await wait)).toMatchObject({ status: "completed", result_text: "listed" });
+  const again = await client.callTool({
+    name: "answer_question",
+    arguments: { run_id, request_id: "q1", decision: "deny" },
+  });
+  expect(again.isError).toBe(true);
+  expect(dataOf(again)).toMatchObject({ code: "DROVER-API-031" });
+});
+
+test.each(generations)("neither a cancelled call nor a client that goes away ends the run (%s)", async (mode) => {
+  const client = await host.connect(ann, mode);
+  const call = async (signal: AbortSignal): Promise<Answer> =>
+    client.callTool({ name: "run_count", arguments: { path: "x" } }, { signal });
+  const cancel = new AbortController();
+  const cancelled = call(cancel.signal);
+  const first = await host.claim();
+  cancel.abort("enough");
+  await expect(cancelled).rejects.toThrow();
+  const left = call(new AbortController().signal).catch((error: unknown) => error);
+  const second = await host.claim();
   await client.close();
+  expect(await left).toBeInstanceOf(Error);
+  for (const claim of [first, second]) {
+    await host.report(claim, { type: "progress", percent: 50 });
+    expect(await runOf(claim.run_id)).toMatchObject({ status: "running" });
+    await host.finish(claim, { status: "completed", exit_code: 0, text: "survived" });
+  }
+  const next = await host.connect(ann, mode);
+  const found = await next.callTool({ name: "get_run", arguments: { run_id: second.run_id } });
+  expect(dataOf(found)).toMatchObject({ status: "completed", result_text: "survived" });
+});
+
+/** A call as it stands on the wire. */
+function callTool(token: string, name: string, input: unknown, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${host.coordinator.url}/mcp`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } }),
+    ...(signal ? { signal } : {}),
+  });
+}
+
+test("a caller has 64 calls open at most, and clients that go away give theirs back", async () => {
+  const token = await host.tokenOf("user", "crowd");
+  const run_id = await started(token);
+  const leave = new AbortController();
+  const wait = (signal?: AbortSignal) => callTool(token, "wait_run", { run_id, timeout_seconds: 600 }, signal);
+  const open = await Promise.all(Array.from({ length: 64 }, () => wait(leave.signal)));
+  expect(new Set(open.map(({ status }) => status))).toEqual(new Set([200]));
+  const refused = await wait();
+  expect([refused.status, await refused.json()]).toMatchObject([429, { code: "DROVER-MCP-001" }]);
+  // nobody else is held up by it
+  expect((await (await host.connect(bob)).listTools()).tools.length).toBeGreaterThan(0);
+  leave.abort();
+  await vi.waitFor(async () => {
+    const one = new AbortController();
+    const { status } = await wait(one.signal);
+    one.abort();
+    expect(status).toBe(200);
+  }, patience);
+  expect(await runOf(run_id)).toMatchObject({ status: "pending" });
+});
+
+test("a token that is revoked ends the call that is open with it, and not the run", async () => {
+  const { token, token_id } = await host.coordinator.client.tokens.create({ role: "user", subject: "eve" });
+  const call = await callTool(token, "run_count", { path: "x" });
+  const claim = await host.claim();
+  await host.coordinator.client.tokens.revoke(token_id);
+  await expect(call.text()).rejects.toThrow();
+  expect((await callTool(token, "list_agents", {})).status).toBe(401);
+  await host.finish(claim, { status: "completed", exit_code: 0, text: "survived" });
+  expect(await runOf(claim.run_id)).toMatchObject({ status: "completed", created_by: "eve" });
+});
+
+test("inside a run, the token of its attempt starts, follows and stops its children, and no other run", async () => {
+  const parent = await started();
+  const claim = await host.claim();
+  const inside = await host.connect(claim.attempt_token);
+  const call = inside.callTool({ name: "run_count", arguments: { path: "x" } });
+  const child = await host.claim();
+  expect(await runOf(child.run_id)).toMatchObject({
+    parent_run_id: parent,
+    created_by: "ann",
+    trigger_type: "agent",
+  });
+  await host.finish(child, { status: "completed", exit_code: 0, text: "for my parent" });
+  expect(textOf(await call)).toBe("for my parent");
+  const second = dataOf(await inside.callTool({ name: "start_run", arguments: { agent: "hidden" } }));
+  const stopped = await inside.callTool({ name: "stop_run", arguments: { run_id: second["run_id"] } });
+  expect(dataOf(stopped)).toMatchObject({ status: "cancelled" });
+  const sibling = await started();
+  for (const name of ["get_run", "wait_run", "stop_run"]) {
+    const answer = await inside.callTool({ name, arguments: { run_id: sibling } });
+    expect([name, dataOf(answer)]).toMatchObject([name, { code: "DROVER-API-014" }]);
+  }
+  await host.coordinator.client.runs.stop(sibling);
+  await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
+});
+
+test("an agent that calls itself is refused below the eighth run", async () => {
+  let token = ann;
+  const claims = [];
+  for (let depth = 0; depth <= 8; depth += 1) {
+    await started(token);
+    const claim = await host.claim();
+    claims.push(claim);
+    token = claim.attempt_token;
+  }
+  const inside = await host.connect(token);
+  const answer = await inside.callTool({ name: "run_count", arguments: { path: "x" } });
+  expect(answer.isError).toBe(true);
+  expect(dataOf(answer)).toMatchObject({ code: "DROVER-SUB-007" });
+  for (const claim of claims) await host.finish(claim, { status: "completed", exit_code: 0, text: "" });
+});
+
+test("refuses a wrong token, a foreign Host or Origin, and what is no message", async () => {
+  const { url } = host.coordinator;
+  const message = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+  const headers = { authorization: `Bearer ${ann}`, "content-type": "application/json" };
+  const post = (more: Record<string, string>, body: string) =>
+    rawCall(url, { method: "POST", path: "/mcp", headers: { ...headers, ...more }, body });
+  const status = async (more: Record<string, string>, body = message) => (await post(more, body)).status;
+  expect(await status({ authorization: "Bearer drv_wrong" })).toBe(401);
+  expect(await status({ host: "evil.example" })).toBe(403);
+  expect(await status({ origin: "http://evil.example" })).toBe(403);
+  expect(await status({ "content-type": "text/plain" })).toBe(415);
+  expect(await status({}, "{")).toBe(400);
+  expect(await status({}, `[${message}]`)).toBe(400);
+  expect(await status({}, JSON.stringify({ jsonrpc: "2.0", id: 1, padding: "x".repeat(5 * 1024 * 1024) }))).toBe(413);
+  for (const method of ["GET", "DELETE"]) {
+    const answer = await rawCall(url, { method, path: "/mcp", headers });
+    expect([method, answer.status, answer.headers["allow"]]).toEqual([method, 405, "POST"]);
+  }
+  await expect(createClient({ url, token: ann }).me()).resolves.toMatchObject({ subject: "ann" });
 });

@@ -35,7 +35,10 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     input: z.strictObject({ agent: z.string().min(1).max(400).optional() }),
     readOnly: true,
     async run({ client }, { agent }) {
-      if (agent !== undefined) return dataAnswer({ ...(await client.agents.get(agent)) });
+      if (agent !== undefined) {
+        const { name, type, title, description, parameters_schema, output_schema } = await client.agents.get(agent);
+        return dataAnswer({ name, type, title, description, parameters_schema, output_schema });
+      }
       const { items } = await client.agents.list();
       const tools = new Map(agentTools(items).map((one) => [one.agent_name, one.name]));
       const agents = addressed(items).map(({ agent_name, agent: { type, title, description, parameters_schema } }) => ({
