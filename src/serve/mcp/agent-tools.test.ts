@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import type { Agent } from "../../model/agent.ts";
+import type { FlatAgent } from "../../wire/client.ts";
+import { agentTools, submissionOf } from "./agent-tools.ts";
+import { toolNameOf } from "./tool-name.ts";
+
+const flat = (name: string, changes: Partial<Agent> = {}, runner_id: string | null = null): FlatAgent => ({
+  ...agentNamed(name, { expose: "tool", ...changes }),
+  source: runner_id === null ? "file" : "runner",
+  runner_id,
+});
+
+test("a tool's name is one that model services take, and different for different agents", () => {
+  expect(toolNameOf("line-count")).toBe("run_line-count");
+  expect(toolNameOf("code.review")).toMatch(/^run_code_review_[0-9a-f]{6}$/);
+  expect(toolNameOf("Größe")).toMatch(/^run_Gro_e_[0-9a-f]{6}$/);
+  const agents = ["a.b", "a_b", "a-b", "A.b", "日本", "日木", "x".repeat(200), `${"x".repeat(199)}y`, "é", "e"];
+  const names = agents.map(toolNameOf);
+  expect(new Set(names).size).toBe(agents.length);
+  for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,48}$/);
+});
+
+test("only exposed agents are tools, and one of a file hides those of runners", () => {
+  const tools = agentTools([
+    flat("both"),
+    flat("both", {}, "r1"),
+    flat("hidden", { expose: undefined }),
+    flat("one", {}, "r1"),
+    flat("two", {}, "r1"),
+    flat("two", {}, "r2"),
+  ]);
+  expect(tools.map(({ agent_name }) => agent_name)).toEqual(["both", "one", "two@r1", "two@r2"]);
+  expect(new Set(tools.map(({ name }) => name)).size).toBe(4);
+});
+
+test("an autonomous agent takes a prompt, and its parameters apart from it", () => {
+  const autonomous = { type: "autonomous", command: null } as const;
+  const [plain, ready, full] = agentTools([
+    flat("plain", autonomous),
+    flat("ready", { ...autonomous, first_message: "Go." }),
+    flat("full", {
+      ...autonomous,
+      parameters_schema: {
+        type: "object",
+        properties: { prompt: { $ref: "#/$defs/short" } },
+        required: ["prompt"],
+        $defs: { short: { type: "string" } },
+      },
+    }),
+  ]);
+  expect(plain?.inputSchema).toMatchObject({ properties: { prompt: { type: "string" } }, required: ["prompt"] });
+  expect(ready?.inputSchema).not.toHaveProperty("required");
+  expect(full?.inputSchema).toMatchObject({
+    properties: { prompt: { type: "string" }, parameters: { properties: { prompt: { $ref: "#/$defs/short" } } } },
+    required: ["parameters"],
+    $defs: { short: { type: "string" } },
+  });
+  expect(submissionOf(full!, { prompt: "do", parameters: { prompt: "x" } })).toEqual({
+    agent_name: "full",
+    prompt: "do",
+    parameters: { prompt: "x" },
+  });
+});
