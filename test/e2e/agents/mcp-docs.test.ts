@@ -34,8 +34,8 @@ test("the commands of the page on MCP let the real Claude use an agent as a tool
   }
   writeFileSync(join(cwd, "notes.txt"), "one\ntwo\nthree\n");
   const model = await startModelServer([
-    { when: "How many lines", ...count("drover") },
-    { when: "over HTTP", ...count("drover-http") },
+    { when: "How many lines are in notes.txt?", ...count("drover") },
+    { when: "Count the lines of notes.txt over HTTP", ...count("drover-http") },
   ]);
   try {
     const claude = prepareClient("claude", { home, url: model.url });
