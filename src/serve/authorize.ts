@@ -46,7 +46,9 @@ export async function loadObject(
 
 /** A run reaches itself and the runs that it has started. */
 function isOfRun(run_id: string, object: Objects[ObjectKind]): boolean {
-  return "run_id" in object && (object.run_id === run_id || ("parent_run_id" in object && object.parent_run_id === run_id));
+  return (
+    "run_id" in object && (object.run_id === run_id || ("parent_run_id" in object && object.parent_run_id === run_id))
+  );
 }
 
 /** Who has a token need not know its id. */

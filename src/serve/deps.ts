@@ -13,9 +13,9 @@ import type { FeedHub } from "../show/feed-hub.ts";
 import type { SeeRequest } from "../show/metrics/requests.ts";
 import type { Owners } from "../show/owners.ts";
 import type { ProblemFault } from "../wire/problem.ts";
-import type { AnswerMcp } from "./mcp-calls.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
+import type { Principal } from "./rule.ts";
 
 /** Enough to read the record, to end a session, and to ask for the end of runs. */
 export interface RecordDeps {
@@ -76,7 +76,12 @@ export interface SystemDeps extends ApiDeps {
   /** The whole API as an OpenAPI document. */
   document(): OpenApiDocument;
   /** Answers a message of the Model Context Protocol. */
-  answerMcp: AnswerMcp;
+  answerMcp(
+    principal: Principal,
+    message: unknown,
+    headers: Readonly<Record<string, string | undefined>>,
+    signal: AbortSignal,
+  ): Promise<McpAnswer>;
 }
 
 /** What HTTP itself needs beside that. */
@@ -91,6 +96,12 @@ export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilen
   pollSignMs?: number;
   /** Told of whatever is answered with 5xx. */
   onDefect(error: unknown, where: string): void;
+}
+
+export interface McpAnswer {
+  response: Response;
+  /** Called when all of it was sent, or nobody is left to send it to. */
+  onEnd(): void;
 }
 
 export interface BackupFile {

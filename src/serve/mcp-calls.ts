@@ -1,35 +1,30 @@
 import { type Client, clientOver } from "../wire/client.ts";
 import { errorFromProblem } from "../wire/problem.ts";
 import type { Api } from "./api.ts";
-import type { ServeDeps } from "./deps.ts";
+import type { ServeDeps, SystemDeps } from "./deps.ts";
 import { localTransport } from "./local-transport.ts";
 import { Refusal, refusalOf } from "./refusal.ts";
-import { WebReply } from "./reply.ts";
 import type { Principal } from "./rule.ts";
 
 /** Of one caller at one coordinator. A call that waits for a run is open as long as it waits. */
 const mostOpen = 64;
 
-export type AnswerMcp = (
-  principal: Principal,
-  message: unknown,
-  headers: Readonly<Record<string, string | undefined>>,
-  signal: AbortSignal,
-) => Promise<WebReply>;
-
 /** Answers MCP messages with the API, in the name of whoever sent them: each tool is refused what its caller is. */
-export function createMcpCalls(api: () => Api, deps: Pick<ServeDeps, "hub" | "version" | "onDefect">): AnswerMcp {
+export function createMcpCalls(
+  api: () => Api,
+  deps: Pick<ServeDeps, "hub" | "version" | "onDefect">,
+): SystemDeps["answerMcp"] {
   const open = new Map<string, number>();
   return async (principal, message, headers, signal) => {
-    const leave = enter(open, callerOf(principal));
+    const onEnd = enter(open, callerOf(principal));
     try {
       // the SDK is loaded with the first message
       const { answerMcp } = await import("./mcp/http.ts");
       const { version, onDefect } = deps;
       const client = clientFor(api(), principal, deps);
-      return new WebReply(await answerMcp(message, headers, signal, { client, version, onDefect }), leave);
+      return { response: await answerMcp(message, headers, signal, { client, version, onDefect }), onEnd };
     } catch (error) {
-      leave();
+      onEnd();
       throw error;
     }
   };

@@ -79,7 +79,8 @@ async function sendBytes({ bytes, headers }: BytesReply, { outgoing, onDefect }:
 }
 
 /** Written here instead of returned, so that the request stays open, and its token watched, until all of it is sent. */
-async function sendWeb({ response: { status, headers, body }, onEnd }: WebReply, { outgoing }: Rendering): Promise<void> {
+async function sendWeb({ answer }: WebReply, { outgoing, onDefect }: Rendering): Promise<void> {
+  const { status, headers, body } = answer.response;
   try {
     outgoing.writeHead(status, { ...alwaysHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });
     // the first byte of a stream may be long in coming
@@ -87,10 +88,11 @@ async function sendWeb({ response: { status, headers, body }, onEnd }: WebReply,
     // the same stream by the types of Node instead of the browser's
     if (body === null) outgoing.end();
     else await pipeline(Readable.fromWeb(body as ReadableStream<Uint8Array>), outgoing);
-  } catch {
-    // whoever asked has left; closing the body has ended the work on it
+  } catch (error) {
+    // a caller that has left is no defect; closing the body has ended the work on it
+    if (!outgoing.destroyed) onDefect(error, "MCP");
     outgoing.destroy();
   } finally {
-    onEnd();
+    answer.onEnd();
   }
 }

@@ -1,6 +1,6 @@
 import type { FeedSource } from "../show/feed.ts";
 import type { FollowedPartials } from "../show/feed-hub.ts";
-import type { BackupFile } from "./deps.ts";
+import type { BackupFile, McpAnswer } from "./deps.ts";
 
 /** What a handler returns where plain data with status 200 (or nothing, 204) does not say it all. */
 export class Reply<T = unknown> {
@@ -46,11 +46,7 @@ export class BackupReply {
 
 /** An answer that a library made, body and all. */
 export class WebReply {
-  constructor(
-    readonly response: Response,
-    /** Called when all of it was sent, or nobody is left to send it to. */
-    readonly onEnd: () => void,
-  ) {}
+  constructor(readonly answer: McpAnswer) {}
 }
 
 export type SpecialReply = TextReply | BytesReply | FeedReply | BackupReply | WebReply;

@@ -56,7 +56,10 @@ test("over stdio and without a coordinator, run_<agent> reports progress and ret
   try {
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain("run_slow");
     const said: (string | undefined)[] = [];
-    const call = client.callTool({ name: "run_slow", arguments: {} }, { onprogress: ({ message }) => said.push(message) });
+    const call = client.callTool(
+      { name: "run_slow", arguments: {} },
+      { onprogress: ({ message }) => said.push(message) },
+    );
     await expect.poll(() => existsSync(join(place.cwd, "began")), patience).toBe(true);
     place.letGo();
     expect(await call).toMatchObject({ structuredContent: { slow: true } });

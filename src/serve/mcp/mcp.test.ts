@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { rawCall } from "../../../test/http-call.ts";
-import { type Answer, dataOf, type Generation, startAgentsHost, textOf } from "../../../test/fixtures/mcp/agents-host.ts";
+import {
+  type Answer,
+  dataOf,
+  type Generation,
+  startAgentsHost,
+  textOf,
+} from "../../../test/fixtures/mcp/agents-host.ts";
 import { createClient } from "../../wire/client.ts";
 
 const generations: Generation[] = ["auto", "legacy"];
@@ -150,7 +156,9 @@ test("a run that is unknown or another user's is not there, whatever is asked of
   const own = await host.connect(ann);
   const { runs } = dataOf(await own.callTool({ name: "get_run", arguments: {} }));
   expect(runs).toContainEqual(expect.objectContaining({ run_id, status: "pending" }));
-  expect(dataOf(await own.callTool({ name: "stop_run", arguments: { run_id } }))).toMatchObject({ status: "cancelled" });
+  expect(dataOf(await own.callTool({ name: "stop_run", arguments: { run_id } }))).toMatchObject({
+    status: "cancelled",
+  });
 });
 
 test("a viewer sees runs and agents, and starts, stops and answers nothing", async () => {

@@ -30,7 +30,10 @@ export function viewOf({ run, questions }: SeenRun): Record<string, unknown> {
 }
 
 /** The result, cut to what a model can be handed. */
-export function resultOf({ run_id, result_text, result_data }: Run): { result_text: string | null; result_data: unknown } {
+export function resultOf({ run_id, result_text, result_data }: Run): {
+  result_text: string | null;
+  result_data: unknown;
+} {
   const isLarge = JSON.stringify(result_data ?? null).length > longest;
   const cut = result_text !== null && result_text.length > longest;
   return {

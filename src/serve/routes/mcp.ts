@@ -1,4 +1,5 @@
 import type { SystemDeps } from "../deps.ts";
+import { WebReply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 import { anyone } from "../rule.ts";
 
@@ -9,6 +10,7 @@ export const mcpRoutes = [
     // each tool is one of the other routes, with that route's own rule
     rule: { roles: anyone, attempt: true },
     bodyLimit: 5 * 1024 * 1024,
-    handle: ({ deps, principal, body, headers, signal }) => deps.answerMcp(principal, body, headers, signal),
+    handle: async ({ deps, principal, body, headers, signal }) =>
+      new WebReply(await deps.answerMcp(principal, body, headers, signal)),
   }),
 ];

@@ -13,7 +13,11 @@ export const mcpContracts = {
     }),
     body: z.looseObject({ jsonrpc: z.literal("2.0") }).describe("A JSON-RPC request, response or notification"),
     answers: {
-      200: { description: "A stream of JSON-RPC messages that ends with the answer", media: "text/event-stream", schema: z.string() },
+      200: {
+        description: "A stream of JSON-RPC messages that ends with the answer",
+        media: "text/event-stream",
+        schema: z.string(),
+      },
       202: { description: "A notification was taken" },
       429: { description: "Too many calls with this token are open" },
     },

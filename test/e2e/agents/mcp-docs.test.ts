@@ -48,7 +48,10 @@ test("the commands of the page on MCP let the real Claude use an agent as a tool
     const url = /Drover is up at (http:\/\/[\w.:]+)/.exec(up.said)?.[1] ?? "";
     const key = readFileSync(join(cwd, "state", "token"), "utf8").trim();
     const base = { PATH: `${programs}:${process.env["PATH"] ?? ""}`, ...claude.env };
-    const environments = [{ ...base, ...state }, { ...base, DROVER_API_URL: url, DROVER_API_KEY: key }];
+    const environments = [
+      { ...base, ...state },
+      { ...base, DROVER_API_URL: url, DROVER_API_KEY: key },
+    ];
     for (const [index, text] of commands.entries()) {
       const ran = promisify(execFile)("sh", ["-e", "-c", text], { cwd, env: environments[index] });
       ran.child.stdin?.end();
@@ -60,7 +63,10 @@ test("the commands of the page on MCP let the real Claude use an agent as a tool
     }
     expect(readFileSync(wire, "utf8")).toMatch(/"notifications\/progress".*"run \S+ started"/);
     const { stdout } = await drover(["runs", "list", "--agent", "line-count", "--json"], { cwd, env: state });
-    const made = stdout.trim().split("\n").map((line) => JSON.parse(line) as unknown);
+    const made = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown);
     const run = { status: "completed", trigger_type: "agent", created_by: "admin" };
     expect(made).toMatchObject([run, run]);
   } finally {
