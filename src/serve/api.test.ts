@@ -265,13 +265,13 @@ test("inside a run, its attempt's token submits runs of which it is the parent, 
   });
 });
 
-test("a caller says what began a run, but not that an agent or a fork did", async () => {
+test("a caller says what began a run, but not that a fork did", async () => {
   const client = createClient({ url: coordinator.url, token: coordinator.adminToken });
   expect(await client.submit({ agent_name: "filed", trigger_type: "schedule", schedule: "nightly" })).toMatchObject({
     trigger_type: "schedule",
     schedule: "nightly",
   });
-  const body = { agent_name: "filed", trigger_type: "agent" };
+  const body = { agent_name: "filed", trigger_type: "fork" };
   expect((await call("/runs", { method: "POST", body })).status).toBe(400);
 });
 
