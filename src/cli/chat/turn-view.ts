@@ -129,7 +129,9 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
         live.end();
       }
       if (run.status === "cancelled")
-        print(`  ${style.red("stopped")}${stopped ? style.dim(` ${visible(stopped.replace(/^Stopped /, ""))}`) : ""}\n`);
+        print(
+          `  ${style.red("stopped")}${stopped ? style.dim(` ${visible(stopped.replace(/^Stopped /, ""))}`) : ""}\n`,
+        );
       else if (run.status !== "completed")
         print(
           `  ${style.red(`${run.status}${run.reason ? ` (${run.reason})` : ""}`)}${run.error ? `: ${visible(run.error)}` : ""}\n`,
