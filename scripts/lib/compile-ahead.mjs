@@ -33,5 +33,7 @@ else {
   const options = { agent, prompt: "compiled", stateDir: process.env.DROVER_STATE_DIR, cwd: state };
   await runAgent(options);
   const { success } = await runAgent(options);
+  // only loaded: a run with it needs an optional package and a key
+  load("execute-executors-claude-sdk-claude-sdk");
   process.exit(success ? 0 : 1);
 }

@@ -3,21 +3,7 @@ import { Client, StreamableHTTPClientTransport, type Transport } from "@modelcon
 import * as z from "zod";
 import type { Running } from "../model/process.ts";
 import type { Tool, ToolContext } from "../model/tool.ts";
-
-/** As agents name them: a program that speaks MCP on stdin and stdout, or an address. */
-export const mcpServerSchema = z.union([
-  z.strictObject({
-    type: z.literal("stdio").optional(),
-    command: z.string().min(1),
-    args: z.array(z.string()).default([]),
-    env: z.record(z.string(), z.string()).default({}),
-  }),
-  z.strictObject({
-    type: z.enum(["http", "streamable-http"]).optional(),
-    url: z.url({ protocol: /^https?$/ }),
-    headers: z.record(z.string(), z.string()).default({}),
-  }),
-]);
+import { mcpServerSchema } from "./mcp-server-schema.ts";
 
 export interface McpServers {
   tools: Tool[];

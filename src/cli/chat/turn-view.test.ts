@@ -89,6 +89,24 @@ describe("a turn of a chat", () => {
     expect(printed().slice(0, 2)).toEqual(["  ✗ command.run npm test not ended", "  stopped"]);
   });
 
+  it("does not count the wait for an answer as the tool's own time", () => {
+    const { event, printed } = open();
+    event(call);
+    event({ type: "permission_decision", request_id: "t1", decision: "allow", by: "me" }, 60_000);
+    event({ type: "tool_result", tool_use_id: "t1", is_error: false, output: "" }, 60_500);
+    expect(printed()[0]).toBe("  ✓ command.run npm test 500ms");
+  });
+
+  it("does not call a command a success that was ended in the middle, and says once who stopped the turn", () => {
+    const { view, event, printed } = open();
+    event(call);
+    event({ type: "status", status: "stopping", reason: "Stopped by ann." });
+    const output = { ok: true, exit_code: null, signal: "SIGTERM", stopped: "user" };
+    event({ type: "tool_result", tool_use_id: "t1", is_error: false, output }, 3500);
+    view.end(ended({ status: "cancelled" }));
+    expect(printed().slice(0, 2)).toEqual(["  ✗ command.run npm test stopped after 3.5s", "  stopped by ann."]);
+  });
+
   it("says why a turn failed", () => {
     const { view, printed } = open();
     view.end(ended({ status: "failed", reason: "provider_auth", error: "The key is wrong." }));

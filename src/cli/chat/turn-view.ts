@@ -67,9 +67,10 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
     const took = call ? duration(Math.max(0, Date.parse(at) - call.at)) : "";
     const what = call ? `${visible(call.name)} ${shortInput(call.input)}` : "a tool";
     const why = is_error ? `: ${faultOf(output)}` : "";
-    const end = ` ${took}`;
+    const isCut = typeof output === "object" && output !== null && "stopped" in output;
+    const end = isCut ? ` stopped after ${took}` : ` ${took}`;
     const room = columns() - 6 - end.length;
-    const mark = is_error ? style.red("✗") : style.green("✓");
+    const mark = is_error || isCut ? style.red("✗") : style.green("✓");
     live.line(`${mark} ${cutToWidth(what.trim(), room)}${style.dim(end)}`);
     if (why) live.line(`  ${style.red(cutToWidth(why.slice(2), columns() - 6))}`);
   }
@@ -100,10 +101,10 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
       } else if (event.type === "tool_result") {
         finished(event, at);
         if (calls.size === 0) release();
-      } else if (event.type === "permission_decision" && event.input !== undefined) {
-        // what a person allowed instead is what the tool was called with
+      } else if (event.type === "permission_decision") {
         const call = calls.get(event.request_id);
-        if (call) call.input = event.input;
+        // the tool begins now, with what a person allowed instead of what it was to be called with
+        if (call) calls.set(event.request_id, { ...call, input: event.input ?? call.input, at: Date.parse(at) });
       } else if (event.type === "usage") {
         usage.input_tokens += event.usage.input_tokens;
         usage.output_tokens += event.usage.output_tokens;
@@ -128,7 +129,9 @@ export function createTurnView({ print, columns, style }: TurnOutput): TurnView 
         live.end();
       }
       if (run.status === "cancelled")
-        print(`  ${style.red("stopped")}${stopped ? style.dim(` ${visible(stopped)}`) : ""}\n`);
+        print(
+          `  ${style.red("stopped")}${stopped ? style.dim(` ${visible(stopped.replace(/^Stopped /, ""))}`) : ""}\n`,
+        );
       else if (run.status !== "completed")
         print(
           `  ${style.red(`${run.status}${run.reason ? ` (${run.reason})` : ""}`)}${run.error ? `: ${visible(run.error)}` : ""}\n`,

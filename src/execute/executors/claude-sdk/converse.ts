@@ -10,7 +10,7 @@ import { createGate } from "./gate.ts";
 import type { ClaudeSdkHost, Place } from "./host.ts";
 import { judgeRun } from "./judge-run.ts";
 import { failedServers, serverTools, unmatchedPatterns } from "./known-tools.ts";
-import { toMcpServers } from "./mcp.ts";
+import type { toMcpServers } from "./mcp.ts";
 import { logMessage } from "./messages.ts";
 import { toSdkOptions } from "./options.ts";
 import { type LiveQuery, type Prompt, runQuery } from "./query.ts";
@@ -25,7 +25,8 @@ type Host = ClaudeSdkHost & Place & { sdk: AgentSdk };
 export async function converse(job: Job, host: Host): Promise<Done> {
   let live: LiveQuery | null = null;
   const transcript = await openTranscript(job, { ...host, onFault: () => live?.kill() });
-  const conversation = createConversation(job, host, transcript, (begun) => (live = begun));
+  const servers = await findServers(job, host);
+  const conversation = createConversation(job, { ...host, servers }, transcript, (begun) => (live = begun));
   /** What arrived while no query could take it: what earlier attempts were asked, and what came while a query ended. */
   const late = job.invocation.inputs.flatMap(transcript.expect);
   const ended = new AbortController();
@@ -62,7 +63,20 @@ async function listen({ context }: Job, ended: AbortSignal, onInput: (input: Use
   }
 }
 
-function createConversation(job: Job, host: Host, transcript: Transcript, onStart: (live: LiveQuery) => void) {
+type Servers = ReturnType<typeof toMcpServers>;
+
+/** What checks them is loaded for agents that have some: it costs every other run a fifth of its own start. */
+async function findServers({ invocation: { agent } }: Job, { mcpServers }: Host): Promise<Servers> {
+  if (Object.keys({ ...agent.mcp_servers, ...mcpServers }).length === 0) return { servers: {}, faults: [] };
+  return (await import("./mcp.ts")).toMcpServers(agent.mcp_servers, mcpServers);
+}
+
+function createConversation(
+  job: Job,
+  host: Host & { servers: Servers },
+  transcript: Transcript,
+  onStart: (live: LiveQuery) => void,
+) {
   const { invocation, context } = job;
   const { agent, attended } = invocation;
   /** Another program than the one that comes with the SDK. */
@@ -73,7 +87,7 @@ function createConversation(job: Job, host: Host, transcript: Transcript, onStar
   const spending = createSpending(agent.budget, progress, steps, context);
   const writer = createEventWriter({ ...context, usage: spending.usage });
   const limit = createUsageLimit();
-  const { servers: mcpServers, faults } = toMcpServers(agent.mcp_servers, host.mcpServers);
+  const { servers: mcpServers, faults } = host.servers;
   const gate = attended ? createGate({ invocation, context, readOnly, asked: progress.asked }) : null;
   const calls = createCalls((tool) => effectOf(tool, readOnly) !== "read" && transcript.filesChanged());
   let hasLooked = false;

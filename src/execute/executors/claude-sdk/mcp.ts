@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { mcpServerSchema } from "../../../tools/mcp-servers.ts";
+import { mcpServerSchema } from "../../../tools/mcp-server-schema.ts";
 
 export interface ServerFault {
   server: string;

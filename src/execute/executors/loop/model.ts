@@ -9,7 +9,7 @@ import type { Executor } from "../../../model/executor.ts";
 import type { NewId } from "../../../model/ids.ts";
 import type { Provider, ProviderSession } from "../../../model/provider.ts";
 import { fileTools } from "../../../tools/file-tools.ts";
-import { type McpServers, openMcpServers } from "../../../tools/mcp-servers.ts";
+import type { McpServers } from "../../../tools/mcp-servers.ts";
 import { commandTool } from "../../../tools/run-command.ts";
 import { openWorkspace, type Workspace } from "../../../tools/workspace.ts";
 import { defineExecutor, type Job, RunFailure } from "../../scaffold/define-executor.ts";
@@ -152,7 +152,11 @@ const serverStartMs = 30_000;
 const serverCallMs = 600_000;
 
 async function openServers({ invocation, context, workDir }: Job, version: string): Promise<McpServers> {
-  const servers = await openMcpServers(invocation.agent.mcp_servers ?? {}, {
+  const given = invocation.agent.mcp_servers ?? {};
+  // the MCP client is large: only agents that have servers pay for it
+  if (Object.keys(given).length === 0) return { tools: [], faults: [], close: async () => undefined };
+  const { openMcpServers } = await import("../../../tools/mcp-servers.ts");
+  const servers = await openMcpServers(given, {
     start: context.start,
     signal: context.signal,
     workingDirectory: workDir,
