@@ -76,7 +76,7 @@ it("brings a record to PostgreSQL and back as it was, and it goes on wherever it
   expect(await readAll(back)).toEqual(read);
   const searched = async (record: RecordStore) => {
     expect(await indexEvents(record.engine)).toBe("done");
-    return record.read.search("do 1", {}, { limit: 100 });
+    return record.read.search("do", {}, { limit: 100 });
   };
   const found = await searched(again);
   expect(found.items.length).toBeGreaterThan(5);
