@@ -1,3 +1,4 @@
+import { mostSearchTerms, searchTerms } from "../model/search-terms.ts";
 import { runStatuses } from "../model/states.ts";
 import type { RunFilter, RunRow } from "../model/store.ts";
 import { write } from "./io.ts";
@@ -42,7 +43,7 @@ export const runsList: CommandSpec = {
 
 async function listRuns(input: CommandInput): Promise<number> {
   const filter = readFilter(input.options);
-  const search = text(input.options, "search");
+  const search = readSearch(input.options);
   const limit = readLimit(input.options, "runs list");
   const page = await withHistory(input, ({ runs }) =>
     runs.list({ ...filter, ...(search === undefined ? {} : { search }), limit, cursor: text(input.options, "cursor") }),
@@ -101,6 +102,15 @@ function readFilter(options: ParsedOptions): RunFilter {
     if (time) filter[name] = time;
   }
   return filter;
+}
+
+function readSearch(options: ParsedOptions): string | undefined {
+  const given = text(options, "search");
+  if (given === undefined) return undefined;
+  const { length } = searchTerms(given);
+  if (length > 0 && length <= mostSearchTerms) return given;
+  const fault = length === 0 ? "has no word to search for" : `has more than ${mostSearchTerms} words`;
+  throw usage(`--search ${given} ${fault}.`, "runs list", "--search");
 }
 
 function toStatus(word: string) {

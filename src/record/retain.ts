@@ -1,6 +1,7 @@
 import type { Config } from "../model/config.ts";
 import { pruneAudit } from "./audit/prune.ts";
 import type { RecordStore } from "./record-store.ts";
+import { forgetCounts } from "./retention-counts.ts";
 import { pruneDispatch } from "./retention-dispatch.ts";
 import { pruneTokens } from "./retention-tokens.ts";
 import { pruneEvents, pruneFiles } from "./retention.ts";
@@ -34,5 +35,6 @@ async function prune(store: RecordStore, days: RetentionDays): Promise<void> {
   if (days.files_days !== undefined) await pruneFiles(store, before(days.files_days));
   if (days.audit_days !== undefined) await pruneAudit(store, before(days.audit_days));
   if (days.tokens_days !== undefined) await pruneTokens(store, before(days.tokens_days));
+  await forgetCounts(store.engine, now);
   await store.pruneBlobs(store.now());
 }

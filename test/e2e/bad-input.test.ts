@@ -48,6 +48,7 @@ describe("bad input on the command line", () => {
     ["two words for one", ["runs", "show", "00000000", "foo"], 2, "DROVER-USE-001", "foo"],
     ["a word too few", ["backup"], 2, "DROVER-USE-001", "FILE"],
     ["an unknown run", ["runs", "show", "00000000"], 2, "DROVER-USE-008", "00000000"],
+    ["a search without a word", ["runs", "list", "--search", "***"], 2, "DROVER-USE-001", "no word to search for"],
     ["a status that does not exist", ["runs", "list", "--status", "done"], 2, "DROVER-USE-001", "completed"],
   ];
 

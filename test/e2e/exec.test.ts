@@ -282,6 +282,15 @@ describe("exec", () => {
     expect(spilled.trim().split(" ")[0]).toBe("200000");
   });
 
+  it("is found by the words of its command and output, without a coordinator", async () => {
+    const { run } = place();
+    await run(["exec", "echo wolverine"]);
+    await run(["exec", "echo badger"]);
+    const { stdout } = await run(["runs", "list", "--search", "wolv"]);
+    expect(stdout).toContain("echo wolverine");
+    expect(stdout).not.toContain("badger");
+  });
+
   it("fails a command that writes too much where asked to", async () => {
     const { run } = place();
     const ran = await run(["exec", "yes", "--output-limit", "fail", "--max-output-kb", "4", "--json"]);

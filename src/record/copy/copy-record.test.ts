@@ -20,6 +20,7 @@ import { verifyPostgres } from "../postgres/audit.ts";
 import { openPostgresStore } from "../postgres/open.ts";
 import type { RecordStore } from "../record-store.ts";
 import { restoreRecord } from "../restore.ts";
+import { indexEvents } from "../search/index-events.ts";
 import { migrateRecord } from "./migrate-record.ts";
 import { tables } from "./tables.ts";
 
@@ -73,6 +74,13 @@ it("brings a record to PostgreSQL and back as it was, and it goes on wherever it
   const again = await openPostgresStore({ ...place, now });
   const back = await open(join(folder, "back"));
   expect(await readAll(back)).toEqual(read);
+  const searched = async (record: RecordStore) => {
+    expect(await indexEvents(record.engine)).toBe("done");
+    return record.read.search("do", {}, { limit: 100 });
+  };
+  const found = await searched(again);
+  expect(found.items.length).toBeGreaterThan(5);
+  expect(await searched(back)).toEqual(found);
   for (const record of [again, back]) await goesOn(record);
   await Promise.all([again.close(), back.close()]);
   expect(await verifyPostgres(place, audit.head)).toMatchObject({ ok: true });

@@ -3,6 +3,7 @@ import { eachEngine, fromEndToEnd, watched } from "../../../test/fixtures/record
 import type { Engine } from "../engine.ts";
 import type { Query, Work } from "../query.ts";
 import { write } from "../query.ts";
+import { forgetCounts } from "../retention-counts.ts";
 import { readStats } from "./stats.ts";
 
 const columns = `
@@ -60,5 +61,22 @@ eachEngine("statistics", (record) => {
       waiting: [{ reason: "agent", count: 12_345 }],
     });
     expect(await store.read.stats({ ...span, created_by: "bob" })).toMatchObject({ now: { pending: 0 }, waiting: [] });
+  });
+});
+
+eachEngine("counts of ended runs", (record) => {
+  it("are forgotten once no statistics reach them, and not before", async () => {
+    const { d, store, now, advance } = record;
+    const runner = await d.register("r");
+    const run_id = await d.submit();
+    await d.claim(runner);
+    await d.finish(runner, run_id, 1);
+    const counts = () => record.rows("select runs from run_counts");
+    advance(90 * 86_400_000);
+    await forgetCounts(store.engine, now());
+    expect(await counts()).toEqual([{ runs: 1 }]);
+    advance(2 * 86_400_000);
+    await forgetCounts(store.engine, now());
+    expect(await counts()).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Engine } from "../engine.ts";
+import { statusIn } from "../moves/statuses.ts";
 import { all, first, type Query, write, type Work } from "../query.ts";
 import { mostCharacters, readTexts, toolText, wordsOfTexts } from "./documents.ts";
 
@@ -13,7 +14,9 @@ const atOnce = 200;
 const selectPlace = `select indexed_to, (select max(cursor) from events) as last from store`;
 const selectEvents = `
   select cursor, run_no, seq, case when body like '{"type":"tool_use"%' then substr(body, 1, ?3) end as tool,
-    case when seq = 1 or body like '{"type":"result"%' then 1 else 0 end as whole
+    case when body like '{"type":"result"%' then 1 when seq > 1 then 0
+      when exists (select 1 from runs where runs.run_no = events.run_no and ${statusIn("open", "runs.status")}) then 1
+      else 0 end as whole
   from events where cursor > ?1 order by cursor limit ?2`;
 const advance = `update store set indexed_to = ?1 where indexed_to = ?2 returning 1 as yes`;
 
