@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { LongestFirst } from "./test/longest-first.ts";
+import { LongestFirst } from "./test/longest-first.mts";
 
 // Only loopback is spoken to: certificates would cost each process that a test starts more than Node's own start.
 delete process.env["NODE_EXTRA_CA_CERTS"];

@@ -50,6 +50,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     const seal = { mac: mac ?? refuseToSeal, openHead: () => openHead(directory) };
     const writer =
       mac === null ? null : openWriter(seal, publish, (work) => groupCommit({ ...work, connection, waitMs, now }));
+    const { close: closeBlobs, ...blobs } = lazyBlobs(directory);
     return {
       engine,
       directory,
@@ -59,7 +60,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       apply: applyWith(writer, redactor),
       storeId: storeIdOf(engine),
       read: readsOf(engine, mode === "write"),
-      blobs: lazyBlobs(directory),
+      blobs,
       changes: listen,
       lookForForeign,
       // Whoever else has it open is a command that came to write or to look something up.
@@ -74,6 +75,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
         return pruneBlobs({ engine: stoppableEngine(engine, signal), directory }, at);
       },
       async close() {
+        await closeBlobs();
         await writer?.close();
         connection.close();
       },
@@ -99,10 +101,16 @@ async function firstKey(directory: string, engine: SqliteEngine): Promise<Uint8A
 }
 
 /** As with the rarer reads: a cold `exec` has no files. */
-function lazyBlobs(directory: string): Blobs {
+function lazyBlobs(directory: string): Blobs & { close(): Promise<void> } {
+  const writing = new Set<Promise<unknown>>();
   return {
-    put: async (content, announced, signal) =>
-      (await import("./blobs/blobs.ts")).putBlob(directory, content, announced, signal),
+    put(content, announced, signal) {
+      const put = import("./blobs/blobs.ts").then(({ putBlob }) => putBlob(directory, content, announced, signal));
+      writing.add(put);
+      return put.finally(() => writing.delete(put));
+    },
+    // One whose sender has gone still makes and removes its file, and nobody else waits for it.
+    close: async () => void (await Promise.allSettled(writing)),
     open: async (sha256) => (await import("./blobs/blobs.ts")).openBlob(directory, sha256),
   };
 }

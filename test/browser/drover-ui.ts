@@ -84,7 +84,7 @@ export function useDrover(): Ui {
     link,
     async open({ url: base = url, ...options } = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-      context.setDefaultTimeout(90_000);
+      context.setDefaultTimeout(240_000);
       const page = await context.newPage();
       const faults: string[] = [];
       watch(context, page, base, faults);

@@ -46,11 +46,13 @@ test("the program gets the invocation on its first line, and its result event is
     {},
     invocation,
   );
+  // what people say comes as lines of its own
+  const { inputs: _asLines, ...data } = invocation;
   expect(outcome).toEqual({
     status: "completed",
     exit_code: 0,
     text: "t",
-    data: JSON.parse(JSON.stringify(invocation)),
+    data: JSON.parse(JSON.stringify(data)),
   });
 });
 
@@ -124,7 +126,7 @@ test("answers and input reach the program as lines", async () => {
   if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
   expect(outcome.data).toEqual(
     expect.arrayContaining([
-      { input: { text: "more" } },
+      { input: { text: "more", seq: 5 } },
       { answer: { request_id: "q", answer: { decision: "allow" } } },
     ]),
   );

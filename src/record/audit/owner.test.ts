@@ -37,6 +37,8 @@ it.runIf(process.platform === "linux")("counts a zombie as dead", async () => {
   const owner = { ...currentOwner(), pid, start: [boot, namespace, ticks].join(" ") };
   try {
     expect(ownerIsAlive(owner)).toBe(true);
+    // the shell itself would still reap it
+    await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n");
     parent.stdio[3]!.destroy();
     await expect.poll(() => readFileSync(`/proc/${owner.pid}/stat`, "utf8")).toMatch(/\) Z /);
     expect(ownerIsAlive(owner)).toBe(false);

@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { sha256Of } from "../../../test/fixtures/record/files.ts";
+import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
+
+const { newDirectory, open } = scratchStores();
+
+it("closes the store only after the contents that are being written", async () => {
+  const store = await open(newDirectory());
+  const bytes = Buffer.from("slow");
+  let send = (): void => undefined;
+  const sent = new Promise<void>((resolve) => (send = resolve));
+  const content = async function* () {
+    await sent;
+    yield bytes;
+  };
+  const ended: string[] = [];
+  const announced = { sha256: sha256Of(bytes), size: bytes.length };
+  const put = store.blobs.put(content(), announced, new AbortController().signal).then((how) => ended.push(how));
+  const closed = store.close().then(() => ended.push("closed"));
+  // a store that waits for nothing closes within these
+  for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  send();
+  await Promise.all([put, closed]);
+  expect(ended).toEqual(["stored", "closed"]);
+});
