@@ -10,16 +10,19 @@ export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** After the leader's exit: kills who is left, waits until they are gone, and says how many they were. */
+/** After the leader's exit: kills who is left, waits until they are dead, and says how many they were. */
 export async function killLeftoverGroup(leader: number): Promise<number> {
-  if (!isAlive(leader)) return 0;
-  const count = countGroup(leader);
-  signalGroup(leader, "SIGKILL");
-  // they die at once, but are seen until their new parent has reaped them, which some containers' pid 1 never does
-  for (let waited = 0; waited < 100 && isAlive(leader); waited += 1)
-    await new Promise((resolve) => setTimeout(resolve, 2));
+  const count = countLiving(leader);
+  // On a busy machine a process that was killed lives until it has its turn.
+  for (let restMs = 1; countLiving(leader) > 0 && restMs < longestRestMs; restMs *= 2) {
+    signalGroup(leader, "SIGKILL");
+    await new Promise((resolve) => setTimeout(resolve, restMs));
+  }
   return count;
 }
+
+/** Twice that in all: one that hangs in the kernel keeps nobody waiting for longer. */
+const longestRestMs = 4096;
 
 function isAlive(leader: number): boolean {
   try {
@@ -30,24 +33,24 @@ function isAlive(leader: number): boolean {
   }
 }
 
-/** At least one: a host without /proc does not tell more. */
-function countGroup(leader: number): number {
-  let count = 0;
+/** Without the dead, who are seen until their parent has reaped them, which some containers' pid 1 never does. */
+function countLiving(leader: number): number {
+  if (!isAlive(leader)) return 0;
   try {
-    for (const pid of readdirSync("/proc")) if (/^\d+$/.test(pid) && groupOf(pid) === leader) count += 1;
+    return readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && livesIn(pid, leader)).length;
   } catch {
-    return 1;
+    return 1; // a host without /proc tells no more
   }
-  return Math.max(1, count);
 }
 
-function groupOf(pid: string): number | undefined {
+function livesIn(pid: string, leader: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     // the name in parentheses may itself hold blanks and parentheses: count from behind it
-    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
+    const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return Number(group) === leader && state !== "Z" && state !== "X";
   } catch {
-    return undefined; // gone meanwhile
+    return false; // gone meanwhile
   }
 }
 
