@@ -1,4 +1,5 @@
-import { createWriteStream, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { constants } from "node:os";
 import { join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -66,7 +67,11 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
 }
 
 function fetchBackup(client: Client, file: string): Promise<void> {
-  return writeBackup(file, async (part) => pipeline(await client.backup(), createWriteStream(part)));
+  return writeBackup(file, async (part) => {
+    const content = await client.backup();
+    // opened first: a stream that fails before it has opened its file makes it after it was removed
+    return pipeline(content, (await open(part, "w")).createWriteStream());
+  });
 }
 
 /** Told to end in the middle, it goes at once, and takes what it has written along. */

@@ -1,4 +1,5 @@
-import { closeSync, createWriteStream, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { closeSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { HostError, RequestError } from "../model/errors.ts";
@@ -21,7 +22,9 @@ export async function saveFile(
   const partial = `${file}.${process.pid}.partial`;
   const reserved = force ? null : reserve(file);
   try {
-    await pipeline(checkedContent(content, stored), createWriteStream(partial, { mode: 0o644, flags: "wx" }));
+    // opened first: a stream that fails before it has opened its file makes it after it was removed
+    const opened = await open(partial, "wx", 0o644);
+    await pipeline(checkedContent(content, stored), opened.createWriteStream());
     renameSync(partial, file);
   } catch (error) {
     rmSync(partial, { force: true });
