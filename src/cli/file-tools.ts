@@ -60,8 +60,9 @@ async function serveHttp(tools: readonly Tool[], port: number): Promise<number> 
   const { serveMcp } = await import("./serve-mcp.ts");
   const { mcpServer } = await import("../tools/mcp-server.ts");
   const { url, token, close } = await serveMcp(() => mcpServer(tools, DROVER_VERSION, startSearch), port);
+  const ended = untilToldToEnd({ gently: close, atOnce: close, ended: new Promise(() => undefined) });
   write(1, `${JSON.stringify({ url, token })}\n`);
-  await untilToldToEnd({ gently: close, atOnce: close, ended: new Promise(() => undefined) });
+  await ended;
   return 0;
 }
 

@@ -73,6 +73,13 @@ async function runRunner(input: CommandInput): Promise<number> {
     throw error instanceof PortError ? notRegistered(error, url) : error;
   });
   profiles.follow(runner);
+  const atOnce = (): Promise<void> => {
+    hurry.abort();
+    return runner.stop();
+  };
+  const byParent = options["while-stdin"] === true;
+  // before it says that it is there: whoever reads that may end it at once
+  const ended = untilToldToEnd({ gently: () => runner.drain(), atOnce, ended: runner.done, byParent });
   if (!options["quiet"]) {
     for (const { loaded, agents } of profiles.profiles) {
       write(
@@ -82,16 +89,11 @@ async function runRunner(input: CommandInput): Promise<number> {
     }
     if (profiles.absent.length > 0) write(2, `Not here (drover doctor says why): ${absentNames(profiles)}\n`);
   }
-  const atOnce = (): Promise<void> => {
-    hurry.abort();
-    return runner.stop();
-  };
-  const byParent = options["while-stdin"] === true;
   if (byParent) {
     for (const over of ["end", "error"]) process.stdin.resume().once(over, () => void atOnce());
     write(1, "ready\n");
   }
-  await untilToldToEnd({ gently: () => runner.drain(), atOnce, ended: runner.done, byParent });
+  await ended;
   await profiles.stop();
   port.close();
   return 0;
