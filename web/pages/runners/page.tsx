@@ -6,11 +6,10 @@ import { Card } from "../../parts/card.tsx";
 import { Command } from "../../parts/command.tsx";
 import { Empty, Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
-import { Icon } from "../../parts/icon.tsx";
-import { Ago, coarse, useNow } from "../../parts/time.tsx";
+import { Heartbeat, RunnerState, Slots } from "../../parts/runner.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
+import { Ago } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import tableStyles from "../../parts/table.module.css";
-import styles from "./page.module.css";
 
 export function Page() {
   const runners = useQuery(queries.runners());
@@ -28,42 +27,51 @@ export function Page() {
             <Command text="drover runner" />
           </Empty>
         ) : (
-          <div className={tableStyles["scroll"]} tabIndex={0} role="region" aria-label="Runners">
-            <table className={tableStyles["table"]}>
-              <thead>
-                <tr>
-                  <th>State</th>
-                  <th>Profile</th>
-                  <th>Host</th>
-                  <th>Directory</th>
-                  <th>Tags</th>
-                  <th>Agents</th>
-                  <th>Slots</th>
-                  <th className={tableStyles["right"]}>Heartbeat</th>
-                  <th className={tableStyles["right"]}>Since</th>
-                  <th>
-                    <span className="hidden-visually">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {runners.data?.map((runner) => (
-                  <Row
-                    key={runner.runner_id}
-                    runner={runner}
-                    may={me.data?.role === "admin" || me.data?.role === "user"}
-                  />
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            label="Runners"
+            columns={columns(me.data?.role === "admin" || me.data?.role === "user")}
+            rows={runners.data ?? []}
+            keyOf={({ runner_id }) => runner_id}
+          />
         )}
       </Card>
     </>
   );
 }
 
-function Row({ runner, may }: { runner: Runner; may: boolean }) {
+const columns = (may: boolean): Column<Runner>[] => [
+  { head: "State", cell: (runner) => <RunnerState status={runner.status} /> },
+  {
+    head: "Profile",
+    cell: ({ name, executor_profile, executor }) => (
+      <>
+        <b>{name ?? executor_profile}</b>
+        <span className="faint"> {executor.type}</span>
+      </>
+    ),
+  },
+  { head: "Host", tone: "dim", cell: ({ hostname }) => hostname },
+  {
+    head: "Directory",
+    tone: "dim",
+    mono: true,
+    title: ({ project_dir }) => project_dir,
+    cell: ({ project_dir }) => project_dir,
+  },
+  { head: "Tags", tone: "dim", cell: ({ tags }) => tags.join(", ") || "—" },
+  {
+    head: "Agents",
+    tone: "dim",
+    title: ({ agents }) => agents.join(", "),
+    cell: ({ agents }) => agents.join(", ") || "any",
+  },
+  { head: "Slots", cell: (runner) => <Slots {...runner} /> },
+  { head: "Heartbeat", right: true, cell: ({ last_seen_at }) => <Heartbeat at={last_seen_at} /> },
+  { head: "Since", right: true, tone: "faint", cell: ({ registered_at }) => <Ago at={registered_at} /> },
+  { head: "Actions", quiet: true, right: true, cell: (runner) => <Drain runner={runner} may={may} /> },
+];
+
+function Drain({ runner, may }: { runner: Runner; may: boolean }) {
   const draining = runner.status === "draining";
   const drain = (): void =>
     void api.runners.drain(runner.runner_id, !draining).then(() => {
@@ -71,69 +79,12 @@ function Row({ runner, may }: { runner: Runner; may: boolean }) {
       return queryClient.invalidateQueries({ queryKey: ["runners"] });
     }, toastError);
   return (
-    <tr>
-      <td>
-        <State runner={runner} />
-      </td>
-      <td>
-        <b className={styles["name"]}>{runner.name ?? runner.executor_profile}</b>
-        <span className="faint"> {runner.executor.type}</span>
-      </td>
-      <td className="dim">{runner.hostname}</td>
-      <td className={`dim mono ${tableStyles["wide"]}`} title={runner.project_dir}>
-        {runner.project_dir}
-      </td>
-      <td className="dim">{runner.tags.join(", ") || "—"}</td>
-      <td className={`dim ${tableStyles["wide"]}`} title={runner.agents.join(", ")}>
-        {runner.agents.join(", ") || "any"}
-      </td>
-      <td>
-        <span className={styles["slots"]} aria-label={`${runner.running} of ${runner.slots} slots busy`}>
-          {Array.from({ length: Math.min(runner.slots, 12) }, (_, index) => (
-            <i key={index} data-busy={index < runner.running || undefined} />
-          ))}
-          <span className="dim">
-            {runner.running}/{runner.slots}
-          </span>
-        </span>
-      </td>
-      <td className={tableStyles["right"]}>
-        <Heartbeat at={runner.last_seen_at} />
-      </td>
-      <td className={`faint ${tableStyles["right"]}`}>
-        <Ago at={runner.registered_at} />
-      </td>
-      <td className={tableStyles["right"]}>
-        <Button
-          look="quiet"
-          disabledBecause={may ? (runner.status === "lost" ? "It is lost" : null) : "Your token may not"}
-          onClick={drain}
-        >
-          {draining ? "Resume" : "Drain"}
-        </Button>
-      </td>
-    </tr>
-  );
-}
-
-function State({ runner }: { runner: Runner }) {
-  const { icon, word } = {
-    online: { icon: "ok", word: "Online" },
-    draining: { icon: "wait", word: "Draining" },
-    lost: { icon: "bad", word: "Lost" },
-  }[runner.status] as { icon: "ok" | "wait" | "bad"; word: string };
-  return (
-    <span className={styles["state"]} data-state={runner.status}>
-      <Icon name={icon} /> {word}
-    </span>
-  );
-}
-
-function Heartbeat({ at }: { at: string }) {
-  const age = useNow() - Date.parse(at);
-  return (
-    <time dateTime={at} className={age > 10_000 ? styles["late"] : "dim"}>
-      {age < 5000 ? "now" : `${coarse(age)} ago`}
-    </time>
+    <Button
+      look="quiet"
+      disabledBecause={may ? (runner.status === "lost" ? "It is lost" : null) : "Your token may not"}
+      onClick={drain}
+    >
+      {draining ? "Resume" : "Drain"}
+    </Button>
   );
 }

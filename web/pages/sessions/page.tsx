@@ -11,9 +11,9 @@ import { Empty, Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { shortId } from "../../parts/numbers.ts";
+import { type Column, Table, tableLink } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
-import tableStyles from "../../parts/table.module.css";
 import styles from "./page.module.css";
 
 export function Page() {
@@ -21,11 +21,7 @@ export function Page() {
   const all = useMemo(() => (query.data?.pages ?? []).flatMap(({ items }) => items), [query.data]);
   const rows = useMemo(() => treeOf(all), [all]);
   const nameOf = useRunnerNames();
-  const remove = (session_id: string): void =>
-    void api.sessions.remove(session_id).then(() => {
-      toast("Session ended", "Its runs stay.");
-      return queryClient.invalidateQueries({ queryKey: ["sessions"] });
-    }, toastError);
+
   return (
     <>
       <h1 style={{ marginBottom: 12 }}>Sessions</h1>
@@ -42,56 +38,12 @@ export function Page() {
             <Command text="drover sessions list" />
           </Empty>
         ) : (
-          <div className={tableStyles["scroll"]} tabIndex={0} role="region" aria-label="Sessions">
-            <table className={tableStyles["table"]}>
-              <thead>
-                <tr>
-                  <th>Session</th>
-                  <th>Agent</th>
-                  <th className={tableStyles["right"]}>Runs</th>
-                  <th>Continues</th>
-                  <th>By</th>
-                  <th className={tableStyles["right"]}>Last used</th>
-                  <th>
-                    <span className="hidden-visually">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {rows.map(({ session, depth }) => (
-                  <tr key={session.session_id}>
-                    <td className={styles["id"]} style={{ paddingLeft: 14 + depth * 20 }}>
-                      {depth > 0 ? <Icon name="fork" small /> : null}
-                      <Link className={tableStyles["link"]} to="/chat" search={{ session: session.session_id }}>
-                        <span className="mono">{shortId(session.session_id)}</span>
-                      </Link>
-                      {session.forked_from && depth === 0 ? (
-                        <span className="faint"> fork of {shortId(session.forked_from)}</span>
-                      ) : null}
-                    </td>
-                    <td>{session.agent_name}</td>
-                    <td className={tableStyles["right"]}>
-                      <Link to="/runs" search={{ session: session.session_id }}>
-                        {session.run_count}
-                      </Link>
-                    </td>
-                    <td className="dim">{session.portable ? "on any runner" : `on ${nameOf(session.runner_id)}`}</td>
-                    <td className="dim">{session.created_by}</td>
-                    <td className={`faint ${tableStyles["right"]}`}>
-                      <Ago at={session.last_used_at} />
-                    </td>
-                    <td className={tableStyles["right"]}>
-                      <IconButton
-                        icon="trash"
-                        label={`End session ${shortId(session.session_id)}`}
-                        onClick={() => remove(session.session_id)}
-                      />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            label="Sessions"
+            columns={columnsWith(nameOf)}
+            rows={rows}
+            keyOf={({ session }) => session.session_id}
+          />
         )}
       </Card>
       {query.hasNextPage ? (
@@ -103,14 +55,72 @@ export function Page() {
   );
 }
 
+interface Row {
+  session: Session;
+  depth: number;
+}
+
+const columnsWith = (nameOf: (runner_id: string | null) => string): Column<Row>[] => [
+  { head: "Session", cell: (row) => <Name {...row} /> },
+  { head: "Agent", cell: ({ session }) => session.agent_name },
+  {
+    head: "Runs",
+    right: true,
+    cell: ({ session }) => (
+      <Link to="/runs" search={{ session: session.session_id }}>
+        {session.run_count}
+      </Link>
+    ),
+  },
+  {
+    head: "Continues",
+    tone: "dim",
+    cell: ({ session }) => (session.portable ? "on any runner" : `on ${nameOf(session.runner_id)}`),
+  },
+  { head: "By", tone: "dim", cell: ({ session }) => session.created_by },
+  { head: "Last used", right: true, tone: "faint", cell: ({ session }) => <Ago at={session.last_used_at} /> },
+  {
+    head: "Actions",
+    quiet: true,
+    right: true,
+    cell: ({ session: { session_id } }) => (
+      <IconButton icon="trash" label={`End session ${shortId(session_id)}`} onClick={() => end(session_id)} />
+    ),
+  },
+];
+
+function end(session_id: string): void {
+  void api.sessions.remove(session_id).then(() => {
+    toast("Session ended", "Its runs stay.");
+    return queryClient.invalidateQueries({ queryKey: ["sessions"] });
+  }, toastError);
+}
+
+function Name({ session: { session_id, forked_from, fork_at_turn }, depth }: Row) {
+  return (
+    <span className={styles["id"]} style={{ paddingLeft: depth * 20 }}>
+      {depth > 0 ? <Icon name="fork" small /> : null}
+      <Link className={tableLink} to="/chat" search={{ session: session_id }}>
+        <span className="mono">{shortId(session_id)}</span>
+      </Link>
+      {forked_from === null ? null : (
+        <span className="faint">
+          {depth === 0 ? ` fork of ${shortId(forked_from)}` : ""}
+          {fork_at_turn === null ? "" : ` after turn ${fork_at_turn}`}
+        </span>
+      )}
+    </span>
+  );
+}
+
 /** Forks stand below what they were forked from. */
-function treeOf(sessions: readonly Session[]): { session: Session; depth: number }[] {
+function treeOf(sessions: readonly Session[]): Row[] {
   const known = new Set(sessions.map(({ session_id }) => session_id));
   const forks = new Map<string, Session[]>();
   for (const session of sessions)
     if (session.forked_from !== null && known.has(session.forked_from))
       forks.set(session.forked_from, [...(forks.get(session.forked_from) ?? []), session]);
-  const rows: { session: Session; depth: number }[] = [];
+  const rows: Row[] = [];
   const add = (session: Session, depth: number): void => {
     rows.push({ session, depth });
     for (const fork of forks.get(session.session_id) ?? []) add(fork, depth + 1);

@@ -9,10 +9,10 @@ import { Command } from "../../parts/command.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
+import { type Column, Table } from "../../parts/table.tsx";
 import { Ago, exact, useNow } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import formStyles from "../../parts/form.module.css";
-import tableStyles from "../../parts/table.module.css";
 import styles from "./page.module.css";
 
 export function Tokens({ admin, own }: { admin: boolean; own: string }) {
@@ -21,11 +21,6 @@ export function Tokens({ admin, own }: { admin: boolean; own: string }) {
   const [made, setMade] = useState<string | null>(null);
   const now = useNow();
   const good = (tokens.data ?? []).filter((token) => isGood(token, now));
-  const revoke = (token_id: string): void =>
-    void api.tokens.revoke(token_id).then(() => {
-      toast("Revoked", "Whatever was open with it has ended.");
-      return queryClient.invalidateQueries({ queryKey: ["tokens"] });
-    }, toastError);
   return (
     <Card
       title="Tokens"
@@ -49,50 +44,37 @@ export function Tokens({ admin, own }: { admin: boolean; own: string }) {
       {tokens.isPending ? (
         <Skeleton />
       ) : (
-        <div className={tableStyles["scroll"]} tabIndex={0} role="region" aria-label="Tokens">
-          <table className={tableStyles["table"]}>
-            <thead>
-              <tr>
-                <th>Subject</th>
-                <th>Role</th>
-                <th>Kind</th>
-                <th>Label</th>
-                <th>Ends</th>
-                <th className={tableStyles["right"]}>Created</th>
-                <th>
-                  <span className="hidden-visually">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {good.map((token) => (
-                <tr key={token.token_id}>
-                  <td>{token.subject}</td>
-                  <td className="dim">{token.role}</td>
-                  <td className="dim">{token.token_id === own ? "this browser" : token.kind}</td>
-                  <td className={`dim ${tableStyles["wide"]}`}>{token.label ?? "—"}</td>
-                  <td className="dim">{endOf(token)}</td>
-                  <td className={`faint ${tableStyles["right"]}`}>
-                    <Ago at={token.created_at} />
-                  </td>
-                  <td className={tableStyles["right"]}>
-                    <Button
-                      look="quiet"
-                      aria-label={`Revoke the token of ${token.subject}`}
-                      onClick={() => revoke(token.token_id)}
-                    >
-                      Revoke
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="Tokens" columns={columnsFor(own)} rows={good} keyOf={({ token_id }) => token_id} />
       )}
       {creating ? <NewToken onClose={() => setCreating(false)} onMade={setMade} /> : null}
     </Card>
   );
+}
+
+const columnsFor = (own: string): Column<Token>[] => [
+  { head: "Subject", cell: ({ subject }) => subject },
+  { head: "Role", tone: "dim", cell: ({ role }) => role },
+  { head: "Kind", tone: "dim", cell: ({ token_id, kind }) => (token_id === own ? "this browser" : kind) },
+  { head: "Label", tone: "dim", title: ({ label }) => label ?? "", cell: ({ label }) => label ?? "—" },
+  { head: "Ends", tone: "dim", cell: endOf },
+  { head: "Created", right: true, tone: "faint", cell: ({ created_at }) => <Ago at={created_at} /> },
+  {
+    head: "Actions",
+    quiet: true,
+    right: true,
+    cell: ({ token_id, subject }) => (
+      <Button look="quiet" aria-label={`Revoke the token of ${subject}`} onClick={() => revoke(token_id)}>
+        Revoke
+      </Button>
+    ),
+  },
+];
+
+function revoke(token_id: string): void {
+  void api.tokens.revoke(token_id).then(() => {
+    toast("Revoked", "Whatever was open with it has ended.");
+    return queryClient.invalidateQueries({ queryKey: ["tokens"] });
+  }, toastError);
 }
 
 function isGood({ revoked_at, expires_at, used_at }: Token, now: number): boolean {

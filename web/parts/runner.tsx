@@ -1,0 +1,43 @@
+import type { Runner } from "../data/queries.ts";
+import { Icon, type IconName } from "./icon.tsx";
+import { coarse, useNow } from "./time.tsx";
+import styles from "./runner.module.css";
+
+const states: Record<Runner["status"], { icon: IconName; word: string }> = {
+  online: { icon: "ok", word: "Online" },
+  draining: { icon: "wait", word: "Draining" },
+  lost: { icon: "bad", word: "Lost" },
+};
+
+export function Slots({ slots, running }: Pick<Runner, "slots" | "running">) {
+  return (
+    <span className={styles["slots"]} role="img" aria-label={`${running} of ${slots} slots busy`}>
+      {Array.from({ length: Math.min(slots, 12) }, (_, index) => (
+        <i key={index} data-busy={index < running || undefined} />
+      ))}
+      <span className="dim">
+        {running}/{slots}
+      </span>
+    </span>
+  );
+}
+
+/** An icon, a word and a colour. */
+export function RunnerState({ status }: Pick<Runner, "status">) {
+  const { icon, word } = states[status];
+  return (
+    <span className={styles["state"]} data-state={status}>
+      <Icon name={icon} /> {word}
+    </span>
+  );
+}
+
+/** How long ago it was heard; late is when its lease may end soon. */
+export function Heartbeat({ at }: { at: string }) {
+  const age = useNow() - Date.parse(at);
+  return (
+    <time dateTime={at} className={age > 10_000 ? styles["late"] : "dim"}>
+      {age < 5000 ? "now" : `${coarse(age)} ago`}
+    </time>
+  );
+}
