@@ -65,5 +65,11 @@ export function diffOf(input: unknown): string | null {
 }
 
 function marked(text: string, sign: string): string[] {
-  return text === "" ? [] : text.split("\n").map((line) => sign + line);
+  // the line break at the end of a file begins no line
+  return text === ""
+    ? []
+    : text
+        .replace(/\n$/, "")
+        .split("\n")
+        .map((line) => sign + line);
 }

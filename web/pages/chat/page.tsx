@@ -150,7 +150,7 @@ function SessionList({ current }: { current: string | null }) {
     if (!seen.has(session_id!)) seen.set(session_id!, { agent: agent_name, at: created_at, status, summary });
   return (
     <nav className={styles["sessions"]} aria-label="Conversations">
-      <Link to="/chat" search={{}} className={styles["new"]}>
+      <Link to="/chat" search={{}} activeOptions={{ exact: true, includeSearch: true }} className={styles["new"]}>
         <Icon name="plus" /> New conversation
       </Link>
       {[...seen].slice(0, 30).map(([session_id, { agent, at, status, summary }]) => (

@@ -64,6 +64,8 @@ function RunPage({ run_id }: { run_id: string }) {
             search={one === "timeline" ? {} : { tab: one }}
             replace
             resetScroll={false}
+            // or the first one, which has no parameters, would be current beside every other
+            activeOptions={{ exact: true, includeSearch: true }}
             aria-current={one === tab ? "page" : undefined}
           >
             {words[one]}
