@@ -36,13 +36,19 @@ export function useShortcuts({ openPalette, openHelp }: { openPalette: () => voi
 
 /** Single keys of one page, by their letter. Not while somebody types or a dialog is open. */
 export function useKeys(keys: Record<string, () => void>): void {
-  const pressed = useEffectEvent((key: string) => keys[key]?.());
+  const pressed = useEffectEvent((event: KeyboardEvent) => {
+    const act = keys[event.key];
+    if (act === undefined || (event.key === "Enter" && hasOwnEnter(event))) return;
+    // or its letter would be typed into the field that it opens
+    event.preventDefault();
+    act();
+  });
   useEffect(() => {
     let after = "";
     const press = (event: KeyboardEvent): void => {
       if (isTyping(event) || after === "g") return void (after = "");
       after = event.key;
-      pressed(event.key);
+      pressed(event);
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
@@ -54,6 +60,11 @@ function isTyping(event: KeyboardEvent): boolean {
   const at = event.target;
   if (!(at instanceof HTMLElement)) return false;
   return at.isContentEditable || at.closest("input, textarea, select, [role=dialog], [role=menu]") !== null;
+}
+
+/** Whether what has the focus does something by itself when Enter is pressed. */
+function hasOwnEnter({ target }: KeyboardEvent): boolean {
+  return target instanceof HTMLElement && target.closest("a, button, summary") !== null;
 }
 
 const others: readonly [keys: string, what: string][] = [

@@ -5,9 +5,10 @@ import styles from "./menu.module.css";
 
 export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
   return (
-    <DropdownMenu.Root>
+    // not modal, and within the content: the rest of the page stays readable, and its landmarks hold the menu too
+    <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
+      <DropdownMenu.Portal container={document.querySelector("main")}>
         <DropdownMenu.Content className={styles["menu"]} align="end" sideOffset={4}>
           {children}
         </DropdownMenu.Content>
