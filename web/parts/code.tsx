@@ -1,3 +1,4 @@
+import { visibleText } from "./visible-text.ts";
 import styles from "./code.module.css";
 
 /** What a machine said, as it said it. */
@@ -9,14 +10,14 @@ export function Code({ text, label, tall = false }: { text: string; label?: stri
       aria-label={label}
       role={label ? "region" : undefined}
     >
-      {text}
+      {visibleText(text)}
     </pre>
   );
 }
 
 /** Lines that begin with + and - in colour. Long ones fold. */
 export function Diff({ text }: { text: string }) {
-  const lines = text.split("\n");
+  const lines = visibleText(text).split("\n");
   const shown = lines.length > 400 ? lines.slice(0, 60) : lines;
   return (
     <pre className={styles["code"]} tabIndex={0} role="region" aria-label="Changes">
