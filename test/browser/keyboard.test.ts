@@ -5,7 +5,7 @@ import { useDrover } from "./drover-ui.ts";
 const ui = useDrover();
 
 const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
-const isFocused = (at: Locator): Promise<boolean> => at.evaluate((element) => element === document.activeElement);
+const isFocused = async (at: Locator): Promise<boolean> => (await at.and(at.page().locator(":focus")).count()) === 1;
 
 /** Null where it shows where the focus is: an outline around the element, its row or its field, or an edge in the accent. */
 const focusIsVisible = `(() => {

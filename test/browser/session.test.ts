@@ -1,9 +1,12 @@
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { useDrover } from "./drover-ui.ts";
 
 const ui = useDrover();
+const foreignScript = readFileSync(join(import.meta.dirname, "foreign-page.js"), "utf8");
 
 /** Asked by a script of the page, with the page's cookie. */
 const ask = (path: string, init: object = {}): string =>
@@ -52,7 +55,7 @@ test("a page of another origin can neither read nor write with the cookie of a s
   const before = await standing();
   // same host: even a cookie for the same site alone is sent there; and another name, to which it is not
   const server = createServer((_, response) => {
-    response.setHeader("content-type", "text/html").end("<h1>Elsewhere</h1>");
+    response.setHeader("content-type", "text/html").end(`<body><script>${foreignScript}</script>`);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => new Promise<void>((resolve) => (server.closeAllConnections(), server.close(() => resolve()))));
@@ -60,7 +63,7 @@ test("a page of another origin can neither read nor write with the cookie of a s
   for (const origin of [`http://127.0.0.1:${port}`, `http://localhost:${port}`]) {
     const page = await context.newPage();
     await page.goto(origin);
-    const found = await page.evaluate(attack, ui.url);
+    const found = await page.evaluate(`attack(${JSON.stringify(ui.url)})`);
     expect([origin, found]).toEqual([
       origin,
       {
@@ -79,19 +82,7 @@ test("a page of another origin can neither read nor write with the cookie of a s
     expect(page.frames().map((frame) => new URL(frame.url()).origin)).toEqual([origin, "null"]);
     for (const enctype of ["text/plain", "application/x-www-form-urlencoded"]) {
       await page.goto(origin);
-      await page.evaluate(
-        ([address, kind]) => {
-          const form = document.createElement("form");
-          Object.assign(form, { method: "POST", action: `${address}/runs`, enctype: kind });
-          const input = document.createElement("input");
-          // as text/plain this is a JSON body
-          Object.assign(input, { name: '{"agent_name":"echo","parameters":{"message":"', value: 'x"}}' });
-          form.append(input);
-          document.body.append(form);
-          form.submit();
-        },
-        [ui.url, enctype] as const,
-      );
+      await page.evaluate(`submitForm(${JSON.stringify(ui.url)}, ${JSON.stringify(enctype)})`);
       await expect.poll(() => page.locator("body").innerText()).toMatch(/DROVER-API-013|DROVER-API-0\d\d/);
     }
     await page.close();
@@ -108,63 +99,4 @@ async function standing(): Promise<unknown> {
     ui.client.tokens.list(),
   ]);
   return [runs.items.length, agents.items.length, tokens.items.length];
-}
-
-/** Runs in the foreign page. */
-async function attack(address: string): Promise<Record<string, string>> {
-  const tried = (work: Promise<unknown>): Promise<string> =>
-    work.then(
-      (value) => `got ${String(value)}`,
-      () => "refused",
-    );
-  const asked = (init: RequestInit, path = "/runs") =>
-    fetch(address + path, { credentials: "include", ...init }).then(async (answer) =>
-      answer.type === "opaque" ? Promise.reject(new Error("opaque")) : answer.text(),
-    );
-  const element = (tag: "img" | "script", path: string) =>
-    new Promise((resolve, reject) => {
-      const one = Object.assign(document.createElement(tag), { src: address + path, onload: resolve, onerror: reject });
-      document.body.append(one);
-    });
-  const stream = new Promise((resolve, reject) => {
-    const source = new EventSource(`${address}/events`, { withCredentials: true });
-    source.addEventListener("message", resolve);
-    source.addEventListener("open", resolve);
-    source.addEventListener("error", () => (source.close(), reject(new Error("refused"))));
-  });
-  const frame = Object.assign(document.createElement("iframe"), { src: `${address}/ui/` });
-  const framed = new Promise((resolve) => frame.addEventListener("load", resolve));
-  document.body.append(frame);
-  await framed;
-  const body = JSON.stringify({ agent_name: "echo", parameters: { message: "x" } });
-  const json = { "content-type": "application/json" };
-  const other = window.open(`${address}/ui/`);
-  const inside = new Promise((resolve, reject) => {
-    // until it is there, an empty page of our own is
-    const look = setInterval(() => {
-      try {
-        const shown = other?.document.body?.innerText ?? "";
-        if (shown !== "") resolve(shown);
-      } catch (error) {
-        clearInterval(look);
-        reject(error as Error);
-      }
-    }, 20);
-  });
-  const found = {
-    read: await tried(asked({})),
-    "read with a simple header": await tried(asked({ headers: { accept: "application/json" } }, "/tokens")),
-    stream: await tried(stream),
-    image: await tried(element("img", "/runs")),
-    script: await tried(element("script", "/runs")),
-    write: await tried(asked({ method: "POST", headers: json, body })),
-    "write as text": (await tried(asked({ method: "POST", mode: "no-cors", body }))).replace(
-      "refused",
-      "opaque or refused",
-    ),
-    delete: await tried(asked({ method: "DELETE" }, "/agents/echo")),
-    "look into a window": await tried(inside),
-  };
-  other?.close();
-  return found;
 }
