@@ -88,7 +88,7 @@ async function firstLoads(place: Place, browser: Browser): Promise<void> {
     await first.locator("main :is(h1, h2)").first().waitFor({ state: "attached" });
     const { script, style, font, files } =
       await first.evaluate<Record<"script" | "style" | "font" | "files", number>>(scripts);
-    const kb = (bytes: number): string => (bytes / 1024).toFixed(1);
+    const kb = (bytes: number): string => (bytes / 1000).toFixed(1);
     const goal = route === "/runs" ? "<= 160 kB of script" : "";
     rows.push([route.replace(/[0-9a-f-]{36}/, "{run_id}"), kb(script), kb(style), kb(font), String(files), goal]);
     await page.close();

@@ -1,5 +1,5 @@
 // Served by another origin: tries to read and to write what the browser that opens it is signed in to.
-async function attack(address) {
+globalThis.attack = async (address) => {
   const tried = (work) =>
     work.then(
       (value) => `got ${String(value)}`,
@@ -55,9 +55,9 @@ async function attack(address) {
   };
   other?.close();
   return found;
-}
+};
 
-function submitForm(address, enctype) {
+globalThis.submitForm = (address, enctype) => {
   const form = document.createElement("form");
   Object.assign(form, { method: "POST", action: `${address}/runs`, enctype });
   // as text/plain this is a JSON body
@@ -65,4 +65,4 @@ function submitForm(address, enctype) {
   form.append(Object.assign(document.createElement("input"), { name, value: 'x"}}' }));
   document.body.append(form);
   form.submit();
-}
+};
