@@ -42,7 +42,7 @@ test("revoking a token ends the streams of its browsers, and their pages show it
     window.streamOpen = true;
     while (!(await reader.read()).done);
   }).catch(() => undefined).then(() => "ended"))`);
-  await page.waitForFunction("window.streamOpen");
+  await expect.poll(() => page.evaluate("window.streamOpen")).toBe(true);
   await ui.client.tokens.revoke(token_id);
   expect(await page.evaluate("window.streamEnd")).toBe("ended");
   expect(await page.evaluate(ask("/me"))).toBe(401);
