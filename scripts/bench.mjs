@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ensureWebBuilt } from "./lib/build-web.mjs";
 import { ensureBuilt } from "./lib/build.mjs";
 import { ensureInstalled } from "./lib/install.mjs";
 
@@ -22,6 +23,7 @@ if (unknown.length > 0) {
 const chosen = wanted.length > 0 ? wanted : known;
 if (chosen.includes("agents"))
   ensureInstalled(join(root, "test", "clients"), "product", "the agent clients (about 1 GB, once)");
+if (chosen.includes("web")) await ensureWebBuilt(root);
 // where there is none and none can be had, the bench says so itself and the others go on
 if (chosen.includes("fleet") || chosen.includes("runners"))
   await node([join(root, "scripts", "lib", "bring-postgres.mjs")]);

@@ -1,6 +1,7 @@
 // `npm start`: installs and builds what is needed, starts Drover with its examples, and shows a first run.
 import { spawn, spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { ensureWebBuilt } from "./lib/build-web.mjs";
 import { ensureBuilt } from "./lib/build.mjs";
@@ -17,14 +18,10 @@ const up = spawn(process.execPath, [drover, "up", "--examples", ...process.argv.
   cwd: root,
   stdio: ["inherit", "inherit", "pipe"],
 });
-let told = "";
-up.stderr.on("data", (chunk) => {
-  process.stderr.write(chunk);
-  if (told === null) return;
-  told += chunk;
-  if (!told.includes("Drover is up")) return;
-  told = null;
-  firstRun();
+// its link is kept for the end, where people look for it
+createInterface({ input: up.stderr }).on("line", (line) => {
+  if (line.startsWith("Dashboard: ")) firstRun(line.slice("Dashboard: ".length));
+  else process.stderr.write(`${line}\n`);
 });
 up.once("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
 // a terminal sends Ctrl-C to all of us; what ends us alone is passed on
@@ -34,17 +31,15 @@ process.on("SIGTERM", () => up.kill("SIGTERM"));
 const parent = process.ppid;
 setInterval(() => process.ppid === parent || up.kill("SIGTERM"), 500).unref();
 
-function firstRun() {
+function firstRun(link) {
   const words = ["run", "echo", "--message", "Hello World"];
-  process.stdout.write('\n$ drover run echo --message "Hello World"\n');
+  process.stdout.write('$ drover run echo --message "Hello World"\n');
   spawnSync(process.execPath, [drover, ...words], { cwd: root, stdio: "inherit" });
   process.stdout.write("\n$ drover runs list --limit 3\n");
   spawnSync(process.execPath, [drover, "runs", "list", "--limit", "3", "--quiet"], { cwd: root, stdio: "inherit" });
   process.stdout.write(
-    "\nDrover goes on serving. Use it from another terminal as `npx drover ...` in this folder; Ctrl-C ends it.\n",
-  );
-  const link = spawnSync(process.execPath, [drover, "ui"], { cwd: root, encoding: "utf8" });
-  process.stdout.write(
-    `\nDashboard, signed in by this link once within ten minutes (\`npx drover ui\` makes another):\n${link.stdout}`,
+    "\nDrover keeps serving. Use it from another terminal as `npx drover ...` in this folder; Ctrl-C ends it.\n" +
+      "\nThe dashboard. This link signs you in once, within ten minutes; `npx drover ui` prints another:\n" +
+      `${link}\n`,
   );
 }

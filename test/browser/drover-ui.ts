@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, expect } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Client, createClient } from "../../src/wire/client.ts";
 import { payloads } from "./payloads.ts";
@@ -18,8 +18,11 @@ export interface Ui {
   readonly browser: Browser;
   /** A link that signs in once. */
   link(token?: string): Promise<string>;
-  /** A page of a new browser profile that is signed in. What it breaks on the way is in `faults`. */
-  open(options?: Parameters<Browser["newContext"]>[0] & { url?: string }): Promise<OpenPage>;
+  /**
+   * A page of a new browser profile that is signed in, with the admin's token unless another is given. It is closed at
+   * the end of the test, which fails if any page of that profile was at fault.
+   */
+  open(options?: Parameters<Browser["newContext"]>[0] & { url?: string; token?: string }): Promise<OpenPage>;
 }
 
 export interface OpenPage {
@@ -86,13 +89,16 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
       return browser;
     },
     link,
-    async open({ url: base = url, ...options } = {}) {
+    async open({ url: base = url, token, ...options } = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
       context.setDefaultTimeout(240_000);
+      const faults = watch(context, base);
+      onTestFinished(async () => {
+        await context.close();
+        expect(faults).toEqual([]);
+      });
       const page = await context.newPage();
-      const faults: string[] = [];
-      watch(context, page, base, faults);
-      await page.goto(base + (await link()));
+      await page.goto(base + (await link(token)));
       await page.locator('nav[aria-label="Pages"]').waitFor({ state: "attached" });
       await expect.poll(() => page.locator('[data-connection="live"]').count()).toBe(1);
       return { page, context, faults };
@@ -100,19 +106,22 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
   };
 }
 
-function watch(context: BrowserContext, page: Page, base: string, faults: string[]): void {
-  page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
-  page.on("dialog", (dialog) => {
+/** Over all pages of the profile, those it opens later too. */
+function watch(context: BrowserContext, base: string): string[] {
+  const faults: string[] = [];
+  context.on("weberror", (error) => faults.push(`error: ${error.error().message}`));
+  context.on("dialog", (dialog) => {
     faults.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  page.on("console", (message) => {
+  context.on("console", (message) => {
     if (/Content Security Policy|Refused to/i.test(message.text())) faults.push(`policy: ${message.text()}`);
   });
   context.on("request", (request) => {
     if (!/^(?:blob|data):/.test(request.url()) && !request.url().startsWith(base))
       faults.push(`request: ${request.url()}`);
   });
+  return faults;
 }
 
 function writeProject(place: string): void {
@@ -120,22 +129,14 @@ function writeProject(place: string): void {
     mkdirSync(dirname(join(place, file)), { recursive: true });
     writeFileSync(join(place, file), text);
   };
-  write(
-    "profiles/model.json",
-    JSON.stringify({
-      type: "model",
-      agents_dir: "./agents/model",
-      config: { provider: "scripted", script: "scripts/writer.yaml" },
-    }),
-  );
-  write(
-    "profiles/hostile.json",
-    JSON.stringify({
-      type: "model",
-      agents_dir: "./agents/hostile",
-      config: { provider: "scripted", script: "scripts/hostile.json" },
-    }),
-  );
+  const profile = (name: string, script: string): void =>
+    write(
+      `profiles/${name}.json`,
+      JSON.stringify({ type: "model", agents_dir: `./agents/${name}`, config: { provider: "scripted", script } }),
+    );
+  profile("model", "scripts/writer.yaml");
+  profile("careful", "scripts/careful.json");
+  profile("hostile", "scripts/hostile.json");
   write("agents/hostile/hostile.md", "# Hostile\n\nYou say what you should not.\n");
   const tools = payloads
     .slice(0, 30)
@@ -143,6 +144,22 @@ function writeProject(place: string): void {
   write(
     "scripts/hostile.json",
     JSON.stringify({ turns: [{ text: payloads.join("\n\n"), tools }, { text: payloads[0] }] }),
+  );
+  write(
+    "agents/careful/careful.md",
+    "---\npermissions: { mode: default }\n---\n# Careful\n\nYou ask before you change a file.\n",
+  );
+  write(
+    "scripts/careful.json",
+    JSON.stringify({
+      turns: [
+        ...["first", "second", "third"].map((name) => ({
+          text: `I will write the ${name} file.`,
+          tools: [{ name: "file.write", input: { path: `${name}.txt`, content: `The ${name} text.\n` } }],
+        })),
+        { text: "That is all." },
+      ],
+    }),
   );
   write("agents/model/writer.md", "# Writer\n\nYou write short texts into files and say what you wrote.\n");
   write(

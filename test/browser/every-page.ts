@@ -1,3 +1,5 @@
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
 import type { Client } from "../../src/wire/client.ts";
 
 /** Runs of every kind, so that no page is empty. Gives the pages to look at, by name. */
@@ -51,3 +53,97 @@ export async function seed(client: Client): Promise<Record<string, string>> {
     settings: "/settings",
   };
 }
+
+/** The page has its heading, its data and its fonts. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator("main :is(h1, h2)").first().waitFor({ state: "attached" });
+  await expect.poll(() => page.locator("[aria-busy]").count(), { message: page.url() }).toBe(0);
+  await page.evaluate("document.fonts.ready.then(() => undefined)");
+}
+
+interface Opened {
+  /** The page it lies above, by its name. */
+  at: string;
+  open: (page: Page) => Promise<unknown>;
+  /** At this width alone. */
+  only?: 390 | 1440;
+}
+
+const shown = (page: Page, role: "dialog" | "menu") => page.getByRole(role).waitFor();
+
+/** Dialogs, menus and the other states of a page, each reached as a person would. */
+export const opened: Record<string, Opened> = {
+  palette: {
+    at: "runs",
+    open: async (page) => {
+      await page.keyboard.press("Control+k");
+      await page.getByPlaceholder("Search or jump to").fill("r");
+      await page.getByRole("option").first().waitFor();
+    },
+  },
+  shortcuts: { at: "overview", open: async (page) => (await page.keyboard.press("?"), await shown(page, "dialog")) },
+  menu: {
+    at: "overview",
+    only: 390,
+    open: async (page) => {
+      await page.getByRole("button", { name: "Menu" }).click();
+      await page.getByRole("link", { name: "Sessions" }).waitFor();
+    },
+  },
+  "runs-filter": {
+    at: "runs",
+    open: async (page) => (await page.getByRole("button", { name: /^Status/ }).click(), await shown(page, "menu")),
+  },
+  "runs-selected": {
+    at: "runs",
+    open: async (page) => {
+      await page.keyboard.press("j");
+      await page.keyboard.press("x");
+      await page.getByText("1 selected").waitFor();
+    },
+  },
+  "run-copy": {
+    at: "run-result",
+    open: async (page) => (await page.getByRole("button", { name: "Copy as" }).click(), await shown(page, "menu")),
+  },
+  "run-edit": {
+    at: "run-result",
+    open: async (page) => {
+      await page.getByRole("button", { name: "Edit and re-run" }).click();
+      await shown(page, "dialog");
+    },
+  },
+  "run-resume": {
+    at: "run-timeline",
+    open: async (page) => {
+      await page.getByRole("button", { name: "Resume" }).click();
+      await shown(page, "dialog");
+    },
+  },
+  "agent-refused": {
+    at: "agent",
+    open: async (page) => {
+      await page.locator("main").getByRole("button", { name: "Run", exact: true }).click();
+      await page.getByRole("alert").first().waitFor();
+    },
+  },
+  "agent-autonomous": {
+    at: "agent-new",
+    open: async (page) => {
+      await page.getByLabel("Type").selectOption("autonomous");
+      await page.getByText("Everything else").click();
+    },
+  },
+  "inbox-edit": {
+    at: "inbox",
+    open: async (page) => (await page.keyboard.press("e"), await page.getByLabel("Input").waitFor()),
+  },
+  "inbox-deny": {
+    at: "inbox",
+    open: async (page) => (await page.keyboard.press("d"), await page.getByLabel("Why not?").waitFor()),
+  },
+  "new-token": {
+    at: "settings",
+    open: async (page) => (await page.getByRole("button", { name: "New token" }).click(), await shown(page, "dialog")),
+  },
+};

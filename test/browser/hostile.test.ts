@@ -61,3 +61,11 @@ test("300 payloads in what models, commands and users write run no script and as
     .toContain("[picture: picture] http://outside.example/pixel.png");
   expect(await page.locator("main script, main iframe, main img, main form").count()).toBe(0);
 }, 600_000);
+
+test("a question shows marks that turn its text round, so that nobody approves what they did not read", async () => {
+  const step = "open \u202Egpj.exe";
+  await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps: [step] } });
+  const { page } = await ui.open();
+  await page.goto(`${ui.url}/ui/inbox`);
+  await expect.poll(() => page.locator("main").innerText()).toContain("open ⟨U+202E⟩gpj.exe");
+});

@@ -66,6 +66,26 @@ it("packs into a package whose types resolve and whose library and command line 
   );
 });
 
+it("serves the dashboard it was packed with: nobody who installs it builds anything", async () => {
+  const drover = join(cwd, "node_modules/drover/bin/drover.js");
+  const env = { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_STATE_DIR: join(cwd, "up-state") };
+  const up = spawn(process.execPath, [drover, "up", "--port", "0"], { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
+  const ended = new Promise((resolve) => up.once("close", resolve));
+  let said = "";
+  up.stderr.on("data", (chunk: Buffer) => (said += String(chunk)));
+  try {
+    await expect.poll(() => said).toMatch(/^Dashboard: \S+#code=\S+\n/m);
+    const url = /^Dashboard: (\S+)#code=/m.exec(said)![1]!;
+    const page = await (await fetch(url)).text();
+    const files = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = ""]) => path);
+    expect(files.filter((path) => /^\/ui\/assets\/.+\.(?:js|css)$/.test(path)).length).toBeGreaterThan(1);
+    for (const path of files) expect([path, (await fetch(new URL(path, url))).status]).toEqual([path, 200]);
+  } finally {
+    up.kill("SIGTERM");
+    await ended;
+  }
+});
+
 it(
   "runs every example of docs/library.md, with the real Agent SDK on a scripted model",
   async () => {

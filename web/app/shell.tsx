@@ -53,7 +53,12 @@ export function Shell() {
             <IconButton icon="menu" label="Menu" aria-expanded={menu} onClick={() => setMenu(!menu)} />
           </span>
           <Crumbs path={path} />
-          <button type="button" className={styles["search"]} onClick={() => setPalette(true)}>
+          <button
+            type="button"
+            aria-label="Search or jump to"
+            className={styles["search"]}
+            onClick={() => setPalette(true)}
+          >
             <Icon name="search" />
             <span>Search or jump to</span>
             <kbd>{isMac ? "⌘ K" : "Ctrl K"}</kbd>

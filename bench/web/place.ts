@@ -1,0 +1,85 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Browser } from "../../test/browser/playwright.ts";
+import { beaconFile } from "../../src/cli/connect.ts";
+import { newLocalIds } from "../../src/local.ts";
+import { openStore } from "../../src/record/open.ts";
+import { type Client, createClient } from "../../src/wire/client.ts";
+import { owned, ownedFolder, stopChild } from "../dispatch/children.ts";
+import { until } from "../dispatch/drover.ts";
+import { noopRun } from "../dispatch/noop-run.ts";
+
+export interface Place {
+  url: string;
+  client: Client;
+  stop(): Promise<void>;
+}
+
+/** `drover up` with so many runs in its record, and agents that print lines, print the time, and talk. */
+export async function startPlace(root: string, runs: number, lines: number): Promise<Place> {
+  const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-web-")));
+  const state = join(place, "state");
+  await fill(state, runs);
+  const write = (file: string, value: object): void => writeFileSync(join(place, file), JSON.stringify(value));
+  for (const folder of ["profiles", "agents"]) mkdirSync(join(place, folder));
+  const folder = join(root, "bench", "web");
+  write("profiles/commands.json", { type: "procedural", agents_dir: "./agents" });
+  write("profiles/talker.json", {
+    type: "talker",
+    module: join(folder, "talker-executor.mjs"),
+    agents_dir: "./talkers",
+  });
+  const line = 'print "line " i " of a log that is as long as the logs of builds are"';
+  write("agents/lines.json", {
+    name: "lines",
+    type: "procedural",
+    command: `awk 'BEGIN { for (i = 1; i <= ${lines}; i++) ${line} }'`,
+  });
+  write("agents/ticks.json", { name: "ticks", type: "procedural", command: `node ${join(folder, "ticks.mjs")}` });
+  mkdirSync(join(place, "talkers"));
+  write("talkers/talker.json", { name: "talker", type: "autonomous", executor: "talker" });
+  const up = owned(
+    spawn(process.execPath, [join(root, "bin", "drover.js"), "up", "--port", "0", "--quiet"], {
+      cwd: place,
+      env: { ...process.env, HOME: place, DROVER_STATE_DIR: state },
+      stdio: ["ignore", "ignore", "inherit"],
+    }),
+  );
+  const beacon = beaconFile(state);
+  await until("Drover", () => existsSync(beacon));
+  const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
+  const client = createClient({ url, token: readFileSync(join(state, "token"), "utf8").trim() });
+  await until("the agents", async () => {
+    const { items } = await client.agents.list();
+    return ["lines", "ticks", "talker"].every((name) => items.some((agent) => agent.name === name));
+  });
+  return { url, client, stop: () => stopChild(up) };
+}
+
+/** They wait for an executor that nobody has, and so stay as they are. */
+async function fill(directory: string, runs: number): Promise<void> {
+  const newId = newLocalIds();
+  const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
+  for (let stored = 0; stored < runs; stored += 1000)
+    await store.apply(Array.from({ length: Math.min(1000, runs - stored) }, () => noopRun(newId, "some")));
+  await store.close();
+}
+
+/** As the tests start it; its packages are installed where there are none. */
+export async function launchChromium(root: string): Promise<Browser> {
+  const folder = join(root, "test", "browser");
+  const { ensureBrowser, findChromium } = (await import(
+    pathToFileURL(join(folder, "find-chromium.mjs")).href
+  )) as typeof import("../../test/browser/find-chromium.mjs");
+  ensureBrowser();
+  const { chromium } = createRequire(join(folder, "package.json"))(
+    "playwright-core",
+  ) as typeof import("../../test/browser/playwright.ts");
+  const { executablePath, env } = findChromium();
+  const args = ["--no-sandbox", "--disable-dev-shm-usage"];
+  return chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
+}

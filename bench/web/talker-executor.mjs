@@ -1,0 +1,16 @@
+// Says a long text word by word, as a model does while it streams.
+export const executor = {
+  name: "talker",
+  can: { resume: false, fork: false, ask: false, input: false },
+  async run({ parameters: { words = 3000, pause_ms = 20 } }, { partial, emit, signal }) {
+    let said = "";
+    for (let at = 0; at < words && !signal.aborted; at += 3) {
+      const text = at % 60 === 0 ? `\n\n- **point ${at / 60}**: ` : "three more words ";
+      said += text;
+      partial({ kind: "assistant", text });
+      await new Promise((resolve) => setTimeout(resolve, pause_ms));
+    }
+    await emit({ type: "assistant", text: said });
+    return { status: "completed", exit_code: null, text: said };
+  },
+};

@@ -1,0 +1,68 @@
+// Served by another origin: tries to read and to write what the browser that opens it is signed in to.
+globalThis.attack = async (address) => {
+  const tried = (work) =>
+    work.then(
+      (value) => `got ${String(value)}`,
+      () => "refused",
+    );
+  const asked = (init, path = "/runs") =>
+    fetch(address + path, { credentials: "include", ...init }).then(async (answer) =>
+      answer.type === "opaque" ? Promise.reject(new Error("opaque")) : answer.text(),
+    );
+  const element = (tag, path) =>
+    new Promise((resolve, reject) => {
+      const one = Object.assign(document.createElement(tag), { src: address + path, onload: resolve, onerror: reject });
+      document.body.append(one);
+    });
+  const stream = new Promise((resolve, reject) => {
+    const source = new EventSource(`${address}/events`, { withCredentials: true });
+    source.addEventListener("message", resolve);
+    source.addEventListener("open", resolve);
+    source.addEventListener("error", () => (source.close(), reject(new Error("refused"))));
+  });
+  const frame = Object.assign(document.createElement("iframe"), { src: `${address}/ui/` });
+  const framed = new Promise((resolve) => frame.addEventListener("load", resolve));
+  document.body.append(frame);
+  await framed;
+  const body = JSON.stringify({ agent_name: "echo", parameters: { message: "x" } });
+  const json = { "content-type": "application/json" };
+  const other = window.open(`${address}/ui/`);
+  const inside = new Promise((resolve, reject) => {
+    // until it is there, an empty page of our own is
+    const look = setInterval(() => {
+      try {
+        const shown = other?.document.body?.innerText ?? "";
+        if (shown !== "") resolve(shown);
+      } catch (error) {
+        clearInterval(look);
+        reject(error);
+      }
+    }, 20);
+  });
+  const found = {
+    read: await tried(asked({})),
+    "read with a simple header": await tried(asked({ headers: { accept: "application/json" } }, "/tokens")),
+    stream: await tried(stream),
+    image: await tried(element("img", "/runs")),
+    script: await tried(element("script", "/runs")),
+    write: await tried(asked({ method: "POST", headers: json, body })),
+    "write as text": (await tried(asked({ method: "POST", mode: "no-cors", body }))).replace(
+      "refused",
+      "opaque or refused",
+    ),
+    delete: await tried(asked({ method: "DELETE" }, "/agents/echo")),
+    "look into a window": await tried(inside),
+  };
+  other?.close();
+  return found;
+};
+
+globalThis.submitForm = (address, enctype) => {
+  const form = document.createElement("form");
+  Object.assign(form, { method: "POST", action: `${address}/runs`, enctype });
+  // as text/plain this is a JSON body
+  const name = '{"agent_name":"echo","parameters":{"message":"';
+  form.append(Object.assign(document.createElement("input"), { name, value: 'x"}}' }));
+  document.body.append(form);
+  form.submit();
+};

@@ -1,0 +1,137 @@
+import { beforeAll, expect, test } from "vitest";
+import type { Page, Route } from "playwright-core";
+import { useDrover } from "./drover-ui.ts";
+import { opened, seed, settled } from "./every-page.ts";
+import { payloads } from "./payloads.ts";
+
+const ui = useDrover();
+
+let pages: Record<string, string>;
+beforeAll(async () => {
+  pages = await seed(ui.client);
+}, 600_000);
+
+/** Fields whose values are Drover's own, and by which a page decides what it is looking at. */
+const own = new Set(
+  "status type role kind by mode source decision effect stream subtype parked_why next_cursor version executor".split(
+    " ",
+  ),
+);
+const isOwn = (key: string, value: string): boolean =>
+  own.has(key) ||
+  // by which the page of this agent finds it
+  (key === "name" && value === "echo") ||
+  /_id$|_at$|^at$|sha/.test(key) ||
+  /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value);
+
+/** The same answer with every text in it hostile: what a model, a command, a runner or a user could have written. */
+function poisoned(value: unknown, poison: string, key = ""): unknown {
+  if (typeof value === "string") return isOwn(key, value) ? value : poison;
+  if (Array.isArray(value)) return value.map((one) => poisoned(one, poison, key));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([name, one]) => [name, poisoned(one, poison, name)]);
+  // names of fields are theirs too where the value is free: a result, parameters, a schema
+  const free = /^(?:result_data|parameters|properties|input|output)$/.test(key);
+  return Object.fromEntries(
+    free
+      ? entries.flatMap(([name, one]) => [
+          [name, one],
+          [poison, one],
+        ])
+      : entries,
+  );
+}
+
+// an address is judged by how it begins, anything else by what is anywhere in it
+test.each([
+  ["a script", payloads.join("\n")],
+  ["an address that is a script", `javascript:window.pwned=1//${payloads.join(" ")}`],
+  ["an address of data", `data:text/html,<script>window.pwned=1</script>${payloads.join("\n")}`],
+])(
+  "300 payloads in every text that any page reads run no script: each begins as %s",
+  async (_, poison) => {
+    expect(payloads).toHaveLength(300);
+    const { page, context, faults } = await ui.open();
+    let answers = 0;
+    await context.route(
+      (url) => url.origin === ui.url && !url.pathname.startsWith("/ui"),
+      async (route: Route) => {
+        const request = route.request();
+        if (request.method() !== "GET" || new URL(request.url()).pathname === "/events") return route.fallback();
+        const answer = await route.fetch();
+        if (!answer.headers()["content-type"]?.startsWith("application/json"))
+          return route.fulfill({ response: answer });
+        answers += 1;
+        await route.fulfill({ response: answer, json: poisoned(await answer.json(), poison) });
+      },
+    );
+    const look = async (name: string): Promise<void> => {
+      // what a person would open
+      await page.evaluate(
+        `document.querySelectorAll("main details:not([open]) > summary").forEach((one) => one.click())`,
+      );
+      expect([name, await page.evaluate("window.pwned"), faults, await strangeNodes(page)]).toEqual([
+        name,
+        undefined,
+        [],
+        [],
+      ]);
+    };
+    const without: string[] = [];
+    for (const [name, path] of Object.entries(pages)) {
+      await page.goto(`${ui.url}/ui${path}`);
+      await settled(page);
+      await look(name);
+      if (!(await page.locator("main").innerText()).includes("window.pwned")) without.push(name);
+    }
+    // every other page shows them as text; these two have nothing to read
+    expect(without).toEqual(["runs-none", "agent-new"]);
+    for (const name of ["palette", "runs-filter", "run-edit", "inbox-edit", "inbox-deny", "new-token"]) {
+      const { at, open } = opened[name]!;
+      await page.goto(`${ui.url}/ui${pages[at]}`);
+      await settled(page);
+      await open(page);
+      await look(name);
+    }
+    expect(answers).toBeGreaterThan(50);
+  },
+  900_000,
+);
+
+test("what stands in the address of a page is shown as text, or not at all", async () => {
+  const { page, faults } = await ui.open();
+  for (const payload of payloads.slice(0, 30)) {
+    const text = encodeURIComponent(payload);
+    for (const path of [
+      `/runs?agent=${text}&session=${text}&status=${text}`,
+      `/runs/${text}?tab=${text}&step=${text}`,
+      `/agents/${text}`,
+      `/chat?agent=${text}&session=${text}`,
+      `/${text}`,
+    ]) {
+      // within the app: a new load for each would take minutes, and change nothing
+      await page.evaluate(
+        `history.pushState(null, "", ${JSON.stringify(`/ui${path}`)}); dispatchEvent(new PopStateEvent("popstate"))`,
+      );
+      await page.locator("main").waitFor();
+    }
+    expect([payload, await page.evaluate("window.pwned"), faults, await strangeNodes(page)]).toEqual([
+      payload,
+      undefined,
+      [],
+      [],
+    ]);
+  }
+}, 600_000);
+
+/** Elements that our pages do not make, handlers as attributes, and links that lead to anything but a page. */
+function strangeNodes(page: Page): Promise<unknown> {
+  return page.evaluate(`[...document.body.querySelectorAll("*")].filter((one) =>
+    /^(?:iframe|object|embed|base|link|meta|math)$/i.test(one.tagName) ||
+    (one.tagName === "SCRIPT" && !one.src.startsWith(location.origin + "/ui/")) ||
+    (one.tagName === "IMG" && !one.src.startsWith(location.origin)) ||
+    [...one.attributes].some(({ name }) => name.startsWith("on")) ||
+    (one.tagName === "A" && one.href !== "" && !/^https?:$/.test(one.protocol)) ||
+    (one.tagName === "FORM" && one.hasAttribute("action"))
+  ).map((one) => one.outerHTML.slice(0, 200))`);
+}

@@ -1,0 +1,185 @@
+import { expect, test } from "vitest";
+import type { Locator, Page } from "playwright-core";
+import { useDrover } from "./drover-ui.ts";
+
+const ui = useDrover();
+
+const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const isFocused = async (at: Locator): Promise<boolean> => (await at.and(at.page().locator(":focus")).count()) === 1;
+
+/** Null where it shows where the focus is: an outline around the element, its row or its field, or an edge in the accent. */
+const focusIsVisible = `(() => {
+  const at = document.activeElement;
+  // past the last element, before the first one again
+  if (at === document.body) return null;
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = "var(--accent)";
+  const accent = getComputedStyle(probe).color;
+  probe.remove();
+  const shows = ({ outlineStyle, outlineWidth, borderTopStyle, borderTopColor }) =>
+    (outlineStyle !== "none" && parseFloat(outlineWidth) > 0) ||
+    (borderTopStyle !== "none" && borderTopColor === accent);
+  const styles = [at, at.parentElement, at.closest("label")].filter(Boolean).map((one) => getComputedStyle(one));
+  const seen = [...styles, getComputedStyle(at, "::after")].some(shows);
+  const { top, left, bottom, right } = at.getBoundingClientRect();
+  const inside = bottom > 0 && right > 0 && top < innerHeight && left < innerWidth;
+  return seen && inside ? null : at.outerHTML.slice(0, 200);
+})()`;
+
+/** Presses Tab until it is there. The focus has to be visible at every stop on the way. */
+async function tabTo(page: Page, target: Locator, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
+  await target.waitFor({ state: "attached" });
+  for (let stops = 0; stops < 150; stops += 1) {
+    if (await isFocused(target)) return;
+    await page.keyboard.press(key);
+    expect(await page.evaluate(focusIsVisible)).toBeNull();
+  }
+  throw new Error(`${key} never reaches ${String(target)}`);
+}
+
+async function go(page: Page, keys: string, heading: string | RegExp): Promise<void> {
+  for (const key of keys) await page.keyboard.press(key);
+  await page.locator("main h1").filter({ hasText: heading }).waitFor({ state: "attached" });
+}
+
+test("the first stop skips the navigation; every page is two keys away; the list of keys opens and closes", async () => {
+  const { page } = await ui.open();
+  await page.keyboard.press("Tab");
+  expect(await isFocused(page.getByText("Skip to the content"))).toBe(true);
+  expect(await page.evaluate(focusIsVisible)).toBeNull();
+  await page.keyboard.press("Enter");
+  expect(await isFocused(page.locator("main"))).toBe(true);
+  for (const [key, heading] of Object.entries({
+    i: "Inbox",
+    r: "Runs",
+    a: "Agents",
+    c: "Chat",
+    s: "Sessions",
+    n: "Runners",
+    u: "Audit",
+    t: "Settings",
+    o: /./,
+  }))
+    await go(page, `g${key}`, heading);
+  await page.keyboard.press("?");
+  await text(page, "[role=dialog]").toContain("go to Settings");
+  await page.keyboard.press("Escape");
+  await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+});
+
+test("starts echo, reads its result, edits and re-runs it, and copies it as curl, without a mouse", async () => {
+  const { page } = await ui.open({ permissions: ["clipboard-read", "clipboard-write"] });
+  await go(page, "ga", "Agents");
+  await tabTo(page, page.getByRole("button", { name: "Run echo" }));
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog");
+  await tabTo(page, dialog.getByLabel("message"));
+  await page.keyboard.type("typed");
+  await page.keyboard.press("Enter");
+  const main = page.locator("main");
+  await main.locator('h1 + [data-status="completed"]').waitFor();
+  await tabTo(page, main.getByRole("link", { name: "Result" }));
+  await page.keyboard.press("Enter");
+  await text(page).toContain('message: "typed"');
+  await text(page, "[data-testid=exit-code]").toBe("0");
+  await tabTo(page, main.getByRole("button", { name: "Copy as" }), "Shift+Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("menuitem", { name: "curl" }).waitFor();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toContain("curl");
+  const first = page.url();
+  await tabTo(page, main.getByRole("button", { name: "Edit and re-run" }));
+  await page.keyboard.press("Enter");
+  await tabTo(page, dialog.getByLabel("message"));
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("typed again");
+  await tabTo(page, dialog.getByRole("button", { name: "Run", exact: true }));
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.url()).not.toBe(first);
+  await tabTo(page, main.getByRole("link", { name: "Result" }));
+  await page.keyboard.press("Enter");
+  await text(page).toContain('message: "typed again"');
+});
+
+test("finds an agent in the palette, starts it, sees it in the list by j and k, and stops it", async () => {
+  await ui.client.agents.put("patient", { command: "sleep 600" });
+  const { page } = await ui.open();
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Search or jump to").waitFor();
+  await page.keyboard.type("run patient");
+  await page.getByRole("option", { name: "Run patient", selected: true }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator("main h1").filter({ hasText: "patient" }).waitFor();
+  await tabTo(page, page.locator("main").getByRole("button", { name: "Run", exact: true }));
+  await page.keyboard.press("Enter");
+  await page.locator('main h1 + [data-status="running"]').waitFor();
+  await go(page, "gr", "Runs");
+  await page.getByRole("row", { name: /patient/ }).waitFor();
+  await page.keyboard.press("j");
+  await page.locator("main [role=row][data-at]").filter({ hasText: "patient" }).waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  await page.keyboard.press("x");
+  await text(page).toContain("1 selected");
+  await page.keyboard.press("x");
+  await page.keyboard.press("Enter");
+  await page.locator("main h1").filter({ hasText: "patient" }).waitFor();
+  await tabTo(page, page.getByRole("button", { name: "Stop" }));
+  await page.keyboard.press("Enter");
+  await page.locator('main h1 + [data-status="cancelled"]').waitFor();
+});
+
+test("approves, edits and denies without a mouse; the field to type in has the focus", async () => {
+  const { page } = await ui.open();
+  const steps = ["First step", "Second step", "Third step"];
+  await ui.client.submit({ agent_name: "checklist", attended: true, parameters: { steps } });
+  await go(page, "gi", "1 question waits for you");
+  await text(page).toContain("First step");
+  await page.keyboard.press("a");
+  await text(page).toContain("Second step");
+  await page.keyboard.press("e");
+  await expect.poll(() => isFocused(page.getByLabel("Input"))).toBe(true);
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type('{"step": "Typed step"}');
+  await tabTo(page, page.getByRole("button", { name: "Approve the changed input" }));
+  await page.keyboard.press("Enter");
+  await text(page).toContain("Third step");
+  // the button that had the focus is gone, and no stray key may answer another question
+  await page.keyboard.press("d");
+  await expect.poll(() => isFocused(page.getByLabel("Why not?"))).toBe(true);
+  // and not the key that opened it
+  expect(await page.getByLabel("Why not?").inputValue()).toBe("");
+  await page.keyboard.type("a reason");
+  await tabTo(page, page.getByRole("button", { name: "Deny", exact: true }));
+  await page.keyboard.press("Enter");
+  await text(page).toContain("Nothing waits for an answer");
+  await text(page).toContain("a reason");
+});
+
+test("chats, makes an agent and chooses a theme without a mouse", async () => {
+  const { page } = await ui.open();
+  await go(page, "gc", "Chat");
+  await tabTo(page, page.getByLabel("Agent"));
+  await page.keyboard.type("writer");
+  await page.getByLabel("Message").waitFor();
+  await tabTo(page, page.getByLabel("Message"));
+  await page.keyboard.type("a haiku, please");
+  await page.keyboard.press("Enter");
+  await text(page, "[role=log]").toMatch(/a haiku, please[\s\S]*The haiku is there\./);
+  // out of the field, so that keys are keys again
+  await tabTo(page, page.getByText("Skip to the content"));
+  await go(page, "ga", "Agents");
+  await tabTo(page, page.getByRole("button", { name: "New agent" }).or(page.getByRole("link", { name: "New agent" })));
+  await page.keyboard.press("Enter");
+  await tabTo(page, page.getByLabel("Name"));
+  await page.keyboard.type("made-by-keys");
+  await tabTo(page, page.getByLabel("Command"));
+  await page.keyboard.type("echo keys");
+  await tabTo(page, page.getByRole("button", { name: "Save" }));
+  await page.keyboard.press("Enter");
+  await page.locator("main h1").filter({ hasText: "made-by-keys" }).waitFor();
+  await go(page, "gt", "Settings");
+  await tabTo(page, page.getByRole("radio", { checked: true }));
+  await page.keyboard.press("ArrowLeft");
+  await expect.poll(() => page.locator("html").getAttribute("data-theme")).toBe("dark");
+});
