@@ -8,6 +8,7 @@ import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
 import type { ParkedWhy } from "./executor.ts";
 import type { QuestionOp, QuestionReads, QuestionResult } from "./question.ts";
 import type { Demands, Run } from "./run.ts";
+import type { ScheduleOp, ScheduleReads, ScheduleResult } from "./schedule-ops.ts";
 import type { SaveResult, SaveSession, SessionStateReads } from "./session-state-ops.ts";
 import type { SearchMatch } from "./search.ts";
 import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./session.ts";
@@ -41,7 +42,8 @@ export type Op =
   | SaveSession
   | AddUpload
   | AgentOp
-  | QuestionOp;
+  | QuestionOp
+  | ScheduleOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
 /** What an operation is answered with. */
@@ -52,7 +54,15 @@ export type ResultOf<O> = O extends RunOp
     : never;
 /** Of any operation at all. */
 export type StoreResult = OpResult | AnyResult;
-type AnyResult = DispatchResult | TokenResult | SessionResult | SaveResult | FileResult | AgentResult | QuestionResult;
+type AnyResult =
+  | DispatchResult
+  | TokenResult
+  | SessionResult
+  | SaveResult
+  | FileResult
+  | AgentResult
+  | QuestionResult
+  | ScheduleResult;
 type ConflictOf<O> = O extends DispatchOp
   ? Extract<DispatchResult, { ok: false }>
   : O extends TokenOp
@@ -65,7 +75,9 @@ type ConflictOf<O> = O extends DispatchOp
           ? Extract<FileResult, { ok: false }>
           : O extends QuestionOp
             ? Extract<QuestionResult, { ok: false }>
-            : Extract<AgentResult, { ok: false }>;
+            : O extends ScheduleOp
+              ? Extract<ScheduleResult, { ok: false }>
+              : Extract<AgentResult, { ok: false }>;
 
 /** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
 export interface Change {
@@ -77,6 +89,8 @@ export interface Change {
   resumed?: readonly Demands[];
   /** Runners that have a new order. */
   ordered: ReadonlySet<string>;
+  /** Schedules, or when they are due next. */
+  schedules?: true;
   /** Another process wrote: what it was is not known. */
   foreign: boolean;
   /** Runs that ended, and those that went back to pending; of this process's own commits alone. */
@@ -160,7 +174,15 @@ export type OpResult =
   | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
 
 export interface Reads
-  extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads, StatsReads {
+  extends
+    DispatchReads,
+    SessionReads,
+    SessionStateReads,
+    TokenReads,
+    FileReads,
+    QuestionReads,
+    StatsReads,
+    ScheduleReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**

@@ -47,6 +47,7 @@ export function pendingReasons(
     const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
   }
+  if (row["blocked_by"] === "schedule") reasons.push({ demand: "schedule", detail: yield* behind(run_id) });
   if (row["blocked_by"] === "directory") reasons.push({ demand: "directory", detail: taken(String(row["directory"])) });
   const { cap, busy } = row;
   if (cap !== null && Number(busy) >= Number(cap)) {
@@ -56,6 +57,14 @@ export function pendingReasons(
     });
   }
   return reasons;
+}
+
+const selectBefore = `
+  select waits_for from schedule_slots where run_id = ?`;
+
+function* behind(run_id: string): Work<string> {
+  const [row] = yield first(selectBefore, toColumn(run_id));
+  return `The run before it of its schedule has not ended: ${textOrNull(row?.["waits_for"]) ?? "unknown"}.`;
 }
 
 const selectOpen = `
