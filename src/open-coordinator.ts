@@ -108,9 +108,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const fireTimes = createFireTimes();
-    const agents = createAgentBook(store, (agent, by) =>
-      schedulesOf(agent, "agent", by, clock.now(), fireTimes),
-    );
+    const agents = createAgentBook(store, (agent, by) => schedulesOf(agent, "agent", by, clock.now(), fireTimes));
     const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
     stops.push(() => hub.stop());
     const dispatcher = createDispatcher({

@@ -19,9 +19,12 @@ export function timingFaults(timing: Timing, now: number): TimingFault[] {
   if (found.length > 0) return found;
   const first = createFireTimes()(timing, now).next(now);
   if (first !== null && Number.isFinite(first) && first < latest) return [];
-  const [path, value] = timing.cron === undefined ? (["every", timing.every] as const) : (["cron", timing.cron] as const);
+  const [path, value] =
+    timing.cron === undefined ? (["every", timing.every] as const) : (["cron", timing.cron] as const);
   const message = `${path} ${value} never comes: there is no such day`;
-  return [{ path, message, next: "Name a day that exists: the fields are minute, hour, day of month, month, weekday." }];
+  return [
+    { path, message, next: "Name a day that exists: the fields are minute, hour, day of month, month, weekday." },
+  ];
 }
 
 /** The last moment that a Date can write in four digits of year. */
@@ -44,7 +47,10 @@ function cronFault(cron: string): TimingFault | null {
   } catch (error) {
     // croner's word for it, without the name of its class
     const problem = error instanceof Error ? error.message.replace(/^CronPattern:\s*/, "") : String(error);
-    return fault(`cron ${cron} cannot be read: ${problem}`, "Correct that field, e.g. 0 3 * * * for each night at 3:00.");
+    return fault(
+      `cron ${cron} cannot be read: ${problem}`,
+      "Correct that field, e.g. 0 3 * * * for each night at 3:00.",
+    );
   }
 }
 

@@ -2,7 +2,14 @@ import type { FireTimesOf } from "../define/fire-times.ts";
 import { timingFaults } from "../define/timing-faults.ts";
 import type { NewId } from "../model/ids.ts";
 import type { Run } from "../model/run.ts";
-import type { NewSchedule, Schedule, ScheduleChanges, ScheduleDefinition, StoredSchedule, Timing } from "../model/schedule.ts";
+import type {
+  NewSchedule,
+  Schedule,
+  ScheduleChanges,
+  ScheduleDefinition,
+  StoredSchedule,
+  Timing,
+} from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
 import type { Submitter } from "../submit/submit.ts";
 import { faultOf, type SubmitFault } from "../submit/submit-fault.ts";
@@ -92,7 +99,11 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId }: De
   }
 
   /** As the submission of its runs would judge it: agent, parameters, demands. */
-  async function check(agent_name: string, definition: ScheduleDefinition, who: Submitter): Promise<SubmitFault | null> {
+  async function check(
+    agent_name: string,
+    definition: ScheduleDefinition,
+    who: Submitter,
+  ): Promise<SubmitFault | null> {
     const timing = timingFault(definition);
     if (timing !== null) return timing;
     const prepared = await prepare(requestOf(agent_name, definition, "schedule"), who);
@@ -133,9 +144,7 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId }: De
         { op: "fire_schedule", schedule_id, skipped: [], run: { slot, create }, at: slot },
       ]);
       if (!fired.ok)
-        return fired.conflict === "session"
-          ? run({ ...schedule, session_id: null })
-          : { ok: false, fault: notThere() };
+        return fired.conflict === "session" ? run({ ...schedule, session_id: null }) : { ok: false, fault: notThere() };
       // Else another one has this very millisecond.
       if (fired.run_id !== null) return { ok: true, run: create.run };
     }
@@ -143,7 +152,10 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId }: De
 
   /** An agent that is gone, or no longer has it, left its row behind. */
   async function isDefined({ agent_name, definition, created_by }: StoredSchedule): Promise<boolean> {
-    const prepared = await prepare(requestOf(agent_name, definition, "schedule"), { subject: created_by, role: "user" });
+    const prepared = await prepare(requestOf(agent_name, definition, "schedule"), {
+      subject: created_by,
+      role: "user",
+    });
     const agent = prepared.ok ? prepared.create.agent : null;
     if (!prepared.ok && prepared.fault.code !== "DROVER-SUB-001") return true;
     return agent?.schedules?.some(({ name }) => name === definition.name) ?? false;
@@ -187,5 +199,7 @@ function conflictOf(conflict: "not_found" | "changed" | "name_taken" | "session"
 }
 
 function notThere(): SubmitFault {
-  return faultOf(404, "DROVER-API-014", "There is no such schedule.", [{ path: "path.schedule_id", message: "unknown" }]);
+  return faultOf(404, "DROVER-API-014", "There is no such schedule.", [
+    { path: "path.schedule_id", message: "unknown" },
+  ]);
 }

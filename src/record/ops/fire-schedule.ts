@@ -54,7 +54,12 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
   if (op.due !== undefined) yield write(moveOn, op.due.next, toColumn(op.schedule_id));
   // Only now: its end looks for the line of the run that waits for it.
   if (typeof line?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
-    yield* stopRuns(tx, { op: "stop_runs", run_ids: [line.waits_for], reason: "user", by: byWhom(schedule.definition) });
+    yield* stopRuns(tx, {
+      op: "stop_runs",
+      run_ids: [line.waits_for],
+      reason: "user",
+      by: byWhom(schedule.definition),
+    });
   tx.changed.schedules = true;
   return { ok: true, op: "fire_schedule", run_id: line?.run_id ?? null, decided };
 }

@@ -46,7 +46,9 @@ export const scheduleContracts = {
     body: scheduleChangesSchema,
     answers: {
       200: { description: "The schedule", schema: scheduleSchema },
-      409: { description: "Defined by an agent, the name is taken, or somebody else has changed it at the same moment" },
+      409: {
+        description: "Defined by an agent, the name is taken, or somebody else has changed it at the same moment",
+      },
     },
   },
   "DELETE /schedules/{schedule_id}": {
