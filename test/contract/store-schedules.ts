@@ -86,7 +86,7 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
     it("never decides a slot twice, also where the schedule was put back or made anew", async () => {
       await put(scheduled("s", { overlap: "allow" }));
       const run_id = await fired(1);
-      await put(scheduled("s", { overlap: "allow" }), 1);
+      await put(scheduled("s", { overlap: "allow", timezone: "Etc/UTC" }), 1);
       const again = { rev: 2, at: minute(1), next: minute(2) };
       expect(await fire(1, { due: again })).toMatchObject({ ok: true, run_id: null, decided: 0 });
       await store.apply([{ op: "delete_schedule", schedule_id: "s" }]);
@@ -94,6 +94,15 @@ export function storeScheduleContract(engine: string, open: () => Promise<Opened
       expect(await fire(1)).toMatchObject({ ok: true, run_id: null, decided: 0 });
       expect(await lines()).toMatchObject([{ slot: minute(1), run_id }]);
       expect(await store.read.runs({}, { limit: 10 })).toHaveLength(1);
+    });
+
+    it("leaves the next slot alone where a change does not touch the timing", async () => {
+      await put(scheduled());
+      await fired(1);
+      await put(scheduled("s", { prompt: "new" }), 1);
+      expect(await store.read.schedule("s")).toMatchObject({ due_at: minute(2), rev: 2 });
+      await put({ ...scheduled("s", { cron: "5 * * * *" }), due_at: minute(5) }, 2);
+      expect(await store.read.schedule("s")).toMatchObject({ due_at: minute(5), rev: 3 });
     });
 
     it("fires nothing of a schedule that has changed since it was read, or is gone", async () => {

@@ -8,6 +8,7 @@ import { hang } from "../../torture/hang.ts";
 import { databaseOutage } from "../../torture/outage.ts";
 import { questions } from "../../torture/questions.ts";
 import { race } from "../../torture/race.ts";
+import { schedules } from "../../torture/schedules.ts";
 import { wake } from "../../torture/wake.ts";
 import { tortureTools } from "./torture-tools.ts";
 
@@ -30,6 +31,17 @@ test("questions: none is lost or answered twice, whichever coordinator or runner
 });
 
 test("R1 to R4: with runners killed too, each attempt is carried out once at most", async () => {
+test(
+  "schedules: every slot has one line and one run at most, whichever coordinator is killed",
+  { timeout },
+  async () => {
+    const finding = await schedules({ schedules: 8, seconds: 5 }, tools);
+    expectWhole(finding, { schedules: 8 });
+    expect(finding.seen["fired"]).toBeGreaterThan(0);
+  },
+);
+
+test("R1 to R4: with runners killed too, each attempt is carried out once at most", { timeout }, async () => {
   expectWhole(await fleetKilled({ kills: 4, runs: 30 }, tools), { runs: 30, lost: 0, "carried out twice": 0 });
 });
 

@@ -12,6 +12,7 @@ import { outage } from "../../torture/outage.ts";
 import { questions } from "../../torture/questions.ts";
 import { replay } from "../../torture/replay.ts";
 import { runnerKilled } from "../../torture/runner-killed.ts";
+import { schedules } from "../../torture/schedules.ts";
 import { staleWriter } from "../../torture/stale-writer.ts";
 import { hostHas } from "../fixtures/process/host.ts";
 import { tortureTools } from "./torture-tools.ts";
@@ -36,6 +37,18 @@ test("questions: none is lost or answered twice, and no command runs without its
 
 test("R3: what a runner brings after its lease is refused, and that is on the record", async () => {
   const finding = await staleWriter({ stops: 4, lanes: 2, leaseMs: 4000 }, tools);
+test(
+  "schedules: every slot has one line and one run at most, through restarts of the coordinator",
+  { timeout },
+  async () => {
+    const finding = await schedules({ schedules: 8, seconds: 5 }, tools);
+    expectWhole(finding, { schedules: 8 });
+    expect(finding.seen["fired"]).toBeGreaterThan(0);
+  },
+);
+
+test("R3: what a runner brings after its lease is refused, and that is on the record", { timeout }, async () => {
+  const finding = await staleWriter({ stops: 4, lanes: 2 }, tools);
   expectWhole(finding, { stops: 4, "stale writes accepted": 0 });
   expect(finding.seen["refused and on the record"]).toBeGreaterThan(0);
 });
