@@ -33,7 +33,7 @@ async function showNext(input: CommandInput): Promise<number> {
     throw usage("Name a schedule, or give --cron or --every.", "schedules next", "SCHEDULE");
   const { next, timezone } =
     given === undefined
-      ? preview({ timezone: text(options, "timezone") ?? readersZone(), ...(cron ? { cron } : { every }) } as Timing)
+      ? preview({ timezone: text(options, "timezone") ?? readersZone(), ...(cron ? { cron } : { every }) })
       : await findSchedule(await connectOrFail(input), given);
   if (options["json"]) write(1, `${JSON.stringify({ timezone, next })}\n`);
   else if (next.length > 0) write(1, `${slotLines(next, timezone).join("\n")}\n`);
@@ -58,5 +58,5 @@ function checkTiming(timing: Timing, command: string): void {
   const [fault] = timingFaults(timing, Date.now());
   if (fault === undefined) return;
   const { path, message, next } = fault;
-  throw new RequestError({ code: "DROVER-SCH-001", field: `--${path}`, message: `${message}`, next });
+  throw new RequestError({ code: "DROVER-SCH-001", field: `--${path}`, message, next });
 }

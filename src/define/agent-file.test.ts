@@ -292,6 +292,7 @@ schedules:
   expect(faultsOf("a.yaml", text).map(({ code, line, path, message }) => [code, line, path, message])).toEqual([
     ["DROVER-AGT-004", 10, "schedules.3", expect.stringContaining("either cron or every")],
     ["DROVER-AGT-003", 12, "schedules.4.evry", "unknown key schedules.4.evry. Did you mean every?"],
+    ["DROVER-AGT-004", 11, "schedules.4", expect.stringContaining("either cron or every")],
     ["DROVER-SCH-001", 5, "schedules.0.cron", "cron 0 0 3 * * * has 6 fields, not five"],
     ["DROVER-SCH-001", 8, "schedules.1.timezone", "there is no timezone Europe/Berln. Did you mean Europe/Berlin?"],
     ["DROVER-SCH-001", 9, "schedules.2.name", "two schedules are named berlin"],

@@ -1,6 +1,7 @@
 import type { Timing } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
 import { createFireTimes, fiveFields, intervalMs, openPattern } from "./fire-times.ts";
+import { openZone } from "./zone.ts";
 
 export interface TimingFault {
   path: "cron" | "every" | "timezone";
@@ -70,7 +71,7 @@ const longestEveryMs = 3650 * 86_400_000;
 
 function zoneFault(timezone: string): TimingFault | null {
   try {
-    new Intl.DateTimeFormat("en-US", { timeZone: timezone });
+    openZone(timezone);
     return null;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
