@@ -1,5 +1,5 @@
+import type { CreateRun } from "./create-run.ts";
 import type { NewSchedule, ScheduleSource, SkipReason, Slot, StoredSchedule } from "./schedule.ts";
-import type { CreateRun } from "./store.ts";
 
 export type ScheduleOp = PutSchedule | SyncSchedules | DeleteSchedule | FireSchedule;
 

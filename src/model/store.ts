@@ -1,5 +1,5 @@
 import type { AgentOp, AgentResult } from "./agent-ops.ts";
-import type { Agent } from "./agent.ts";
+import type { CreateRun } from "./create-run.ts";
 import type { DispatchOp, DispatchResult, Speaker } from "./dispatch-ops.ts";
 import type { DispatchReads } from "./dispatch-reads.ts";
 import type { NumberedEvent, RunEvent, StoredEvent } from "./event.ts";
@@ -15,6 +15,8 @@ import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./
 import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
 import type { StatsReads } from "./stats.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
+
+export type { CreateRun } from "./create-run.ts";
 
 /**
  * Seam 4, store. An operation is plain data and stands or falls as a whole; all operations of one
@@ -109,24 +111,6 @@ export interface Requeued {
   run_id: string;
   /** It counts as a failure of the run; else it was given back at no cost. */
   lost: boolean;
-}
-
-/** A new run, in the state its first events leave it in. */
-export interface CreateRun {
-  op: "create_run";
-  run: Run;
-  events: NumberedEvent[];
-  /**
-   * The agent as it is now, kept with the run: makes it one that runners claim. Its session is made
-   * with it, and its log begins with `status: pending`.
-   */
-  agent?: Agent;
-  /** Where the agent is a runner's own. */
-  agent_runner_id?: string;
-  /** Goes before the agent's. */
-  timeout_seconds?: number;
-  /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
-  idempotency?: { subject: string; key: string; fingerprint: string };
 }
 
 /** Already stored `n` are skipped; a gap is refused and reports the last one stored. */
