@@ -61,7 +61,7 @@ it("adds, lists, shows, runs, disables and removes schedules, and shows a failed
   expect((await ask("schedules")).stdout).toMatch(/nightly.*disabled/);
   expect((await ask("schedules", "enable", "nightly")).stderr).toMatch(/is enabled; next: \w{3} /);
   expect(await ask("schedules", "remove", "nightly")).toMatchObject({
-    code: 1,
+    code: 2,
     stderr: expect.stringContaining("The agent report defines the schedule nightly"),
   });
   expect((await ask("schedules", "remove", "hourly")).code).toBe(0);
