@@ -35,20 +35,14 @@ test("questions: none is lost or answered twice, and no command runs without its
   expectWhole(await questions({ runs: 3, questions: 4, kills: 3 }, tools), { kills: 3, runs: 3 });
 });
 
+test("schedules: every slot has one line and one run at most, through restarts of the coordinator", async () => {
+  const finding = await schedules({ schedules: 8, seconds: 5 }, tools);
+  expectWhole(finding, { schedules: 8 });
+  expect(finding.seen["fired"]).toBeGreaterThan(0);
+});
+
 test("R3: what a runner brings after its lease is refused, and that is on the record", async () => {
   const finding = await staleWriter({ stops: 4, lanes: 2, leaseMs: 4000 }, tools);
-test(
-  "schedules: every slot has one line and one run at most, through restarts of the coordinator",
-  { timeout },
-  async () => {
-    const finding = await schedules({ schedules: 8, seconds: 5 }, tools);
-    expectWhole(finding, { schedules: 8 });
-    expect(finding.seen["fired"]).toBeGreaterThan(0);
-  },
-);
-
-test("R3: what a runner brings after its lease is refused, and that is on the record", { timeout }, async () => {
-  const finding = await staleWriter({ stops: 4, lanes: 2 }, tools);
   expectWhole(finding, { stops: 4, "stale writes accepted": 0 });
   expect(finding.seen["refused and on the record"]).toBeGreaterThan(0);
 });
