@@ -19,7 +19,7 @@ const allowed = {
   sessions: ["model", "record"],
   govern: ["model", "record"],
   submit: ["model", "define", "record", "sessions"],
-  trigger: ["model", "record", "submit"],
+  trigger: ["model", "define", "record", "submit"],
   dispatch: ["model", "record", "govern"],
   execute: ["model", "process", "redact", "llm", "tools", "wire"],
   serve: ["model", "wire", "submit", "dispatch", "show", "sessions", "govern", "trigger"],

@@ -43,6 +43,7 @@ const kept = [
   "@vscode/ripgrep",
   "ajv",
   "ajv-formats",
+  "croner",
   "cross-spawn",
   "esbuild",
   "eventsource",

@@ -45,6 +45,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   refusePublicUrls(publicUrls);
   const made: { metrics?: CoordinatorMetrics } = {};
   const coordinator = await openCoordinator({
+    firesSchedules: true,
     ...options,
     instrument(opened, onDefect) {
       const onFault = (fault: unknown): void => onDefect(fault, "metrics");

@@ -5,6 +5,7 @@ import { openSchemaChecker } from "./define/json-schema/checker.ts";
 import type { DatabasePlace } from "./define/database.ts";
 import { checkAgent } from "./define/agent-file.ts";
 import { checkSchemas } from "./define/check-schemas.ts";
+import { createFireTimes } from "./define/fire-times.ts";
 import { watchAgents } from "./define/watch-agents.ts";
 import { type AgentBook, createAgentBook } from "./dispatch/agents.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch/dispatcher.ts";
@@ -28,7 +29,12 @@ import { createFeedHub, type FeedHub } from "./show/feed-hub.ts";
 import { createOwners } from "./show/owners.ts";
 import { partialMessage } from "./show/tail.ts";
 import { checkToolInput } from "./submit/parameters.ts";
-import { submitRun } from "./submit/submit.ts";
+import { prepareRun, submitRun } from "./submit/submit.ts";
+import { schedulesOf } from "./trigger/agent-schedules.ts";
+import { createTriggerClock, type TriggerClock } from "./trigger/clock.ts";
+import { createScheduleDesk } from "./trigger/desk.ts";
+import type { Prepare } from "./trigger/fire.ts";
+import { createScheduler, type Scheduler } from "./trigger/scheduler.ts";
 import { type Client, clientOver } from "./wire/client.ts";
 
 export interface OpenOptions {
@@ -54,6 +60,10 @@ export interface OpenOptions {
   onDefect?: (error: unknown, where: string) => void;
   /** Faults of agent files, all of them, each time they change. */
   onAgentFaults?: (faults: readonly DefinitionFault[]) => void;
+  /** Fires schedules. A process that opens the record for one command does not. */
+  firesSchedules?: boolean;
+  /** In place of the record's own, which is passed in. */
+  triggerClock?: (storeNow: () => Date) => TriggerClock;
   /** Stands in for the opened record, e.g. to count what is written to it. */
   instrument?: (store: RecordStore, onDefect: (error: unknown, where: string) => void) => RecordStore;
 }
@@ -97,7 +107,8 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const attemptTokens = createAttemptTokens(options.database?.secret ?? auditKey(options.stateDirectory));
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
-    const agents = createAgentBook(store);
+    const fireTimes = createFireTimes();
+    const agents = createAgentBook(store, (agent, by) => schedulesOf(agent, "agent", by, clock.now(), fireTimes));
     const hub = createFeedHub({ onFault: (error) => onDefect(error, "events") });
     stops.push(() => hub.stop());
     const dispatcher = createDispatcher({
@@ -111,16 +122,30 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       onFault: (fault) => onDefect(fault, "dispatch"),
     });
     stops.push(() => dispatcher.stop());
+    const submitDeps = { store, agents, schemas, now: dispatcher.storeNow, newId };
+    const prepare: Prepare = (request, who) => prepareRun(request, who, submitDeps);
+    const clock = (options.triggerClock ?? createTriggerClock)(dispatcher.storeNow);
+    const scheduling = { store, prepare, fireTimes, clock };
+    const scheduler = options.firesSchedules
+      ? createScheduler({
+          ...scheduling,
+          alone: !options.database,
+          onFault: (fault) => onDefect(fault, "schedules"),
+        })
+      : null;
     if (options.agentsDirectory)
-      stops.push(await followFolder(options.agentsDirectory, agents, schemas, options.onAgentFaults));
+      stops.push(await followFolder(options.agentsDirectory, agents, schemas, scheduler, options.onAgentFaults));
     stops.push(store.changes((change) => hub.changed(change.runs)));
     // Written by another coordinator, right above.
     stops.push(store.othersTell((text) => showPartial(hub, JSON.parse(text) as Partial)));
     stops.push(keepIndexed(store, (fault) => onDefect(fault, "search")));
     await dispatcher.start();
+    scheduler?.start();
+    stops.push(() => scheduler?.stop());
     const deps: OpenDeps = {
       store,
-      submit: (request, who) => submitRun(request, who, { store, agents, schemas, now: dispatcher.storeNow, newId }),
+      submit: (request, who) => submitRun(request, who, submitDeps),
+      schedules: createScheduleDesk({ ...scheduling, now: clock.now, newId }),
       dispatcher,
       agents,
       checkAgent: (definition) => checkSchemas(checkAgent(definition), schemas),
@@ -228,6 +253,7 @@ async function followFolder(
   folder: string,
   agents: AgentBook,
   schemas: ReturnType<typeof openSchemaChecker>,
+  scheduler: Scheduler | null,
   onFaults: OpenOptions["onAgentFaults"],
 ): Promise<() => Promise<void>> {
   const tell =
@@ -241,6 +267,10 @@ async function followFolder(
         agents.setFiles(
           loaded.map(({ agent }) => agent),
           new Map(loaded.flatMap(({ agent, fault }) => (fault ? [[agent.name, fault]] : []))),
+        );
+        scheduler?.setFiles(
+          loaded.map(({ agent }) => agent),
+          faults.length === 0,
         );
         if (faults.length > 0) tell(faults);
         resolve(() => watching.stop());

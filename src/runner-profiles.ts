@@ -69,6 +69,7 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
       : null;
     if (brought) found.set(profile, brought);
     tell(brought?.faults ?? [], choice.onNotice);
+    tellSchedules(brought, choice.onNotice);
     profiles.push({ loaded: profile, agents: brought?.agents.map(({ agent }) => agent) ?? [] });
   }
   const ended = new AbortController();
@@ -82,6 +83,7 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
         const onChange: Parameters<typeof watchAgents>[2] = async (now) => {
           const [before, after] = [known, now].map(({ agents }) => agents.map(({ agent }) => agent));
           if (JSON.stringify(now.faults) !== JSON.stringify(known.faults)) tell(now.faults, choice.onNotice);
+          if (JSON.stringify(after) !== JSON.stringify(before)) tellSchedules(now, choice.onNotice);
           known = now;
           if (JSON.stringify(after) !== JSON.stringify(before)) await runner.replaceAgents(profile.name, after!);
         };
@@ -94,6 +96,15 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
       await schemas.stop();
     },
   };
+}
+
+/** Two runners may bring the same agent, and both go away: its schedules are for the coordinator to keep. */
+function tellSchedules(brought: LoadedAgents | null, onNotice: ProfileChoice["onNotice"]): void {
+  for (const { agent, file } of brought?.agents ?? [])
+    if (agent.schedules !== undefined && agent.schedules.length > 0)
+      onNotice(
+        `${file}: the schedules of ${agent.name} are not kept, as a runner brings it. Move the file to the coordinator's agents folder, or use: drover schedules add ${agent.name} NAME --cron "..."`,
+      );
 }
 
 const unchecked: Pick<SchemaChecker, "checkSchema"> = { checkSchema: async () => ({ faults: [] }) };

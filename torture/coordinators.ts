@@ -11,7 +11,10 @@ import { patiently } from "./wait.ts";
 export type CoordinatorTimes = Pick<
   CoordinatorOptions,
   "leaseMs" | "pollHoldMs" | "pollSignMs" | "rescueEveryMs" | "unmatchedMs"
->;
+> & {
+  /** How fast the clock of triggers goes, and since when. */
+  trigger?: { speed: number; from: number };
+};
 
 /** A coordinator's place: to kill the one that has it, and to start another there, is the caller's. */
 export interface Seat {

@@ -26,6 +26,7 @@ import { manyWriters } from "./many-writers.ts";
 import { migration } from "./migration.ts";
 import { databaseOutage, databaseSilence, oneHangs, outage } from "./outage.ts";
 import { questions } from "./questions.ts";
+import { schedules } from "./schedules.ts";
 import { race } from "./race.ts";
 import { replay } from "./replay.ts";
 import { runnerKilled } from "./runner-killed.ts";
@@ -280,6 +281,14 @@ export const tortures: readonly Torture[] = [
     promise: "coordinators and runners killed: no question lost, none answered twice, no command without its approval",
     engines: both,
     run: (scale, tools) => questions({ runs: of(20, scale), questions: 10, kills: of(40, scale) }, tools),
+  },
+  {
+    name: "schedules",
+    promise:
+      "200 schedules each minute at 60 times the speed, coordinators killed: every slot one line, at most one run",
+    engines: both,
+    run: (scale, tools) =>
+      schedules({ schedules: Math.max(10, of(200, scale)), seconds: Math.max(10, of(600, scale)) }, tools),
   },
   {
     name: "agents",

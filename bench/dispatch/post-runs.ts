@@ -93,7 +93,8 @@ export async function noDatabaseRole(): Promise<void> {
   const app = createApp({
     store,
     submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
-    dispatcher: null as never, // not asked
+    dispatcher: null as never, // not asked, and neither are schedules
+    schedules: null as never,
     agents,
     checkAgent: async () => ({ ok: true, agent: noop }),
     checkInput: async () => [],

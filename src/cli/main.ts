@@ -27,6 +27,14 @@ const commands: Record<string, readonly [about: string, load: () => Promise<Comm
   "questions list": ["what runs ask people", async () => (await import("./questions.ts")).questionsList],
   "questions show": ["one question with its input", async () => (await import("./questions.ts")).questionsShow],
   usage: ["tokens and cost of what ran", async () => (await import("./usage.ts")).usageCommand],
+  "schedules list": ["what runs by itself, and when next", async () => (await import("./schedules.ts")).schedulesList],
+  "schedules show": ["one schedule with its history", async () => (await import("./schedules.ts")).schedulesShow],
+  "schedules next": ["when a schedule is due", async () => (await import("./schedules-next.ts")).schedulesNext],
+  "schedules add": ["run an agent by itself", async () => (await import("./schedules-add.ts")).schedulesAdd],
+  "schedules run": ["run a schedule now", async () => (await import("./schedules-change.ts")).schedulesRun],
+  "schedules enable": ["let a schedule fire", async () => (await import("./schedules-change.ts")).schedulesEnable],
+  "schedules disable": ["skip its slots", async () => (await import("./schedules-change.ts")).schedulesDisable],
+  "schedules remove": ["end a schedule", async () => (await import("./schedules-change.ts")).schedulesRemove],
   "sessions list": ["what can go on", async () => (await import("./sessions.ts")).sessionsList],
   "sessions show": ["one session with its runs", async () => (await import("./sessions.ts")).sessionsShow],
   "sessions resume": ["go on with a session", async () => (await import("./sessions-resume.ts")).sessionsResume],
@@ -69,7 +77,7 @@ const commands: Record<string, readonly [about: string, load: () => Promise<Comm
 };
 
 /** A group that is a command on its own: `drover questions` is `drover questions list`. */
-const alone: Record<string, string> = { questions: "questions list" };
+const alone: Record<string, string> = { questions: "questions list", schedules: "schedules list" };
 
 export async function main(argv: readonly string[]): Promise<void> {
   try {

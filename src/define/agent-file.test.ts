@@ -101,9 +101,6 @@ test("type and command must agree", () => {
 });
 
 test("a key that would do nothing is refused", () => {
-  expect(faultsOf("a.yaml", "name: a\ncommand: ls\nschedules: []\n")).toMatchObject([
-    { path: "schedules", line: 3, message: expect.stringContaining("there are no schedules yet") },
-  ]);
   expect(
     faultsOf("a.yaml", "name: a\ncommand: ls\nmodel: x\nbudget: { cost_usd: 1 }\n").map(({ path }) => path),
   ).toEqual(["model", "budget"]);
@@ -275,5 +272,34 @@ describe("the section ## Parameters of a markdown agent", () => {
   it("is prose without bullets", () => {
     const parsed = parse("It takes none.");
     expect(parsed.ok && parsed.agent.parameters_schema).toBeUndefined();
+  });
+});
+
+test("schedules are checked with their line, the reason and a suggestion", () => {
+  const text = `name: a
+command: ls
+schedules:
+  - name: seconds
+    cron: "0 0 3 * * *"
+  - name: berlin
+    cron: "0 3 * * *"
+    timezone: Europe/Berln
+  - { name: berlin, every: 5s, resume_session: true }
+  - { name: both, every: 1h, cron: "0 3 * * *" }
+  - name: key
+    evry: 1h
+`;
+  expect(faultsOf("a.yaml", text).map(({ code, line, path, message }) => [code, line, path, message])).toEqual([
+    ["DROVER-AGT-004", 10, "schedules.3", expect.stringContaining("either cron or every")],
+    ["DROVER-AGT-003", 12, "schedules.4.evry", "unknown key schedules.4.evry. Did you mean every?"],
+    ["DROVER-AGT-004", 11, "schedules.4", expect.stringContaining("either cron or every")],
+    ["DROVER-SCH-001", 5, "schedules.0.cron", "cron 0 0 3 * * * has 6 fields, not five"],
+    ["DROVER-SCH-001", 8, "schedules.1.timezone", "there is no timezone Europe/Berln. Did you mean Europe/Berlin?"],
+    ["DROVER-SCH-001", 9, "schedules.2.name", "two schedules are named berlin"],
+    ["DROVER-SCH-001", 9, "schedules.2.resume_session", "a procedural agent has no session to resume"],
+    ["DROVER-SCH-001", 9, "schedules.2.every", "every 5s is less than 10s"],
+  ]);
+  expect(agentOf("a.yaml", "name: a\ncommand: ls\nschedules: [{ name: n, cron: 0 3 * * * }]\n")).toMatchObject({
+    schedules: [{ name: "n", cron: "0 3 * * *", timezone: "UTC", overlap: "skip", catch_up: "none", enabled: true }],
   });
 });

@@ -4,6 +4,7 @@ import { pointerSteps } from "../model/argument-rules.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
+import { scheduleFaults } from "./schedule-faults.ts";
 import { schemaLimitFaults } from "./json-schema/limits.ts";
 import { splitMarkdown } from "./markdown.ts";
 import { type ListedParameters, schemaOf } from "./markdown-parameters.ts";
@@ -59,6 +60,7 @@ export function checkAgent(value: unknown, origin: Origin = { file: null, lineOf
     ...(checked.ok ? [] : checked.faults),
     ...typeFaults(given, hasCommand, origin),
     ...limited.flatMap((each) => each.faults),
+    ...scheduleFaults(given, origin),
   ];
   const schemas = limited.flatMap((each): [SchemaKey, object][] =>
     each.faults.length > 0 ? [] : [[each.key, each.schema]],

@@ -1,5 +1,6 @@
 import type { Agent } from "../model/agent.ts";
 import type { ListedAgent, RunnerRow } from "../model/dispatch-ops.ts";
+import type { NewSchedule } from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
 
 /** Every agent there is: of files, put by the API, brought by runners. */
@@ -17,7 +18,11 @@ export interface AgentBook {
   setOwn(agents: readonly Agent[]): void;
 }
 
-export function createAgentBook(store: Pick<Store, "apply" | "read">): AgentBook {
+/** `schedulesOf` says which schedules an agent defines; they are stored with it. */
+export function createAgentBook(
+  store: Pick<Store, "apply" | "read">,
+  schedulesOf: (agent: Agent, by: string) => NewSchedule[] = () => [],
+): AgentBook {
   let files = new Map<string, ListedAgent>();
   let own = new Map<string, ListedAgent>();
 
@@ -37,10 +42,17 @@ export function createAgentBook(store: Pick<Store, "apply" | "read">): AgentBook
       return put ?? own.get(asked) ?? one(found);
     },
     async put(agent, by) {
-      await store.apply([{ op: "put_agent", agent, by }]);
+      const schedules = schedulesOf(agent, by);
+      await store.apply([
+        { op: "put_agent", agent, by },
+        { op: "sync_schedules", source: "agent", agents: [agent.name], schedules },
+      ]);
     },
     async remove(name) {
-      const [removed] = await store.apply([{ op: "delete_agent", name }]);
+      const [removed] = await store.apply([
+        { op: "delete_agent", name },
+        { op: "sync_schedules", source: "agent", agents: [name], schedules: [] },
+      ]);
       return removed.ok;
     },
     setFiles(agents, faults) {

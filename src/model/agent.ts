@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { demandsSchema } from "./demands.ts";
+import { scheduleDefinitionSchema } from "./schedule.ts";
 import { splitWords } from "./split-words.ts";
 
 const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
@@ -110,8 +111,8 @@ export const agentSchema = z.strictObject({
   max_concurrent: z.number().int().min(1).optional(),
   workspace: z.enum(["in_place", "scratch"]).optional(),
   trust_project_settings: z.boolean().default(false),
-  /** Refused until there are schedules: one that starts nothing would be missed too late. */
-  schedules: z.never("there are no schedules yet; let cron start it with: drover run AGENT --detach").optional(),
+  /** When it runs by itself, see docs/schedules.md. */
+  schedules: z.array(scheduleDefinitionSchema).max(100).optional(),
   on_finish: z.string().optional(),
   /** Offered to MCP clients as a tool of its own: `run_NAME`. */
   expose: z.literal("tool", 'the only way to expose an agent is "tool"').optional(),

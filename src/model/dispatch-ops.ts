@@ -203,6 +203,7 @@ export type WhyPending = {
     | "slots"
     | "max_concurrent"
     | "session"
+    | "schedule"
     | "directory"
     | "disk"
     | "descriptors"

@@ -1,5 +1,5 @@
 import type { AgentOp, AgentResult } from "./agent-ops.ts";
-import type { Agent } from "./agent.ts";
+import type { CreateRun } from "./create-run.ts";
 import type { DispatchOp, DispatchResult, Speaker } from "./dispatch-ops.ts";
 import type { DispatchReads } from "./dispatch-reads.ts";
 import type { NumberedEvent, RunEvent, StoredEvent } from "./event.ts";
@@ -8,12 +8,15 @@ import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
 import type { ParkedWhy } from "./executor.ts";
 import type { QuestionOp, QuestionReads, QuestionResult } from "./question.ts";
 import type { Demands, Run } from "./run.ts";
+import type { ScheduleOp, ScheduleReads, ScheduleResult } from "./schedule-ops.ts";
 import type { SaveResult, SaveSession, SessionStateReads } from "./session-state-ops.ts";
 import type { SearchMatch } from "./search.ts";
 import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./session.ts";
 import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
 import type { StatsReads } from "./stats.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
+
+export type { CreateRun } from "./create-run.ts";
 
 /**
  * Seam 4, store. An operation is plain data and stands or falls as a whole; all operations of one
@@ -41,7 +44,8 @@ export type Op =
   | SaveSession
   | AddUpload
   | AgentOp
-  | QuestionOp;
+  | QuestionOp
+  | ScheduleOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
 /** What an operation is answered with. */
@@ -52,7 +56,15 @@ export type ResultOf<O> = O extends RunOp
     : never;
 /** Of any operation at all. */
 export type StoreResult = OpResult | AnyResult;
-type AnyResult = DispatchResult | TokenResult | SessionResult | SaveResult | FileResult | AgentResult | QuestionResult;
+type AnyResult =
+  | DispatchResult
+  | TokenResult
+  | SessionResult
+  | SaveResult
+  | FileResult
+  | AgentResult
+  | QuestionResult
+  | ScheduleResult;
 type ConflictOf<O> = O extends DispatchOp
   ? Extract<DispatchResult, { ok: false }>
   : O extends TokenOp
@@ -65,7 +77,9 @@ type ConflictOf<O> = O extends DispatchOp
           ? Extract<FileResult, { ok: false }>
           : O extends QuestionOp
             ? Extract<QuestionResult, { ok: false }>
-            : Extract<AgentResult, { ok: false }>;
+            : O extends ScheduleOp
+              ? Extract<ScheduleResult, { ok: false }>
+              : Extract<AgentResult, { ok: false }>;
 
 /** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
 export interface Change {
@@ -77,6 +91,8 @@ export interface Change {
   resumed?: readonly Demands[];
   /** Runners that have a new order. */
   ordered: ReadonlySet<string>;
+  /** Schedules, or when they are due next. */
+  schedules?: true;
   /** Another process wrote: what it was is not known. */
   foreign: boolean;
   /** Runs that ended, and those that went back to pending; of this process's own commits alone. */
@@ -95,24 +111,6 @@ export interface Requeued {
   run_id: string;
   /** It counts as a failure of the run; else it was given back at no cost. */
   lost: boolean;
-}
-
-/** A new run, in the state its first events leave it in. */
-export interface CreateRun {
-  op: "create_run";
-  run: Run;
-  events: NumberedEvent[];
-  /**
-   * The agent as it is now, kept with the run: makes it one that runners claim. Its session is made
-   * with it, and its log begins with `status: pending`.
-   */
-  agent?: Agent;
-  /** Where the agent is a runner's own. */
-  agent_runner_id?: string;
-  /** Goes before the agent's. */
-  timeout_seconds?: number;
-  /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
-  idempotency?: { subject: string; key: string; fingerprint: string };
 }
 
 /** Already stored `n` are skipped; a gap is refused and reports the last one stored. */
@@ -160,7 +158,15 @@ export type OpResult =
   | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
 
 export interface Reads
-  extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads, StatsReads {
+  extends
+    DispatchReads,
+    SessionReads,
+    SessionStateReads,
+    TokenReads,
+    FileReads,
+    QuestionReads,
+    StatsReads,
+    ScheduleReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**

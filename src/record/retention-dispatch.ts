@@ -34,6 +34,13 @@ const sessions: Unused = {
   returning: "session_id",
 };
 
+/** A line whose run still waits for another is what lets it go. */
+const deleteSlots = `
+  delete from schedule_slots
+  where at < ?1 and waits_for is null
+    and at <= coalesce((select at from schedule_slots where at < ?1 and waits_for is null order by at limit 1 offset ?2), ?1)
+  returning 1 as gone`;
+
 const deleteUsage = `
   delete from usage_sessions
   where day < ?1 and day <= coalesce((select day from usage_sessions where day < ?1 order by day limit 1 offset ?2), ?1)
@@ -49,6 +56,7 @@ export async function pruneDispatch(
   const time = toColumn(before.toISOString());
   const { runs } = await pruneRuns(store, before);
   while ((await engine.write(() => deletePortion(deleteKeys, time))) >= keysAtOnce);
+  while ((await engine.write(() => deletePortion(deleteSlots, time))) >= keysAtOnce);
   while ((await engine.write(() => deletePortion(deleteUsage, time.slice(0, 10)))) >= keysAtOnce);
   const forgotten = await pruneInPages(
     engine,

@@ -63,6 +63,10 @@ export function readsOf(engine: Engine, mayIndex: boolean): Reads {
     questions: (filter, page) => later(({ readQuestions }) => readQuestions(filter, page)),
     usage: (filter, limit) => later(({ readUsage }) => readUsage(filter, limit)),
     stats: async (span) => (await import("./reads/stats.ts")).readStats(engine, span),
+    schedule: (schedule_id) => later(({ readSchedule }) => readSchedule(schedule_id)),
+    schedules: (filter, page) => later(({ readSchedules }) => readSchedules(filter, page)),
+    slots: (schedule_id, page) => later(({ readSlots }) => readSlots(schedule_id, page)),
+    due_schedules: (by, limit) => later(({ readDueSchedules }) => readDueSchedules(by, limit)),
     token: (hash) => later(({ readToken }) => readToken(hash)),
     tokens: (page) => later(({ readTokens }) => readTokens(page)),
   };

@@ -17,6 +17,7 @@ export interface Changed {
   claimable: Demands[];
   resumed?: Demands[];
   ordered: Set<string>;
+  schedules?: true;
   ended?: RunEnd[];
   requeued?: Requeued[];
 }

@@ -7,6 +7,7 @@ import { questionRoutes } from "./routes/questions.ts";
 import { recordRoutes } from "./routes/record.ts";
 import { runnerRoutes } from "./routes/runners.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 
@@ -18,6 +19,7 @@ export const apiRoutes: readonly Route<ApiDeps>[] = [
   ...eventRoutes,
   ...fileRoutes,
   ...agentRoutes,
+  ...scheduleRoutes,
   ...runnerRoutes,
   ...sessionRoutes,
   ...tokenRoutes,

@@ -83,6 +83,10 @@ async function load(
       const runner = await read.runner(id);
       return runner && { object: runner, owner: runner.owner };
     }
+    case "schedule": {
+      const schedule = await read.schedule(id);
+      return schedule && { object: schedule, owner: schedule.created_by };
+    }
     case "token": {
       // the list goes backwards from a place, and just after an id is that id with something behind it; ids that derive
       // from it have a dot there

@@ -9,6 +9,7 @@ import type { RunRequest } from "../model/run-request.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
 import type { TokenRole } from "../model/token.ts";
+import type { ScheduleDesk } from "../trigger/desk.ts";
 import type { FeedHub } from "../show/feed-hub.ts";
 import type { SeeRequest } from "../show/metrics/requests.ts";
 import type { Owners } from "../show/owners.ts";
@@ -47,6 +48,7 @@ export interface ApiDeps extends AnswerDeps {
     /** False where the API has put none of that name. */
     remove(name: string): Promise<boolean>;
   };
+  schedules: ScheduleDesk;
   /** A definition by the rules that agent files are checked by. */
   checkAgent(definition: unknown): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[] }>;
   /** Ends the open requests of tokens that have ended. Resolves when all were checked. */

@@ -1,5 +1,6 @@
 import type { RunnerRow } from "../model/dispatch-ops.ts";
 import type { Run } from "../model/run.ts";
+import type { StoredSchedule } from "../model/schedule.ts";
 import type { Session } from "../model/session.ts";
 import type { Execution } from "../model/store.ts";
 import type { Token, TokenRole } from "../model/token.ts";
@@ -29,13 +30,14 @@ export type Rule =
     }
   | { enrolment: true };
 
-export type ObjectKind = "run" | "session" | "execution" | "runner" | "token";
+export type ObjectKind = "run" | "session" | "execution" | "runner" | "token" | "schedule";
 export interface Objects {
   run: Run;
   session: Session;
   execution: Execution;
   runner: RunnerRow;
   token: Token;
+  schedule: StoredSchedule;
 }
 
 export const anyone: readonly TokenRole[] = ["admin", "user", "viewer"];

@@ -67,6 +67,14 @@ const table: Record<string, string> = {
   "GET /agents/{name}": "200  200 200  200 200 200  403 403  200 200  403",
   "PUT /agents/{name}": "400  403 403  403 403 403  403 403  403 403  403",
   "DELETE /agents/{name}": "400  403 403  403 403 403  403 403  403 403  403",
+  "GET /schedules": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /schedules": "400  400 400  403 403 403  403 403  403 403  403",
+  "POST /schedules/preview": "400  400 400  400 400 400  403 403  403 403  403",
+  "GET /schedules/{schedule_id}": "200  200 404  200 404 200  403 403  403 403  403",
+  "PATCH /schedules/{schedule_id}": "400  400 404  403 403 403  403 403  403 403  403",
+  "DELETE /schedules/{schedule_id}": "400  400 404  403 403 403  403 403  403 403  403",
+  "POST /schedules/{schedule_id}/run": "400  400 404  403 403 403  403 403  403 403  403",
+  "GET /schedules/{schedule_id}/history": "200  200 404  200 404 200  403 403  403 403  403",
   "GET /runners": "200  200 200  200 200 200  403 403  403 403  403",
   "POST /runners/{runner_id}/drain": "400  400 404  403 403 403  403 403  403 403  403",
   "POST /runner/enroll": "403  403 403  403 403 403  403 403  403 403  400",
@@ -183,6 +191,12 @@ beforeAll(async () => {
   ids["run_id"] = going!.run_id;
   ids["request_id"] = "no question";
   ids["execution_id"] = started.execution.execution_id;
+  const made = await annClient.schedules.create({
+    agent_name: going!.invocation.agent.name,
+    name: "hers",
+    every: "1d",
+  });
+  ids["schedule_id"] = made.schedule_id;
   ids["session_id"] = (await annClient.runs.get(going!.run_id)).session_id ?? "";
   const expired = createClient({ url: coordinator.url, token: tokens.get("expired")! });
   await vi.waitFor(() => expect(expired.runs.list()).rejects.toMatchObject({ code: "DROVER-API-010" }), 120_000);

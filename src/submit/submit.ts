@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
 import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { Agent } from "../model/agent.ts";
-import type { ListedAgent } from "../model/dispatch-ops.ts";
 import type { NewId } from "../model/ids.ts";
 import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
-import type { Store } from "../model/store.ts";
+import type { CreateRun, Store } from "../model/store.ts";
 import { findAgent, type Agents, type FoundAgent } from "./find-agent.ts";
 import { continued, type Continued } from "./continue.ts";
 import { tooDeep } from "./depth.ts";
@@ -32,6 +31,18 @@ export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false;
 
 /** Turns a request into a pending run, or says everything that is wrong with it. */
 export async function submitRun(request: RunRequest, who: Submitter, deps: SubmitDeps): Promise<Submitted> {
+  const prepared = await prepareRun(request, who, deps);
+  return prepared.ok ? store(prepared.create, deps) : prepared;
+}
+
+export type Prepared = { ok: true; create: CreateRun } | { ok: false; fault: SubmitFault };
+
+/** The operation that stores the run, for callers that store something else with it. Nothing is written. */
+export async function prepareRun(
+  request: RunRequest,
+  who: Submitter,
+  deps: Omit<SubmitDeps, "store"> & { store: Pick<Store, "read"> },
+): Promise<Prepared> {
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
@@ -54,7 +65,21 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
   }
   const demands = mergeDemands(listed, request, from);
   if (isFault(demands)) return { ok: false, fault: demands };
-  return store(request, who, listed, runOf(request, who, agent, demands, from, deps), deps);
+  const { runner_id } = listed;
+  const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
+  const key = request.idempotency_key;
+  return {
+    ok: true,
+    create: {
+      op: "create_run",
+      run: runOf(request, who, agent, demands, from, deps),
+      events: [],
+      agent,
+      ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
+      ...(timeout === null ? {} : { timeout_seconds: timeout }),
+      ...(key === undefined ? {} : { idempotency: { subject: who.subject, key, fingerprint: fingerprint(request) } }),
+    },
+  };
 }
 
 /** The snapshot that the run is carried out by has the model that was asked for. */
@@ -66,26 +91,9 @@ function withModel(listed: FoundAgent | SubmitFault, model: string | undefined):
   ]);
 }
 
-async function store(
-  request: RunRequest,
-  who: Submitter,
-  { agent, runner_id }: ListedAgent,
-  run: Run,
-  deps: SubmitDeps,
-): Promise<Submitted> {
-  const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
-  const key = request.idempotency_key;
-  const [result] = await deps.store.apply([
-    {
-      op: "create_run",
-      run,
-      events: [],
-      agent,
-      ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
-      ...(timeout === null ? {} : { timeout_seconds: timeout }),
-      ...(key === undefined ? {} : { idempotency: { subject: who.subject, key, fingerprint: fingerprint(request) } }),
-    },
-  ]);
+async function store(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
+  const { run } = create;
+  const [result] = await deps.store.apply([create]);
   if (!result.ok && result.conflict === "not_found") {
     return fail(404, "DROVER-SUB-003", "There is no such session.", [{ path: "body.session_id", message: "unknown" }]);
   }
@@ -109,7 +117,7 @@ function runOf(
   agent: Agent,
   demands: Demands,
   from: Continued,
-  deps: SubmitDeps,
+  deps: Pick<SubmitDeps, "newId" | "now">,
 ): Run {
   return newRun({
     run_id: deps.newId(),
@@ -145,7 +153,7 @@ function newDirectory({ mode }: RunRequest, { working_directory }: Agent): strin
 }
 
 /** A retry has the time the run before it had. */
-async function timeoutBefore({ retry_of }: RunRequest, deps: SubmitDeps): Promise<number | null> {
+async function timeoutBefore({ retry_of }: RunRequest, deps: { store: Pick<Store, "read"> }): Promise<number | null> {
   if (retry_of === undefined) return null;
   return (await deps.store.read.agent_of(retry_of))?.timeout_seconds ?? null;
 }

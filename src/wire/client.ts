@@ -72,6 +72,19 @@ export function clientOver(transport: Transport) {
         call("PUT /agents/{name}", { params: { name }, body }),
       remove: (name: string) => call("DELETE /agents/{name}", { params: { name } }),
     },
+    schedules: {
+      list: (query: Query<"GET /schedules"> = {}) => call("GET /schedules", { query }),
+      get: (schedule_id: string) => call("GET /schedules/{schedule_id}", { params: { schedule_id } }),
+      create: (body: Input<"POST /schedules">["body"]) => call("POST /schedules", { body }),
+      change: (schedule_id: string, body: Input<"PATCH /schedules/{schedule_id}">["body"]) =>
+        call("PATCH /schedules/{schedule_id}", { params: { schedule_id }, body }),
+      remove: (schedule_id: string) => call("DELETE /schedules/{schedule_id}", { params: { schedule_id } }),
+      /** Now, whatever its times say. */
+      run: (schedule_id: string) => call("POST /schedules/{schedule_id}/run", { params: { schedule_id } }),
+      history: (schedule_id: string, query: Query<"GET /schedules/{schedule_id}/history"> = {}) =>
+        call("GET /schedules/{schedule_id}/history", { params: { schedule_id }, query }),
+      preview: (body: Input<"POST /schedules/preview">["body"]) => call("POST /schedules/preview", { body }),
+    },
     runners: {
       list: () => call("GET /runners", {}),
       drain: (runner_id: string, draining = true) =>

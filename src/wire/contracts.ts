@@ -5,6 +5,7 @@ import { mcpContracts } from "./contracts/mcp.ts";
 import { questionContracts } from "./contracts/questions.ts";
 import { runnerContracts } from "./contracts/runners.ts";
 import { runContracts } from "./contracts/runs.ts";
+import { scheduleContracts } from "./contracts/schedules.ts";
 import { systemContracts } from "./contracts/system.ts";
 import { tokenContracts } from "./contracts/tokens.ts";
 
@@ -14,6 +15,7 @@ export const contracts = {
   ...questionContracts,
   ...overviewContracts,
   ...agentContracts,
+  ...scheduleContracts,
   ...runnerContracts,
   ...tokenContracts,
   ...mcpContracts,

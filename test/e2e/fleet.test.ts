@@ -8,6 +8,7 @@ import { hang } from "../../torture/hang.ts";
 import { databaseOutage } from "../../torture/outage.ts";
 import { questions } from "../../torture/questions.ts";
 import { race } from "../../torture/race.ts";
+import { schedules } from "../../torture/schedules.ts";
 import { wake } from "../../torture/wake.ts";
 import { tortureTools } from "./torture-tools.ts";
 
@@ -27,6 +28,12 @@ test("a poll that waits at one coordinator is woken by a submit at another", asy
 
 test("questions: none is lost or answered twice, whichever coordinator or runner is killed", async () => {
   expectWhole(await questions({ runs: 3, questions: 4, kills: 3 }, tools), { kills: 3, runs: 3 });
+});
+
+test("schedules: every slot has one line and one run at most, whichever coordinator is killed", async () => {
+  const finding = await schedules({ schedules: 8, seconds: 5 }, tools);
+  expectWhole(finding, { schedules: 8 });
+  expect(finding.seen["fired"]).toBeGreaterThan(0);
 });
 
 test("R1 to R4: with runners killed too, each attempt is carried out once at most", async () => {

@@ -59,6 +59,8 @@ schedules:
     type: cron
     expression: "0 9 * * *"
     prompt: Good morning
+  hook: { type: webhook }
+  never: { cron: "0 0 30 2 *" }
 hooks:
   after_run:
     - type: shell
@@ -129,6 +131,10 @@ it("maps every key that has an equivalent, and names all the others with file an
     max_turns: 15,
     working_directory: "../../data",
     permissions: { allowed_tools: ["WebFetch", "Read"], denied_tools: ["Bash"] },
+    schedules: [
+      { name: "check", every: "4h", prompt: "Compare them now." },
+      { name: "morning", cron: "0 9 * * *", prompt: "Good morning" },
+    ],
     on_finish: expect.stringContaining("sh -c"),
   });
   expect(read("drover/agents/builder.yaml")).toEqual({
@@ -156,12 +162,15 @@ it("maps every key that has an equivalent, and names all the others with file an
   const notes = ran.stderr.replaceAll(`${cwd}/`, "").split("\n");
   for (const expected of [
     "herdctl.yaml:22: web has no equivalent",
-    "agents/prices.yaml:5: default_prompt has no equivalent",
-    "agents/prices.yaml:11: schedules.check (every 4h): there are no schedules yet",
-    "agents/prices.yaml:12: schedules.morning (cron 0 9 * * *): there are no schedules yet",
-    "agents/prices.yaml:21: hooks.after_run.1 of type discord has no equivalent",
-    "agents/prices.yaml:23: hooks.on_error.0.timeout has no equivalent",
-    "agents/prices.yaml:24: chat has no equivalent",
+    "agents/prices.yaml:5: default_prompt has no equivalent but in schedules",
+    "agents/prices.yaml:11: schedules.check begins a new session each time",
+    "agents/prices.yaml:12: schedules.morning is due in UTC",
+    "agents/prices.yaml:12: schedules.morning begins a new session each time",
+    "agents/prices.yaml:16: schedules.hook of type webhook has no equivalent",
+    "agents/prices.yaml:17: schedules.never was left out: cron 0 0 30 2 * never comes",
+    "agents/prices.yaml:23: hooks.after_run.1 of type discord has no equivalent",
+    "agents/prices.yaml:25: hooks.on_error.0.timeout has no equivalent",
+    "agents/prices.yaml:26: chat has no equivalent",
     "agents/builder.yaml:2: working_directory.auto_clone has no equivalent",
     "agents/builder.yaml:3: permission_mode dontAsk is `default` here",
     "agents/builder.yaml:5: setting_sources user has no equivalent",

@@ -12,6 +12,7 @@ import { outage } from "../../torture/outage.ts";
 import { questions } from "../../torture/questions.ts";
 import { replay } from "../../torture/replay.ts";
 import { runnerKilled } from "../../torture/runner-killed.ts";
+import { schedules } from "../../torture/schedules.ts";
 import { staleWriter } from "../../torture/stale-writer.ts";
 import { hostHas } from "../fixtures/process/host.ts";
 import { tortureTools } from "./torture-tools.ts";
@@ -32,6 +33,12 @@ test("R1, R2, R8: a coordinator that is killed loses no run, none is carried out
 
 test("questions: none is lost or answered twice, and no command runs without its approval", async () => {
   expectWhole(await questions({ runs: 3, questions: 4, kills: 3 }, tools), { kills: 3, runs: 3 });
+});
+
+test("schedules: every slot has one line and one run at most, through restarts of the coordinator", async () => {
+  const finding = await schedules({ schedules: 8, seconds: 5 }, tools);
+  expectWhole(finding, { schedules: 8 });
+  expect(finding.seen["fired"]).toBeGreaterThan(0);
 });
 
 test("R3: what a runner brings after its lease is refused, and that is on the record", async () => {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { isKeys } from "../merge-keys.ts";
+import { mapSchedules } from "./map-schedules.ts";
 import { note, type Source } from "./source.ts";
 import { mapVariables } from "./map-variables.ts";
 
@@ -52,8 +53,8 @@ const maps: Record<string, Map | string> = {
   setting_sources: settingSources,
   // of all sources together
   hooks: () => ({}),
-  schedules,
-  default_prompt: "has no equivalent: give a run its prompt with --prompt",
+  schedules: mapSchedules,
+  default_prompt: "has no equivalent but in schedules: give a run its prompt with --prompt",
   identity: "has no equivalent: write it into system_prompt",
   repo: "has no equivalent: clone the repository, and name its folder as working_directory",
   work_source: "has no equivalent: submit a run for each item with POST /runs or `drover run`",
@@ -168,19 +169,4 @@ function settingSources(value: unknown, source: Source): Keys {
   if (given.includes("user"))
     note(source, ["setting_sources"], "user has no equivalent: settings of the user are not loaded");
   return given.some((one) => one === "project" || one === "local") ? { trust_project_settings: true } : {};
-}
-
-function schedules(value: unknown, source: Source): Keys {
-  for (const [name, schedule] of Object.entries(isKeys(value) ? value : {})) {
-    const { cron, expression, interval, type } = isKeys(schedule) ? schedule : {};
-    const at = cron ?? expression;
-    const when =
-      at === undefined ? (interval === undefined ? String(type) : `every ${String(interval)}`) : `cron ${String(at)}`;
-    note(
-      source,
-      ["schedules", name],
-      `(${when}): there are no schedules yet; let cron start it with drover run AGENT --detach`,
-    );
-  }
-  return {};
 }

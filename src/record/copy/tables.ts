@@ -166,6 +166,21 @@ export const tables: readonly Table[] = [
   },
   { name: "usage_limits", key: ["provider", "place"], columns: ["provider", "place", "until"], long: [] },
   {
+    name: "schedules",
+    key: ["schedule_id"],
+    columns: [
+      ["schedule_id", "agent_name", "name", "created_by", "source", "body", "enabled", "anchor", "due_at", "rev"],
+      ["last_run_id", "session_id", "created_at", "updated_at"],
+    ].flat(),
+    long: ["body"],
+  },
+  {
+    name: "schedule_slots",
+    key: ["schedule_id", "slot"],
+    columns: ["schedule_id", "slot", "outcome", "why", "detail", "manual", "at", "run_id", "waits_for"],
+    long: ["detail"],
+  },
+  {
     name: "tokens",
     key: ["token_id"],
     columns: [

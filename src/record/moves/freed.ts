@@ -1,5 +1,6 @@
 import type { Demands } from "../../model/run.ts";
 import { all, first, write, type Work } from "../query.ts";
+import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { pinToSession } from "../ops/place-run.ts";
 import { statusIn } from "./statuses.ts";
@@ -67,6 +68,38 @@ export function* freeDirectory(tx: Transaction, run: Pick<StoredRun, "directory"
     if (next === undefined) continue;
     yield write(unblock, Number(next["run_no"]));
     claimable(tx, String(next["body"]));
+  }
+}
+
+const selectFollowers = `
+  select run_id from schedule_slots where waits_for = ?`;
+const waitLonger = `
+  update schedule_slots set waits_for = (select own.waits_for from schedule_slots own where own.run_id = ?1) where waits_for = ?1`;
+const stopWaiting = `
+  update schedule_slots set waits_for = null where waits_for = ?`;
+const release = `
+  update runs set blocked_by = null where run_id = ? and status = 'pending' and blocked_by = 'schedule' returning demand_id`;
+const selectDemand = `
+  select body from demands where demand_id = ?`;
+
+/**
+ * A run that has ended lets the next one of its schedule go. One that ended while it waited itself leaves the next one to
+ * wait for the run before it.
+ */
+export function* freeSchedule(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
+  if (run.agent_rev_id === null || run.followed === 0) return;
+  const run_id = toColumn(run.run_id);
+  if (run.blocked_by === "schedule") {
+    yield write(waitLonger, run_id);
+    return;
+  }
+  const followers = yield all(selectFollowers, run_id);
+  yield write(stopWaiting, run_id);
+  for (const follower of followers) {
+    const [released] = yield first(release, follower["run_id"] ?? null);
+    if (released === undefined) continue;
+    const [demand] = yield first(selectDemand, Number(released["demand_id"]));
+    claimable(tx, String(demand?.["body"]));
   }
 }
 

@@ -6,7 +6,7 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { endExecutions } from "./end-executions.ts";
-import { claimable, freeCap, freeDirectory, freeSession } from "./freed.ts";
+import { claimable, freeCap, freeDirectory, freeSchedule, freeSession } from "./freed.ts";
 import { supersede } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
@@ -103,6 +103,7 @@ export function* move(
   if (isBusy(run.status) && !isBusy(to)) yield* freeCap(tx, run);
   if (frees.includes("directory")) yield* freeDirectory(tx, run);
   if (frees.includes("session")) yield* freeSession(tx, run);
+  if (isTerminal(to)) yield* freeSchedule(tx, run);
   if (frees.includes("claimers")) {
     const [demand] = yield first(selectDemand, run.demand_id);
     claimable(tx, String(demand?.["body"]), Number(columns["resumed"] ?? run.resumed) === 1);

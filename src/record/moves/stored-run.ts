@@ -56,6 +56,8 @@ export interface EndingRun extends WrittenRun {
   max_attempts: number | null;
   /** 1: another run of its session waits for it. */
   awaited: number;
+  /** 1: another run of its schedule does. */
+  followed: number;
 }
 
 export const storedColumns = [
@@ -102,7 +104,8 @@ export const ending = `${written},
     (select max_attempts from agent_revs where agent_revs.agent_rev_id = runs.agent_rev_id) as max_attempts,
     exists (
       select 1 from runs next where next.session_id = runs.session_id and next.status = 'pending' and next.blocked_by = 'session'
-    ) as awaited`;
+    ) as awaited,
+    exists (select 1 from schedule_slots where schedule_slots.waits_for = runs.run_id) as followed`;
 const selectEnding = `
   select ${ending} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
 

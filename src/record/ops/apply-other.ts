@@ -10,7 +10,9 @@ import { leaveRunner } from "./lose-runner.ts";
 import { registerRunner } from "./register-runner.ts";
 import { renewIdle } from "./renew-idle.ts";
 import { drainRunner, rescue } from "./rescue.ts";
+import { fireSchedule } from "./fire-schedule.ts";
 import { saveSession } from "./save-session.ts";
+import { deleteSchedule, putSchedule, syncSchedules } from "./schedules.ts";
 import { bindSessionId, deleteSession } from "./sessions.ts";
 import { stopRuns } from "./stop-runs.ts";
 import { putToken, revokeSubject, revokeToken, rotateToken, useEnrolment, useLink } from "./tokens.ts";
@@ -66,6 +68,14 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreR
       return resumeRun(tx, op);
     case "send_input":
       return sendInput(tx, op);
+    case "put_schedule":
+      return putSchedule(tx, op);
+    case "sync_schedules":
+      return syncSchedules(tx, op);
+    case "delete_schedule":
+      return deleteSchedule(tx, op);
+    case "fire_schedule":
+      return fireSchedule(tx, op);
     default:
       return op satisfies never;
   }

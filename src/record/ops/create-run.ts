@@ -19,7 +19,8 @@ const insertBody = `
 const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
-export function* createRun(tx: Transaction, op: CreateRun): Work<OpResult> {
+/** `waits`: for a run before it, which `freeSchedule` lets it go after. */
+export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<OpResult> {
   const { run, events } = op;
   if (isTerminal(run.status)) throw new BugError("a run is never created in a state that only finish_run gives");
   const earlier = op.idempotency === undefined ? null : yield* findEarlier(op.idempotency);
@@ -30,7 +31,7 @@ export function* createRun(tx: Transaction, op: CreateRun): Work<OpResult> {
   if (op.agent !== undefined && run.mode !== "start" && (yield* lacksSession(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
 
-  const submitted = op.agent === undefined ? yield* unsubmitted(tx, run) : yield* submit(tx, op, op.agent);
+  const submitted = op.agent === undefined ? yield* unsubmitted(tx, run) : yield* submit(tx, op, op.agent, waits);
   const last = { n: events.length, seq: events.length + submitted.before.length };
   const [inserted] = yield first(insertRun, ...runValues(run, { ...submitted, last }));
   const position = {

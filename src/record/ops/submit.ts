@@ -58,10 +58,10 @@ export function* findEarlier({
 }
 
 /** Everything a run needs to be claimed: agent, session, demand, key. */
-export function* submit(tx: Transaction, op: CreateRun, agent: Agent): Work<Submitted> {
+export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<Submitted> {
   const { run } = op;
   if (run.status !== submitted.status) throw new BugError("a run that runners claim begins as pending");
-  const blockedBy = yield* keepSession(run, agent);
+  const blockedBy = (yield* keepSession(run, agent)) ?? (waits ? "schedule" : null);
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
     yield write(insertKey, toColumn(subject), toColumn(key), toColumn(fingerprint), run.run_id, tx.now.toISOString());

@@ -25,6 +25,7 @@ interface Notice {
   claimable: [Demands, number][] | null;
   resumed?: [Demands, number][];
   ordered: string[];
+  schedules?: true;
 }
 
 /** What is kept nowhere. */
@@ -59,8 +60,15 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       return () => listeners.delete(listener);
     },
     publish: (changed) => tell({ ...changed, foreign: false }),
-    notice(no, { runs, claimable, resumed, ordered }) {
-      const known: Notice = { from: me, no, runs: [...runs], claimable: counted(claimable), ordered: [...ordered] };
+    notice(no, { runs, claimable, resumed, ordered, schedules }) {
+      const known: Notice = {
+        from: me,
+        no,
+        runs: [...runs],
+        claimable: counted(claimable),
+        ordered: [...ordered],
+        ...(schedules ? { schedules } : {}),
+      };
       const whole = resumed === undefined ? known : { ...known, resumed: counted(resumed) };
       for (const notice of [whole, { ...whole, runs: null }]) {
         const text = JSON.stringify(notice);
@@ -120,14 +128,14 @@ export function openChanges(url: string, me: string, onFault: (fault: unknown) =
       return;
     }
     // Written by `notice`, here or in another coordinator.
-    const { from, no, runs, claimable, resumed = [], ordered } = JSON.parse(text) as Notice;
+    const { from, no, runs, claimable, resumed = [], ordered, schedules } = JSON.parse(text) as Notice;
     if (!Number.isInteger(no) || !Array.isArray(ordered)) throw new Error("a notice that no Drover has sent");
     const gap = last !== null && no !== last + 1;
     last = no;
     if (gap || (from !== me && claimable === null)) tell(anything);
     else if (from !== me) {
       const change = { runs: runs && new Set(runs), claimable: spread(claimable ?? []), ordered: new Set(ordered) };
-      tell({ ...change, resumed: spread(resumed), foreign: false });
+      tell({ ...change, resumed: spread(resumed), ...(schedules ? { schedules } : {}), foreign: false });
     }
   }
 

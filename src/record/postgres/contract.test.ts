@@ -6,6 +6,7 @@ import { storeFileContract } from "../../../test/contract/store-files.ts";
 import { storePollContract } from "../../../test/contract/store-polls.ts";
 import { storeQuestionContract } from "../../../test/contract/store-questions.ts";
 import { storeSearchContract } from "../../../test/contract/store-search.ts";
+import { storeScheduleContract } from "../../../test/contract/store-schedules.ts";
 import { storeSessionContract } from "../../../test/contract/store-sessions.ts";
 import { storeSpendingContract } from "../../../test/contract/store-spending.ts";
 import { storeStatsContract } from "../../../test/contract/store-stats.ts";
@@ -54,5 +55,6 @@ storeStatsContract("PostgreSQL", openForDispatch);
 storeDirectoryContract("PostgreSQL", openForDispatch);
 storeFileContract("PostgreSQL", openForDispatch);
 storePollContract("PostgreSQL", openForDispatch);
+storeScheduleContract("PostgreSQL", openForDispatch);
 // the rules are the same code as for SQLite, which plays more of these
 dispatchModelContract("PostgreSQL", openForDispatch, 12);

@@ -9,6 +9,7 @@ export { readFile, readFiles } from "./files.ts";
 export { readQuestion, readQuestions, readUsage } from "./questions.ts";
 export { readPoller, readWithWork } from "./pollers.ts";
 export { readAgents, readRunner, readRunners } from "./runners.ts";
+export { readDueSchedules, readSchedule, readSchedules, readSlots } from "./schedules.ts";
 export { readGoneSessions, readSession, readSessions, readForks, readVersions } from "./sessions.ts";
 export { readSessionState } from "./session-state.ts";
 export { readWhy } from "./why.ts";

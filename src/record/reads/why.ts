@@ -11,7 +11,8 @@ const selectPending = `
   select runs.run_no, runs.status, runs.parked_why, runs.parked_until, runs.waiting_for, runs.mode, runs.blocked_by, runs.prefer_until, runs.agent_name, runs.directory, demands.body, demands.cap, (
     select count(*) from runs busy where busy.agent_name = runs.agent_name and busy.agent_rev_id is not null
       and ${statusIn("busy", "busy.status")}
-      and (demands.cap_runner is null or busy.runner_id = demands.cap_runner)) as busy
+      and (demands.cap_runner is null or busy.runner_id = demands.cap_runner)) as busy,
+    (select waits_for from schedule_slots where schedule_slots.run_id = runs.run_id) as waits_for
   from runs join demands using (demand_id) where run_id = ?`;
 
 /** The first that a /why of one run names. */
@@ -46,6 +47,13 @@ export function pendingReasons(
   if (row["blocked_by"] === "session") {
     const which = row["mode"] === "fork" ? "the session it was forked from" : "its session";
     reasons.push({ demand: "session", detail: `An earlier run of ${which} has not ended.` });
+  }
+  if (row["blocked_by"] === "schedule") {
+    const before = textOrNull(row["waits_for"]);
+    reasons.push({
+      demand: "schedule",
+      detail: `The run of its schedule before it has not ended${before ? `: ${before}` : ""}.`,
+    });
   }
   if (row["blocked_by"] === "directory") reasons.push({ demand: "directory", detail: taken(String(row["directory"])) });
   const { cap, busy } = row;

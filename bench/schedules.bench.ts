@@ -1,0 +1,115 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openCoordinator, type OpenCoordinator } from "../src/open-coordinator.ts";
+import { agentSchema } from "../src/model/agent.ts";
+import { scheduleDefinitionSchema } from "../src/model/schedule.ts";
+import type { Op } from "../src/model/store.ts";
+import type { RecordStore } from "../src/record/record-store.ts";
+import { median, ms, printTable } from "./rounds.ts";
+import { machine, roundsOf, runBench, wants } from "./run-bench.ts";
+
+/** What schedules cost while nothing is due, and how late slots are fired: until the run is stored. */
+async function main(): Promise<void> {
+  process.stdout.write(`${machine()}\n`);
+  if (wants("idle")) {
+    const rows: string[][] = [];
+    for (const count of [0, 10_000]) rows.push([String(count), `${(await idleShare(count)).toFixed(3)} %`]);
+    printTable("schedules: an idle coordinator, of one core", ["schedules", "of a core (goal: + 1 %)"], rows);
+  }
+  if (wants("late")) {
+    const rows: string[][] = [];
+    for (const atOnce of [1, 20, 200]) {
+      const late = (await lateness(atOnce, roundsOf(3))).toSorted((a, b) => a - b);
+      const p99 = late[Math.ceil(late.length * 0.99) - 1] ?? 0;
+      rows.push([
+        String(atOnce),
+        String(late.length),
+        ms(median(late)),
+        ms(p99),
+        ms(late.at(-1) ?? 0),
+        "p99 <= 250 ms",
+      ]);
+    }
+    printTable("schedules: from the slot to its run", ["due at once", "slots", "p50", "p99", "most", "goal"], rows);
+  }
+}
+
+/** Seconds that nothing is due in. */
+const idleSeconds = 20;
+
+async function idleShare(count: number): Promise<number> {
+  return withCoordinator(undefined, async ({ store }) => {
+    await put(store, count, { cron: "0 0 1 1 *" }, Date.now());
+    await sleep(2000);
+    const before = process.cpuUsage();
+    await sleep(idleSeconds * 1000);
+    const { user, system } = process.cpuUsage(before);
+    return ((user + system) / 1e6 / idleSeconds) * 100;
+  });
+}
+
+/** 10,000 others are there too. */
+async function lateness(atOnce: number, rounds: number): Promise<number[]> {
+  const late: number[] = [];
+  return withCoordinator(
+    (store) => ({
+      ...store,
+      // each operation stays one of its own kind
+      apply: (async (ops: readonly Op[]) => {
+        const results = await store.apply(ops as never);
+        for (const op of ops) if (op.op === "fire_schedule" && op.run) late.push(Date.now() - Date.parse(op.run.slot));
+        return results;
+      }) as RecordStore["apply"],
+    }),
+    async ({ store }) => {
+      await put(store, 10_000, { cron: "0 0 1 1 *" }, Date.now());
+      await put(store, atOnce, { every: "10s", overlap: "allow" }, Date.now());
+      while (late.length < atOnce * rounds) await sleep(100);
+      return late.slice(0, atOnce * rounds);
+    },
+  );
+}
+
+async function put(store: RecordStore, count: number, more: Record<string, string>, anchor: number): Promise<void> {
+  const at = new Date(anchor).toISOString();
+  const due = more["cron"] ? Date.UTC(new Date().getUTCFullYear() + 1, 0, 1) : anchor + 10_000;
+  for (let from = 0; from < count; from += 500)
+    await store.apply(
+      Array.from({ length: Math.min(500, count - from) }, (_, index) => {
+        const name = `${more["cron"] ? "idle" : "due"}-${from + index}`;
+        const definition = scheduleDefinitionSchema.parse({ name, ...more });
+        const schedule = {
+          schedule_id: name,
+          agent_name: "noop",
+          created_by: "bench",
+          source: "api" as const,
+          definition,
+        };
+        const times = { anchor: at, due_at: new Date(due).toISOString(), enabled: true };
+        return { op: "put_schedule" as const, schedule: { ...schedule, ...times } };
+      }),
+    );
+}
+
+async function withCoordinator<T>(
+  instrument: ((store: RecordStore) => RecordStore) | undefined,
+  work: (coordinator: OpenCoordinator) => Promise<T>,
+): Promise<T> {
+  const stateDirectory = mkdtempSync(join(tmpdir(), "drover-bench-"));
+  const coordinator = await openCoordinator({
+    stateDirectory,
+    firesSchedules: true,
+    ...(instrument ? { instrument } : {}),
+  });
+  coordinator.agents.setFiles([agentSchema.parse({ name: "noop", type: "procedural", command: "true" })]);
+  try {
+    return await work(coordinator);
+  } finally {
+    await coordinator.stop();
+    rmSync(stateDirectory, { recursive: true, force: true });
+  }
+}
+
+runBench(main, {});

@@ -1,0 +1,34 @@
+import { columns } from "./help.ts";
+
+/** The timezone of whoever reads this. */
+export function readersZone(): string {
+  return new Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** As "Mon 2026-03-09 03:00 GMT+1"; with seconds where there are any. */
+export function timeIn(at: string, timeZone: string): string {
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone,
+    hourCycle: "h23",
+    weekday: "short",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    timeZoneName: "short",
+  });
+  const part = Object.fromEntries(format.formatToParts(new Date(at)).map(({ type, value }) => [type, value]));
+  const { weekday, year, month, day, hour, minute, second, timeZoneName } = part;
+  const seconds = second === "00" ? "" : `:${second}`;
+  return `${weekday} ${year}-${month}-${day} ${hour}:${minute}${seconds} ${timeZoneName}`;
+}
+
+/** Each slot in the schedule's timezone, and in the reader's where that is another. */
+export function slotLines(next: readonly string[], timezone: string): string[] {
+  const here = readersZone();
+  if (here === timezone) return next.map((at) => `  ${timeIn(at, timezone)}`);
+  const rows = next.map((at): [string, string] => [timeIn(at, timezone), timeIn(at, here)]);
+  return columns([[timezone, `${here} (here)`], ...rows]);
+}

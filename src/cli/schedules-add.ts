@@ -1,0 +1,85 @@
+import { catchUpPolicies, overlapPolicies, type Schedule } from "../model/schedule.ts";
+import type { Client } from "../wire/client.ts";
+import { connectOrFail } from "./connect.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { readParameters } from "./run-parameters.ts";
+import { readersZone, slotLines } from "./schedule-times.ts";
+
+export const schedulesAdd: CommandSpec = {
+  name: "schedules add",
+  summary: "a schedule for an agent",
+  takes: "AGENT NAME [--PARAMETER VALUE...]",
+  words: [2, 2],
+  examples: [
+    ['drover schedules add report nightly --cron "0 3 * * *"', "each night at 3:00, in your timezone"],
+    ['drover schedules add claude triage --every 15m --prompt "Look at new issues" --resume-session', "one session"],
+  ],
+  options: {
+    cron: { value: "EXPR", about: "minute, hour, day of month, month, weekday" },
+    every: { value: "TIME", about: "an interval such as 15m, from now on" },
+    timezone: { value: "TZ", about: "of --cron (default: yours)" },
+    prompt: { value: "T", about: "what to do, in words" },
+    params: { value: "JSON", about: "parameters as an object; also for names that are options of this command" },
+    overlap: { value: "WHAT", about: `while the last run has not ended: ${overlapPolicies.join(", ")} (default skip)` },
+    "catch-up": { value: "WHAT", about: `after missed slots: ${catchUpPolicies.join(", ")} (default none)` },
+    "resume-session": { about: "each run continues the session of the last one" },
+    attended: { about: "send its questions to the inbox" },
+    disabled: { about: "do not let it fire yet" },
+  },
+  takesOthers: true,
+  run: addSchedule,
+};
+
+type Body = Parameters<Client["schedules"]["create"]>[0];
+
+async function addSchedule(input: CommandInput): Promise<number> {
+  const { options, positionals, others } = input;
+  const [agent_name, name] = positionals as [string, string]; // two words, see above
+  const [cron, every, prompt] = [text(options, "cron"), text(options, "every"), text(options, "prompt")];
+  if ((cron === undefined) === (every === undefined))
+    throw usage("Say when: --cron EXPR or --every TIME.", "schedules add", "--cron");
+  const client = await connectOrFail(input);
+  const body: Body = {
+    agent_name,
+    name,
+    ...(cron === undefined ? { every } : { cron }),
+    timezone: text(options, "timezone") ?? readersZone(),
+    parameters: readParameters(others, text(options, "params"), await schemaOf(client, agent_name)),
+    enabled: options["disabled"] !== true,
+    resume_session: options["resume-session"] === true,
+    ...(prompt === undefined ? {} : { prompt }),
+    ...(options["attended"] ? { attended: true } : {}),
+    ...choice(options, "overlap", "overlap", overlapPolicies),
+    ...choice(options, "catch-up", "catch_up", catchUpPolicies),
+  };
+  tellAdded(await client.schedules.create(body), input);
+  return 0;
+}
+
+function tellAdded(schedule: Schedule, { options }: CommandInput): void {
+  write(1, options["json"] ? `${JSON.stringify(schedule)}\n` : `${schedule.schedule_id}\n`);
+  if (options["quiet"] || options["json"]) return;
+  if (schedule.next.length === 0) write(2, `Disabled. Enable it: drover schedules enable ${schedule.name}\n`);
+  else write(2, `Next:\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
+}
+
+/** One that is unknown is refused by the coordinator, with a suggestion. */
+async function schemaOf(client: Client, agent_name: string): Promise<Record<string, unknown> | undefined> {
+  const { items } = await client.agents.list();
+  return items.find(({ name }) => name === agent_name.split("@")[0])?.parameters_schema;
+}
+
+function choice<T extends string>(
+  options: CommandInput["options"],
+  option: string,
+  key: string,
+  known: readonly T[],
+): Record<string, T> {
+  const given = text(options, option);
+  if (given === undefined) return {};
+  const found = known.find((one) => one === given);
+  if (found === undefined)
+    throw usage(`--${option} ${given} is not one of ${known.join(", ")}.`, "schedules add", `--${option}`);
+  return { [key]: found };
+}

@@ -1,0 +1,62 @@
+import { createFireTimes } from "../define/fire-times.ts";
+import { timingFaults } from "../define/timing-faults.ts";
+import { RequestError } from "../model/errors.ts";
+import type { Timing } from "../model/schedule.ts";
+import { connectOrFail } from "./connect.ts";
+import { findSchedule } from "./find-schedule.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
+import { readersZone, slotLines } from "./schedule-times.ts";
+
+export const schedulesNext: CommandSpec = {
+  name: "schedules next",
+  summary: "the next slots, in the schedule's timezone and in yours",
+  takes: "[SCHEDULE]",
+  words: [0, 1],
+  examples: [
+    ["drover schedules next nightly", "of a schedule"],
+    ['drover schedules next --cron "30 2 * * *" --timezone Europe/Berlin', "of an expression; needs no coordinator"],
+  ],
+  options: {
+    cron: { value: "EXPR", about: "minute, hour, day of month, month, weekday" },
+    every: { value: "TIME", about: "an interval such as 15m, from now on" },
+    timezone: { value: "TZ", about: "of the expression (default: yours)" },
+  },
+  run: showNext,
+};
+
+async function showNext(input: CommandInput): Promise<number> {
+  const { options, positionals } = input;
+  const [given] = positionals;
+  const [cron, every] = [text(options, "cron"), text(options, "every")];
+  if ([given, cron, every].filter((one) => one !== undefined).length !== 1)
+    throw usage("Name a schedule, or give --cron or --every.", "schedules next", "SCHEDULE");
+  const { next, timezone } =
+    given === undefined
+      ? preview({ timezone: text(options, "timezone") ?? readersZone(), ...(cron ? { cron } : { every }) })
+      : await findSchedule(await connectOrFail(input), given);
+  if (options["json"]) write(1, `${JSON.stringify({ timezone, next })}\n`);
+  else if (next.length > 0) write(1, `${slotLines(next, timezone).join("\n")}\n`);
+  else write(2, "It is not due: the schedule is disabled.\n");
+  return 0;
+}
+
+function preview(timing: Timing): { next: string[]; timezone: string } {
+  checkTiming(timing, "schedules next");
+  const now = Date.now();
+  const times = createFireTimes()(timing, now);
+  const next: string[] = [];
+  for (let at = times.next(now); at !== null && next.length < 5; at = times.next(at))
+    next.push(new Date(at).toISOString());
+  return { next, timezone: timing.timezone };
+}
+
+/** The same words as the coordinator would use. */
+function checkTiming(timing: Timing, command: string): void {
+  if (timing.every !== undefined && !/^[1-9]\d{0,8}[smhd]$/.test(timing.every))
+    throw usage(`--every ${timing.every} is not an interval such as 15m, 2h or 1d.`, command, "--every");
+  const [fault] = timingFaults(timing, Date.now());
+  if (fault === undefined) return;
+  const { path, message, next } = fault;
+  throw new RequestError({ code: "DROVER-SCH-001", field: `--${path}`, message, next });
+}

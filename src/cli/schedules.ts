@@ -1,0 +1,104 @@
+import type { Schedule, Slot } from "../model/schedule.ts";
+import { connectOrFail } from "./connect.ts";
+import { allSchedules, findSchedule } from "./find-schedule.ts";
+import { columns } from "./help.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, text } from "./options.ts";
+import { slotLines, timeIn } from "./schedule-times.ts";
+import { printable, writeTable } from "./table.ts";
+
+export const schedulesList: CommandSpec = {
+  name: "schedules list",
+  summary: "what runs by itself, when next, and what became of the last slot",
+  takes: "",
+  words: [0, 0],
+  examples: [
+    ["drover schedules", "all that you may see, the next one first"],
+    ["drover schedules list --agent report --json", "of one agent, as JSON lines"],
+  ],
+  options: { agent: { value: "NAME", about: "only schedules of this agent" } },
+  run: listSchedules,
+};
+
+export const schedulesShow: CommandSpec = {
+  name: "schedules show",
+  summary: "one schedule with its next slots and what became of the last ones",
+  takes: "SCHEDULE",
+  words: [1, 1],
+  examples: [
+    ["drover schedules show nightly", "by its name, as AGENT/NAME, or by the beginning of its id"],
+    ["drover schedules show nightly --limit 100 --json", "with more of its history, as one JSON object"],
+  ],
+  options: { limit: { value: "N", about: "how many lines of its history (default 10, at most 1000)" } },
+  run: showSchedule,
+};
+
+async function listSchedules(input: CommandInput): Promise<number> {
+  const { options } = input;
+  const found = await allSchedules(await connectOrFail(input), text(options, "agent"));
+  const items = found.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
+  if (options["json"]) for (const schedule of items) write(1, `${JSON.stringify(schedule)}\n`);
+  else if (items.length > 0) writeTable(["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"], items.map(cells));
+  else if (!options["quiet"])
+    write(2, 'There are no schedules. Add one: drover schedules add AGENT NAME --cron "0 3 * * *"\n');
+  return 0;
+}
+
+function cells(schedule: Schedule): string[] {
+  const { name, agent_name, timezone, enabled, next, last, schedule_id } = schedule;
+  return [
+    name,
+    agent_name,
+    whenOf(schedule),
+    !enabled ? "disabled" : next[0] === undefined ? "never" : timeIn(next[0], timezone),
+    last === null ? "-" : `${timeIn(last.slot, timezone)} ${outcomeOf(last)}`,
+    last?.run_id ?? "-",
+    schedule_id,
+  ];
+}
+
+async function showSchedule(input: CommandInput): Promise<number> {
+  const client = await connectOrFail(input);
+  const schedule = await findSchedule(client, input.positionals[0]!);
+  const limit = Number(text(input.options, "limit") ?? 10);
+  const { items: history } = await client.schedules.history(schedule.schedule_id, { limit });
+  if (input.options["json"]) {
+    write(1, `${JSON.stringify({ ...schedule, history })}\n`);
+    return 0;
+  }
+  const rows: [string, string | null][] = [
+    ["id", schedule.schedule_id],
+    ["name", schedule.name],
+    ["agent", schedule.agent_name],
+    ["when", whenOf(schedule)],
+    ["enabled", schedule.enabled ? "yes" : "no"],
+    ["overlap", schedule.overlap],
+    ["catch up", schedule.catch_up],
+    ["session", schedule.resume_session ? (schedule.session_id ?? "continued by each run") : null],
+    ["prompt", schedule.prompt],
+    ["parameters", Object.keys(schedule.parameters).length > 0 ? JSON.stringify(schedule.parameters) : null],
+    ["defined by", { file: "the agent's file", agent: "the agent", api: null }[schedule.source]],
+    ["owner", schedule.created_by],
+  ];
+  const shown = rows.flatMap(([name, value]): [string, string][] => (value ? [[name, printable(value)]] : []));
+  write(1, `${columns(shown).join("\n")}\n`);
+  if (schedule.next.length > 0) write(1, `\nnext\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);
+  if (history.length === 0) return 0;
+  const lines = history.map((slot): [string, string] => [
+    timeIn(slot.slot, schedule.timezone),
+    printable([outcomeOf(slot), slot.run_id, slot.detail].filter(Boolean).join("  ")),
+  ]);
+  write(1, `\nhistory\n${columns(lines).join("\n")}\n`);
+  return 0;
+}
+
+function whenOf({ cron, every, timezone }: Schedule): string {
+  return cron === null ? `every ${every}` : `${cron} ${timezone}`;
+}
+
+/** How its run did, never only that there was one. */
+function outcomeOf({ outcome, why, manual, run_status, run_reason }: Slot): string {
+  if (outcome === "skipped") return `skipped: ${why}`;
+  const status = run_status ?? "fired (its run is no longer kept)";
+  return `${status}${run_reason ? ` (${run_reason})` : ""}${manual ? ", by hand" : ""}`;
+}

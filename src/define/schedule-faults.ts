@@ -1,0 +1,29 @@
+import type { DefinitionFault } from "../model/definition-fault.ts";
+import { scheduleDefinitionSchema } from "../model/schedule.ts";
+import type { Origin } from "./check-shape.ts";
+import { timingFaults } from "./timing-faults.ts";
+
+/** What is wrong with the schedules of an agent beyond their shape. Those of a wrong shape are named elsewhere. */
+export function scheduleFaults(agent: Record<string, unknown>, { file, lineOf }: Origin): DefinitionFault[] {
+  const { schedules, type } = agent;
+  if (!Array.isArray(schedules)) return [];
+  const names = new Set<string>();
+  return schedules.flatMap((given: unknown, index): DefinitionFault[] => {
+    const fault = (key: string, message: string, next: string): DefinitionFault => {
+      const path = ["schedules", index, key];
+      return { code: "DROVER-SCH-001", file, line: lineOf?.(path) ?? null, path: path.join("."), message, next };
+    };
+    const parsed = scheduleDefinitionSchema.safeParse(given);
+    if (!parsed.success) return [];
+    const { name, resume_session } = parsed.data;
+    const twice = names.has(name);
+    names.add(name);
+    return [
+      ...(twice ? [fault("name", `two schedules are named ${name}`, "Give each a name of its own.")] : []),
+      ...(resume_session && type === "procedural"
+        ? [fault("resume_session", "a procedural agent has no session to resume", "Remove resume_session.")]
+        : []),
+      ...timingFaults(parsed.data, Date.now()).map(({ path, message, next }) => fault(path, message, next)),
+    ];
+  });
+}

@@ -1,0 +1,88 @@
+import type { Timing } from "../model/schedule.ts";
+import { suggest } from "../model/suggest.ts";
+import { createFireTimes, fiveFields, intervalMs, openPattern } from "./fire-times.ts";
+import { openZone } from "./zone.ts";
+
+export interface TimingFault {
+  path: "cron" | "every" | "timezone";
+  message: string;
+  next: string;
+}
+
+/** Shorter ones are for something that runs all the time, not for a schedule. */
+export const shortestEverySeconds = 10;
+
+/** Everything wrong with when a schedule is due, of a value that has the shape of one. */
+export function timingFaults(timing: Timing, now: number): TimingFault[] {
+  const faults = [zoneFault(timing.timezone), ...(timing.every ? [everyFault(timing.every)] : [])];
+  const cron = timing.cron === undefined ? null : cronFault(timing.cron);
+  const found = [cron, ...faults].filter((fault) => fault !== null);
+  if (found.length > 0) return found;
+  const first = createFireTimes()(timing, now).next(now);
+  if (first !== null && Number.isFinite(first) && first < latest) return [];
+  const [path, value] =
+    timing.cron === undefined ? (["every", timing.every] as const) : (["cron", timing.cron] as const);
+  const message = `${path} ${value} never comes: there is no such day`;
+  return [
+    { path, message, next: "Name a day that exists: the fields are minute, hour, day of month, month, weekday." },
+  ];
+}
+
+/** The last moment that a Date can write in four digits of year. */
+const latest = Date.UTC(9999, 0, 1);
+
+function cronFault(cron: string): TimingFault | null {
+  const fault = (message: string, next: string): TimingFault => ({ path: "cron", message, next });
+  const text = fiveFields(cron);
+  if (text.startsWith("@"))
+    return fault(`cron ${cron} is not known`, "Use @hourly, @daily, @weekly, @monthly or @yearly, or five fields.");
+  const count = text === "" ? 0 : text.split(" ").length;
+  if (count !== 5) {
+    const fields = "minute, hour, day of month, month, weekday";
+    const seconds = count === 6 ? " Seconds and years are not supported." : "";
+    return fault(`cron ${cron} has ${count} fields, not five`, `Write five fields: ${fields}.${seconds}`);
+  }
+  try {
+    openPattern(text);
+    return null;
+  } catch (error) {
+    // croner's word for it, without the name of its class
+    const problem = error instanceof Error ? error.message.replace(/^CronPattern:\s*/, "") : String(error);
+    return fault(
+      `cron ${cron} cannot be read: ${problem}`,
+      "Correct that field, e.g. 0 3 * * * for each night at 3:00.",
+    );
+  }
+}
+
+function everyFault(every: string): TimingFault | null {
+  const ms = intervalMs(every);
+  if (ms >= shortestEverySeconds * 1000 && ms <= longestEveryMs) return null;
+  return ms > longestEveryMs
+    ? { path: "every", message: `every ${every} is longer than ten years`, next: "Use a shorter interval." }
+    : {
+        path: "every",
+        message: `every ${every} is less than ${shortestEverySeconds}s`,
+        next: `Use ${shortestEverySeconds}s or more.`,
+      };
+}
+
+const longestEveryMs = 3650 * 86_400_000;
+
+function zoneFault(timezone: string): TimingFault | null {
+  try {
+    openZone(timezone);
+    return null;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const names = Intl.supportedValuesOf("timeZone");
+    // Of "Berlin" the whole name is too far for a slip of the keyboard.
+    const ending = names.find((name) => name.toLowerCase().endsWith(`/${timezone.toLowerCase().replaceAll(" ", "_")}`));
+    const near = ending ?? suggest(timezone, names);
+    return {
+      path: "timezone",
+      message: `there is no timezone ${timezone}.${near ? ` Did you mean ${near}?` : ""}`,
+      next: near ? `Write ${near}.` : "Use a name such as Europe/Berlin, America/New_York or UTC.",
+    };
+  }
+}

@@ -1,0 +1,51 @@
+/** A timezone. A local time is written as the milliseconds that it would be in UTC. */
+export interface Zone {
+  toLocal(moment: number): number;
+  /** When a clock there shows this time, earliest first: none in a gap, two in an overlap. */
+  moments(local: number): number[];
+  /** Of a local time in a gap: the moment the clock is set forward. */
+  afterGap(local: number): number;
+}
+
+const day = 86_400_000;
+
+/** Throws a RangeError for a name that there is not. */
+export function openZone(timezone: string): Zone {
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone: timezone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  return { toLocal, moments, afterGap };
+
+  function toLocal(moment: number): number {
+    const part: Record<string, number> = {};
+    for (const { type, value } of format.formatToParts(moment)) part[type] = Number(value);
+    const { year = 0, month = 1, day: date = 1, hour = 0, minute = 0, second = 0 } = part;
+    return Date.UTC(year, month - 1, date, hour, minute, second) + (moment - Math.floor(moment / 1000) * 1000);
+  }
+
+  function offset(moment: number): number {
+    return toLocal(moment) - moment;
+  }
+
+  function moments(local: number): number[] {
+    const candidates = new Set([local - offset(local - day), local - offset(local + day)]);
+    return [...candidates].filter((moment) => toLocal(moment) === local).sort((a, b) => a - b);
+  }
+
+  function afterGap(local: number): number {
+    let [before, after] = [local - day, local + day];
+    while (after - before > 1) {
+      const middle = Math.floor((before + after) / 2);
+      if (toLocal(middle) < local) before = middle;
+      else after = middle;
+    }
+    return after;
+  }
+}

@@ -1,0 +1,21 @@
+import type { Agent } from "./agent.ts";
+import type { NumberedEvent } from "./event.ts";
+import type { Run } from "./run.ts";
+
+/** A new run, in the state its first events leave it in. */
+export interface CreateRun {
+  op: "create_run";
+  run: Run;
+  events: NumberedEvent[];
+  /**
+   * The agent as it is now, kept with the run: makes it one that runners claim. Its session is made
+   * with it, and its log begins with `status: pending`.
+   */
+  agent?: Agent;
+  /** Where the agent is a runner's own. */
+  agent_runner_id?: string;
+  /** Goes before the agent's. */
+  timeout_seconds?: number;
+  /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
+  idempotency?: { subject: string; key: string; fingerprint: string };
+}

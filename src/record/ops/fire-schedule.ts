@@ -1,0 +1,115 @@
+import type { ScheduleDefinition, SkipReason, StoredSchedule } from "../../model/schedule.ts";
+import type { FireSchedule, ScheduleResult } from "../../model/schedule-ops.ts";
+import { isTerminal, type RunStatus } from "../../model/states.ts";
+import { all, first, type SqlValue, write, type Work } from "../query.ts";
+import { scheduleFromRow } from "../reads/schedules.ts";
+import { toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { createRun } from "./create-run.ts";
+import { stopRuns } from "./stop-runs.ts";
+
+const selectSchedule = `
+  select * from schedules where schedule_id = ?`;
+const selectSlot = `
+  select 1 from schedule_slots where schedule_id = ? and slot = ?`;
+const selectStatus = `
+  select status from runs where run_id = ?`;
+const countQueued = `
+  select count(*) as queued from schedule_slots where schedule_id = ? and waits_for is not null`;
+const slotColumns = "schedule_id, slot, outcome, why, detail, manual, at, run_id, waits_for";
+const moveOn = `
+  update schedules set due_at = ? where schedule_id = ?`;
+const setLast = `
+  update schedules set last_run_id = ?, session_id = ? where schedule_id = ?`;
+
+/** In one statement. */
+const slotsAtOnce = 100;
+const mostQueued = 100;
+
+/** What the overlap policy makes of a slot: no run, or one that waits for another to end. */
+type Verdict = { skip: SkipReason; detail: string } | { waitsFor: string | null };
+
+interface Line {
+  slot: string;
+  outcome: "fired" | "skipped";
+  why: SkipReason | null;
+  detail: string | null;
+  run_id: string | null;
+  waits_for: string | null;
+}
+
+export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleResult> {
+  const [row] = yield first(selectSchedule, toColumn(op.schedule_id));
+  if (row === undefined) return { ok: false, conflict: "not_found" };
+  const schedule = scheduleFromRow(row);
+  if (op.due !== undefined && (schedule.rev !== op.due.rev || schedule.due_at !== op.due.at))
+    return { ok: false, conflict: "changed" };
+  const line = yield* fire(tx, op, schedule);
+  if (line === "session") return { ok: false, conflict: "session" };
+  const skipped = op.skipped.map((one): Line => ({ ...one, outcome: "skipped", run_id: null, waits_for: null }));
+  let decided = 0;
+  for (let from = 0; from < skipped.length; from += slotsAtOnce)
+    decided += yield* insertLines(op, skipped.slice(from, from + slotsAtOnce));
+  if (line !== null) decided += yield* insertLines(op, [line]);
+  if (op.due !== undefined) yield write(moveOn, op.due.next, toColumn(op.schedule_id));
+  // Only now: its end looks for the line of the run that waits for it.
+  if (typeof line?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
+    yield* stopRuns(tx, {
+      op: "stop_runs",
+      run_ids: [line.waits_for],
+      reason: "user",
+      by: byWhom(schedule.definition),
+    });
+  tx.changed.schedules = true;
+  return { ok: true, op: "fire_schedule", run_id: line?.run_id ?? null, decided };
+}
+
+/** null: the slot has its line already, or there is none to fire. Nothing is stored where the session has gone. */
+function* fire(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Work<Line | "session" | null> {
+  if (op.run === undefined) return null;
+  const { slot, create } = op.run;
+  if ((yield first(selectSlot, toColumn(op.schedule_id), slot)).length > 0) return null;
+  const verdict: Verdict = op.due === undefined ? { waitsFor: null } : yield* judge(schedule);
+  if ("skip" in verdict)
+    return { slot, outcome: "skipped", why: verdict.skip, detail: verdict.detail, run_id: null, waits_for: null };
+  const made = yield* createRun(tx, create, verdict.waitsFor !== null);
+  if (!made.ok) return "session";
+  const { run_id, session_id } = create.run;
+  yield write(setLast, toColumn(run_id), toColumn(session_id), toColumn(op.schedule_id));
+  return { slot, outcome: "fired", why: null, detail: null, run_id, waits_for: verdict.waitsFor };
+}
+
+function* judge({ schedule_id, definition, last_run_id }: StoredSchedule): Work<Verdict> {
+  const { overlap } = definition;
+  if (overlap === "allow" || last_run_id === null) return { waitsFor: null };
+  const [row] = yield first(selectStatus, toColumn(last_run_id));
+  // Written from the model's list by every move.
+  const status = row?.["status"] as RunStatus | undefined;
+  if (status === undefined || isTerminal(status)) return { waitsFor: null };
+  if (overlap === "skip") return { skip: "overlap", detail: `Run ${last_run_id} is ${status}.` };
+  if (overlap === "cancel_previous") return { waitsFor: last_run_id };
+  const [count] = yield first(countQueued, toColumn(schedule_id));
+  if (Number(count?.["queued"]) < mostQueued) return { waitsFor: last_run_id };
+  return { skip: "queue_full", detail: `${mostQueued} runs wait for run ${last_run_id} and those before it.` };
+}
+
+function byWhom({ name }: ScheduleDefinition): string {
+  return `the schedule ${name}`;
+}
+
+function* insertLines(op: FireSchedule, lines: readonly Line[]): Work<number> {
+  const values = lines.flatMap(({ slot, outcome, why, detail, run_id, waits_for }): SqlValue[] => [
+    toColumn(op.schedule_id),
+    slot,
+    outcome,
+    why,
+    toColumn(detail),
+    op.due === undefined ? 1 : 0,
+    op.at,
+    toColumn(run_id),
+    toColumn(waits_for),
+  ]);
+  const marks = lines.map(() => "(?, ?, ?, ?, ?, ?, ?, ?, ?)").join(", ");
+  const text = `insert into schedule_slots (${slotColumns}) values ${marks} on conflict do nothing returning slot`;
+  return (yield all(text, ...values)).length;
+}

@@ -1,0 +1,94 @@
+import type { ScheduleDefinition, Slot, StoredSchedule } from "../../model/schedule.ts";
+import type { ScheduleReads } from "../../model/schedule-ops.ts";
+import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
+import { fromColumn, textOrNull, toColumn } from "../text.ts";
+
+const slotColumns = ["slot", "outcome", "why", "detail", "manual", "at", "run_id"] as const;
+const ofRun = `runs.status as run_status, runs.reason as run_reason`;
+const selectWithLast = `
+  select schedules.*, ${slotColumns.map((name) => `last.${name} as line_${name}`).join(", ")}, ${ofRun}
+  from schedules
+  left join schedule_slots last on last.schedule_id = schedules.schedule_id and last.slot = (
+    select max(slot) from schedule_slots newest where newest.schedule_id = schedules.schedule_id)
+  left join runs on runs.run_id = last.run_id`;
+const selectOne = `${selectWithLast} where schedules.schedule_id = ?`;
+const selectDue = `
+  select * from schedules where due_at is not null and due_at <= ? order by due_at limit ?`;
+const selectNext = `
+  select due_at from schedules where due_at is not null and due_at > ? order by due_at limit 1`;
+const selectSlots = `
+  select ${slotColumns.map((name) => `schedule_slots.${name} as line_${name}`).join(", ")}, ${ofRun}
+  from schedule_slots left join runs on runs.run_id = schedule_slots.run_id
+  where schedule_id = ?1 and (slot < ?2 or ?2 is null) order by slot desc limit ?3`;
+
+export function* readSchedule(schedule_id: string): Work<StoredSchedule | null> {
+  const [row] = yield first(selectOne, toColumn(schedule_id));
+  return row === undefined ? null : scheduleFromRow(row);
+}
+
+export function* readSchedules(
+  filter: Parameters<ScheduleReads["schedules"]>[0],
+  page: Parameters<ScheduleReads["schedules"]>[1],
+): Work<StoredSchedule[]> {
+  const given: [string, string | undefined][] = [
+    ["schedules.created_by = ?", filter.created_by],
+    ["schedules.agent_name = ?", filter.agent_name],
+    ["schedules.name = ?", filter.name],
+    ["schedules.schedule_id > ?", page.after],
+  ];
+  const used = given.filter((pair): pair is [string, string] => pair[1] !== undefined);
+  const where = used.length === 0 ? "" : `where ${used.map(([condition]) => condition).join(" and ")}`;
+  const values: SqlValue[] = used.map(([, value]) => toColumn(value));
+  const rows = yield all(`${selectWithLast} ${where} order by schedules.schedule_id limit ?`, ...values, page.limit);
+  return rows.map(scheduleFromRow);
+}
+
+export function* readSlots(schedule_id: string, page: { before?: string; limit: number }): Work<Slot[]> {
+  const rows = yield all(selectSlots, toColumn(schedule_id), page.before ?? null, page.limit);
+  return rows.flatMap((row) => slotFromRow(row) ?? []);
+}
+
+/** Two looks at one index, whatever the number of schedules. */
+export function* readDueSchedules(by: string, limit: number): Work<{ due: StoredSchedule[]; next: string | null }> {
+  const rows = yield all(selectDue, by, limit);
+  const [next] = rows.length > 0 ? [] : yield first(selectNext, by);
+  return { due: rows.map(scheduleFromRow), next: textOrNull(next?.["due_at"]) };
+}
+
+export function scheduleFromRow(row: Row): StoredSchedule {
+  return {
+    schedule_id: fromColumn(String(row["schedule_id"])),
+    agent_name: fromColumn(String(row["agent_name"])),
+    created_by: fromColumn(String(row["created_by"])),
+    // Only words of this list are ever written.
+    source: row["source"] as StoredSchedule["source"],
+    // Written from one by put_schedule or sync_schedules.
+    definition: JSON.parse(String(row["body"])) as ScheduleDefinition,
+    enabled: row["enabled"] === 1,
+    anchor: String(row["anchor"]),
+    due_at: textOrNull(row["due_at"]),
+    rev: Number(row["rev"]),
+    last_run_id: textOrNull(row["last_run_id"]),
+    session_id: textOrNull(row["session_id"]),
+    created_at: String(row["created_at"]),
+    updated_at: String(row["updated_at"]),
+    last: slotFromRow(row),
+  };
+}
+
+function slotFromRow(row: Row): Slot | null {
+  const slot = textOrNull(row["line_slot"]);
+  if (slot === null) return null;
+  return {
+    slot,
+    // Words of closed lists, as they were written.
+    outcome: row["line_outcome"] as Slot["outcome"],
+    why: row["line_why"] as Slot["why"],
+    detail: textOrNull(row["line_detail"]),
+    manual: row["line_manual"] === 1,
+    at: String(row["line_at"]),
+    run_id: textOrNull(row["line_run_id"]),
+    run_status: row["run_status"] as Slot["run_status"],
+    run_reason: row["run_reason"] as Slot["run_reason"],
+  };
+}

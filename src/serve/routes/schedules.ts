@@ -1,0 +1,88 @@
+import type { SubmitFault } from "../../submit/submit-fault.ts";
+import { toCursor } from "../../show/cursor.ts";
+import type { ApiDeps } from "../deps.ts";
+import { given } from "../given.ts";
+import { pageFrom } from "../page.ts";
+import { Refusal } from "../refusal.ts";
+import { Reply } from "../reply.ts";
+import { routeWith } from "../route.ts";
+import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
+
+const route = routeWith<ApiDeps>();
+
+export const scheduleRoutes = [
+  route("GET /schedules", {
+    rule: { roles: anyone },
+    async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
+      const { before: after } = pageFrom("schedules", limit, cursor);
+      const only = seesOnly(principal);
+      const found = await deps.store.read.schedules(
+        given({ ...filter, created_by: only ?? undefined }),
+        given({ limit: limit + 1, after }),
+      );
+      const items = found.slice(0, limit);
+      const last = items.at(-1);
+      const next_cursor = found.length > limit && last ? toCursor("schedules", last.schedule_id) : null;
+      return { items: items.map(deps.schedules.show), next_cursor };
+    },
+  }),
+  route("POST /schedules", {
+    rule: { roles: submitters },
+    async handle({ deps, principal, body }) {
+      const role = principal.kind === "token" ? principal.role : "user";
+      const made = await deps.schedules.create(given(body), { subject: subjectOf(principal), role });
+      if (!made.ok) throw refusalOf(made.fault);
+      return new Reply(201, made.schedule, { location: `/schedules/${made.schedule.schedule_id}` });
+    },
+  }),
+  route("POST /schedules/preview", {
+    rule: { roles: anyone },
+    async handle({ deps, body: { from, count, ...timing } }) {
+      const shown = deps.schedules.preview(given(timing), from === undefined ? null : Date.parse(from), count);
+      if (!shown.ok) throw refusalOf(shown.fault);
+      return { timezone: timing.timezone, next: shown.next };
+    },
+  }),
+  route("GET /schedules/{schedule_id}", {
+    rule: { roles: anyone, object: "schedule" },
+    handle: async ({ deps, object }) => deps.schedules.show(object),
+  }),
+  route("PATCH /schedules/{schedule_id}", {
+    rule: { roles: submitters, object: "schedule" },
+    async handle({ deps, object, body }) {
+      const changed = await deps.schedules.change(object, given(body));
+      if (!changed.ok) throw refusalOf(changed.fault);
+      return changed.schedule;
+    },
+  }),
+  route("DELETE /schedules/{schedule_id}", {
+    rule: { roles: submitters, object: "schedule" },
+    async handle({ deps, object }) {
+      const fault = await deps.schedules.remove(object);
+      if (fault !== null) throw refusalOf(fault);
+      return undefined;
+    },
+  }),
+  route("POST /schedules/{schedule_id}/run", {
+    rule: { roles: submitters, object: "schedule" },
+    async handle({ deps, object }) {
+      const fired = await deps.schedules.run(object);
+      if (!fired.ok) throw refusalOf(fired.fault);
+      return new Reply(201, fired.run, { location: `/runs/${fired.run.run_id}` });
+    },
+  }),
+  route("GET /schedules/{schedule_id}/history", {
+    rule: { roles: anyone, object: "schedule" },
+    async handle({ deps, object: { schedule_id }, query: { limit, cursor } }) {
+      const { before } = pageFrom("slots", limit, cursor);
+      const found = await deps.store.read.slots(schedule_id, given({ limit: limit + 1, before }));
+      const items = found.slice(0, limit);
+      const last = items.at(-1);
+      return { items, next_cursor: found.length > limit && last ? toCursor("slots", last.slot) : null };
+    },
+  }),
+];
+
+function refusalOf({ status, code, message, faults, next }: SubmitFault): Refusal {
+  return new Refusal(status, code, message, { faults, ...(next ? { next } : {}) });
+}

@@ -1,0 +1,205 @@
+import type { FireTimesOf } from "../define/fire-times.ts";
+import { timingFaults } from "../define/timing-faults.ts";
+import type { NewId } from "../model/ids.ts";
+import type { Run } from "../model/run.ts";
+import type {
+  NewSchedule,
+  Schedule,
+  ScheduleChanges,
+  ScheduleDefinition,
+  StoredSchedule,
+  Timing,
+} from "../model/schedule.ts";
+import type { Store } from "../model/store.ts";
+import type { Submitter } from "../submit/submit.ts";
+import { faultOf, type SubmitFault } from "../submit/submit-fault.ts";
+import { type Prepare, prepareScheduled, requestOf } from "./fire.ts";
+
+export interface DeskOptions {
+  store: Pick<Store, "apply" | "read">;
+  prepare: Prepare;
+  fireTimes: FireTimesOf;
+  /** The clock of triggers, in milliseconds. */
+  now: () => number;
+  newId: NewId;
+}
+
+type Answer<T> = ({ ok: true } & T) | { ok: false; fault: SubmitFault };
+type Given = ScheduleDefinition & { agent_name: string };
+
+/** What people do with schedules. */
+export interface ScheduleDesk {
+  show(schedule: StoredSchedule): Schedule;
+  create(given: Given, who: Submitter): Promise<Answer<{ schedule: Schedule }>>;
+  change(schedule: StoredSchedule, changes: ScheduleChanges): Promise<Answer<{ schedule: Schedule }>>;
+  remove(schedule: StoredSchedule): Promise<SubmitFault | null>;
+  run(schedule: StoredSchedule): Promise<Answer<{ run: Run }>>;
+  preview(timing: Timing, from: number | null, count: number): Answer<{ next: string[] }>;
+}
+
+const shownNext = 5;
+
+export function createScheduleDesk({ store, prepare, fireTimes, now, newId }: DeskOptions): ScheduleDesk {
+  return {
+    show,
+    async create({ agent_name, ...definition }, who) {
+      const fault = await check(agent_name, definition, who);
+      if (fault !== null) return { ok: false, fault };
+      const base = { schedule_id: newId(), agent_name, created_by: who.subject, source: "api" as const, definition };
+      return put({ ...base, ...timesOf(definition) }, definition.enabled);
+    },
+    async change(schedule, changes) {
+      const { enabled = schedule.enabled, ...others } = changes;
+      if (schedule.source !== "api" && Object.keys(others).length > 0)
+        return { ok: false, fault: definedElsewhere(schedule, Object.keys(others)) };
+      const definition = schedule.source === "api" ? merged(schedule.definition, changes) : schedule.definition;
+      const who: Submitter = { subject: schedule.created_by, role: "user" };
+      // One that is switched off need not be sound.
+      const fault = enabled && schedule.source === "api" ? await check(schedule.agent_name, definition, who) : null;
+      if (fault !== null) return { ok: false, fault };
+      const isRetimed = (["cron", "every", "timezone"] as const).some((key) => changes[key] !== undefined);
+      const timing = isRetimed ? timingFault(definition) : null;
+      if (timing !== null) return { ok: false, fault: timing };
+      const times = isRetimed ? timesOf(definition) : {};
+      return put({ ...schedule, definition, ...times }, enabled, schedule.rev);
+    },
+    async remove(schedule) {
+      if (schedule.source !== "api" && (await isDefined(schedule))) return definedElsewhere(schedule, []);
+      const [gone] = await store.apply([{ op: "delete_schedule", schedule_id: schedule.schedule_id }]);
+      return gone.ok ? null : notThere();
+    },
+    run,
+    preview(timing, from, count) {
+      const fault = timingFault(timing);
+      if (fault !== null) return { ok: false, fault };
+      return { ok: true, next: nextOf(timing, now(), from ?? now(), count) };
+    },
+  };
+
+  function show(schedule: StoredSchedule): Schedule {
+    const { definition, enabled, anchor, due_at, rev: _rev, ...rest } = schedule;
+    const { cron = null, every = null, prompt = null, attended = null } = definition;
+    // The slot that is due is the first, even where it is late.
+    const following = due_at === null ? [] : nextOf(definition, Date.parse(anchor), Date.parse(due_at), shownNext - 1);
+    const next = due_at === null || !enabled ? [] : [due_at, ...following];
+    return { ...rest, ...definition, cron, every, prompt, attended, enabled, next };
+  }
+
+  function nextOf(timing: Timing, anchor: number, from: number, count: number): string[] {
+    const times = fireTimes(timing, anchor);
+    const next: string[] = [];
+    for (let at = times.next(from); at !== null && next.length < count; at = times.next(at))
+      next.push(new Date(at).toISOString());
+    return next;
+  }
+
+  function timesOf(timing: Timing): Pick<NewSchedule, "anchor" | "due_at"> {
+    const anchor = now();
+    return { anchor: new Date(anchor).toISOString(), due_at: nextOf(timing, anchor, anchor, 1)[0] ?? null };
+  }
+
+  /** As the submission of its runs would judge it: agent, parameters, demands. */
+  async function check(
+    agent_name: string,
+    definition: ScheduleDefinition,
+    who: Submitter,
+  ): Promise<SubmitFault | null> {
+    const timing = timingFault(definition);
+    if (timing !== null) return timing;
+    const prepared = await prepare(requestOf(agent_name, definition, "schedule"), who);
+    if (!prepared.ok) return prepared.fault;
+    if (definition.resume_session && prepared.create.agent?.type === "procedural")
+      return faultOf(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
+        { path: "body.resume_session", message: "of a procedural agent" },
+      ]);
+    return null;
+  }
+
+  function timingFault(timing: Timing): SubmitFault | null {
+    const faults = timingFaults(timing, now());
+    const [first] = faults;
+    if (first === undefined) return null;
+    const paths = faults.map(({ path, message }) => ({ path: `body.${path}`, message }));
+    return faultOf(400, "DROVER-SCH-001", `The schedule is not sound: ${first.message}`, paths, first.next);
+  }
+
+  async function put(schedule: NewSchedule, enabled: boolean, rev?: number): Promise<Answer<{ schedule: Schedule }>> {
+    const [stored] = await store.apply([
+      { op: "put_schedule", schedule: { ...schedule, enabled }, ...(rev === undefined ? {} : { rev }) },
+    ]);
+    if (!stored.ok) return { ok: false, fault: conflictOf(stored.conflict, schedule) };
+    const made = await store.read.schedule(schedule.schedule_id);
+    return made === null ? { ok: false, fault: notThere() } : { ok: true, schedule: show(made) };
+  }
+
+  /** Its slot is this moment, by the clock of triggers. */
+  async function run(schedule: StoredSchedule): Promise<Answer<{ run: Run }>> {
+    const { schedule_id } = schedule;
+    const prepared = await prepareScheduled(schedule, "manual", prepare);
+    if (!prepared.ok) return prepared;
+    const { create } = prepared;
+    for (let at = now(); ; at += 1) {
+      const slot = new Date(at).toISOString();
+      const [fired] = await store.apply([
+        { op: "fire_schedule", schedule_id, skipped: [], run: { slot, create }, at: slot },
+      ]);
+      if (!fired.ok)
+        return fired.conflict === "session" ? run({ ...schedule, session_id: null }) : { ok: false, fault: notThere() };
+      // Else another one has this very millisecond.
+      if (fired.run_id !== null) return { ok: true, run: create.run };
+    }
+  }
+
+  /** An agent that is gone, or no longer has it, left its row behind. */
+  async function isDefined({ agent_name, definition, created_by }: StoredSchedule): Promise<boolean> {
+    const prepared = await prepare(requestOf(agent_name, definition, "schedule"), {
+      subject: created_by,
+      role: "user",
+    });
+    const agent = prepared.ok ? prepared.create.agent : null;
+    if (!prepared.ok && prepared.fault.code !== "DROVER-SUB-001") return true;
+    return agent?.schedules?.some(({ name }) => name === definition.name) ?? false;
+  }
+}
+
+function merged(definition: ScheduleDefinition, changes: ScheduleChanges): ScheduleDefinition {
+  const { cron, every, ...rest } = definition;
+  const timing = changes.cron ?? changes.every ?? null;
+  const all = { ...rest, ...(timing === null ? { cron, every } : {}), ...changes };
+  // null takes a key away, and so does what the other way of timing replaces.
+  return Object.fromEntries(
+    Object.entries(all).filter(([, value]) => value !== undefined && value !== null),
+  ) as ScheduleDefinition;
+}
+
+function definedElsewhere({ agent_name, source, definition }: StoredSchedule, keys: readonly string[]): SubmitFault {
+  const where = source === "file" ? "the agent's file" : `the agent: PUT /agents/${agent_name}`;
+  return faultOf(
+    409,
+    "DROVER-SCH-002",
+    `The agent ${agent_name} defines the schedule ${definition.name}.`,
+    keys.map((key) => ({ path: `body.${key}`, message: "defined by the agent" })),
+    `Change ${where}; or disable the schedule: drover schedules disable ${definition.name}`,
+  );
+}
+
+function conflictOf(conflict: "not_found" | "changed" | "name_taken" | "session", schedule: NewSchedule): SubmitFault {
+  const { agent_name, definition } = schedule;
+  if (conflict === "name_taken")
+    return faultOf(
+      409,
+      "DROVER-SCH-003",
+      `There is a schedule ${definition.name} for the agent ${agent_name} already.`,
+      [{ path: "body.name", message: "taken" }],
+      "Use another name, or change that one.",
+    );
+  if (conflict === "not_found") return notThere();
+  const next = "Read it again, and repeat the change.";
+  return faultOf(409, "DROVER-SCH-003", "Somebody else has changed the schedule at the same moment.", [], next);
+}
+
+function notThere(): SubmitFault {
+  return faultOf(404, "DROVER-API-014", "There is no such schedule.", [
+    { path: "path.schedule_id", message: "unknown" },
+  ]);
+}

@@ -1,0 +1,100 @@
+import type { FireTimesOf } from "../define/fire-times.ts";
+import { HostError } from "../model/errors.ts";
+import type { RunRequest } from "../model/run-request.ts";
+import type { ScheduleDefinition, SkipReason, StoredSchedule } from "../model/schedule.ts";
+import type { FireSchedule } from "../model/schedule-ops.ts";
+import type { CreateRun } from "../model/store.ts";
+import type { Prepared, Submitter } from "../submit/submit.ts";
+import type { SubmitFault } from "../submit/submit-fault.ts";
+import { planSlots } from "./plan-slots.ts";
+
+export type Prepare = (request: RunRequest, who: Submitter) => Promise<Prepared>;
+
+export interface FireDeps {
+  prepare: Prepare;
+  fireTimes: FireTimesOf;
+  onFault: (fault: unknown) => void;
+}
+
+type Skip = { why: SkipReason; detail: string | null };
+
+/** What has to be stored about the slots of a schedule that are due by now. Nothing is written here. */
+export async function decideSlots(schedule: StoredSchedule, now: number, deps: FireDeps): Promise<FireSchedule> {
+  const { schedule_id, definition, enabled, rev, due_at, anchor } = schedule;
+  const at = new Date(now).toISOString();
+  const times = deps.fireTimes(definition, Date.parse(anchor));
+  const { missed, newest, next } = planSlots(Date.parse(due_at ?? at), times, now);
+  const over: Skip = enabled ? { why: "missed", detail: `Nothing fired it in time; decided at ${at}.` } : disabled;
+  const decided = {
+    op: "fire_schedule" as const,
+    schedule_id,
+    due: { rev, at: due_at ?? at, next: next === null ? null : new Date(next).toISOString() },
+    skipped: missed.map((slot) => ({ slot: new Date(slot).toISOString(), ...over })),
+    at,
+  };
+  if (newest === null) return decided;
+  const slot = new Date(newest.slot).toISOString();
+  const fires = enabled && (newest.inTime || definition.catch_up === "one");
+  const made = fires ? await makeRun(schedule, "schedule", deps) : over;
+  return "create" in made
+    ? { ...decided, run: { slot, create: made.create } }
+    : { ...decided, skipped: [...decided.skipped, { slot, ...made }] };
+}
+
+const disabled: Skip = { why: "disabled", detail: null };
+
+/** A fault that is not the record's own is of this schedule alone: it is written down, and the others still fire. */
+async function makeRun(
+  schedule: StoredSchedule,
+  trigger: "schedule" | "manual",
+  deps: FireDeps,
+): Promise<{ create: CreateRun } | Skip> {
+  try {
+    const prepared = await prepareScheduled(schedule, trigger, deps.prepare);
+    return prepared.ok ? prepared : skipOf(prepared.fault);
+  } catch (fault) {
+    if (fault instanceof HostError) throw fault;
+    deps.onFault(fault);
+    return { why: "refused", detail: `Drover failed: ${String(fault)}` };
+  }
+}
+
+/** Continues the session of the run before where that is wanted and can be; else begins a new one. */
+export async function prepareScheduled(
+  schedule: StoredSchedule,
+  trigger: "schedule" | "manual",
+  prepare: Prepare,
+): Promise<Prepared> {
+  const { agent_name, created_by, definition, session_id } = schedule;
+  const who: Submitter = { subject: created_by, role: "user" };
+  const start = requestOf(agent_name, definition, trigger);
+  if (!definition.resume_session || session_id === null) return prepare(start, who);
+  const resumed = await prepare({ ...start, mode: "resume", session_id }, who);
+  return !resumed.ok && sessionFaults.has(resumed.fault.code) ? prepare(start, who) : resumed;
+}
+
+/** Gone, expired, or of another agent: the conversation has ended. */
+const sessionFaults: ReadonlySet<string> = new Set(["DROVER-SUB-003", "DROVER-SUB-006"]);
+
+export function requestOf(
+  agent_name: string,
+  { name, prompt, parameters, attended }: ScheduleDefinition,
+  trigger_type: "schedule" | "manual",
+): RunRequest {
+  return {
+    agent_name,
+    parameters,
+    mode: "start",
+    priority: 0,
+    trigger_type,
+    schedule: name,
+    ...(prompt === undefined ? {} : { prompt }),
+    ...(attended === undefined ? {} : { attended }),
+  };
+}
+
+function skipOf({ code, message, faults }: SubmitFault): Skip {
+  const where = faults.map((fault) => `${fault.path}: ${fault.message}`).join("; ");
+  const detail = `${code}: ${message}${where === "" ? "" : ` (${where})`}`;
+  return { why: code === "DROVER-SUB-001" ? "agent_gone" : "refused", detail: detail.slice(0, 2000) };
+}

@@ -1,0 +1,120 @@
+import type { Schedule, Slot } from "../src/model/schedule.ts";
+import { createFireTimes } from "../src/define/fire-times.ts";
+import { killOne } from "./coordinator-killed.ts";
+import { answering } from "./coordinators.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { allRuns } from "./record.ts";
+import { each, patiently, pause, upTo, waitFor } from "./wait.ts";
+
+interface Sizes {
+  schedules: number;
+  /** Of real time, in which coordinators are killed. */
+  seconds: number;
+}
+
+const speed = 60;
+const overlaps = ["allow", "skip", "queue", "cancel_previous"] as const;
+
+/**
+ * Schedules fire each minute of a clock that is 60 times as fast, over three coordinators (SQLite: one) that are killed at
+ * random. Every slot has exactly one line, no slot has two runs, and every run has its line.
+ */
+export async function schedules({ schedules: count, seconds }: Sizes, tools: Tools): Promise<Finding> {
+  const from = Date.now();
+  const triggerNow = (): number => from + (Date.now() - from) * speed;
+  // nobody claims the runs, and none of them may end for that
+  const times = { unmatchedMs: 86_400_000, trigger: { speed, from } };
+  const work = async (place: Place): Promise<Finding> => {
+    await place.putAgent("work");
+    const made: Schedule[] = [];
+    await each(upTo(count), 8, async (at) => {
+      const overlap = overlaps[at % overlaps.length]!;
+      const catch_up = at % 3 === 0 ? ("one" as const) : ("none" as const);
+      const body = { agent_name: "work", name: `s${at}`, cron: "* * * * *", overlap, catch_up };
+      made.push(await patiently(() => place.client.schedules.create(body)));
+    });
+    let kills = 0;
+    for (const until = performance.now() + seconds * 1000; performance.now() < until; kills += 1) {
+      await killOne(place);
+      if (kills % 10 === 9) tools.progress(`${kills + 1} kills`);
+    }
+    await Promise.all(place.coordinators.map(({ url, child }) => answering(url, child)));
+    // from here on no slot makes a run
+    await each(made, 8, async ({ schedule_id }) => {
+      await patiently(() => place.client.schedules.change(schedule_id, { enabled: false }));
+    });
+    const end = triggerNow();
+    await each(made, 8, (schedule) => untilDecided(place, schedule, end));
+    return judge(place, made, end, kills);
+  };
+  return inPlace(tools, times, work, { coordinators: 3 });
+}
+
+/** Until there is a line for a slot after `end`, which all before it have then. */
+async function untilDecided({ client }: Place, { schedule_id }: Schedule, end: number): Promise<void> {
+  const isDecided = async (): Promise<true | null> => {
+    const { last } = await patiently(() => client.schedules.get(schedule_id));
+    return last !== null && Date.parse(last.slot) > end ? true : null;
+  };
+  await waitFor(isDecided, 120_000, 200);
+}
+
+async function judge(place: Place, made: readonly Schedule[], end: number, kills: number): Promise<Finding> {
+  const broken: string[] = [];
+  const seen = { kills, schedules: made.length, slots: 0, fired: 0, missed: 0, "other skips": 0, runs: 0 };
+  const ofRun = new Map<string, string>();
+  const fireTimes = createFireTimes();
+  for (const schedule of made) {
+    const lines = (await history(place, schedule)).filter(({ slot }) => Date.parse(slot) <= end);
+    const times = fireTimes({ cron: "* * * * *", timezone: "UTC" }, 0);
+    const expected = new Set<string>();
+    const [first = ""] = schedule.next;
+    for (let at: number | null = Date.parse(first); at !== null && at <= end; at = times.next(at))
+      expected.add(new Date(at).toISOString());
+    const decided = new Set(lines.map(({ slot }) => slot));
+    const lost = [...expected].filter((slot) => !decided.has(slot));
+    const extra = [...decided].filter((slot) => !expected.has(slot));
+    if (lost.length > 0) broken.push(`${schedule.name}: ${lost.length} slots without a line, e.g. ${lost[0]}`);
+    if (extra.length > 0) broken.push(`${schedule.name}: ${extra.length} lines for no slot, e.g. ${extra[0]}`);
+    if (decided.size !== lines.length)
+      broken.push(`${schedule.name}: ${lines.length - decided.size} slots with two lines`);
+    seen.slots += lines.length;
+    for (const { slot, outcome, why, run_id } of lines) {
+      if (outcome === "fired") seen.fired += 1;
+      else if (why === "missed") seen.missed += 1;
+      else seen["other skips"] += 1;
+      if ((outcome === "fired") !== (run_id !== null))
+        broken.push(`${schedule.name} ${slot}: ${outcome}, run ${run_id}`);
+      if (run_id === null) continue;
+      if (ofRun.has(run_id))
+        broken.push(`run ${run_id} has two slots: ${ofRun.get(run_id)} and ${schedule.name} ${slot}`);
+      ofRun.set(run_id, `${schedule.name} ${slot}`);
+    }
+  }
+  const runs = await allRuns(place.client);
+  seen.runs = runs.length;
+  const known = new Set(runs.map(({ run_id }) => run_id));
+  for (const { run_id, trigger_type, schedule } of runs) {
+    if (!ofRun.has(run_id)) broken.push(`run ${run_id} of ${schedule} has no slot`);
+    if (trigger_type !== "schedule") broken.push(`run ${run_id} is of trigger_type ${trigger_type}`);
+  }
+  for (const [run_id, slot] of ofRun) if (!known.has(run_id)) broken.push(`the run ${run_id} of ${slot} is missing`);
+  if (seen.fired === 0) broken.push("nothing was fired");
+  for (const { child } of place.coordinators)
+    if (!child.alive) broken.push(`a coordinator ended by itself: ${child.said}`);
+  return { seen, broken, late: [] };
+}
+
+async function history({ client }: Place, { schedule_id }: Schedule): Promise<Slot[]> {
+  const all: Slot[] = [];
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page = await patiently(() =>
+      client.schedules.history(schedule_id, { limit: 1000, ...(cursor ? { cursor } : {}) }),
+    );
+    all.push(...page.items);
+    cursor = page.next_cursor;
+    await pause(0);
+  }
+  return all;
+}
