@@ -1,6 +1,8 @@
 import * as z from "zod";
 import { demandsSchema } from "./demands.ts";
+import { onFinishSchema } from "./on-finish.ts";
 import { splitWords } from "./split-words.ts";
+import { webhookNamesSchema } from "./webhook.ts";
 
 const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 
@@ -115,6 +117,9 @@ export const agentSchema = z.strictObject({
   on_finish: z.string().optional(),
   /** Offered to MCP clients as a tool of its own: `run_NAME`. */
   expose: z.literal("tool", 'the only way to expose an agent is "tool"').optional(),
+  on_finish: onFinishSchema.optional(),
+  /** Webhooks with scope `named` that are notified of its runs. */
+  webhooks: webhookNamesSchema.optional(),
 });
 export type Agent = z.infer<typeof agentSchema>;
 

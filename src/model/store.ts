@@ -14,6 +14,7 @@ import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./
 import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
 import type { StatsReads } from "./stats.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
+import type { TriggerOp, TriggerReads, TriggerResult } from "./trigger-ops.ts";
 
 /**
  * Seam 4, store. An operation is plain data and stands or falls as a whole; all operations of one
@@ -41,7 +42,8 @@ export type Op =
   | SaveSession
   | AddUpload
   | AgentOp
-  | QuestionOp;
+  | QuestionOp
+  | TriggerOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
 /** What an operation is answered with. */
@@ -52,7 +54,15 @@ export type ResultOf<O> = O extends RunOp
     : never;
 /** Of any operation at all. */
 export type StoreResult = OpResult | AnyResult;
-type AnyResult = DispatchResult | TokenResult | SessionResult | SaveResult | FileResult | AgentResult | QuestionResult;
+type AnyResult =
+  | DispatchResult
+  | TokenResult
+  | SessionResult
+  | SaveResult
+  | FileResult
+  | AgentResult
+  | QuestionResult
+  | TriggerResult;
 type ConflictOf<O> = O extends DispatchOp
   ? Extract<DispatchResult, { ok: false }>
   : O extends TokenOp
@@ -65,7 +75,9 @@ type ConflictOf<O> = O extends DispatchOp
           ? Extract<FileResult, { ok: false }>
           : O extends QuestionOp
             ? Extract<QuestionResult, { ok: false }>
-            : Extract<AgentResult, { ok: false }>;
+            : O extends TriggerOp
+              ? Extract<TriggerResult, { ok: false }>
+              : Extract<AgentResult, { ok: false }>;
 
 /** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
 export interface Change {
@@ -113,6 +125,13 @@ export interface CreateRun {
   timeout_seconds?: number;
   /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
   idempotency?: { subject: string; key: string; fingerprint: string };
+  /** Webhooks with scope `named` that are notified of this run. */
+  webhooks?: readonly string[];
+  /**
+   * What made it is settled with it, so that it can make no second run: the keys of a hook's delivery, which are kept until
+   * `until` (milliseconds), or what follows a run that ended. Settled before: `repeated`.
+   */
+  settles?: { hook: string; keys: readonly string[]; until: number } | { chain_of: string };
 }
 
 /** Already stored `n` are skipped; a gap is refused and reports the last one stored. */
@@ -157,10 +176,14 @@ export type OpResult =
   | { ok: true; last_n: number }
   /** The same thing was stored before: nothing was changed. */
   | { ok: true; last_n: number; repeated: true; run_id?: string }
-  | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
+  | {
+      ok: false;
+      conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency" | "repeated";
+      last_n: number;
+    };
 
 export interface Reads
-  extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads, StatsReads {
+  extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads, StatsReads, TriggerReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**

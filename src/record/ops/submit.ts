@@ -74,6 +74,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent): Work<Subm
     blockedBy,
     inPlace: worksInPlace(run, agent),
     budgeted: agent.budget?.per_day !== undefined,
+    chained: typeof agent.on_finish === "object",
     before: [submitted],
   };
 }

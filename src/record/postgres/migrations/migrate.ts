@@ -11,6 +11,7 @@ import { questions } from "./0007_questions.ts";
 import { forkAtTurn } from "./0008_fork_at_turn.ts";
 import { overview } from "./0009_overview.ts";
 import { runModel } from "./0010_run_model.ts";
+import { webhooks } from "./0011_webhooks.ts";
 
 /** Append only: a text that was released never changes. */
 const migrations = [
@@ -24,6 +25,7 @@ const migrations = [
   forkAtTurn,
   overview,
   runModel,
+  webhooks,
 ];
 
 /** The schema this Drover writes. */

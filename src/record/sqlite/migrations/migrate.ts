@@ -16,6 +16,7 @@ import { questions } from "./0009_questions.ts";
 import { forkAtTurn } from "./0010_fork_at_turn.ts";
 import { overview } from "./0011_overview.ts";
 import { runModel } from "./0012_run_model.ts";
+import { webhooks } from "./0013_webhooks.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
@@ -32,6 +33,7 @@ const migrations = [
   forkAtTurn,
   overview,
   runModel,
+  webhooks,
 ];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */
