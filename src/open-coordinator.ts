@@ -29,6 +29,9 @@ import { createOwners } from "./show/owners.ts";
 import { partialMessage } from "./show/tail.ts";
 import { checkToolInput } from "./submit/parameters.ts";
 import { submitRun } from "./submit/submit.ts";
+import { createAddressRules } from "./trigger/addresses.ts";
+import { createReceiver } from "./trigger/receive.ts";
+import { createSecretBox } from "./trigger/secret-box.ts";
 import { type Client, clientOver } from "./wire/client.ts";
 
 export interface OpenOptions {
@@ -45,6 +48,8 @@ export interface OpenOptions {
   pollHoldMs?: number;
   unmatchedMs?: number;
   rescueEveryMs?: number;
+  /** Hosts and ranges that webhooks may reach although they are not public. */
+  webhookAllow?: readonly string[];
   retention?: RetentionDays;
   retentionEveryMs?: number;
   /** Below it nothing new is claimed. */
@@ -94,7 +99,8 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(() => opened.close());
     const { fault: recordFault } = (probe = createRecordProbe(opened.storeId));
     const store = options.instrument?.(opened, onDefect) ?? opened;
-    const attemptTokens = createAttemptTokens(options.database?.secret ?? auditKey(options.stateDirectory));
+    const key = options.database?.secret ?? auditKey(options.stateDirectory);
+    const attemptTokens = createAttemptTokens(key);
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const agents = createAgentBook(store);
@@ -118,9 +124,17 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(store.othersTell((text) => showPartial(hub, JSON.parse(text) as Partial)));
     stops.push(keepIndexed(store, (fault) => onDefect(fault, "search")));
     await dispatcher.start();
+    const submit: OpenDeps["submit"] = (request, who) =>
+      submitRun(request, who, { store, agents, schemas, now: dispatcher.storeNow, newId });
+    const secrets = createSecretBox(key);
     const deps: OpenDeps = {
       store,
-      submit: (request, who) => submitRun(request, who, { store, agents, schemas, now: dispatcher.storeNow, newId }),
+      submit,
+      triggers: {
+        secrets,
+        addresses: createAddressRules(options.webhookAllow ?? []),
+        receiver: createReceiver({ store, secrets, submit, now: dispatcher.storeNow }),
+      },
       dispatcher,
       agents,
       checkAgent: (definition) => checkSchemas(checkAgent(definition), schemas),

@@ -94,6 +94,7 @@ export async function noDatabaseRole(): Promise<void> {
     store,
     submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
     dispatcher: null as never, // not asked
+    triggers: null as never,
     agents,
     checkAgent: async () => ({ ok: true, agent: noop }),
     checkInput: async () => [],

@@ -114,7 +114,6 @@ export const agentSchema = z.strictObject({
   trust_project_settings: z.boolean().default(false),
   /** Refused until there are schedules: one that starts nothing would be missed too late. */
   schedules: z.never("there are no schedules yet; let cron start it with: drover run AGENT --detach").optional(),
-  on_finish: z.string().optional(),
   /** Offered to MCP clients as a tool of its own: `run_NAME`. */
   expose: z.literal("tool", 'the only way to expose an agent is "tool"').optional(),
   on_finish: onFinishSchema.optional(),

@@ -9,6 +9,7 @@ import { runnerRoutes } from "./routes/runners.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
+import { triggerRoutes } from "./routes/triggers.ts";
 
 /** What a coordinator can do without HTTP. */
 export const apiRoutes: readonly Route<ApiDeps>[] = [
@@ -21,4 +22,5 @@ export const apiRoutes: readonly Route<ApiDeps>[] = [
   ...runnerRoutes,
   ...sessionRoutes,
   ...tokenRoutes,
+  ...triggerRoutes,
 ];

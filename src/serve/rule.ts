@@ -1,8 +1,10 @@
 import type { RunnerRow } from "../model/dispatch-ops.ts";
+import type { Hook } from "../model/hook.ts";
 import type { Run } from "../model/run.ts";
 import type { Session } from "../model/session.ts";
 import type { Execution } from "../model/store.ts";
 import type { Token, TokenRole } from "../model/token.ts";
+import type { Delivery, Webhook } from "../model/webhook.ts";
 
 /** Who asks. `auth: off` makes everyone on this machine the local admin. */
 export type Principal =
@@ -29,13 +31,16 @@ export type Rule =
     }
   | { enrolment: true };
 
-export type ObjectKind = "run" | "session" | "execution" | "runner" | "token";
+export type ObjectKind = "run" | "session" | "execution" | "runner" | "token" | "hook" | "webhook" | "delivery";
 export interface Objects {
   run: Run;
   session: Session;
   execution: Execution;
   runner: RunnerRow;
   token: Token;
+  hook: Hook;
+  webhook: Webhook;
+  delivery: Delivery;
 }
 
 export const anyone: readonly TokenRole[] = ["admin", "user", "viewer"];

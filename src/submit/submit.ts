@@ -37,6 +37,8 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
   const { agent } = listed;
   const deep = await tooDeep(request.parent_run_id, deps.store.read);
   if (deep !== null) return { ok: false, fault: deep };
+  const unknown = await unknownWebhook(request, who, deps);
+  if (unknown !== null) return { ok: false, fault: unknown };
   const from = await continued(request, agent, who, deps);
   if (isFault(from)) return { ok: false, fault: from };
   const faults = await checkParameters(agent, request.parameters, deps.schemas);
@@ -57,6 +59,22 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
   return store(request, who, listed, runOf(request, who, agent, demands, from, deps), deps);
 }
 
+/** A webhook that the request names has to be there, and be the caller's own or everyone's. */
+async function unknownWebhook(
+  { webhooks = [] }: RunRequest,
+  { subject }: Submitter,
+  { store }: SubmitDeps,
+): Promise<SubmitFault | null> {
+  for (const [at, name] of webhooks.entries()) {
+    const found = await store.read.webhook(name);
+    if (found !== null && (found.webhook.everyones || found.webhook.created_by === subject)) continue;
+    const path = `body.webhooks[${at}]`;
+    const next = `Register it first: drover webhooks add ${name} URL --scope named`;
+    return faultOf(400, "DROVER-HOK-008", `There is no webhook ${name}.`, [{ path, message: "unknown" }], next);
+  }
+  return null;
+}
+
 /** The snapshot that the run is carried out by has the model that was asked for. */
 function withModel(listed: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
   if (model === undefined || isFault(listed)) return listed;
@@ -75,6 +93,7 @@ async function store(
 ): Promise<Submitted> {
   const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
   const key = request.idempotency_key;
+  const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
   const [result] = await deps.store.apply([
     {
       op: "create_run",
@@ -84,11 +103,15 @@ async function store(
       ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
       ...(timeout === null ? {} : { timeout_seconds: timeout }),
       ...(key === undefined ? {} : { idempotency: { subject: who.subject, key, fingerprint: fingerprint(request) } }),
+      ...(webhooks.length === 0 ? {} : { webhooks }),
+      ...(request.settles === undefined ? {} : { settles: request.settles }),
     },
   ]);
   if (!result.ok && result.conflict === "not_found") {
     return fail(404, "DROVER-SUB-003", "There is no such session.", [{ path: "body.session_id", message: "unknown" }]);
   }
+  if (!result.ok && result.conflict === "repeated")
+    return fail(409, "DROVER-HOK-003", "This delivery was received before, and has made its run.", []);
   if (!result.ok) {
     return fail(
       409,

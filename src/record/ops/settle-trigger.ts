@@ -1,3 +1,4 @@
+import type { RunEvent } from "../../model/event.ts";
 import type { CreateRun } from "../../model/store.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -11,6 +12,7 @@ const selectChain = `
 const settleChain = `
   update chains set status = ?, child_run_id = ?
   where parent_run_no = (select run_no from runs where run_id = ?) and status = 'pending'`;
+const selectWebhook = `select 1 from webhooks where name = ?`;
 const insertName = `insert into run_webhooks (run_no, name) values (?, ?)`;
 
 /** Whether what makes this run has made one before. */
@@ -29,6 +31,16 @@ export function* isSettled(settles: Settles): Work<boolean> {
 export function* settle(settles: Settles, run_id: string, as: "submitted" | "refused" = "submitted"): Work<void> {
   if ("chain_of" in settles) yield write(settleChain, as, toColumn(run_id), toColumn(settles.chain_of));
   else for (const key of settles.keys) yield write(insertKey, toColumn(settles.hook), toColumn(key), settles.until);
+}
+
+/** The log of a run says which webhooks its agent names and nobody has registered. */
+export function* unknownWebhooks(names: readonly string[]): Work<RunEvent[]> {
+  const events: RunEvent[] = [];
+  for (const name of new Set(names)) {
+    const [known] = yield first(selectWebhook, toColumn(name));
+    if (known === undefined) events.push({ type: "system", subtype: "unknown_webhook", data: { webhook: name } });
+  }
+  return events;
 }
 
 export function* nameWebhooks(run_no: number, names: readonly string[]): Work<void> {

@@ -11,6 +11,7 @@ import { canonical } from "./canonical.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
 import { submitted } from "../moves/move.ts";
 import type { Unshown } from "../moves/run-columns.ts";
+import { unknownWebhooks } from "./settle-trigger.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
 export interface Submitted extends Omit<Unshown, "last"> {
@@ -75,7 +76,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent): Work<Subm
     inPlace: worksInPlace(run, agent),
     budgeted: agent.budget?.per_day !== undefined,
     chained: typeof agent.on_finish === "object",
-    before: [submitted],
+    before: [submitted, ...(yield* unknownWebhooks(op.webhooks ?? []))],
   };
 }
 
