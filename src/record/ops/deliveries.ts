@@ -67,7 +67,7 @@ export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<Trigg
   if (row["status"] !== "pending" || row["attempts"] !== op.attempt) return { ok: false, conflict: "stale" };
   const { outcome } = op;
   const now = tx.now.getTime();
-  const next = outcome.delivered || outcome.retry_in_ms === null ? null : now + outcome.retry_in_ms;
+  const next = outcome.delivered || outcome.retry_in_ms === null ? null : now + Math.round(outcome.retry_in_ms);
   const status =
     next !== null && next <= Number(row["give_up_at"]) ? "pending" : outcome.delivered ? "delivered" : "failed";
   yield write(
