@@ -69,7 +69,7 @@ async function unknownWebhook(
     const found = await store.read.webhook(name);
     if (found !== null && (found.webhook.everyones || found.webhook.created_by === subject)) continue;
     const path = `body.webhooks[${at}]`;
-    const next = `Register it first: drover webhooks add ${name} URL --scope named`;
+    const next = `Register it first: drover webhooks add ${name} URL --named`;
     return faultOf(400, "DROVER-HOK-008", `There is no webhook ${name}.`, [{ path, message: "unknown" }], next);
   }
   return null;

@@ -32,7 +32,7 @@ export interface Deliverer {
 const most = 16;
 const mostOfOne = 2;
 /** Longer than an attempt can take. */
-const defaultLeaseMs = 60_000;
+const defaultLeaseMs = 20_000;
 
 export function createDeliverer(options: DeliverOptions): Deliverer {
   const { store, leaseMs = defaultLeaseMs, onFault, onRoom } = options;
