@@ -64,7 +64,7 @@ test("every command and file of docs/webhooks.md does what the page says", async
     prompt: "Review pull request 7 of you/project: Fix the door",
   });
   const nightly = () => client.runs.list({ agent_name: "nightly" });
-  expect((await nightly()).items.map(({ trigger_type }) => trigger_type).toSorted()).toEqual(["manual", "webhook"]);
+  expect((await nightly()).items.map(({ trigger_type }) => trigger_type).toSorted()).toEqual(["api", "webhook"]);
   await expect
     .poll(async () => (await client.webhooks.deliveries({ status: "delivered" })).items.length, patience)
     .toBe(2);
