@@ -183,7 +183,15 @@ export type OpResult =
     };
 
 export interface Reads
-  extends DispatchReads, SessionReads, SessionStateReads, TokenReads, FileReads, QuestionReads, StatsReads, TriggerReads {
+  extends
+    DispatchReads,
+    SessionReads,
+    SessionStateReads,
+    TokenReads,
+    FileReads,
+    QuestionReads,
+    StatsReads,
+    TriggerReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**

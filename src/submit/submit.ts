@@ -63,10 +63,10 @@ export async function submitRun(request: RunRequest, who: Submitter, deps: Submi
 async function unknownWebhook(
   { webhooks = [] }: RunRequest,
   { subject }: Submitter,
-  { store }: SubmitDeps,
+  deps: SubmitDeps,
 ): Promise<SubmitFault | null> {
   for (const [at, name] of webhooks.entries()) {
-    const found = await store.read.webhook(name);
+    const found = await deps.store.read.webhook(name);
     if (found !== null && (found.webhook.everyones || found.webhook.created_by === subject)) continue;
     const path = `body.webhooks[${at}]`;
     const next = `Register it first: drover webhooks add ${name} URL --named`;

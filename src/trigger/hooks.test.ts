@@ -1,6 +1,5 @@
-import { createHmac } from "node:crypto";
-import { randomBytes } from "node:crypto";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createHmac, randomBytes } from "node:crypto";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
 import type { Problem } from "../wire/problem.ts";
