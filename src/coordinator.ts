@@ -7,6 +7,7 @@ import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
 import { createLentTokens } from "./serve/lent-tokens.ts";
 import { listen, refuseOpenDoor, refusePublicUrls } from "./serve/listen.ts";
 import { findWebFolder } from "./define/package-folder.ts";
+import { runTriggers, type TriggerOptions } from "./trigger/run-triggers.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
 import { hashToken } from "./serve/token-text.ts";
 
@@ -22,6 +23,8 @@ export interface CoordinatorOptions extends OpenOptions {
   /** How often a poll that is held says that it still is. */
   pollSignMs?: number;
   version?: string;
+  /** How webhooks are tried. */
+  deliveries?: Pick<TriggerOptions, "everyMs" | "leaseMs" | "retryMs" | "timeoutMs" | "resolve">;
   /** The folder of the built dashboard, where it is not the package's own. */
   webFolder?: string | null;
 }
@@ -78,6 +81,18 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       ...(pollSignMs === undefined ? {} : { pollSignMs }),
       version,
     });
+    const triggers = runTriggers({
+      ...options.deliveries,
+      secrets: deps.triggers.secrets,
+      store,
+      submit: deps.submit,
+      rules: deps.triggers.addresses,
+      now: dispatcher.storeNow,
+      newId,
+      version,
+      onFault: (fault) => deps.onDefect(fault, "webhooks"),
+    });
+    stops.push(triggers.stop);
     const server = await listen(app, { host, port, authEnabled });
     // streams and held polls first: they would keep the server waiting
     stops.push(async () => {

@@ -30,11 +30,14 @@ import { createOwners } from "./show/owners.ts";
 import { partialMessage } from "./show/tail.ts";
 import { checkToolInput } from "./submit/parameters.ts";
 import { prepareRun, submitRun } from "./submit/submit.ts";
+import { createAddressRules } from "./trigger/addresses.ts";
 import { schedulesOf } from "./trigger/agent-schedules.ts";
 import { createTriggerClock, type TriggerClock } from "./trigger/clock.ts";
 import { createScheduleDesk } from "./trigger/desk.ts";
 import type { Prepare } from "./trigger/fire.ts";
+import { createReceiver } from "./trigger/receive.ts";
 import { createScheduler, type Scheduler } from "./trigger/scheduler.ts";
+import { createSecretBox } from "./trigger/secret-box.ts";
 import { type Client, clientOver } from "./wire/client.ts";
 
 export interface OpenOptions {
@@ -51,6 +54,8 @@ export interface OpenOptions {
   pollHoldMs?: number;
   unmatchedMs?: number;
   rescueEveryMs?: number;
+  /** Hosts and ranges that webhooks may reach although they are not public. */
+  webhookAllow?: readonly string[];
   retention?: RetentionDays;
   retentionEveryMs?: number;
   /** Below it nothing new is claimed. */
@@ -104,7 +109,8 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(() => opened.close());
     const { fault: recordFault } = (probe = createRecordProbe(opened.storeId));
     const store = options.instrument?.(opened, onDefect) ?? opened;
-    const attemptTokens = createAttemptTokens(options.database?.secret ?? auditKey(options.stateDirectory));
+    const key = options.database?.secret ?? auditKey(options.stateDirectory);
+    const attemptTokens = createAttemptTokens(key);
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const fireTimes = createFireTimes();
@@ -142,10 +148,17 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     await dispatcher.start();
     scheduler?.start();
     stops.push(() => scheduler?.stop());
+    const submit: OpenDeps["submit"] = (request, who) => submitRun(request, who, submitDeps);
+    const secrets = createSecretBox(key);
     const deps: OpenDeps = {
       store,
-      submit: (request, who) => submitRun(request, who, submitDeps),
+      submit,
       schedules: createScheduleDesk({ ...scheduling, now: clock.now, newId }),
+      triggers: {
+        secrets,
+        addresses: createAddressRules(options.webhookAllow ?? []),
+        receiver: createReceiver({ store, secrets, submit, now: dispatcher.storeNow }),
+      },
       dispatcher,
       agents,
       checkAgent: (definition) => checkSchemas(checkAgent(definition), schemas),

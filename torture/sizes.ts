@@ -35,6 +35,7 @@ import { soak } from "./soak.ts";
 import { staleWriter } from "./stale-writer.ts";
 import { strangeCallers } from "./strange-callers.ts";
 import { uploads } from "./uploads.ts";
+import { urlTricks } from "./url-tricks.ts";
 import { wake } from "./wake.ts";
 import { whoMay } from "./who-may.ts";
 
@@ -251,6 +252,12 @@ export const tortures: readonly Torture[] = [
     promise: "secrets printed in every encoding: found nowhere",
     engines: both,
     run: (scale, tools) => secrets({ canaries: 200, runs: Math.max(2, of(20, scale)) }, tools),
+  },
+  {
+    name: "S8",
+    promise: "webhooks at addresses that are not allowed, in every form: no connection",
+    engines: sqlite,
+    run: (scale, tools) => urlTricks({ rounds: of(100, scale) }, tools),
   },
   {
     name: "S9",

@@ -93,8 +93,9 @@ export async function noDatabaseRole(): Promise<void> {
   const app = createApp({
     store,
     submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
-    dispatcher: null as never, // not asked, and neither are schedules
+    dispatcher: null as never, // not asked, and neither are schedules and hooks
     schedules: null as never,
+    triggers: null as never,
     agents,
     checkAgent: async () => ({ ok: true, agent: noop }),
     checkInput: async () => [],

@@ -43,7 +43,7 @@ const wrongState = /^DROVER-API-03[0-2]/;
  * Words that cannot be meant so: options, the agent, session, id, profile or provider that is named, and parameters. The
  * coordinator finds some of them, in a request that was made of the same words.
  */
-const wrongUsage = /^DROVER-(?:USE-|SCH-|SUB-|PAR-|AGT-|LLM-|PRF-001|API-006|API-014|API-021)/;
+const wrongUsage = /^DROVER-(?:USE-|SCH-|SUB-|PAR-|AGT-|LLM-|HOK-|PRF-001|API-006|API-014|API-021)/;
 
 /** Which parameters do not fit, and why: the refusal has it beside its message. */
 function parameterFaults(error: unknown, code: string): string[] {

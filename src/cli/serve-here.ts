@@ -66,6 +66,7 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
     agentsDirectory: agentsFolder(input, local),
     authEnabled: input.env["AUTH_ENABLED"] !== "false",
     publicUrls,
+    webhookAllow: local.config.webhooks.allow,
     retention: retentionDays(local.config),
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
     onDefect: (error, where) =>

@@ -34,7 +34,7 @@ export function checkShape<T>(
     const next = "Write it in quotes, as a string, or as a number with at most 15 digits.";
     return at(shape.wrongValue, path, message, next);
   });
-  const faults = (parsed.error?.issues ?? []).flatMap((issue): DefinitionFault[] => {
+  const faults = (parsed.error?.issues ?? []).flatMap(ofTheMeant).flatMap((issue): DefinitionFault[] => {
     if (issue.code !== "unrecognized_keys") {
       const key = keyOf(issue.path);
       const missing = issue.code === "invalid_type" && valueAt(value, issue.path) === undefined;
@@ -52,6 +52,16 @@ export function checkShape<T>(
     });
   });
   return { ok: false, faults: [...altered, ...faults] };
+}
+
+/** Of a value that may have several shapes, what is wrong with the one that was meant: the only one of its kind. */
+function ofTheMeant(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== "invalid_union") return [issue];
+  const meant = issue.errors.filter(
+    (issues) => !issues.some(({ code, path }) => code === "invalid_type" && path.length === 0),
+  );
+  if (meant.length !== 1) return [issue];
+  return meant[0]!.flatMap((inner) => ofTheMeant({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
 function keyOf(path: readonly PropertyKey[]): string {
@@ -73,6 +83,7 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[]
   for (const key of path) {
     if (found instanceof z.ZodObject) found = found.shape[String(key)];
     else if (found instanceof z.ZodArray) found = found.element;
+    else if (found instanceof z.ZodRecord) found = found.valueType;
     else return [];
     if (found === undefined) return [];
     found = unwrap(found);
@@ -88,5 +99,7 @@ function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
     schema instanceof z.ZodPrefault
   )
     return unwrap(schema.unwrap());
+  if (schema instanceof z.ZodUnion)
+    return schema.options.map(unwrap).find((one) => one instanceof z.ZodObject) ?? schema;
   return schema;
 }

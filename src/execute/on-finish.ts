@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import type { Agent } from "../model/agent.ts";
 import type { RunEvent } from "../model/event.ts";
 import type { Outcome } from "../model/executor.ts";
 import { RequestError } from "../model/errors.ts";
@@ -26,11 +27,12 @@ export interface OnFinishOptions {
  * hence before the result, which is last; how it ends changes nothing about the run.
  */
 export async function runOnFinish(
-  command: string | undefined,
+  command: Agent["on_finish"],
   outcome: Ended,
   options: OnFinishOptions,
 ): Promise<void> {
-  if (command === undefined) return;
+  // a chain is submitted by the coordinator
+  if (typeof command !== "string") return;
   // not over: somebody else has it, or will
   if (options.signal.aborted && (options.signal.reason === "lease_lost" || options.signal.reason === "shutdown"))
     return;

@@ -1,7 +1,9 @@
 import * as z from "zod";
 import { demandsSchema } from "./demands.ts";
 import { scheduleDefinitionSchema } from "./schedule.ts";
+import { onFinishSchema } from "./on-finish.ts";
 import { splitWords } from "./split-words.ts";
+import { webhookNamesSchema } from "./webhook.ts";
 
 const agentNamePattern = /^[\p{L}\p{N}][\p{L}\p{N}._-]*$/u;
 
@@ -113,9 +115,11 @@ export const agentSchema = z.strictObject({
   trust_project_settings: z.boolean().default(false),
   /** When it runs by itself, see docs/schedules.md. */
   schedules: z.array(scheduleDefinitionSchema).max(100).optional(),
-  on_finish: z.string().optional(),
   /** Offered to MCP clients as a tool of its own: `run_NAME`. */
   expose: z.literal("tool", 'the only way to expose an agent is "tool"').optional(),
+  on_finish: onFinishSchema.optional(),
+  /** Webhooks with scope `named` that are notified of its runs. */
+  webhooks: webhookNamesSchema.optional(),
 });
 export type Agent = z.infer<typeof agentSchema>;
 

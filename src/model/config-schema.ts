@@ -44,4 +44,5 @@ export const configSchema: z.ZodType<Config> = z.strictObject({
   profiles: z.string().min(1).nullable().default(defaultConfig.profiles),
   provider: z.string().min(1).nullable().default(defaultConfig.provider),
   public_urls: z.array(z.string()).default(defaultConfig.public_urls),
+  webhooks: z.strictObject({ allow: z.array(z.string().min(1)).default(defaultConfig.webhooks.allow) }).prefault({}),
 });

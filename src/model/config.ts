@@ -24,6 +24,8 @@ export interface Config {
   provider: string | null;
   /** Addresses the coordinator is reached by, beside loopback. */
   public_urls: string[];
+  /** Hosts, addresses and ranges that webhooks may reach although they are not public. */
+  webhooks: { allow: string[] };
 }
 
 export const defaultConfig: Config = {
@@ -42,6 +44,7 @@ export const defaultConfig: Config = {
   profiles: null,
   provider: null,
   public_urls: [],
+  webhooks: { allow: [] },
 };
 
 /** What is kept of a stream is held in memory, and becomes part of the record. */

@@ -18,4 +18,11 @@ export interface CreateRun {
   timeout_seconds?: number;
   /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
   idempotency?: { subject: string; key: string; fingerprint: string };
+  /** Webhooks with scope `named` that are notified of this run. */
+  webhooks?: readonly string[];
+  /**
+   * What made it is settled with it, so that it can make no second run: the keys of a hook's delivery, which are kept until
+   * `until` (milliseconds), or what follows a run that ended. Settled before: `repeated`.
+   */
+  settles?: { hook: string; keys: readonly string[]; until: number } | { chain_of: string };
 }

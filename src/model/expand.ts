@@ -22,6 +22,7 @@ export function expandAgent(agent: Agent, variables: Variables): { agent: Agent;
   const faults: VariableFault[] = [];
   const expanded: Record<string, unknown> = { ...agent };
   for (const field of expandedFields) {
+    if (field === "on_finish" && typeof agent[field] !== "string") continue; // a chain is the coordinator's
     if (agent[field] !== undefined) expanded[field] = expandValue(agent[field], field, variables, faults);
   }
   // only strings were put in the place of strings

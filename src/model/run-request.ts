@@ -1,5 +1,7 @@
 import * as z from "zod";
 import { demandsSchema, runModes, triggerTypes } from "./demands.ts";
+import type { CreateRun } from "./store.ts";
+import { webhookNamesSchema } from "./webhook.ts";
 
 const id = z.string().min(1).max(200);
 
@@ -24,6 +26,8 @@ export const runRequestSchema = z.strictObject({
   trigger_type: z.enum(triggerTypes).default("api"),
   /** The name of the schedule that began it. */
   schedule: id.optional(),
+  /** Webhooks with scope `named` that are notified of this run, beside those of its agent. */
+  webhooks: webhookNamesSchema.optional(),
   parent_run_id: id.optional(),
   retry_of: id.optional(),
   task_id: id.optional(),
@@ -36,4 +40,6 @@ export const runRequestSchema = z.strictObject({
 export type RunRequest = z.output<typeof runRequestSchema> & {
   /** From the Idempotency-Key header: the same key and request again is the same run. */
   idempotency_key?: string;
+  /** Of a hook's delivery or a chain: what is settled with the run. */
+  settles?: NonNullable<CreateRun["settles"]>;
 };

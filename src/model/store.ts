@@ -15,6 +15,7 @@ import type { BindSession, DeleteSession, SessionReads, SessionResult } from "./
 import type { FailureReason, RunStatus, TerminalStatus } from "./states.ts";
 import type { StatsReads } from "./stats.ts";
 import type { TokenOp, TokenReads, TokenResult } from "./token.ts";
+import type { TriggerOp, TriggerReads, TriggerResult } from "./trigger-ops.ts";
 
 export type { CreateRun } from "./create-run.ts";
 
@@ -45,7 +46,8 @@ export type Op =
   | AddUpload
   | AgentOp
   | QuestionOp
-  | ScheduleOp;
+  | ScheduleOp
+  | TriggerOp;
 export type RunOp = CreateRun | AppendEvents | FinishRun;
 
 /** What an operation is answered with. */
@@ -64,7 +66,8 @@ type AnyResult =
   | FileResult
   | AgentResult
   | QuestionResult
-  | ScheduleResult;
+  | ScheduleResult
+  | TriggerResult;
 type ConflictOf<O> = O extends DispatchOp
   ? Extract<DispatchResult, { ok: false }>
   : O extends TokenOp
@@ -79,7 +82,9 @@ type ConflictOf<O> = O extends DispatchOp
             ? Extract<QuestionResult, { ok: false }>
             : O extends ScheduleOp
               ? Extract<ScheduleResult, { ok: false }>
-              : Extract<AgentResult, { ok: false }>;
+              : O extends TriggerOp
+                ? Extract<TriggerResult, { ok: false }>
+                : Extract<AgentResult, { ok: false }>;
 
 /** What one commit changed that somebody may be waiting for. A hint: whoever gets it looks at the store. */
 export interface Change {
@@ -155,7 +160,11 @@ export type OpResult =
   | { ok: true; last_n: number }
   /** The same thing was stored before: nothing was changed. */
   | { ok: true; last_n: number; repeated: true; run_id?: string }
-  | { ok: false; conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency"; last_n: number };
+  | {
+      ok: false;
+      conflict: "exists" | "not_found" | "fenced" | "finished" | "gap" | "idempotency" | "repeated";
+      last_n: number;
+    };
 
 export interface Reads
   extends
@@ -166,7 +175,8 @@ export interface Reads
     FileReads,
     QuestionReads,
     StatsReads,
-    ScheduleReads {
+    ScheduleReads,
+    TriggerReads {
   run(run_id: string): Promise<Run | null>;
   runs(filter: RunFilter, page: Page): Promise<RunRow[]>;
   /**

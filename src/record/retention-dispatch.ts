@@ -1,7 +1,7 @@
 import { statusIn } from "./moves/statuses.ts";
 import { forgetState } from "./ops/save-session.ts";
 import { pruneInPages, type Unused } from "./prune-in-pages.ts";
-import { all, type Work } from "./query.ts";
+import { all, type SqlValue, type Work } from "./query.ts";
 import type { RecordStore } from "./record-store.ts";
 import { pruneAgentRevs, pruneDemands } from "./retention-leftovers.ts";
 import { pruneRuns } from "./retention.ts";
@@ -46,6 +46,11 @@ const deleteUsage = `
   where day < ?1 and day <= coalesce((select day from usage_sessions where day < ?1 order by day limit 1 offset ?2), ?1)
   returning 1 as gone`;
 
+const deleteHookKeys = `
+  delete from hook_keys
+  where until < ?1 and until <= coalesce((select until from hook_keys where until < ?1 order by until limit 1 offset ?2), ?1)
+  returning 1 as gone`;
+
 /** Finished runs from before a time with their events, what their sessions used, then the keys, demands and agents that only they used, and old sessions. */
 export async function pruneDispatch(
   store: RecordStore,
@@ -58,6 +63,8 @@ export async function pruneDispatch(
   while ((await engine.write(() => deletePortion(deleteKeys, time))) >= keysAtOnce);
   while ((await engine.write(() => deletePortion(deleteSlots, time))) >= keysAtOnce);
   while ((await engine.write(() => deletePortion(deleteUsage, time.slice(0, 10)))) >= keysAtOnce);
+  const now = store.now().getTime();
+  while ((await engine.write(() => deletePortion(deleteHookKeys, now))) >= keysAtOnce);
   const forgotten = await pruneInPages(
     engine,
     sessions,
@@ -71,6 +78,6 @@ export async function pruneDispatch(
   return { runs, sessions: forgotten };
 }
 
-function* deletePortion(text: string, time: string): Work<number> {
+function* deletePortion(text: string, time: SqlValue): Work<number> {
   return (yield all(text, time, keysAtOnce - 1)).length;
 }

@@ -33,12 +33,16 @@ const deleteBody = `delete from run_bodies where run_no = ?`;
 const deleteFiles = `delete from files where run_no = ?`;
 const deleteUploads = `delete from uploads where run_no = ?`;
 const deleteQuestions = `delete from questions where run_no = ?`;
+const deleteWebhooks = `delete from run_webhooks where run_no = ?`;
+const deleteDeliveries = `delete from deliveries where run_no = ?`;
+const deleteChain = `delete from chains where parent_run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
 /** Removes finished runs from before a time, with their events, files and the output that was kept apart. Their audit rows have a retention of their own. */
 export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
   const found = await searchedRows(store, "remove");
-  const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...found, deleteRun];
+  const triggers = [deleteWebhooks, deleteDeliveries, deleteChain];
+  const rows = [deleteBody, deleteFiles, deleteUploads, deleteQuestions, ...triggers, ...found, deleteRun];
   const remove = { events: deleteEvents, rows };
   const runs = await pruneOld(store, before, selectOld, remove);
   if (runs > 0) await store.pruneBlobs(store.now());

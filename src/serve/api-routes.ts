@@ -10,6 +10,7 @@ import { runRoutes } from "./routes/runs.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
+import { triggerRoutes } from "./routes/triggers.ts";
 
 /** What a coordinator can do without HTTP. */
 export const apiRoutes: readonly Route<ApiDeps>[] = [
@@ -23,4 +24,5 @@ export const apiRoutes: readonly Route<ApiDeps>[] = [
   ...runnerRoutes,
   ...sessionRoutes,
   ...tokenRoutes,
+  ...triggerRoutes,
 ];

@@ -34,13 +34,14 @@ export async function loadObject(
   deps: RecordDeps,
 ): Promise<Objects[ObjectKind] | undefined> {
   if (!("roles" in rule) || rule.object === undefined) return undefined;
-  const given = params[`${rule.object}_id`] ?? "";
+  const name = rule.object === "hook" || rule.object === "webhook" ? "name" : `${rule.object}_id`;
+  const given = params[name] ?? "";
   const id = rule.object === "token" && given === "self" ? ownTokenId(principal) : given;
   const found = isId(id) ? await load(rule.object, id, deps) : null;
   if (found === null || found.owner === null || !sees(principal, found.owner))
-    throw notFound(rule.object, `path.${rule.object}_id`);
+    throw notFound(rule.object, `path.${name}`);
   if (principal.kind === "attempt" && !isOfRun(principal.run.run_id, found.object))
-    throw notFound(rule.object, `path.${rule.object}_id`);
+    throw notFound(rule.object, `path.${name}`);
   return found.object;
 }
 
@@ -92,6 +93,20 @@ async function load(
       // from it have a dot there
       const [token] = await read.tokens({ before: `${id}!`, limit: 1 });
       return token?.token_id === id ? { object: token, owner: tokenOwner(token) } : null;
+    }
+    case "hook": {
+      const found = await read.hook(id);
+      return found && { object: found.hook, owner: found.hook.created_by };
+    }
+    case "webhook": {
+      const found = await read.webhook(id);
+      return found && { object: found.webhook, owner: found.webhook.created_by };
+    }
+    case "delivery": {
+      const found = await read.delivery(id);
+      if (found === null) return null;
+      const { owner, ...delivery } = found;
+      return { object: delivery, owner };
     }
   }
 }

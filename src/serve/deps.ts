@@ -13,6 +13,9 @@ import type { ScheduleDesk } from "../trigger/desk.ts";
 import type { FeedHub } from "../show/feed-hub.ts";
 import type { SeeRequest } from "../show/metrics/requests.ts";
 import type { Owners } from "../show/owners.ts";
+import type { AddressRules } from "../trigger/addresses.ts";
+import type { Receiver } from "../trigger/receive.ts";
+import type { SecretBox } from "../trigger/secret-box.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
@@ -51,6 +54,11 @@ export interface ApiDeps extends AnswerDeps {
   schedules: ScheduleDesk;
   /** A definition by the rules that agent files are checked by. */
   checkAgent(definition: unknown): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[] }>;
+  triggers: {
+    secrets: SecretBox;
+    addresses: AddressRules;
+    receiver: Receiver;
+  };
   /** Ends the open requests of tokens that have ended. Resolves when all were checked. */
   recheckTokens(): Promise<void>;
   now: () => Date;

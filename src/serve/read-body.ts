@@ -13,12 +13,17 @@ export async function readJsonBody(incoming: IncomingMessage, limit: number): Pr
       faults: [{ path: "header.content-type", message: "application/json expected" }],
     });
   }
-  if (isTooDeep(bytes)) throw tooDeep("body");
-  const text = decode(bytes);
-  const value = parse(text);
+  const { text, value } = parseJson(bytes);
   refuseKeys(value);
   refuseInexact(text);
   return value;
+}
+
+/** Refuses what is not UTF-8, not JSON or too deep. */
+export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
+  if (isTooDeep(bytes)) throw tooDeep("body");
+  const text = decode(bytes);
+  return { text, value: parse(text) };
 }
 
 /** Nobody needs longer for some megabytes. */
@@ -78,13 +83,13 @@ export function throwAway(incoming: IncomingMessage): Promise<void> {
   });
 }
 
-function tooLarge(limit: number): Refusal {
+export function tooLarge(limit: number): Refusal {
   return new Refusal(413, "DROVER-API-003", `The body is larger than ${limit} bytes.`, {
     faults: [{ path: "body", message: `at most ${limit} bytes` }],
   });
 }
 
-function decode(bytes: Buffer): string {
+function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
@@ -113,7 +118,7 @@ function parse(text: string): unknown {
 const deepest = 64;
 
 /** Before it is parsed: JSON.parse takes most of a second for a megabyte of brackets. */
-function isTooDeep(bytes: Buffer): boolean {
+function isTooDeep(bytes: Uint8Array): boolean {
   let depth = 0;
   let quoted = false;
   for (let at = 0; at < bytes.length; at += 1) {

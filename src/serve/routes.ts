@@ -4,6 +4,7 @@ import type { SystemDeps } from "./deps.ts";
 import type { Route } from "./route.ts";
 import { followRoutes } from "./routes/events.ts";
 import { mcpRoutes } from "./routes/mcp.ts";
+import { receiveRoutes } from "./routes/receive.ts";
 import { runnerPortRoutes } from "./routes/runners.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
 import { systemRoutes } from "./routes/system.ts";
@@ -15,6 +16,7 @@ export const routes: readonly Route<SystemDeps>[] = [
   ...apiRoutes,
   ...runnerPortRoutes,
   ...followRoutes,
+  ...receiveRoutes,
   ...signInRoutes,
   ...mcpRoutes,
   ...systemRoutes,

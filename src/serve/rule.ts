@@ -1,9 +1,11 @@
 import type { RunnerRow } from "../model/dispatch-ops.ts";
+import type { Hook } from "../model/hook.ts";
 import type { Run } from "../model/run.ts";
 import type { StoredSchedule } from "../model/schedule.ts";
 import type { Session } from "../model/session.ts";
 import type { Execution } from "../model/store.ts";
 import type { Token, TokenRole } from "../model/token.ts";
+import type { Delivery, Webhook } from "../model/webhook.ts";
 
 /** Who asks. `auth: off` makes everyone on this machine the local admin. */
 export type Principal =
@@ -30,7 +32,16 @@ export type Rule =
     }
   | { enrolment: true };
 
-export type ObjectKind = "run" | "session" | "execution" | "runner" | "token" | "schedule";
+export type ObjectKind =
+  | "run"
+  | "session"
+  | "execution"
+  | "runner"
+  | "token"
+  | "schedule"
+  | "hook"
+  | "webhook"
+  | "delivery";
 export interface Objects {
   run: Run;
   session: Session;
@@ -38,6 +49,9 @@ export interface Objects {
   runner: RunnerRow;
   token: Token;
   schedule: StoredSchedule;
+  hook: Hook;
+  webhook: Webhook;
+  delivery: Delivery;
 }
 
 export const anyone: readonly TokenRole[] = ["admin", "user", "viewer"];

@@ -98,6 +98,19 @@ const table: Record<string, string> = {
   "POST /tokens/revoke": "400  400 400  403 403 403  403 403  403 403  403",
   "DELETE /tokens/{token_id}": "400  400 404  403 403 403  403 403  403 403  403",
   "POST /mcp": "400  400 400  400 400 400  403 403  400 400  403",
+  "GET /hooks": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /hooks": "400  400 400  403 403 403  403 403  403 403  403",
+  "GET /hooks/{name}": "200  200 404  200 404 200  403 403  403 403  403",
+  "PATCH /hooks/{name}": "400  400 404  403 403 403  403 403  403 403  403",
+  "DELETE /hooks/{name}": "400  400 404  403 403 403  403 403  403 403  403",
+  // by its signature, whatever token comes along
+  "POST /hooks/{name}": "open 401",
+  "GET /webhooks": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /webhooks": "400  400 400  403 403 403  403 403  403 403  403",
+  "PATCH /webhooks/{name}": "400  400 404  403 403 403  403 403  403 403  403",
+  "DELETE /webhooks/{name}": "400  400 404  403 403 403  403 403  403 403  403",
+  "GET /deliveries": "200  200 200  200 200 200  403 403  403 403  403",
+  "POST /deliveries/{delivery_id}/redeliver": "400  400 404  403 403 403  403 403  403 403  403",
   "GET /metrics": "200  403 403  403 403 200  403 403  403 403  403",
   "POST /backup": "400  403 403  403 403 403  403 403  403 403  403",
   "GET /me": "200  200 200  200 200 200  403 403  403 403  403",
@@ -116,7 +129,11 @@ const tokens = new Map<string, string | null>();
 const ids: Record<string, string> = { name: "guarded" };
 
 beforeAll(async () => {
-  coordinator = await startTestCoordinator({ leaseMs: 600_000 });
+  coordinator = await startTestCoordinator({
+    leaseMs: 600_000,
+    // the delivery that paths name goes nowhere
+    deliveries: { resolve: (name, done) => done(new Error(`${name} is not resolved here`), []) },
+  });
   const { client, adminToken } = coordinator;
   const make = async (name: string, role: TokenRole, subject: string, more: Partial<NewToken> = {}) => {
     const made = await client.tokens.create({ role, subject, ...more });
@@ -142,6 +159,16 @@ beforeAll(async () => {
 
   await client.agents.put("guarded", { command: "true" });
   const annClient = createClient({ url: coordinator.url, token: ann.token });
+  await annClient.hooks.add({ name: "guarded", agent_name: "guarded" });
+  await annClient.webhooks.add({
+    name: "guarded",
+    url: "https://hooks.example/",
+    scope: "named",
+    events: ["cancelled"],
+  });
+  const noticed = await annClient.submit({ agent_name: "guarded", webhooks: ["guarded"] });
+  await annClient.runs.stop(noticed.run_id);
+  ids["delivery_id"] = (await annClient.webhooks.deliveries()).items[0]!.delivery_id;
   const port = createHttpPort({ url: coordinator.url, token: runner.token });
   const { runner_id, epoch } = await port.register(registration("who-may"));
   ids["runner_id"] = runner_id;
@@ -268,6 +295,9 @@ test("lists and the feed show a user nothing of another's", async () => {
     (c: typeof bob) => c.sessions.list(),
     (c: typeof bob) => c.executions.list(),
     (c: typeof bob) => c.events(),
+    (c: typeof bob) => c.hooks.list(),
+    (c: typeof bob) => c.webhooks.list(),
+    (c: typeof bob) => c.webhooks.deliveries(),
   ]) {
     expect((await list(bob)).items).toEqual([]);
     expect((await list(ann)).items.length).toBeGreaterThan(0);

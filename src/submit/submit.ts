@@ -48,6 +48,8 @@ export async function prepareRun(
   const { agent } = listed;
   const deep = await tooDeep(request.parent_run_id, deps.store.read);
   if (deep !== null) return { ok: false, fault: deep };
+  const unknown = await unknownWebhook(request, who, deps);
+  if (unknown !== null) return { ok: false, fault: unknown };
   const from = await continued(request, agent, who, deps);
   if (isFault(from)) return { ok: false, fault: from };
   const faults = await checkParameters(agent, request.parameters, deps.schemas);
@@ -68,6 +70,7 @@ export async function prepareRun(
   const { runner_id } = listed;
   const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
   const key = request.idempotency_key;
+  const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
   return {
     ok: true,
     create: {
@@ -78,8 +81,26 @@ export async function prepareRun(
       ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
       ...(timeout === null ? {} : { timeout_seconds: timeout }),
       ...(key === undefined ? {} : { idempotency: { subject: who.subject, key, fingerprint: fingerprint(request) } }),
+      ...(webhooks.length === 0 ? {} : { webhooks }),
+      ...(request.settles === undefined ? {} : { settles: request.settles }),
     },
   };
+}
+
+/** A webhook that the request names has to be there, and be the caller's own or everyone's. */
+async function unknownWebhook(
+  { webhooks = [] }: RunRequest,
+  { subject }: Submitter,
+  deps: { store: Pick<Store, "read"> },
+): Promise<SubmitFault | null> {
+  for (const [at, name] of webhooks.entries()) {
+    const found = await deps.store.read.webhook(name);
+    if (found !== null && (found.webhook.everyones || found.webhook.created_by === subject)) continue;
+    const path = `body.webhooks[${at}]`;
+    const next = `Register it first: drover webhooks add ${name} URL --named`;
+    return faultOf(400, "DROVER-HOK-008", `There is no webhook ${name}.`, [{ path, message: "unknown" }], next);
+  }
+  return null;
 }
 
 /** The snapshot that the run is carried out by has the model that was asked for. */
@@ -97,6 +118,8 @@ async function store(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
   if (!result.ok && result.conflict === "not_found") {
     return fail(404, "DROVER-SUB-003", "There is no such session.", [{ path: "body.session_id", message: "unknown" }]);
   }
+  if (!result.ok && result.conflict === "repeated")
+    return fail(409, "DROVER-HOK-003", "This delivery was received before, and has made its run.", []);
   if (!result.ok) {
     return fail(
       409,

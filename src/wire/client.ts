@@ -112,6 +112,23 @@ export function clientOver(transport: Transport) {
       rotate: (token_id: string, body: Input<"POST /tokens/{token_id}/rotate">["body"] = {}) =>
         call("POST /tokens/{token_id}/rotate", { params: { token_id }, body }),
     },
+    hooks: {
+      list: () => call("GET /hooks", {}),
+      get: (name: string) => call("GET /hooks/{name}", { params: { name } }),
+      add: (body: Input<"POST /hooks">["body"]) => call("POST /hooks", { body }),
+      change: (name: string, body: Input<"PATCH /hooks/{name}">["body"]) =>
+        call("PATCH /hooks/{name}", { params: { name }, body }),
+      remove: (name: string) => call("DELETE /hooks/{name}", { params: { name } }),
+    },
+    webhooks: {
+      list: () => call("GET /webhooks", {}),
+      add: (body: Input<"POST /webhooks">["body"]) => call("POST /webhooks", { body }),
+      change: (name: string, body: Input<"PATCH /webhooks/{name}">["body"]) =>
+        call("PATCH /webhooks/{name}", { params: { name }, body }),
+      remove: (name: string) => call("DELETE /webhooks/{name}", { params: { name } }),
+      deliveries: (query: Query<"GET /deliveries"> = {}) => call("GET /deliveries", { query }),
+      redeliver: (delivery_id: string) => call("POST /deliveries/{delivery_id}/redeliver", { params: { delivery_id } }),
+    },
     /** The bytes of a consistent copy of the record, while the coordinator keeps running. */
     async backup(signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
       return (await transport.bytes("POST /backup", { signal }))?.bytes ?? (async function* () {})();

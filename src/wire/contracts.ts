@@ -8,6 +8,7 @@ import { runContracts } from "./contracts/runs.ts";
 import { scheduleContracts } from "./contracts/schedules.ts";
 import { systemContracts } from "./contracts/system.ts";
 import { tokenContracts } from "./contracts/tokens.ts";
+import { triggerContracts } from "./contracts/triggers.ts";
 
 /** Every route there is. Order counts where a fixed path could be taken for a parameter. */
 export const contracts = {
@@ -19,6 +20,7 @@ export const contracts = {
   ...runnerContracts,
   ...tokenContracts,
   ...mcpContracts,
+  ...triggerContracts,
   ...systemContracts,
 };
 
@@ -41,7 +43,7 @@ export type HeadersOf<R extends RouteName> = Contracts[R] extends { headers: inf
 /** The JSON that a route answers with; undefined for one without any. */
 export type Output<R extends RouteName> = AnswerOf<Contracts[R]["answers"]>;
 type AnswerOf<A> = {
-  [Status in keyof A]: Status extends 200 | 201 ? JsonOf<A[Status]> : never;
+  [Status in keyof A]: Status extends 200 | 201 | 202 ? JsonOf<A[Status]> : never;
 }[keyof A] extends infer T
   ? [T] extends [never]
     ? undefined

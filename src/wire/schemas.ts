@@ -14,6 +14,7 @@ import { runStatuses } from "../model/states.ts";
 import { statsSchema } from "../model/stats.ts";
 import { tokenKinds, tokenRoles } from "../model/token.ts";
 import { canSchema } from "./can-schema.ts";
+import { deliveryStatuses } from "../model/webhook.ts";
 import { submitInput } from "./submit-input.ts";
 
 /** A list's page: `next_cursor` is null on the last one. */
@@ -111,6 +112,13 @@ const flag = z.preprocess((given) => (given === "true" ? true : given === "false
 export const executionsQuerySchema = z.strictObject({
   run_id: shortText.optional(),
   open: flag.optional(),
+  limit,
+  cursor: z.string().max(200).optional(),
+});
+export const deliveriesQuerySchema = z.strictObject({
+  webhook: shortText.optional(),
+  run_id: shortText.optional(),
+  status: z.enum(deliveryStatuses).optional(),
   limit,
   cursor: z.string().max(200).optional(),
 });

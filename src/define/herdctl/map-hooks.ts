@@ -4,6 +4,7 @@ import { note, type Source } from "./source.ts";
 type Keys = Record<string, unknown>;
 
 /**
+ * Webhooks become names of webhooks, each with a note that says how to register it: an agent names no address.
  * Shell hooks become the one command of `on_finish`, each with a test of how the run ended. Of several sources the last
  * that has a list decides about it: an empty one takes the hooks of the file away.
  */
@@ -15,17 +16,45 @@ export function mapHooks(sources: readonly Source[]): Keys {
     for (const list of Object.keys(lists))
       if (list !== "after_run" && list !== "on_error")
         note(source, ["hooks", list], "is not a key that this import knows; it was left out");
+  const webhooks: string[] = [];
   const commands = (["after_run", "on_error"] as const).flatMap((list) => {
     const last = given.findLast(({ lists }) => lists[list] !== undefined);
     const hooks: unknown = last?.lists[list];
-    return (Array.isArray(hooks) ? hooks : []).flatMap((hook: unknown, at) =>
-      commandOf(isKeys(hook) ? hook : {}, ["hooks", list, at], list === "on_error" ? ["failed"] : null, last!.source),
-    );
+    return (Array.isArray(hooks) ? hooks : []).flatMap((hook: unknown, at) => {
+      const keys = isKeys(hook) ? hook : {};
+      const only = list === "on_error" ? ["failed"] : null;
+      const name = webhookOf(keys, ["hooks", list, at], only, last!.source);
+      if (name !== null) webhooks.push(name);
+      return name === null ? commandOf(keys, ["hooks", list, at], only, last!.source) : [];
+    });
   });
-  if (commands.length === 0) return {};
+  const named = webhooks.length === 0 ? {} : { webhooks: [...new Set(webhooks)] };
+  if (commands.length === 0) return named;
   const means = "it gets DROVER_RUN_ID, DROVER_RUN_STATUS and DROVER_RUN_REASON, and nothing on stdin";
   note(given[0]!.source, ["hooks"], `became on_finish: ${means}`);
-  return { on_finish: `sh -c ${quoted(commands.join("\n"))}` };
+  return { ...named, on_finish: `sh -c ${quoted(commands.join("\n"))}` };
+}
+
+/** What it would be registered as; null for any other hook. */
+function webhookOf(hook: Keys, at: PropertyKey[], only: string[] | null, source: Source): string | null {
+  const { type, url, on_events, name, when } = hook;
+  if (type !== "webhook" || typeof url !== "string" || when !== undefined) return null;
+  const host = URL.canParse(url) ? new URL(url).hostname : "webhook";
+  const slug = String(name ?? host)
+    .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
+    .replaceAll(/^[._-]+/g, "")
+    .slice(0, 100);
+  const registered = slug === "" ? "webhook" : slug;
+  const events = (Array.isArray(on_events) ? on_events.map(String) : null) ??
+    only ?? ["completed", "failed", "cancelled"];
+  const known = new Set(events.map((event) => (event === "timeout" ? "failed" : event)));
+  const options = [...known].map((event) => ` --event ${event}`).join("");
+  note(
+    source,
+    at,
+    `became the webhook ${registered}; register it: drover webhooks add ${registered} ${quoted(url)} --named${options}`,
+  );
+  return registered;
 }
 
 function commandOf(hook: Keys, at: PropertyKey[], only: string[] | null, source: Source): string[] {

@@ -6,7 +6,9 @@ import { fromColumn, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { storeEvent } from "../ops/store-events.ts";
 import { endExecutions } from "./end-executions.ts";
+import { chainOn } from "./chain.ts";
 import { claimable, freeCap, freeDirectory, freeSchedule, freeSession } from "./freed.ts";
+import { isNotified, notify } from "./notify.ts";
 import { supersede } from "./questions.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
@@ -75,6 +77,9 @@ export function* move(
   const reason = result === null ? why : (result.error ?? to);
   if (!isHeld(to) && !settled) yield* endExecutions(tx, run, String(reason));
   if (run.asked === 1 && closesQuestions(to)) yield* supersede(tx, run);
+  const ends = result !== null && isTerminal(to);
+  // before the result, which is the last event
+  if (ends && run.chained === 1) yield* chainOn(tx, run, result, at, summaryIn(columns));
   if (why !== undefined)
     yield* storeEvent(tx, run, null, at, result ?? { type: "status", status: to, reason: String(reason) });
   if (time === "started_at") run.started_at ??= toColumn(at);
@@ -89,7 +94,7 @@ export function* move(
     ...(run.resumed === 1 && to !== "claimed" && to !== "pending" ? { resumed: 0 } : {}),
     ...(result === null ? {} : { reason: result.reason, error: toColumn(result.error), exit_code: result.exit_code }),
   });
-  if (result !== null && isTerminal(to)) {
+  if (ends) {
     (tx.changed.ended ??= []).push({
       run_id: run.run_id,
       created_by: fromColumn(run.created_by),
@@ -97,6 +102,11 @@ export function* move(
       reason: result.reason,
     });
     yield* storeResult(run.run_no, result);
+  }
+  if (run.agent_rev_id !== null && isNotified(to)) {
+    const { reason: failure = null, error = null, exit_code = null } = result ?? {};
+    const parked = { parked_why: columns["parked_why"] ?? null, parked_until: columns["parked_until"] ?? null };
+    yield* notify(tx, run, to, at, { reason: failure, error, exit_code, waiting_for: waitingFor, ...parked });
   }
   if (to === "pending" && run.status !== "parked")
     (tx.changed.requeued ??= []).push({ run_id: run.run_id, lost: Number(columns["failures"] ?? 0) > run.failures });
@@ -108,6 +118,11 @@ export function* move(
     const [demand] = yield first(selectDemand, run.demand_id);
     claimable(tx, String(demand?.["body"]), Number(columns["resumed"] ?? run.resumed) === 1);
   }
+}
+
+/** As finish_run brings it. */
+function summaryIn({ summary = null }: Columns): string | null {
+  return typeof summary === "string" ? fromColumn(summary) : null;
 }
 
 /** A new attempt asks again what is still open; whoever is ended needs no answer. */

@@ -61,6 +61,7 @@ export const runColumns = [
   "blocked_by",
   "in_place",
   "budgeted",
+  "chained",
 ] as const;
 
 export const insertRun = `
@@ -83,10 +84,12 @@ export interface Unshown {
   inPlace: boolean;
   /** Its agent has a budget for each day. */
   budgeted: boolean;
+  /** Its agent has a chain. */
+  chained: boolean;
 }
 
 export function runValues(run: Run, unshown: Unshown): SqlValue[] {
-  const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted } = unshown;
+  const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted, chained } = unshown;
   return [
     ...texts.map((name) => toColumn(run[name])),
     ...plain.map((name) => run[name]),
@@ -100,6 +103,7 @@ export function runValues(run: Run, unshown: Unshown): SqlValue[] {
     blockedBy,
     inPlace ? 1 : null,
     budgeted ? 1 : 0,
+    chained ? 1 : 0,
   ];
 }
 

@@ -33,6 +33,8 @@ export interface StoredRun extends RunPosition {
   resumed: number;
   /** 1: its agent has a budget for each day. */
   budgeted: number;
+  /** 1: another run follows it, see ./chain.ts. */
+  chained: number;
   /** 1: an attempt of it was parked. */
   continues: number;
   parked_why: ParkedWhy | null;
@@ -84,6 +86,7 @@ export const storedColumns = [
   "asked",
   "resumed",
   "budgeted",
+  "chained",
   "continues",
   "parked_why",
   "usage",

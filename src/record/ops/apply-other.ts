@@ -5,8 +5,10 @@ import { addUpload } from "./add-upload.ts";
 import { deleteAgent, putAgent } from "./agents.ts";
 import { answerQuestion, resumeRun, sendInput } from "./answer-question.ts";
 import { claimRuns } from "./claim-runs.ts";
+import { claimDeliveries, redeliver, settleDelivery } from "./deliveries.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { leaveRunner } from "./lose-runner.ts";
+import { refuseChain } from "./refuse-chain.ts";
 import { registerRunner } from "./register-runner.ts";
 import { renewIdle } from "./renew-idle.ts";
 import { drainRunner, rescue } from "./rescue.ts";
@@ -16,6 +18,7 @@ import { deleteSchedule, putSchedule, syncSchedules } from "./schedules.ts";
 import { bindSessionId, deleteSession } from "./sessions.ts";
 import { stopRuns } from "./stop-runs.ts";
 import { putToken, revokeSubject, revokeToken, rotateToken, useEnrolment, useLink } from "./tokens.ts";
+import { deleteHook, deleteWebhook, putHook, putWebhook } from "./webhooks.ts";
 
 export type ApplyOther = typeof applyOther;
 
@@ -76,6 +79,22 @@ export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreR
       return deleteSchedule(tx, op);
     case "fire_schedule":
       return fireSchedule(tx, op);
+    case "put_hook":
+      return putHook(op);
+    case "delete_hook":
+      return deleteHook(op);
+    case "put_webhook":
+      return putWebhook(op);
+    case "delete_webhook":
+      return deleteWebhook(op);
+    case "claim_deliveries":
+      return claimDeliveries(tx, op);
+    case "settle_delivery":
+      return settleDelivery(tx, op);
+    case "redeliver":
+      return redeliver(tx, op);
+    case "refuse_chain":
+      return refuseChain(tx, op);
     default:
       return op satisfies never;
   }

@@ -10,6 +10,7 @@ import { demandOf } from "./demands.ts";
 import { insertRun, runValues } from "../moves/run-columns.ts";
 import { findRun, type StoredRun } from "../moves/stored-run.ts";
 import { newEvents, storeEvent, storeEvents } from "./store-events.ts";
+import { isSettled, nameWebhooks, settle } from "./settle-trigger.ts";
 import { pinToSession } from "./place-run.ts";
 import { isPortable } from "./save-session.ts";
 import { findEarlier, goesOnFrom, lacksSession, submit, type Submitted } from "./submit.ts";
@@ -31,6 +32,7 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   if (op.agent !== undefined && run.mode !== "start" && (yield* lacksSession(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
 
+  if (op.settles !== undefined && (yield* isSettled(op.settles))) return { ok: false, conflict: "repeated", last_n: 0 };
   const submitted = op.agent === undefined ? yield* unsubmitted(tx, run) : yield* submit(tx, op, op.agent, waits);
   const last = { n: events.length, seq: events.length + submitted.before.length };
   const [inserted] = yield first(insertRun, ...runValues(run, { ...submitted, last }));
@@ -44,6 +46,8 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   if (op.agent !== undefined && submitted.blockedBy === null) yield* preferPlace(tx, run, position.run_no);
   for (const event of submitted.before) yield* storeEvent(tx, position, null, run.created_at, event);
   yield* storeEvents(tx, position, events);
+  if (op.webhooks !== undefined) yield* nameWebhooks(position.run_no, op.webhooks);
+  if (op.settles !== undefined) yield* settle(op.settles, run.run_id);
   const body = bodyOf(run);
   if (body.some((value) => value !== null)) yield write(insertBody, position.run_no, body[0] ?? "{}", ...body.slice(1));
   return { ok: true, last_n: last.n };
@@ -65,6 +69,7 @@ function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
     blockedBy: null,
     inPlace: false,
     budgeted: false,
+    chained: false,
     before: [],
   };
 }

@@ -11,6 +11,7 @@ import { canonical } from "./canonical.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
 import { submitted } from "../moves/move.ts";
 import type { Unshown } from "../moves/run-columns.ts";
+import { unknownWebhooks } from "./settle-trigger.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
 export interface Submitted extends Omit<Unshown, "last"> {
@@ -74,7 +75,8 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
     blockedBy,
     inPlace: worksInPlace(run, agent),
     budgeted: agent.budget?.per_day !== undefined,
-    before: [submitted],
+    chained: typeof agent.on_finish === "object",
+    before: [submitted, ...(yield* unknownWebhooks(op.webhooks ?? []))],
   };
 }
 

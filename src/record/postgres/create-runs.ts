@@ -20,6 +20,8 @@ export function isNewRun(op: Op): op is NewRun {
   return (
     op.op === "create_run" &&
     op.agent !== undefined &&
+    op.webhooks === undefined &&
+    op.settles === undefined &&
     op.run.mode === "start" &&
     op.run.status === submitted.status &&
     op.events.length === 0 &&
@@ -205,6 +207,7 @@ function sharedRow({ run, agent, timeout_seconds }: NewRun, place: Place): Row {
     blockedBy: null,
     inPlace: worksInPlace(run, agent),
     budgeted: agent.budget?.per_day !== undefined,
+    chained: typeof agent.on_finish === "object",
   });
   const row: Row = {};
   for (const [at, name] of runColumns.entries()) {

@@ -12,6 +12,16 @@ export { readAgents, readRunner, readRunners } from "./runners.ts";
 export { readDueSchedules, readSchedule, readSchedules, readSlots } from "./schedules.ts";
 export { readGoneSessions, readSession, readSessions, readForks, readVersions } from "./sessions.ts";
 export { readSessionState } from "./session-state.ts";
+export {
+  readDeliveries,
+  readDelivery,
+  readHook,
+  readHooks,
+  readPendingChains,
+  readTriggersDue,
+  readWebhook,
+  readWebhooks,
+} from "./triggers.ts";
 export { readWhy } from "./why.ts";
 
 const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;

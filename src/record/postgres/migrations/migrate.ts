@@ -12,6 +12,7 @@ import { forkAtTurn } from "./0008_fork_at_turn.ts";
 import { overview } from "./0009_overview.ts";
 import { runModel } from "./0010_run_model.ts";
 import { schedules } from "./0011_schedules.ts";
+import { webhooks } from "./0012_webhooks.ts";
 
 /** Append only: a text that was released never changes. */
 const migrations = [
@@ -26,6 +27,7 @@ const migrations = [
   overview,
   runModel,
   schedules,
+  webhooks,
 ];
 
 /** The schema this Drover writes. */

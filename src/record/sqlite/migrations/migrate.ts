@@ -17,6 +17,7 @@ import { forkAtTurn } from "./0010_fork_at_turn.ts";
 import { overview } from "./0011_overview.ts";
 import { runModel } from "./0012_run_model.ts";
 import { schedules } from "./0013_schedules.ts";
+import { webhooks } from "./0014_webhooks.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
@@ -34,6 +35,7 @@ const migrations = [
   overview,
   runModel,
   schedules,
+  webhooks,
 ];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */

@@ -1,0 +1,160 @@
+import type { Hook } from "../model/hook.ts";
+import { connectOrFail } from "./connect.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
+import { age, writeTable } from "./table.ts";
+
+export const hooksList: CommandSpec = {
+  name: "hooks list",
+  summary: "addresses that submit runs (never their secrets)",
+  takes: "",
+  words: [0, 0],
+  examples: [["drover hooks list", "your own; for an admin all"]],
+  options: {},
+  async run(input) {
+    const { items } = await (await connectOrFail(input)).hooks.list();
+    if (input.options["json"]) for (const hook of items) write(1, `${JSON.stringify(hook)}\n`);
+    else writeTable(["NAME", "AGENT", "SCHEME", "STATE", "OWNER", "CREATED"], items.map(cells));
+    return 0;
+  },
+};
+
+export const hooksShow: CommandSpec = {
+  name: "hooks show",
+  summary: "one hook with what it makes of a delivery",
+  takes: "NAME",
+  words: [1, 1],
+  examples: [["drover hooks show review", "as JSON"]],
+  options: {},
+  async run(input) {
+    const hook = await (await connectOrFail(input)).hooks.get(input.positionals[0]!);
+    write(1, `${JSON.stringify(hook, null, input.options["json"] ? 0 : 2)}\n`);
+    return 0;
+  },
+};
+
+export const hooksAdd: CommandSpec = {
+  name: "hooks add",
+  summary: "a new address that submits runs of an agent; prints its secret, once",
+  takes: "NAME AGENT",
+  words: [2, 2],
+  examples: [
+    ["drover hooks add deploys report --param version=/release/version", "a parameter from the body of a delivery"],
+    ["drover hooks add prs review --github --event pull_request --only /action=opened", "for a repository on GitHub"],
+  ],
+  options: {
+    param: { value: "NAME=/POINTER", repeat: true, about: "a parameter, from this JSON pointer into the body" },
+    set: { value: "NAME=VALUE", repeat: true, about: "a parameter that is always the same; JSON, or else a text" },
+    prompt: { value: "T", about: "the prompt; {{/pointer}} is the body's value there" },
+    github: { about: "signed by GitHub (X-Hub-Signature-256)" },
+    event: { value: "E", repeat: true, about: "with --github: an event that makes a run (default all)" },
+    only: { value: "/POINTER=VALUE", repeat: true, about: "make a run only where the body has this value there" },
+    attended: { about: "questions of its runs go to people" },
+  },
+  run: addHook,
+};
+
+export const hooksRotate: CommandSpec = {
+  name: "hooks rotate",
+  summary: "a new secret, printed once; the old one is refused at once",
+  takes: "NAME",
+  words: [1, 1],
+  examples: [["drover hooks rotate prs", "then give it to the sender"]],
+  options: {},
+  async run(input) {
+    const client = await connectOrFail(input);
+    const hook = await client.hooks.change(input.positionals[0]!, { rotate_secret: true });
+    write(1, input.options["json"] ? `${JSON.stringify(hook)}\n` : `${hook.secret}\n`);
+    return 0;
+  },
+};
+
+export const hooksEnable = toggle("enable", true);
+export const hooksDisable = toggle("disable", false);
+
+export const hooksRemove: CommandSpec = {
+  name: "hooks remove",
+  summary: "ends a hook: its deliveries are refused from now on",
+  takes: "NAME",
+  words: [1, 1],
+  examples: [["drover hooks remove prs", "its runs stay"]],
+  options: {},
+  async run(input) {
+    await (await connectOrFail(input)).hooks.remove(input.positionals[0]!);
+    return 0;
+  },
+};
+
+function toggle(word: "enable" | "disable", enabled: boolean): CommandSpec {
+  return {
+    name: `hooks ${word}`,
+    summary: enabled ? "takes deliveries again" : "refuses deliveries until it is enabled",
+    takes: "NAME",
+    words: [1, 1],
+    examples: [[`drover hooks ${word} prs`, "its secret stays"]],
+    options: {},
+    async run(input) {
+      const hook = await (await connectOrFail(input)).hooks.change(input.positionals[0]!, { enabled });
+      if (input.options["json"]) write(1, `${JSON.stringify(hook)}\n`);
+      return 0;
+    },
+  };
+}
+
+async function addHook(input: CommandInput): Promise<number> {
+  const { options, positionals } = input;
+  const [name, agent_name] = [positionals[0]!, positionals[1]!];
+  const pairs = (option: string) => list(options, option).map((given) => splitPair(given, option));
+  const parameters = Object.fromEntries([
+    ...pairs("param").map(([key, from]) => [key, { from }]),
+    ...pairs("set").map(([key, value]) => [key, { value: jsonOrText(value) }]),
+  ]);
+  const only: Record<string, (string | number | boolean)[]> = {};
+  for (const [pointer, value] of pairs("only")) (only[pointer] ??= []).push(scalarOrText(value));
+  const events = list(options, "event");
+  if (events.length > 0 && !options["github"]) throw usage("--event goes with --github.", "hooks add", "--event");
+  const prompt = text(options, "prompt");
+  const client = await connectOrFail(input);
+  const hook = await client.hooks.add({
+    name,
+    agent_name,
+    scheme: options["github"] ? "github" : "drover",
+    parameters,
+    ...(prompt === undefined ? {} : { prompt }),
+    ...(Object.keys(only).length === 0 ? {} : { only }),
+    ...(events.length === 0 ? {} : { events }),
+    ...(options["attended"] ? { attended: true } : {}),
+  });
+  write(1, options["json"] ? `${JSON.stringify(hook)}\n` : `${hook.secret}\n`);
+  if (!options["quiet"])
+    write(
+      2,
+      `Deliver to ${client.url}/hooks/${name}, or that path at one of public_urls. The secret is shown only here.\n`,
+    );
+  return 0;
+}
+
+function splitPair(given: string, option: string): [string, string] {
+  const at = given.indexOf("=");
+  if (at > 0) return [given.slice(0, at), given.slice(at + 1)];
+  throw usage(`--${option} ${given} has no = in it.`, "hooks add", `--${option}`);
+}
+
+function jsonOrText(given: string): unknown {
+  try {
+    return JSON.parse(given);
+  } catch (error) {
+    if (error instanceof SyntaxError) return given;
+    throw error;
+  }
+}
+
+function scalarOrText(given: string): string | number | boolean {
+  const value = jsonOrText(given);
+  return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : given;
+}
+
+function cells(hook: Hook): string[] {
+  const { name, agent_name, scheme, enabled, created_by, created_at } = hook;
+  return [name, agent_name, scheme, enabled ? "enabled" : "disabled", created_by, age(created_at, new Date())];
+}

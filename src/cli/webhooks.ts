@@ -1,0 +1,176 @@
+import { type Delivery, type Webhook, deliveryStatuses } from "../model/webhook.ts";
+import { type WebhookEvent, webhookEvents } from "../model/webhook-events.ts";
+import { connectOrFail } from "./connect.ts";
+import { write } from "./io.ts";
+import { type CommandInput, type CommandSpec, list, readLimit, text, usage } from "./options.ts";
+import { quoted } from "./quoted.ts";
+import { age, writeTable } from "./table.ts";
+
+export const webhooksList: CommandSpec = {
+  name: "webhooks list",
+  summary: "addresses that are notified of what happens to runs (never their secrets)",
+  takes: "",
+  words: [0, 0],
+  examples: [["drover webhooks list", "your own; for an admin all"]],
+  options: {},
+  async run(input) {
+    const { items } = await (await connectOrFail(input)).webhooks.list();
+    if (input.options["json"]) for (const webhook of items) write(1, `${JSON.stringify(webhook)}\n`);
+    else writeTable(["NAME", "EVENTS", "SCOPE", "STATE", "OWNER", "URL"], items.map(cells));
+    return 0;
+  },
+};
+
+export const webhooksAdd: CommandSpec = {
+  name: "webhooks add",
+  summary: "a new address that is notified; prints the secret that deliveries are signed with, once",
+  takes: "NAME URL",
+  words: [2, 2],
+  examples: [
+    ["drover webhooks add ci https://ci.example/drover", "of every run that completes or fails"],
+    [
+      `drover webhooks add chat https://chat.example/in --event failed --payload '{"text":"{{/run/agent_name}} failed"}'`,
+      "in the receiver's own words",
+    ],
+  ],
+  options: {
+    event: { value: "E", repeat: true, about: `one of ${webhookEvents.join(", ")} (default completed, failed)` },
+    named: { about: "only of runs whose agent or request names it" },
+    payload: { value: "JSON", about: "what is sent; {{/pointer}} in its texts is a value of Drover's own body" },
+  },
+  run: addWebhook,
+};
+
+export const webhooksRotate: CommandSpec = {
+  name: "webhooks rotate",
+  summary: "a new secret, printed once; deliveries are signed with it from now on",
+  takes: "NAME",
+  words: [1, 1],
+  examples: [["drover webhooks rotate ci", "then give it to the receiver"]],
+  options: {},
+  async run(input) {
+    const client = await connectOrFail(input);
+    const webhook = await client.webhooks.change(input.positionals[0]!, { rotate_secret: true });
+    write(1, input.options["json"] ? `${JSON.stringify(webhook)}\n` : `${webhook.secret}\n`);
+    return 0;
+  },
+};
+
+export const webhooksRemove: CommandSpec = {
+  name: "webhooks remove",
+  summary: "ends a webhook, with its deliveries",
+  takes: "NAME",
+  words: [1, 1],
+  examples: [["drover webhooks remove ci", "what was not sent yet is not sent"]],
+  options: {},
+  async run(input) {
+    await (await connectOrFail(input)).webhooks.remove(input.positionals[0]!);
+    return 0;
+  },
+};
+
+export const webhooksDeliveries: CommandSpec = {
+  name: "webhooks deliveries",
+  summary: "what was sent, newest first, and what the receivers said",
+  takes: "[NAME]",
+  words: [0, 1],
+  examples: [
+    ["drover webhooks deliveries", "of all webhooks"],
+    ["drover webhooks deliveries ci --status failed", "what one never took"],
+  ],
+  options: {
+    status: { value: "S", about: `one of ${deliveryStatuses.join(", ")}` },
+    run: { value: "RUN", about: "of this run" },
+    limit: { value: "N", about: "how many (default 50, at most 1000)" },
+    cursor: { value: "C", about: "the next page, as the last one said" },
+  },
+  run: listDeliveries,
+};
+
+export const webhooksRedeliver: CommandSpec = {
+  name: "webhooks redeliver",
+  summary: "sends deliveries again now, and for another day until they arrive",
+  takes: "DELIVERY...",
+  words: [1, Infinity],
+  examples: [["drover webhooks redeliver DELIVERY", "an id from drover webhooks deliveries"]],
+  options: {},
+  async run(input) {
+    const client = await connectOrFail(input);
+    for (const id of input.positionals) {
+      const delivery = await client.webhooks.redeliver(id);
+      write(1, input.options["json"] ? `${JSON.stringify(delivery)}\n` : `${delivery.delivery_id}\n`);
+    }
+    return 0;
+  },
+};
+
+async function addWebhook(input: CommandInput): Promise<number> {
+  const { options, positionals } = input;
+  const events = list(options, "event").map(readEvent);
+  const payload = text(options, "payload");
+  const webhook = await (
+    await connectOrFail(input)
+  ).webhooks.add({
+    name: positionals[0]!,
+    url: positionals[1]!,
+    ...(events.length === 0 ? {} : { events }),
+    ...(options["named"] ? { scope: "named" as const } : {}),
+    ...(payload === undefined ? {} : { payload: readPayload(payload) }),
+  });
+  write(1, options["json"] ? `${JSON.stringify(webhook)}\n` : `${webhook.secret}\n`);
+  if (!options["quiet"]) write(2, "Deliveries are signed with this secret, which is shown only here.\n");
+  return 0;
+}
+
+function readEvent(given: string): WebhookEvent {
+  const found = webhookEvents.find((event) => event === given);
+  if (found !== undefined) return found;
+  throw usage(`--event ${given} is not one of ${webhookEvents.join(", ")}.`, "webhooks add", "--event");
+}
+
+function readPayload(given: string): unknown {
+  try {
+    return JSON.parse(given);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw usage(`--payload is not JSON: ${error.message}.`, "webhooks add", "--payload");
+  }
+}
+
+async function listDeliveries(input: CommandInput): Promise<number> {
+  const { options, positionals } = input;
+  const limit = readLimit(options, "webhooks deliveries");
+  const given = text(options, "status");
+  const status = deliveryStatuses.find((one) => one === given);
+  if (given !== undefined && status === undefined)
+    throw usage(`--status ${given} is not one of ${deliveryStatuses.join(", ")}.`, "webhooks deliveries", "--status");
+  const [webhook, run_id, cursor] = [positionals[0], text(options, "run"), text(options, "cursor")];
+  const page = await (
+    await connectOrFail(input)
+  ).webhooks.deliveries({
+    limit,
+    ...(webhook === undefined ? {} : { webhook }),
+    ...(run_id === undefined ? {} : { run_id }),
+    ...(status === undefined ? {} : { status }),
+    ...(cursor === undefined ? {} : { cursor }),
+  });
+  if (options["json"]) for (const delivery of page.items) write(1, `${JSON.stringify(delivery)}\n`);
+  else
+    writeTable(
+      ["WEBHOOK", "EVENT", "STATUS", "TRIES", "ANSWER", "NEXT", "AGE", "DELIVERY"],
+      page.items.map((delivery) => deliveryCells(delivery, new Date())),
+    );
+  if (page.next_cursor && !options["quiet"])
+    write(2, `More: drover webhooks deliveries --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`);
+  return 0;
+}
+
+function deliveryCells(delivery: Delivery, now: Date): string[] {
+  const { webhook, event, status, attempts, response_status, error, next_attempt_at, at, delivery_id } = delivery;
+  const answer = response_status === null ? (error ?? "-") : String(response_status);
+  return [webhook, event, status, String(attempts), answer, next_attempt_at ?? "-", age(at, now), delivery_id];
+}
+
+function cells({ name, url, events, scope, enabled, created_by }: Webhook): string[] {
+  return [name, events.join(","), scope, enabled ? "enabled" : "disabled", created_by, url];
+}

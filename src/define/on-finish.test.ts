@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { checkAgent } from "./agent-file.ts";
+import { mapHooks } from "./herdctl/map-hooks.ts";
+import type { Note } from "./herdctl/source.ts";
+
+const faults = (more: object) => {
+  const checked = checkAgent({ name: "a", command: "true", ...more });
+  return checked.ok ? [] : checked.faults.map(({ code, path, message }) => [code, path, message]);
+};
+
+test("on_finish takes a command, or the agent that follows with its values", () => {
+  const chain = {
+    agent: "b",
+    when: "always",
+    prompt: "{{/result_text}}",
+    parameters: { x: { from: "/a", default: 1 } },
+  };
+  expect(faults({ on_finish: "make report" })).toEqual([]);
+  expect(faults({ on_finish: chain, webhooks: ["ops"] })).toEqual([]);
+});
+
+test.each([
+  [{ agent: "x", wen: "failed" }, "on_finish.wen", "Did you mean when?"],
+  [{ agent: "x", when: "never" }, "on_finish.when", "completed"],
+  [{ when: "failed" }, "on_finish.agent", "is missing"],
+  [7, "on_finish", "wrong value"],
+  [{ agent: "x", parameters: { a: { form: "/x" } } }, "on_finish.parameters.a", "wrong value"],
+  [{ agent: "x", parameters: { a: { from: "x" } } }, "on_finish.parameters.a.from", "JSON pointer"],
+  [{ agent: "x", prompt: "{{x}}" }, "on_finish.prompt", "{{x}} is not a JSON pointer"],
+])("a fault in on_finish %j is named with its key", (on_finish, path, message) => {
+  expect(faults({ on_finish })).toContainEqual([
+    expect.any(String),
+    expect.stringContaining(path),
+    expect.stringContaining(message),
+  ]);
+});
+
+test("webhooks of a herdctl agent become names, with the command that registers each", () => {
+  const notes: Note[] = [];
+  const hook = { type: "webhook", url: "https://chat.example/in?a=b", on_events: ["failed", "timeout"] };
+  const keys = { hooks: { after_run: [hook, { type: "shell", command: "true" }] } };
+  const source = { file: "f", keys, lineOf: () => 1, notes, variables: new Set<string>() };
+  expect(mapHooks([source])).toMatchObject({ webhooks: ["chat.example"], on_finish: expect.stringContaining("true") });
+  expect(notes.map(({ message }) => message)).toContain(
+    "became the webhook chat.example; register it: drover webhooks add chat.example 'https://chat.example/in?a=b' --named --event failed",
+  );
+});

@@ -1,0 +1,62 @@
+import { pointerSteps } from "./argument-rules.ts";
+
+/** Where one value comes from; see ./value-sources.ts. */
+export type ValueSource =
+  | string
+  | number
+  | boolean
+  | null
+  | unknown[]
+  | { from: string; default?: unknown }
+  | { value: unknown };
+
+/** `{{/a/b}}` */
+export const placeholder = /\{\{\s*([^{}]*?)\s*\}\}/g;
+
+/** undefined where the document has nothing there. */
+export function valueAt(document: unknown, pointer: string): unknown {
+  let value = document;
+  for (const step of pointerSteps(pointer)) {
+    if (Array.isArray(value)) value = /^(?:0|[1-9]\d{0,9})$/.test(step) ? value[Number(step)] : undefined;
+    else if (typeof value === "object" && value !== null && Object.hasOwn(value, step))
+      value = Reflect.get(value, step);
+    else return undefined;
+  }
+  return value;
+}
+
+/** The values by name, and the pointers that led nowhere. */
+export function takeValues(
+  sources: Readonly<Record<string, ValueSource>>,
+  document: unknown,
+): { values: Record<string, unknown>; missing: { name: string; from: string }[] } {
+  const values: Record<string, unknown> = {};
+  const missing: { name: string; from: string }[] = [];
+  for (const [name, source] of Object.entries(sources)) {
+    if (typeof source !== "object" || source === null || Array.isArray(source)) values[name] = source;
+    else if ("value" in source) values[name] = source.value;
+    else {
+      const found = valueAt(document, source.from) ?? source.default;
+      if (found === undefined || found === null) missing.push({ name, from: source.from });
+      else values[name] = found;
+    }
+  }
+  return { values, missing };
+}
+
+/** What is not text is written as JSON; what is not there as nothing. */
+export function fillTemplate(template: string, document: unknown): string {
+  return template.replaceAll(placeholder, (_, pointer: string) => {
+    const value = valueAt(document, pointer);
+    if (value === undefined || value === null) return "";
+    return typeof value === "string" ? value : JSON.stringify(value);
+  });
+}
+
+/** Every text within a JSON value filled as a template. */
+export function fillTemplates(value: unknown, document: unknown): unknown {
+  if (typeof value === "string") return fillTemplate(value, document);
+  if (Array.isArray(value)) return value.map((item) => fillTemplates(item, document));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillTemplates(item, document)]));
+}

@@ -1,0 +1,70 @@
+import * as z from "zod";
+import { webhookEvents } from "./webhook-events.ts";
+import { givenSecret, triggerName } from "./hook.ts";
+
+export const deliveryStatuses = ["pending", "delivered", "failed"] as const;
+
+const definition = {
+  url: z.string().min(1).max(2048),
+  events: z
+    .array(z.enum(webhookEvents))
+    .min(1)
+    .refine((events) => new Set(events).size === events.length, "each event once"),
+  /** `all`: every run its owner sees. `named`: runs whose agent or request names it. */
+  scope: z.enum(["all", "named"]),
+  /** What is sent instead of Drover's own body: JSON whose texts are templates over that body. */
+  payload: z.unknown(),
+  enabled: z.boolean(),
+};
+
+/** An address that is notified of what happens to runs. */
+export const webhookSchema = z.object({
+  name: z.string(),
+  ...definition,
+  created_by: z.string(),
+  /** An admin's: for the runs of everyone. */
+  everyones: z.boolean(),
+  created_at: z.string(),
+});
+export type Webhook = z.infer<typeof webhookSchema>;
+
+const payload = z.unknown().refine((value) => (JSON.stringify(value)?.length ?? 0) <= 16_384, "at most 16 KB");
+
+export const newWebhookSchema = z.strictObject({
+  name: triggerName,
+  url: definition.url,
+  events: definition.events.default(["completed", "failed"]),
+  scope: definition.scope.default("all"),
+  payload: payload.optional(),
+  enabled: definition.enabled.default(true),
+  secret: givenSecret.optional(),
+});
+export const webhookChangesSchema = z
+  .strictObject({ ...definition, payload, secret: givenSecret, rotate_secret: z.literal(true) })
+  .partial();
+export const madeWebhookSchema = webhookSchema.extend({ secret: z.string().optional() });
+
+/** One notification, and what became of it. */
+export const deliverySchema = z.object({
+  /** The same in every attempt: receivers tell repeated deliveries by it. */
+  delivery_id: z.string(),
+  webhook: z.string(),
+  url: z.string(),
+  run_id: z.string(),
+  event: z.enum(webhookEvents),
+  at: z.string(),
+  status: z.enum(deliveryStatuses),
+  attempts: z.int(),
+  /** When it is tried again; null once it is settled. */
+  next_attempt_at: z.string().nullable(),
+  /** Of the last attempt. */
+  response_status: z.int().nullable(),
+  /** The first bytes of the answer. */
+  response: z.string().nullable(),
+  error: z.string().nullable(),
+  settled_at: z.string().nullable(),
+});
+export type Delivery = z.infer<typeof deliverySchema>;
+
+/** Names of webhooks with scope `named`, of an agent or a run. */
+export const webhookNamesSchema = z.array(triggerName).max(20);

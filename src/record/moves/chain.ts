@@ -1,0 +1,65 @@
+import type { RunEvent } from "../../model/event.ts";
+import { fillTemplate, takeValues } from "../../model/json-values.ts";
+import { first, write, type Work } from "../query.ts";
+import { textOrNull, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+import { storeEvent } from "../ops/store-events.ts";
+import { agentOf } from "./agent-of.ts";
+import type { StoredRun } from "./stored-run.ts";
+
+type Result = Extract<RunEvent, { type: "result" }>;
+
+/** So many runs may follow each other by `on_finish`. */
+const longestChain = 10;
+
+const selectRun = `
+  select runs.agent_name, runs.session_id, runs.summary, run_bodies.parameters, run_bodies.prompt,
+    (select depth from chains where chains.child_run_id = runs.run_id) as depth
+  from runs left join run_bodies using (run_no) where run_no = ?`;
+const insertChain = `
+  insert into chains (parent_run_no, status, agent_name, parameters, prompt, fault, depth)
+  values (?, 'pending', ?, ?, ?, ?, ?)`;
+
+/**
+ * What follows a run that ends, by its agent's `on_finish`: written in the transaction of the end, with the values that it
+ * takes from the result. A coordinator makes a run of it, see docs/decisions/0027-webhooks-and-chains.md.
+ */
+export function* chainOn(
+  tx: Transaction,
+  run: StoredRun,
+  result: Result,
+  at: string,
+  summary: string | null,
+): Work<void> {
+  const chain = (yield* agentOf(run))?.on_finish;
+  if (typeof chain !== "object" || (chain.when !== "always" && chain.when !== result.status)) return;
+  const [row = {}] = yield first(selectRun, run.run_no);
+  const { type: _, ...ended } = result;
+  const document = {
+    ...ended,
+    run_id: run.run_id,
+    agent_name: textOrNull(row["agent_name"]),
+    session_id: textOrNull(row["session_id"]),
+    summary: summary ?? textOrNull(row["summary"]),
+    parameters: JSON.parse(String(row["parameters"] ?? "{}")),
+    prompt: textOrNull(row["prompt"]),
+  };
+  const depth = Number(row["depth"] ?? 0) + 1;
+  const { values, missing } = takeValues(chain.parameters ?? {}, document);
+  const fault =
+    depth > longestChain
+      ? `${longestChain} runs have followed each other by on_finish, and no more may.`
+      : missing.length > 0
+        ? `The run that ended has nothing at ${missing.map(({ name, from }) => `${from} for ${name}`).join(", ")}.`
+        : null;
+  yield write(
+    insertChain,
+    run.run_no,
+    toColumn(chain.agent),
+    JSON.stringify(values),
+    chain.prompt === undefined ? null : toColumn(fillTemplate(chain.prompt, document)),
+    toColumn(fault),
+    depth,
+  );
+  yield* storeEvent(tx, run, null, at, { type: "system", subtype: "on_finish", data: { agent_name: chain.agent } });
+}

@@ -1,0 +1,90 @@
+import type {
+  ClaimDeliveries,
+  ClaimedDelivery,
+  Redeliver,
+  SettleDelivery,
+  TriggerResult,
+} from "../../model/trigger-ops.ts";
+import { deliverForMs } from "../moves/notify.ts";
+import { all, first, type Row, write, type Work } from "../query.ts";
+import { readRun } from "../reads/runs.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import type { Transaction } from "../transaction.ts";
+
+const selectDueWebhooks = `
+  select webhook_no, name, url, payload, secret from webhooks
+  where enabled = 1 and exists (
+    select 1 from deliveries where deliveries.webhook_no = webhooks.webhook_no and status = 'pending' and next_at <= ?)
+  order by webhook_no`;
+const selectDue = `
+  select delivery_no, delivery_id, event, at, body, attempts,
+    (select run_id from runs where runs.run_no = deliveries.run_no) as run_id
+  from deliveries where webhook_no = ? and status = 'pending' and next_at <= ? order by next_at limit ?`;
+const lease = `update deliveries set attempts = attempts + 1, next_at = ? where delivery_no = ?`;
+const selectOne = `select delivery_no, status, attempts, give_up_at from deliveries where delivery_id = ?`;
+const settleOne = `
+  update deliveries set status = ?, next_at = ?, response_status = ?, response = ?, error = ?, settled_at = ?
+  where delivery_no = ?`;
+const sendAgain = `
+  update deliveries set status = 'pending', next_at = ?, give_up_at = ?, settled_at = null
+  where delivery_id = ? returning delivery_no`;
+
+export function* claimDeliveries(tx: Transaction, op: ClaimDeliveries): Work<TriggerResult> {
+  const now = tx.now.getTime();
+  const deliveries: ClaimedDelivery[] = [];
+  for (const webhook of yield all(selectDueWebhooks, now)) {
+    const room = Math.min(op.of_one, op.limit - deliveries.length);
+    if (room <= 0) break;
+    if (op.busy.includes(fromColumn(String(webhook["name"])))) continue;
+    for (const row of yield all(selectDue, Number(webhook["webhook_no"]), now, room)) {
+      yield write(lease, now + op.lease_ms, Number(row["delivery_no"]));
+      deliveries.push(yield* claimed(webhook, row));
+    }
+  }
+  return { ok: true, op: "claim_deliveries", deliveries };
+}
+
+function* claimed(webhook: Row, row: Row): Work<ClaimedDelivery> {
+  const text = (value: unknown): string => fromColumn(String(value));
+  return {
+    delivery_id: text(row["delivery_id"]),
+    attempt: Number(row["attempts"]) + 1,
+    webhook: text(webhook["name"]),
+    url: text(webhook["url"]),
+    secret: text(webhook["secret"]),
+    payload: webhook["payload"] === null ? null : JSON.parse(String(webhook["payload"])),
+    // Both were written by notify.
+    event: String(row["event"]) as ClaimedDelivery["event"],
+    state: JSON.parse(String(row["body"])) as ClaimedDelivery["state"],
+    at: text(row["at"]),
+    run: row["run_id"] === null ? null : yield* readRun(text(row["run_id"])),
+  };
+}
+
+export function* settleDelivery(tx: Transaction, op: SettleDelivery): Work<TriggerResult> {
+  const [row] = yield first(selectOne, toColumn(op.delivery_id));
+  if (row === undefined) return { ok: false, conflict: "not_found" };
+  if (row["status"] !== "pending" || row["attempts"] !== op.attempt) return { ok: false, conflict: "stale" };
+  const { outcome } = op;
+  const now = tx.now.getTime();
+  const next = outcome.delivered || outcome.retry_in_ms === null ? null : now + Math.round(outcome.retry_in_ms);
+  const status =
+    next !== null && next <= Number(row["give_up_at"]) ? "pending" : outcome.delivered ? "delivered" : "failed";
+  yield write(
+    settleOne,
+    status,
+    next ?? now,
+    op.response_status,
+    toColumn(op.response),
+    outcome.delivered ? null : toColumn(outcome.error),
+    status === "pending" ? null : tx.now.toISOString(),
+    Number(row["delivery_no"]),
+  );
+  return { ok: true, op: "settle_delivery", status };
+}
+
+export function* redeliver(tx: Transaction, { delivery_id }: Redeliver): Work<TriggerResult> {
+  const now = tx.now.getTime();
+  const [found] = yield first(sendAgain, now, now + deliverForMs, toColumn(delivery_id));
+  return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "redeliver" };
+}

@@ -1,0 +1,48 @@
+import type { RunEvent } from "../../model/event.ts";
+import type { CreateRun } from "../../model/store.ts";
+import { first, write, type Work } from "../query.ts";
+import { toColumn } from "../text.ts";
+
+type Settles = NonNullable<CreateRun["settles"]>;
+
+const selectKey = `select 1 from hook_keys where hook = ? and key = ?`;
+const insertKey = `insert into hook_keys (hook, key, until) values (?, ?, ?)`;
+const selectChain = `
+  select chains.status from runs join chains on chains.parent_run_no = runs.run_no where runs.run_id = ?`;
+const settleChain = `
+  update chains set status = ?, child_run_id = ?
+  where parent_run_no = (select run_no from runs where run_id = ?) and status = 'pending'`;
+const selectWebhook = `select 1 from webhooks where name = ?`;
+const insertName = `insert into run_webhooks (run_no, name) values (?, ?)`;
+
+/** Whether what makes this run has made one before. */
+export function* isSettled(settles: Settles): Work<boolean> {
+  if ("chain_of" in settles) {
+    const [row] = yield first(selectChain, toColumn(settles.chain_of));
+    return row?.["status"] !== "pending";
+  }
+  for (const key of settles.keys) {
+    const [known] = yield first(selectKey, toColumn(settles.hook), toColumn(key));
+    if (known !== undefined) return true;
+  }
+  return false;
+}
+
+export function* settle(settles: Settles, run_id: string, as: "submitted" | "refused" = "submitted"): Work<void> {
+  if ("chain_of" in settles) yield write(settleChain, as, toColumn(run_id), toColumn(settles.chain_of));
+  else for (const key of settles.keys) yield write(insertKey, toColumn(settles.hook), toColumn(key), settles.until);
+}
+
+/** The log of a run says which webhooks its agent names and nobody has registered. */
+export function* unknownWebhooks(names: readonly string[]): Work<RunEvent[]> {
+  const events: RunEvent[] = [];
+  for (const name of new Set(names)) {
+    const [known] = yield first(selectWebhook, toColumn(name));
+    if (known === undefined) events.push({ type: "system", subtype: "unknown_webhook", data: { webhook: name } });
+  }
+  return events;
+}
+
+export function* nameWebhooks(run_no: number, names: readonly string[]): Work<void> {
+  for (const name of new Set(names)) yield write(insertName, run_no, toColumn(name));
+}

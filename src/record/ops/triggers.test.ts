@@ -1,0 +1,310 @@
+import { expect, it } from "vitest";
+import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
+import { eachEngine, type EachRecord } from "../../../test/fixtures/record/each-engine.ts";
+import { sampleId } from "../../../test/fixtures/record/sample.ts";
+import type { Agent } from "../../model/agent.ts";
+import { newRun } from "../../model/new-run.ts";
+import type { CreateRun } from "../../model/store.ts";
+import type { Webhook } from "../../model/webhook.ts";
+import { deliverForMs } from "../moves/notify.ts";
+import { pruneDispatch } from "../retention-dispatch.ts";
+
+const lease_ms = 60_000;
+const claim = { op: "claim_deliveries", limit: 10, lease_ms, of_one: 10, busy: [] as string[] } as const;
+const result = (status: "completed" | "failed", result_data: unknown = null) => ({
+  type: "result" as const,
+  status,
+  reason: status === "failed" ? ("exit_nonzero" as const) : null,
+  error: status === "failed" ? "exit 3" : null,
+  exit_code: 0,
+  result_text: "the text",
+  result_data,
+});
+
+async function addWebhook({ store, now }: EachRecord, changes: Partial<Webhook> = {}): Promise<void> {
+  const webhook: Webhook = {
+    name: "chat",
+    url: "https://chat.example/in",
+    events: ["completed", "failed"],
+    scope: "all",
+    payload: null,
+    enabled: true,
+    created_by: "root",
+    everyones: true,
+    created_at: now().toISOString(),
+    ...changes,
+  };
+  const [put] = await store.apply([{ op: "put_webhook", webhook, secret: "sealed", create: true }]);
+  expect(put).toEqual({ ok: true, op: "put_webhook" });
+}
+
+/** A run at work, and its end. */
+async function ended(
+  { d }: EachRecord,
+  agent: Agent = agentNamed("echo"),
+  how: "completed" | "failed" = "completed",
+  more: Partial<CreateRun> = {},
+  data: unknown = null,
+): Promise<string> {
+  const run_id = await d.submit({}, agent, more);
+  const runner = await d.register("r");
+  await d.claim(runner);
+  expect(await d.finish(runner, run_id, 1, { result: result(how, data) })).toMatchObject({ ok: true });
+  return run_id;
+}
+
+eachEngine("deliveries", (record) => {
+  const all = (status?: "pending" | "delivered" | "failed") =>
+    record.store.read.deliveries(status === undefined ? {} : { status }, { limit: 50 });
+
+  it("are written with the end of a run, for the webhooks that want to know of it", async () => {
+    await addWebhook(record);
+    await addWebhook(record, { name: "failures", events: ["failed", "cancelled"] });
+    await addWebhook(record, { name: "off", enabled: false });
+    await addWebhook(record, { name: "anns", created_by: "ann", everyones: false });
+    await addWebhook(record, { name: "bobs", created_by: "bob", everyones: false });
+    await addWebhook(record, { name: "by-name", scope: "named" });
+    const [first, second] = [await ended(record), await ended(record, agentNamed("echo"), "failed")];
+    const sent = (await all()).items.map(({ webhook, run_id, event }) => [webhook, run_id, event]);
+    const { created_by } = (await record.store.read.run(first))!;
+    const own = { ann: "anns", bob: "bobs" }[created_by];
+    expect(sent.filter(([webhook]) => webhook !== own).toSorted()).toEqual(
+      [
+        ["chat", first, "completed"],
+        ["chat", second, "failed"],
+        ["failures", second, "failed"],
+      ].toSorted(),
+    );
+    expect(sent.filter(([webhook]) => webhook === own)).toHaveLength(own === undefined ? 0 : 2);
+    const named = await ended(record, agentNamed("echo"), "completed", { webhooks: ["by-name", "gone"] });
+    expect((await record.store.read.deliveries({ webhook: "by-name" }, { limit: 5 })).items).toMatchObject([
+      { run_id: named },
+    ]);
+  });
+
+  it("are written wherever a run ends or waits: stopped, lost, parked", async () => {
+    await addWebhook(record, { events: ["completed", "failed", "cancelled", "waiting", "parked"] });
+    const stopped = await record.d.submit({});
+    await record.store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
+    const runner = await record.d.register("r");
+    const lost = await record.d.submit({});
+    await record.d.claim(runner);
+    record.advance(10_001);
+    await record.store.apply([{ op: "rescue", unmatched_ms: 300_000, limit: 10 }]);
+    const parked = await record.d.submit({}, agentNamed("think", { type: "autonomous", command: null }));
+    const again = await record.d.register("r");
+    await record.d.claim(again);
+    await record.d.finish(again, parked, 1, { parked: { why: "usage_limit", until: "2026-03-02T00:00:00.000Z" } });
+    expect((await all()).items.map(({ run_id, event }) => [run_id, event])).toEqual([
+      [parked, "parked"],
+      [lost, "failed"],
+      [stopped, "cancelled"],
+    ]);
+    const [given] = await record.store.apply([claim]);
+    expect(given).toMatchObject({
+      deliveries: [
+        { state: { status: "cancelled" } },
+        { state: { status: "failed", reason: "runner_lost" } },
+        { state: { status: "parked", parked_why: "usage_limit" } },
+      ],
+    });
+  });
+
+  it("are handed to one caller at a time, and again once its lease is over", async () => {
+    await addWebhook(record);
+    const run_id = await ended(record);
+    const [[one], [two]] = await Promise.all([record.store.apply([claim]), record.store.apply([claim])]);
+    const given = [one, two].flatMap((answer) => (answer.ok ? answer.deliveries : []));
+    expect(given).toMatchObject([{ attempt: 1, run: { run_id }, secret: "sealed", event: "completed" }]);
+    record.advance(lease_ms - 1);
+    expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [] }]);
+    record.advance(1);
+    expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [{ attempt: 2 }] }]);
+    const { delivery_id } = given[0]!;
+    const late = { op: "settle_delivery", delivery_id, response_status: 200, response: "ok" } as const;
+    // the first holder answers after the second was given it
+    expect(await record.store.apply([{ ...late, attempt: 1, outcome: { delivered: true } }])).toEqual([
+      { ok: false, conflict: "stale" },
+    ]);
+    expect(await record.store.apply([{ ...late, attempt: 2, outcome: { delivered: true } }])).toMatchObject([
+      { status: "delivered" },
+    ]);
+    expect((await all()).items).toMatchObject([{ status: "delivered", response_status: 200, next_attempt_at: null }]);
+  });
+
+  it("are tried for a day, then fail, and can be sent again for another", async () => {
+    await addWebhook(record);
+    await ended(record);
+    const fail = async (retry_in_ms: number) => {
+      const [given] = await record.store.apply([claim]);
+      const { delivery_id, attempt } = (given.ok ? given.deliveries : [])[0]!;
+      const outcome = { delivered: false, error: "refused", retry_in_ms } as const;
+      const [settled] = await record.store.apply([
+        { op: "settle_delivery", delivery_id, attempt, outcome, response_status: 500, response: "no" },
+      ]);
+      return { delivery_id, settled };
+    };
+    expect((await fail(1000)).settled).toMatchObject({ status: "pending" });
+    expect(await record.store.read.triggers_due(record.now())).toEqual({ deliveries: false, chains: false });
+    record.advance(1000);
+    const { delivery_id, settled } = await fail(deliverForMs);
+    expect(settled).toMatchObject({ status: "failed" });
+    expect((await all("failed")).items).toMatchObject([{ attempts: 2, error: "refused", response: "no" }]);
+    expect(await record.store.apply([claim])).toMatchObject([{ deliveries: [] }]);
+    expect(await record.store.apply([{ op: "redeliver", delivery_id }])).toMatchObject([{ ok: true }]);
+    expect(await record.store.read.triggers_due(record.now())).toEqual({ deliveries: true, chains: false });
+    expect((await fail(deliverForMs)).settled).toMatchObject({ status: "pending" });
+  });
+
+  it("of a busy webhook, or past its share, leave the others' alone", async () => {
+    await addWebhook(record);
+    await addWebhook(record, { name: "slow" });
+    for (let at = 0; at < 3; at += 1) await ended(record);
+    expect(await record.store.apply([{ ...claim, of_one: 2, busy: ["slow"] }])).toMatchObject([
+      { deliveries: [{ webhook: "chat" }, { webhook: "chat" }] },
+    ]);
+  });
+
+  it("go with their run and with their webhook", async () => {
+    await addWebhook(record);
+    await addWebhook(record, { name: "other" });
+    await ended(record);
+    await record.store.apply([{ op: "delete_webhook", name: "other" }]);
+    expect((await all()).items).toHaveLength(1);
+    record.advance(40 * 86_400_000);
+    await record.d.submit({});
+    await pruneDispatch(record.store, new Date(record.now().getTime() - 86_400_000));
+    expect((await all()).items).toEqual([]);
+  });
+
+  it("are listed a page at a time, newest first", async () => {
+    await addWebhook(record);
+    const runs = [await ended(record), await ended(record), await ended(record)];
+    const first = await record.store.read.deliveries({}, { limit: 2 });
+    const second = await record.store.read.deliveries({}, { limit: 2, before: first.next! });
+    expect([...first.items, ...second.items].map(({ run_id }) => run_id)).toEqual(runs.toReversed());
+    expect(second.next).toBeNull();
+    expect((await record.store.read.deliveries({ run_id: runs[1]!, owner: "root" }, { limit: 9 })).items).toHaveLength(
+      1,
+    );
+    expect((await record.store.read.deliveries({ owner: "ann" }, { limit: 9 })).items).toEqual([]);
+  });
+});
+
+eachEngine("a delivery to a hook", (record) => {
+  const settles = (...keys: string[]) => ({ settles: { hook: "h", keys, until: record.now().getTime() + 1000 } });
+
+  it("makes one run, whichever of its keys is repeated", async () => {
+    await record.d.submit({}, agentNamed("echo"), settles("a", "b"));
+    for (const keys of [["a"], ["c", "b"], ["a", "b"]])
+      await expect(record.d.submit({}, agentNamed("echo"), settles(...keys))).rejects.toThrow("repeated");
+    await record.d.submit({}, agentNamed("echo"), settles("c"));
+    expect(await record.store.read.runs({}, { limit: 9 })).toHaveLength(2);
+  });
+
+  it("makes one run where two arrive at once", async () => {
+    const made = await Promise.allSettled([
+      record.d.submit({}, agentNamed("echo"), settles("k")),
+      record.d.submit({}, agentNamed("echo"), settles("k")),
+    ]);
+    expect(made.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+  });
+
+  it("is forgotten when its time has come", async () => {
+    await record.d.submit({}, agentNamed("echo"), settles("k"));
+    record.advance(999);
+    await pruneDispatch(record.store, new Date(0));
+    expect(await record.rows("select key from hook_keys")).toHaveLength(1);
+    record.advance(2);
+    await pruneDispatch(record.store, new Date(0));
+    expect(await record.rows("select key from hook_keys")).toEqual([]);
+  });
+});
+
+eachEngine("a chain", (record) => {
+  const on_finish = {
+    agent: "review",
+    when: "completed" as const,
+    parameters: { what: { from: "/result_data/files/0" }, style: "strict", text: { from: "/result_text" } },
+    prompt: "Look at {{/result_data/files}} of {{/agent_name}}.",
+  };
+  const changer = (changes: object = {}) => agentNamed("change", { on_finish: { ...on_finish, ...changes } });
+
+  it("is written with the end of the run, with values from its result", async () => {
+    const run_id = await ended(record, changer(), "completed", {}, { files: ["a.ts", "b.ts"] });
+    expect(await record.store.read.pending_chains(9)).toMatchObject([
+      {
+        parent_run_id: run_id,
+        agent_name: "review",
+        parameters: { what: "a.ts", style: "strict", text: "the text" },
+        prompt: 'Look at ["a.ts","b.ts"] of change.',
+        fault: null,
+      },
+    ]);
+    const types = (await record.store.read.events(run_id, 0, 100)).map(({ event }) => event.type);
+    expect(types.slice(-2)).toEqual(["system", "result"]);
+  });
+
+  it("follows only the outcome it names, and always the cancelled ones too", async () => {
+    await ended(record, changer(), "failed");
+    await ended(record, changer({ when: "failed", parameters: {} }));
+    expect(await record.store.read.pending_chains(9)).toEqual([]);
+    const failed = await ended(record, changer({ when: "failed", parameters: {} }), "failed");
+    const stopped = await record.d.submit({}, changer({ when: "always", parameters: {} }));
+    await record.store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
+    const lost = await record.d.submit({}, changer({ when: "failed", parameters: {} }));
+    await record.d.claim(await record.d.register("l"));
+    record.advance(10_001);
+    await record.store.apply([{ op: "rescue", unmatched_ms: 300_000, limit: 10 }]);
+    const followed = (await record.store.read.pending_chains(9)).map(({ parent_run_id }) => parent_run_id);
+    expect(followed).toEqual([failed, stopped, lost]);
+  });
+
+  it("becomes one run, however often it is submitted", async () => {
+    const run_id = await ended(record, changer({ parameters: {} }));
+    const settles = { settles: { chain_of: run_id } };
+    const child = { parent_run_id: run_id, trigger_type: "agent" as const };
+    await record.d.submit(child, agentNamed("review"), settles);
+    await expect(record.d.submit(child, agentNamed("review"), settles)).rejects.toThrow("repeated");
+    expect(await record.store.read.pending_chains(9)).toEqual([]);
+    expect(await record.store.read.runs({ parent_run_id: run_id }, { limit: 9 })).toHaveLength(1);
+  });
+
+  it("that cannot be submitted is a child that failed, and the run keeps its result", async () => {
+    await addWebhook(record, { events: ["failed"] });
+    const run_id = await ended(record, changer());
+    const fault = (await record.store.read.pending_chains(9))[0]?.fault ?? "";
+    expect(fault).toContain("/result_data/files/0 for what");
+    const run = newRun({
+      run_id: sampleId(),
+      agent_name: "review",
+      created_by: "ann",
+      created_at: record.now().toISOString(),
+      parent_run_id: run_id,
+      trigger_type: "agent",
+    });
+    const refuse = { op: "refuse_chain", parent_run_id: run_id, run, why: fault } as const;
+    expect(await record.store.apply([refuse])).toMatchObject([{ ok: true }]);
+    expect(await record.store.apply([refuse])).toEqual([{ ok: false, conflict: "repeated" }]);
+    expect(await record.store.read.run(run.run_id)).toMatchObject({
+      status: "failed",
+      reason: "refused",
+      error: fault,
+      parent_run_id: run_id,
+    });
+    expect(await record.store.read.run(run_id)).toMatchObject({ status: "completed", reason: null });
+    expect((await record.store.read.deliveries({}, { limit: 9 })).items).toMatchObject([{ run_id: run.run_id }]);
+  });
+
+  it("has an end after ten runs", async () => {
+    const looping = changer({ agent: "change", parameters: {} });
+    let run_id = await ended(record, looping);
+    for (let at = 0; at < 10; at += 1) {
+      expect(await record.store.read.pending_chains(9)).toMatchObject([{ parent_run_id: run_id, fault: null }]);
+      run_id = await ended(record, looping, "completed", { settles: { chain_of: run_id } });
+    }
+    expect(await record.store.read.pending_chains(9)).toMatchObject([
+      { parent_run_id: run_id, fault: expect.stringContaining("10 runs") },
+    ]);
+  });
+});

@@ -1,0 +1,82 @@
+import type { Hook } from "../../model/hook.ts";
+import type { DeleteHook, DeleteWebhook, PutHook, PutWebhook, TriggerResult } from "../../model/trigger-ops.ts";
+import type { Webhook } from "../../model/webhook.ts";
+import { first, type Row, write, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+
+const known = { hooks: `select 1 from hooks where name = ?`, webhooks: `select 1 from webhooks where name = ?` };
+const insertHook = `insert into hooks (name, created_by, body, secret) values (?, ?, ?, ?)`;
+const updateHook = `update hooks set body = ?, secret = coalesce(?, secret) where name = ?`;
+const deleteHookKeys = `delete from hook_keys where hook = ?`;
+const removeHook = `delete from hooks where name = ? returning name`;
+const insertWebhook = `
+  insert into webhooks (name, created_by, everyones, url, events, scope, payload, enabled, secret, created_at)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const updateWebhook = `
+  update webhooks set url = ?, events = ?, scope = ?, payload = ?, enabled = ?, secret = coalesce(?, secret) where name = ?`;
+const removeDeliveries = `
+  delete from deliveries where webhook_no = (select webhook_no from webhooks where name = ?)`;
+const removeWebhook = `delete from webhooks where name = ? returning name`;
+
+export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> {
+  const secret = op.secret ?? null;
+  const name = toColumn(hook.name);
+  const [before] = yield first(known.hooks, name);
+  if (create !== (before === undefined)) return { ok: false, conflict: create ? "exists" : "not_found" };
+  if (create) yield write(insertHook, name, toColumn(hook.created_by), JSON.stringify(hook), secret);
+  else yield write(updateHook, JSON.stringify(hook), secret, name);
+  return { ok: true, op: "put_hook" };
+}
+
+/** Its keys go too: a hook that is made anew has another secret, and so other signatures. */
+export function* deleteHook({ name }: DeleteHook): Work<TriggerResult> {
+  const [gone] = yield first(removeHook, toColumn(name));
+  if (gone === undefined) return { ok: false, conflict: "not_found" };
+  yield write(deleteHookKeys, toColumn(name));
+  return { ok: true, op: "delete_hook" };
+}
+
+export function* putWebhook({ webhook, create, ...op }: PutWebhook): Work<TriggerResult> {
+  const secret = op.secret ?? null;
+  const name = toColumn(webhook.name);
+  const [before] = yield first(known.webhooks, name);
+  if (create !== (before === undefined)) return { ok: false, conflict: create ? "exists" : "not_found" };
+  const url = toColumn(webhook.url);
+  const events = JSON.stringify(webhook.events);
+  const payload = webhook.payload === undefined || webhook.payload === null ? null : JSON.stringify(webhook.payload);
+  const enabled = webhook.enabled ? 1 : 0;
+  const { scope, everyones, created_by, created_at } = webhook;
+  if (!create) yield write(updateWebhook, url, events, scope, payload, enabled, secret, name);
+  else {
+    const owner = [toColumn(created_by), everyones ? 1 : 0] as const;
+    yield write(insertWebhook, name, ...owner, url, events, scope, payload, enabled, secret, toColumn(created_at));
+  }
+  return { ok: true, op: "put_webhook" };
+}
+
+export function* deleteWebhook({ name }: DeleteWebhook): Work<TriggerResult> {
+  yield write(removeDeliveries, toColumn(name));
+  const [gone] = yield first(removeWebhook, toColumn(name));
+  return gone === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "delete_webhook" };
+}
+
+export function hookFromRow(row: Row): Hook {
+  // Written from a Hook by putHook.
+  return JSON.parse(String(row["body"])) as Hook;
+}
+
+export function webhookFromRow(row: Row): Webhook {
+  const text = (name: string): string => fromColumn(String(row[name]));
+  return {
+    name: text("name"),
+    url: text("url"),
+    // Both were written from a Webhook by putWebhook.
+    events: JSON.parse(String(row["events"])) as Webhook["events"],
+    scope: String(row["scope"]) as Webhook["scope"],
+    payload: row["payload"] === null ? null : JSON.parse(String(row["payload"])),
+    enabled: row["enabled"] === 1,
+    created_by: text("created_by"),
+    everyones: row["everyones"] === 1,
+    created_at: text("created_at"),
+  };
+}

@@ -1,0 +1,117 @@
+import type { Hook } from "../../model/hook.ts";
+import type { PendingChain, TriggerReads } from "../../model/trigger-ops.ts";
+import type { Delivery, Webhook } from "../../model/webhook.ts";
+import { hookFromRow, webhookFromRow } from "../ops/webhooks.ts";
+import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
+import { fromColumn, textOrNull, toColumn } from "../text.ts";
+
+const most = 1000;
+const selectHooks = `select body from hooks order by name limit ${most}`;
+const selectHook = `select body, secret from hooks where name = ?`;
+const selectWebhooks = `select * from webhooks order by name limit ${most}`;
+const selectWebhook = `select * from webhooks where name = ?`;
+const selectDeliveries = `
+  select deliveries.*, webhooks.name, webhooks.url, webhooks.created_by as owner,
+    (select run_id from runs where runs.run_no = deliveries.run_no) as run_id
+  from deliveries join webhooks using (webhook_no)`;
+const isDue = `
+  select exists (
+    select 1 from webhooks where enabled = 1 and exists (
+      select 1 from deliveries where deliveries.webhook_no = webhooks.webhook_no and status = 'pending' and next_at <= ?)
+  ) as deliveries, exists (select 1 from chains where status = 'pending') as chains`;
+const selectChains = `
+  select chains.*, runs.run_id, runs.created_by, runs.project_dir
+  from chains join runs on runs.run_no = chains.parent_run_no where chains.status = 'pending'
+  order by chains.parent_run_no limit ?`;
+
+export function* readHooks(): Work<Hook[]> {
+  return (yield all(selectHooks)).map(hookFromRow);
+}
+
+export function* readHook(name: string): Work<{ hook: Hook; secret: string } | null> {
+  const [row] = yield first(selectHook, toColumn(name));
+  return row === undefined ? null : { hook: hookFromRow(row), secret: String(row["secret"]) };
+}
+
+export function* readWebhooks(): Work<Webhook[]> {
+  return (yield all(selectWebhooks)).map(webhookFromRow);
+}
+
+export function* readWebhook(name: string): Work<{ webhook: Webhook; secret: string } | null> {
+  const [row] = yield first(selectWebhook, toColumn(name));
+  return row === undefined ? null : { webhook: webhookFromRow(row), secret: String(row["secret"]) };
+}
+
+export function* readDelivery(delivery_id: string): Work<(Delivery & { owner: string }) | null> {
+  const [row] = yield first(`${selectDeliveries} where delivery_id = ?`, toColumn(delivery_id));
+  return row === undefined ? null : { ...deliveryFromRow(row), owner: fromColumn(String(row["owner"])) };
+}
+
+export function* readDeliveries(
+  filter: Parameters<TriggerReads["deliveries"]>[0],
+  { before, limit }: { before?: string; limit: number },
+): Work<{ items: Delivery[]; next: string | null }> {
+  const { webhook, run_id, status, owner } = filter;
+  const conditions: [text: string, value: SqlValue][] = [];
+  if (webhook !== undefined) conditions.push(["webhooks.name = ?", toColumn(webhook)]);
+  if (run_id !== undefined)
+    conditions.push(["deliveries.run_no = (select run_no from runs where run_id = ?)", toColumn(run_id)]);
+  if (status !== undefined) conditions.push(["deliveries.status = ?", status]);
+  if (owner !== undefined) conditions.push(["webhooks.created_by = ?", toColumn(owner)]);
+  if (before !== undefined) conditions.push(["deliveries.delivery_no < ?", Number(before)]);
+  const where = conditions.length === 0 ? "" : ` where ${conditions.map(([text]) => text).join(" and ")}`;
+  const rows = yield all(
+    `${selectDeliveries}${where} order by deliveries.delivery_no desc limit ?`,
+    ...conditions.map(([, value]) => value),
+    limit + 1,
+  );
+  const page = rows.slice(0, limit);
+  return {
+    items: page.map(deliveryFromRow),
+    next: rows.length > limit ? String(page.at(-1)?.["delivery_no"]) : null,
+  };
+}
+
+export function* readTriggersDue(now: Date): Work<{ deliveries: boolean; chains: boolean }> {
+  const [row] = yield first(isDue, now.getTime());
+  return { deliveries: isTrue(row?.["deliveries"]), chains: isTrue(row?.["chains"]) };
+}
+
+export function* readPendingChains(limit: number): Work<PendingChain[]> {
+  return (yield all(selectChains, limit)).map((row) => ({
+    parent_run_id: fromColumn(String(row["run_id"])),
+    created_by: fromColumn(String(row["created_by"])),
+    project_dir: textOrNull(row["project_dir"]),
+    agent_name: fromColumn(String(row["agent_name"])),
+    // Written by moves/chain.ts.
+    parameters: JSON.parse(String(row["parameters"])) as Record<string, unknown>,
+    prompt: textOrNull(row["prompt"]),
+    fault: textOrNull(row["fault"]),
+  }));
+}
+
+/** Of a condition: what it gives depends on the engine. */
+function isTrue(value: unknown): boolean {
+  return value === 1 || value === true || value === "t";
+}
+
+function deliveryFromRow(row: Row): Delivery {
+  const text = (name: string): string => fromColumn(String(row[name]));
+  const pending = row["status"] === "pending";
+  return {
+    delivery_id: text("delivery_id"),
+    webhook: text("name"),
+    url: text("url"),
+    run_id: textOrNull(row["run_id"]) ?? "",
+    // Words of closed lists, written by notify and settleDelivery.
+    event: String(row["event"]) as Delivery["event"],
+    status: String(row["status"]) as Delivery["status"],
+    at: text("at"),
+    attempts: Number(row["attempts"]),
+    next_attempt_at: pending ? new Date(Number(row["next_at"])).toISOString() : null,
+    response_status: row["response_status"] === null ? null : Number(row["response_status"]),
+    response: textOrNull(row["response"]),
+    error: textOrNull(row["error"]),
+    settled_at: textOrNull(row["settled_at"]),
+  };
+}

@@ -1,0 +1,139 @@
+import type { Hook } from "../../model/hook.ts";
+import { type Webhook, webhookSchema } from "../../model/webhook.ts";
+import { toCursor } from "../../show/cursor.ts";
+import { newSecret } from "../../trigger/secret-box.ts";
+import type { ApiDeps } from "../deps.ts";
+import { given } from "../given.ts";
+import { pageFrom } from "../page.ts";
+import { notFound, Refusal } from "../refusal.ts";
+import { created } from "../reply.ts";
+import { routeWith } from "../route.ts";
+import { anyone, type Principal, sees, seesOnly, subjectOf, submitters } from "../rule.ts";
+
+const route = routeWith<ApiDeps>();
+
+/** Hooks, webhooks and deliveries as their owners look after them. What hooks receive is in ./receive.ts. */
+export const triggerRoutes = [
+  route("GET /hooks", {
+    rule: { roles: anyone },
+    async handle({ deps, principal }) {
+      const hooks = await deps.store.read.hooks();
+      return { items: hooks.filter(({ created_by }) => sees(principal, created_by)), next_cursor: null };
+    },
+  }),
+  route("POST /hooks", {
+    rule: { roles: submitters },
+    async handle({ deps, principal, body: { secret = newSecret(), ...definition } }) {
+      const at = deps.now().toISOString();
+      const hook: Hook = { ...definition, created_by: subjectOf(principal), created_at: at, updated_at: at };
+      const sealed = deps.triggers.secrets.seal(`hook ${hook.name}`, secret);
+      const [put] = await deps.store.apply([{ op: "put_hook", hook, secret: sealed, create: true }]);
+      if (!put.ok) throw exists("hook", hook.name);
+      return created({ ...hook, secret });
+    },
+  }),
+  route("GET /hooks/{name}", {
+    rule: { roles: anyone, object: "hook" },
+    handle: async ({ object }) => object,
+  }),
+  route("PATCH /hooks/{name}", {
+    rule: { roles: submitters, object: "hook" },
+    async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
+      const hook: Hook = { ...object, ...given(changes), updated_at: deps.now().toISOString() };
+      const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
+      const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
+      const [put] = await deps.store.apply([{ op: "put_hook", hook, ...sealed, create: false }]);
+      if (!put.ok) throw notFound("hook", "path.name");
+      return { ...hook, ...given({ secret }) };
+    },
+  }),
+  route("DELETE /hooks/{name}", {
+    rule: { roles: submitters, object: "hook" },
+    async handle({ deps, object: { name } }) {
+      const [gone] = await deps.store.apply([{ op: "delete_hook", name }]);
+      if (!gone.ok) throw notFound("hook", "path.name");
+      return undefined;
+    },
+  }),
+  route("GET /webhooks", {
+    rule: { roles: anyone },
+    async handle({ deps, principal }) {
+      const webhooks = await deps.store.read.webhooks();
+      return { items: webhooks.filter(({ created_by }) => sees(principal, created_by)), next_cursor: null };
+    },
+  }),
+  route("POST /webhooks", {
+    rule: { roles: submitters },
+    async handle({ deps, principal, body: { secret = newSecret(), payload = null, ...definition } }) {
+      checkUrl(deps, definition.url);
+      const webhook: Webhook = {
+        ...definition,
+        payload,
+        created_by: subjectOf(principal),
+        everyones: isAdmin(principal),
+        created_at: deps.now().toISOString(),
+      };
+      const sealed = deps.triggers.secrets.seal(`webhook ${webhook.name}`, secret);
+      const [put] = await deps.store.apply([{ op: "put_webhook", webhook, secret: sealed, create: true }]);
+      if (!put.ok) throw exists("webhook", webhook.name);
+      return created({ ...webhook, secret });
+    },
+  }),
+  route("PATCH /webhooks/{name}", {
+    rule: { roles: submitters, object: "webhook" },
+    async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
+      if (changes.url !== undefined) checkUrl(deps, changes.url);
+      const webhook = webhookSchema.parse({ ...object, ...given(changes) });
+      const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
+      const { secrets } = deps.triggers;
+      const sealed = secret === undefined ? {} : { secret: secrets.seal(`webhook ${webhook.name}`, secret) };
+      const [put] = await deps.store.apply([{ op: "put_webhook", webhook, ...sealed, create: false }]);
+      if (!put.ok) throw notFound("webhook", "path.name");
+      return { ...webhook, ...given({ secret }) };
+    },
+  }),
+  route("DELETE /webhooks/{name}", {
+    rule: { roles: submitters, object: "webhook" },
+    async handle({ deps, object: { name } }) {
+      const [gone] = await deps.store.apply([{ op: "delete_webhook", name }]);
+      if (!gone.ok) throw notFound("webhook", "path.name");
+      return undefined;
+    },
+  }),
+  route("GET /deliveries", {
+    rule: { roles: anyone },
+    async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
+      const owner = seesOnly(principal) ?? undefined;
+      const page = pageFrom("deliveries", limit, cursor);
+      const { items, next } = await deps.store.read.deliveries(given({ ...filter, owner }), page);
+      return { items, next_cursor: next === null ? null : toCursor("deliveries", next) };
+    },
+  }),
+  route("POST /deliveries/{delivery_id}/redeliver", {
+    rule: { roles: submitters, object: "delivery" },
+    async handle({ deps, object: { delivery_id } }) {
+      const [again] = await deps.store.apply([{ op: "redeliver", delivery_id }]);
+      const found = again.ok ? await deps.store.read.delivery(delivery_id) : null;
+      if (found === null) throw notFound("delivery", "path.delivery_id");
+      const { owner: _, ...delivery } = found;
+      return delivery;
+    },
+  }),
+];
+
+/** An admin's webhook hears of everyone's runs, a user's of their own. */
+function isAdmin(principal: Principal): boolean {
+  return principal.kind === "token" && principal.role === "admin";
+}
+
+function checkUrl({ triggers }: ApiDeps, url: string): void {
+  const fault = triggers.addresses.checkUrl(url);
+  if (fault === null) return;
+  throw new Refusal(400, "DROVER-HOK-007", `body.url ${fault}.`, { faults: [{ path: "body.url", message: fault }] });
+}
+
+function exists(what: string, name: string): Refusal {
+  return new Refusal(409, "DROVER-HOK-006", `There is a ${what} ${name} already.`, {
+    faults: [{ path: "body.name", message: "taken" }],
+  });
+}

@@ -1,0 +1,95 @@
+import { BlockList, isIP } from "node:net";
+import { RequestError } from "../model/errors.ts";
+
+/** Where webhooks may be sent. Decided by the address that is connected to; a name says nothing. */
+export interface AddressRules {
+  /** What is wrong with an address that somebody registers; null: nothing that can be seen before it is resolved. */
+  checkUrl(text: string): string | null;
+  /** `hostname` as it stands in the URL, for names that the operator allows. */
+  mayConnect(hostname: string, address: string): boolean;
+}
+
+/** Not globally reachable, by the registry of special-purpose addresses; with all of multicast. */
+const closedV4 = `
+  0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24
+  192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
+  240.0.0.0/4`;
+/** The other way round: what is not global unicast is closed. That covers mapped, compatible, NAT64, ULA, link-local, multicast. */
+const openV6 = "2000::/3";
+const closedV6 = "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20";
+
+export function createAddressRules(allow: readonly string[]): AddressRules {
+  const closed = listOf(`${closedV4} ${closedV6}`);
+  const open = listOf(openV6);
+  const { names, addresses } = readAllowed(allow);
+
+  const isPublic = (address: string): boolean => {
+    const family = isIP(address);
+    if (family === 4) return !closed.check(address, "ipv4");
+    return family === 6 && open.check(address, "ipv6") && !closed.check(address, "ipv6");
+  };
+  const mayConnect = (hostname: string, address: string): boolean => {
+    const family = isIP(address);
+    if (family === 0) return false;
+    return (
+      isPublic(address) || names.has(plainName(hostname)) || addresses.check(address, family === 4 ? "ipv4" : "ipv6")
+    );
+  };
+  return {
+    mayConnect,
+    checkUrl(text) {
+      if (!URL.canParse(text)) return "is not a URL";
+      const { protocol, username, password, hostname } = new URL(text);
+      if (protocol !== "https:" && protocol !== "http:") return "must begin with https:// or http://";
+      if (username !== "" || password !== "") return "must have no user name or password in it";
+      if (hostname === "") return "names no host";
+      const literal = literalOf(hostname);
+      return literal === null || mayConnect(hostname, literal) ? null : notAllowed;
+    },
+  };
+}
+
+export const notAllowed =
+  "is not a public address; the operator can allow it in drover.yaml with webhooks: {allow: [HOST]}";
+
+/** The address that a host of a URL is, where it is none that has to be resolved. The URL has made one form of all. */
+export function literalOf(hostname: string): string | null {
+  const bare = hostname.replace(/^\[(.*)\]$/, "$1");
+  return isIP(bare) === 0 ? null : bare;
+}
+
+function listOf(ranges: string): BlockList {
+  const list = new BlockList();
+  for (const range of ranges.trim().split(/\s+/)) addRange(list, range);
+  return list;
+}
+
+function addRange(list: BlockList, range: string): boolean {
+  const [, address = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(range) ?? [];
+  const family = isIP(address);
+  const most = family === 4 ? 32 : 128;
+  if (family === 0 || Number(bits ?? most) > most) return false;
+  list.addSubnet(address, Number(bits ?? most), family === 4 ? "ipv4" : "ipv6");
+  return true;
+}
+
+function readAllowed(entries: readonly string[]): { names: Set<string>; addresses: BlockList } {
+  const names = new Set<string>();
+  const addresses = new BlockList();
+  for (const entry of entries) {
+    if (addRange(addresses, entry)) continue;
+    if (!/^(?!\d+(?:\.\d+)*$)[a-z0-9](?:[a-z0-9.-]{0,252})$/i.test(entry))
+      throw new RequestError({
+        code: "DROVER-CFG-004",
+        field: "webhooks.allow",
+        message: `webhooks.allow: ${entry} is neither a host name nor an address or range.`,
+        next: "Give a name such as hooks.internal, an address such as 10.0.0.7, or a range such as 10.0.0.0/8.",
+      });
+    names.add(plainName(entry));
+  }
+  return { names, addresses };
+}
+
+function plainName(name: string): string {
+  return name.toLowerCase().replace(/\.$/, "");
+}

@@ -1,0 +1,104 @@
+import { randomBytes } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { drive } from "../../test/fixtures/dispatch/drive.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+
+describe.each(["SQLite", "PostgreSQL"])("a chain on %s", (engine) => {
+  let database: FreshDatabase | null = null;
+  const started: TestCoordinator[] = [];
+  const secret = randomBytes(32);
+  const start = async (options: { stateDirectory?: string } = {}): Promise<TestCoordinator> => {
+    const coordinator = await startTestCoordinator({
+      deliveries: { everyMs: 20 },
+      ...(database === null ? {} : { database: { url: database.url, secret } }),
+      ...options,
+    });
+    started.push(coordinator);
+    return coordinator;
+  };
+  beforeEach(async () => {
+    if (engine === "PostgreSQL") database = await freshDatabase();
+  });
+  afterEach(async () => {
+    for (const coordinator of started.splice(0)) {
+      await coordinator.dispose();
+      expect(coordinator.defects).toEqual([]);
+    }
+    await database?.drop();
+  });
+
+  const parameters_schema = {
+    type: "object",
+    properties: { what: { type: "string" } },
+    required: ["what"],
+    additionalProperties: false,
+  };
+  const define = async ({ client }: TestCoordinator, chain: object = {}) => {
+    const on_finish = { agent: "review", parameters: { what: { from: "/result_data/change" } }, ...chain };
+    await client.agents.put("change", { type: "procedural", command: "true", on_finish });
+    await client.agents.put("review", { type: "procedural", command: "true", parameters_schema });
+  };
+  const finish = async ({ client, store }: TestCoordinator, result_data: unknown) => {
+    const d = drive(store, () => new Date());
+    const runner = await d.register("r");
+    // the runs that follow stay pending meanwhile
+    const demands = { runner_id: "r" };
+    const { run_id } = await client.submit({ agent_name: "change", project_dir: "/srv/project", demands, priority: 1 });
+    expect(await d.claim(runner)).toEqual([run_id]);
+    const result = { type: "result", status: "completed", reason: null, error: null, exit_code: 0 } as const;
+    await d.finish(runner, run_id, 1, { result: { ...result, result_text: null, result_data } });
+    return run_id;
+  };
+  const child = async ({ client }: TestCoordinator, parent_run_id: string) => {
+    await expect
+      .poll(async () => (await client.runs.list({ parent_run_id })).items.length, { timeout: 60_000 })
+      .toBe(1);
+    const [row] = (await client.runs.list({ parent_run_id })).items;
+    return client.runs.get(row!.run_id);
+  };
+
+  it("submits a child of the run, with values of its result", async () => {
+    const coordinator = await start();
+    await define(coordinator);
+    const run_id = await finish(coordinator, { change: "a.ts" });
+    expect(await child(coordinator, run_id)).toMatchObject({
+      agent_name: "review",
+      status: "pending",
+      parent_run_id: run_id,
+      trigger_type: "agent",
+      parameters: { what: "a.ts" },
+      project_dir: "/srv/project",
+      created_by: "admin",
+    });
+  });
+
+  it.each([
+    ["the agent is gone", { agent: "nobody" }, "There is no agent nobody."],
+    ["the parameters do not fit", { parameters: { what: 7 } }, "body.parameters.what: must be string"],
+    ["the result lacks a value", { parameters: { what: { from: "/result_data/else" } } }, "/result_data/else for what"],
+  ])("fails visibly where %s, and the run stays as it was", async (_, chain, why) => {
+    const coordinator = await start();
+    await define(coordinator, chain);
+    const run_id = await finish(coordinator, { change: "a.ts" });
+    expect(await child(coordinator, run_id)).toMatchObject({
+      status: "failed",
+      reason: "refused",
+      error: expect.stringContaining(why),
+      parent_run_id: run_id,
+    });
+    expect(await coordinator.client.runs.get(run_id)).toMatchObject({ status: "completed", reason: null, error: null });
+  });
+
+  it("follows once, though several coordinators see the end and one of them is gone", async () => {
+    const first = await start();
+    await define(first);
+    const others = engine === "PostgreSQL" ? [await start(), await start()] : [];
+    const runs: string[] = [];
+    for (let at = 0; at < 5; at += 1) runs.push(await finish(first, { change: "a.ts" }));
+    await first.stop();
+    const last = others[0] ?? (await start({ stateDirectory: first.directory }));
+    for (const run_id of runs) expect(await child(last, run_id)).toMatchObject({ agent_name: "review" });
+    expect((await last.client.runs.list({ agent_name: "review" })).items).toHaveLength(runs.length);
+  });
+});

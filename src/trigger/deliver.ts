@@ -1,0 +1,155 @@
+import { fillTemplates } from "../model/json-values.ts";
+import type { ClaimedDelivery } from "../model/trigger-ops.ts";
+import type { Store } from "../model/store.ts";
+import type { AddressRules } from "./addresses.ts";
+import { post, type Posted, type PostOptions } from "./post.ts";
+import type { SecretBox } from "./secret-box.ts";
+import { signatureOf } from "./signature.ts";
+
+export interface DeliverOptions {
+  store: Pick<Store, "apply">;
+  secrets: SecretBox;
+  rules: AddressRules;
+  now: () => Date;
+  onFault: (fault: unknown) => void;
+  /** Called when one has ended, so that there is room for others. */
+  onRoom: () => void;
+  version: string;
+  /** How long after a failed attempt the next one comes. */
+  retryMs?: (attempt: number) => number;
+  leaseMs?: number;
+  timeoutMs?: number;
+  resolve?: PostOptions["resolve"];
+}
+
+export interface Deliverer {
+  /** Takes what is due, as far as there is room. Does not wait for the receivers. */
+  take(): Promise<void>;
+  /** Gives up what is under way: another coordinator, or the next start, sends it again. */
+  stop(): Promise<void>;
+}
+
+const most = 16;
+const mostOfOne = 2;
+/** Longer than an attempt can take. */
+const defaultLeaseMs = 20_000;
+
+export function createDeliverer(options: DeliverOptions): Deliverer {
+  const { store, leaseMs = defaultLeaseMs, onFault, onRoom } = options;
+  const underWay = new Map<Promise<void>, string>();
+  const stopping = new AbortController();
+
+  return {
+    async take() {
+      while (underWay.size < most && !stopping.signal.aborted) {
+        const limit = most - underWay.size;
+        const [taken] = await store.apply([
+          { op: "claim_deliveries", limit, lease_ms: leaseMs, of_one: 1, busy: busyOnes() },
+        ]);
+        if (!taken.ok || taken.deliveries.length === 0) return;
+        for (const delivery of taken.deliveries) begin(delivery);
+      }
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all(underWay.keys());
+    },
+  };
+
+  function begin(delivery: ClaimedDelivery): void {
+    const sending = deliver(delivery, options, stopping.signal)
+      .catch(onFault)
+      .then(() => {
+        underWay.delete(sending);
+        onRoom();
+      });
+    underWay.set(sending, delivery.webhook);
+  }
+
+  function busyOnes(): string[] {
+    const names = [...underWay.values()];
+    return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= mostOfOne);
+  }
+}
+
+/** One attempt, and its place in the log. */
+async function deliver(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<void> {
+  const { store, retryMs = backoff } = options;
+  const { delivery_id, attempt } = delivery;
+  const posted = await send(delivery, options, signal);
+  const status = "status" in posted ? posted.status : null;
+  const delivered = status !== null && status >= 200 && status < 300;
+  const retry_in_ms = signal.aborted ? 0 : retryMs(attempt);
+  await store.apply([
+    {
+      op: "settle_delivery",
+      delivery_id,
+      attempt,
+      outcome: delivered ? { delivered } : { delivered, error: faultOf(posted), retry_in_ms },
+      response_status: status,
+      response: "status" in posted ? posted.excerpt : null,
+    },
+  ]);
+}
+
+async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<Posted> {
+  const { secrets, rules, now, timeoutMs, resolve, version } = options;
+  const fault = rules.checkUrl(delivery.url);
+  if (fault !== null) return { error: `The address ${fault}.` };
+  const body = Buffer.from(JSON.stringify(bodyOf(delivery)));
+  const secret = secrets.open(`webhook ${delivery.webhook}`, delivery.secret);
+  return post(new URL(delivery.url), {
+    body,
+    rules,
+    signal,
+    headers: {
+      "content-type": "application/json",
+      "user-agent": `Drover/${version}`,
+      "drover-event": `run.${delivery.event}`,
+      "drover-delivery": delivery.delivery_id,
+      "drover-signature": signatureOf(secret, body, now()),
+    },
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(resolve === undefined ? {} : { resolve }),
+  });
+}
+
+/** Texts in a notification are for reading; the whole result is at GET /runs/{run_id}. */
+const longestText = 4000;
+
+function bodyOf({ delivery_id, event, at, state, run, payload }: ClaimedDelivery): unknown {
+  const cut = (text: string | null | undefined): string | null => text?.slice(0, longestText) ?? null;
+  const own = {
+    delivery_id,
+    event: `run.${event}`,
+    at,
+    run: run && {
+      run_id: run.run_id,
+      agent_name: run.agent_name,
+      created_by: run.created_by,
+      trigger_type: run.trigger_type,
+      parent_run_id: run.parent_run_id,
+      session_id: run.session_id,
+      created_at: run.created_at,
+      ...state,
+      error: cut(state.error),
+      ...(event === "completed" || event === "failed" || event === "cancelled"
+        ? { finished_at: run.finished_at, summary: run.summary, result_text: cut(run.result_text) }
+        : {}),
+    },
+  };
+  return payload === null ? own : fillTemplates(payload, own);
+}
+
+function faultOf(posted: Posted): string {
+  if ("error" in posted) return posted.error;
+  const { status } = posted;
+  return status >= 300 && status < 400
+    ? `The answer is ${status}, a redirect, and none is followed: register the address it leads to.`
+    : `The answer is ${status}.`;
+}
+
+/** 5 s, 10 s, 20 s ... at most 2 h, each a fifth sooner or later: receivers that come back are not met by all at once. */
+function backoff(attempt: number): number {
+  return Math.min(5000 * 2 ** Math.min(attempt - 1, 20), 7_200_000) * (0.8 + Math.random() * 0.4);
+}

@@ -1,0 +1,184 @@
+import { createHmac, randomBytes } from "node:crypto";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import type { Problem } from "../wire/problem.ts";
+import { signatureOf } from "./signature.ts";
+
+const secret = "a-secret-of-somebody";
+
+describe.each(["SQLite", "PostgreSQL"])("a hook on %s", (engine) => {
+  let database: FreshDatabase | null = null;
+  let coordinator: TestCoordinator;
+  beforeAll(async () => {
+    if (engine === "PostgreSQL") database = await freshDatabase();
+    coordinator = await startTestCoordinator(
+      database === null ? {} : { database: { url: database.url, secret: randomBytes(32) } },
+    );
+    await coordinator.client.agents.put("review", {
+      type: "procedural",
+      command: "true",
+      parameters_schema: { type: "object", properties: { title: { type: "string" }, n: { type: "integer" } } },
+    });
+  });
+  afterAll(async () => {
+    await coordinator.dispose();
+    await database?.drop();
+  });
+  afterEach(async () => {
+    for (const { name } of (await coordinator.client.hooks.list()).items) await coordinator.client.hooks.remove(name);
+    expect(coordinator.defects).toEqual([]);
+  });
+
+  const add = (more: object = {}) =>
+    coordinator.client.hooks.add({
+      name: "in",
+      agent_name: "review",
+      parameters: { title: { from: "/pull/title" }, n: { from: "/n", default: 7 } },
+      secret,
+      ...more,
+    });
+  const call = (name: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) =>
+    fetch(`${coordinator.url}/hooks/${name}`, { method: "POST", body, headers });
+  const deliver = (body: string, at = new Date(), name = "in") =>
+    call(name, body, { "drover-signature": signatureOf(secret, Buffer.from(body), at) });
+  const github = (body: string, headers: Record<string, string> = {}) =>
+    call("in", body, {
+      "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+      "x-github-event": "pull_request",
+      ...headers,
+    });
+  const problem = async (response: Response) => {
+    // every refusal of a coordinator is one
+    const { status, code } = (await response.json()) as Problem;
+    return { status, code };
+  };
+  const good = (n = 1) => JSON.stringify({ pull: { title: "Grüße" }, n });
+  const runs = () => coordinator.client.runs.list({ agent_name: "review" });
+
+  it("makes a run of its owner's of a signed delivery, with values of its body", async () => {
+    await add({ prompt: "Review {{/pull/title}}, number {{/n}}.", attended: true });
+    const answer = await deliver(good(3));
+    expect(answer.status).toBe(202);
+    // by its contract
+    const { run_id } = (await answer.json()) as { run_id: string };
+    expect(await coordinator.client.runs.get(run_id)).toMatchObject({
+      agent_name: "review",
+      trigger_type: "webhook",
+      parameters: { title: "Grüße", n: 3 },
+      prompt: "Review Grüße, number 3.",
+      attended: true,
+      created_by: "admin",
+    });
+  });
+
+  it("answers a wrong, missing and unknown one alike, and shows no secret again", async () => {
+    expect(await add()).toMatchObject({ name: "in", secret });
+    expect(JSON.stringify(await coordinator.client.hooks.list())).not.toContain(secret);
+    const answers = [
+      await call("in", good(), {}),
+      await call("in", good(), { "drover-signature": `t=1,v1=${"0".repeat(64)}` }),
+      await call("in", good(), { "drover-signature": "nonsense" }),
+      await github(good()),
+      await deliver(good(), new Date(), "another"),
+      await deliver("not json", new Date(), "another"),
+      await call("in", "not json", {}),
+    ];
+    const texts = await Promise.all(answers.map((one) => one.text()));
+    expect(new Set(texts).size).toBe(1);
+    expect(JSON.parse(texts[0]!)).toMatchObject({ status: 401, code: "DROVER-HOK-001", faults: [] });
+    await coordinator.client.hooks.change("in", { enabled: false });
+    expect(await (await deliver(good())).text()).toBe(texts[0]);
+  });
+
+  it("refuses an old one, a repeated one and one from the future", async () => {
+    await add();
+    const before = (await runs()).items.length;
+    const old = new Date(Date.now() - 301_000);
+    expect(await problem(await deliver(good(), old))).toEqual({ status: 401, code: "DROVER-HOK-002" });
+    const ahead = new Date(Date.now() + 302_000);
+    expect(await problem(await deliver(good(), ahead))).toEqual({ status: 401, code: "DROVER-HOK-002" });
+    const at = new Date();
+    const answers = await Promise.all([deliver(good(), at), deliver(good(), at), deliver(good(), at)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 409, 409]);
+    expect(await problem(await deliver(good(), at))).toEqual({ status: 409, code: "DROVER-HOK-003" });
+    expect((await runs()).items.length).toBe(before + 1);
+  });
+
+  it("says what is wrong with a signed body, and lets it be sent again", async () => {
+    await add({ max_body_kb: 1 });
+    const at = new Date();
+    expect(await problem(await deliver("not json"))).toEqual({ status: 400, code: "DROVER-API-001" });
+    expect(await problem(await deliver("[".repeat(100) + "]".repeat(100)))).toMatchObject({ code: "DROVER-API-004" });
+    expect(await problem(await deliver("x".repeat(1025)))).toEqual({ status: 413, code: "DROVER-API-003" });
+    expect(await problem(await deliver("x".repeat(1024 * 1024 + 1)))).toEqual({ status: 413, code: "DROVER-API-003" });
+    expect(await problem(await deliver('{"n":1}'))).toEqual({ status: 400, code: "DROVER-HOK-004" });
+    expect(await problem(await deliver('{"pull":{"title":1}}', at))).toEqual({ status: 400, code: "DROVER-PAR-001" });
+    expect(
+      await problem(await deliver('{"__proto__":{"title":"x"},"pull":{"title":{"constructor":1}}}')),
+    ).toMatchObject({
+      status: 400,
+    });
+    await coordinator.client.hooks.change("in", { agent_name: "gone" });
+    expect(await problem(await deliver(good(), at))).toEqual({ status: 404, code: "DROVER-SUB-001" });
+    await coordinator.client.hooks.change("in", { agent_name: "review" });
+    // nothing came of it before, so it is no repetition
+    expect((await deliver(good(), at)).status).toBe(202);
+  });
+
+  it("understands GitHub: its signature, its ping, its events, its delivery ids", async () => {
+    await add({ scheme: "github", events: ["pull_request"], only: { "/action": ["opened", "synchronize"] } });
+    const opened = (title: string) => JSON.stringify({ action: "opened", pull: { title } });
+    const one = await github(opened("one"), { "x-github-delivery": "d-1" });
+    expect(one.status).toBe(202);
+    expect(await problem(await github(opened("one"), { "x-github-delivery": "d-2" }))).toMatchObject({ status: 409 });
+    expect(await problem(await github(opened("two"), { "x-github-delivery": "d-1" }))).toMatchObject({
+      code: "DROVER-HOK-003",
+    });
+    expect((await github(opened("two"), { "x-github-delivery": "d-3" })).status).toBe(202);
+    for (const [body, event] of [
+      [opened("three"), "ping"],
+      [opened("three"), "push"],
+      [JSON.stringify({ action: "closed", pull: { title: "x" } }), "pull_request"],
+    ] as const) {
+      const answer = await github(body, { "x-github-event": event });
+      expect(answer.status).toBe(202);
+      expect(await answer.json()).toMatchObject({ run_id: null, skipped: expect.any(String) });
+    }
+    // the other scheme's signature is no way around the delivery ids
+    expect(await problem(await deliver(opened("four")))).toMatchObject({ code: "DROVER-HOK-001" });
+  });
+
+  it("bounds how often it is used, and says when to come again", async () => {
+    await add({ name: "often", only: { "/n": ["never"] } });
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, at) => deliver(good(at), new Date(), "often")));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(answers.every(({ status }) => status === 202 || status === 429)).toBe(true);
+    expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+
+  it("takes a new secret at once, and is nobody else's to see or change", async () => {
+    await add();
+    const { secret: rotated } = await coordinator.client.hooks.change("in", { rotate_secret: true });
+    expect(rotated).toMatch(/^whsec_/);
+    expect(await problem(await deliver(good()))).toMatchObject({ code: "DROVER-HOK-001" });
+    const signature = signatureOf(rotated!, Buffer.from(good()), new Date());
+    expect((await call("in", good(), { "drover-signature": signature })).status).toBe(202);
+    const stored = await coordinator.store.read.hook("in");
+    expect(stored?.secret).not.toContain(rotated!.slice(6));
+  });
+
+  it.each([
+    [{ name: "a b" }, "body.name"],
+    [{ parameters: { a: { from: "title" } } }, "body.parameters"],
+    [{ prompt: "{{title}}" }, "body.prompt"],
+    [{ secret: "short" }, "body.secret"],
+    [{ max_body_kb: 2000 }, "body.max_body_kb"],
+    [{ colour: 1 }, "body"],
+  ])("refuses %j", async (more, path) => {
+    const fault = await add(more).catch((error: unknown) => error);
+    expect(String(Reflect.get(fault as object, "field"))).toContain(path);
+    expect(await problem(await call("", "", {}))).toMatchObject({ status: expect.any(Number) });
+  });
+});

@@ -1,0 +1,81 @@
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Receiver, startReceiver } from "../../test/fixtures/trigger/receiver.ts";
+import { createAddressRules } from "./addresses.ts";
+import { post } from "./post.ts";
+
+let receiver: Receiver;
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.close());
+
+const rules = createAddressRules(["127.0.0.1"]);
+const send = (url = receiver.url, more: Partial<Parameters<typeof post>[1]> = {}) =>
+  post(new URL(url), { headers: { "x-a": "b" }, body: Buffer.from('{"a":1}'), rules, signal: never, ...more });
+const never = new AbortController().signal;
+
+test("sends the body with its headers, and keeps the first bytes of the answer", async () => {
+  receiver.answer((_, response) => void response.writeHead(418).end("x".repeat(5000)));
+  expect(await send()).toEqual({ status: 418, excerpt: "x".repeat(1024) });
+  expect(receiver.requests).toMatchObject([{ body: '{"a":1}', headers: { "x-a": "b", "content-length": "7" } }]);
+});
+
+test("does not follow a redirect, to loopback or anywhere else", async () => {
+  const elsewhere = await startReceiver();
+  receiver.answer((_, response) => void response.writeHead(307, { location: elsewhere.url }).end());
+  expect(await send()).toMatchObject({ status: 307 });
+  expect(elsewhere.connections()).toBe(0);
+  await elsewhere.close();
+});
+
+test("gives up on a receiver that never answers", async () => {
+  receiver.answer(() => undefined);
+  expect(await send(receiver.url, { timeoutMs: 50 })).toEqual({ error: "No answer within 0.05 s." });
+});
+
+test("takes the status of a receiver whose answer never ends, and reads no more of it", async () => {
+  let cut = false;
+  let written = 0;
+  receiver.answer((_, response) => {
+    response.on("close", () => (cut = true));
+    const megabyte = Buffer.alloc(1024 * 1024, "x");
+    const more = (): void => {
+      // a gigabyte, if anybody took it
+      while (written++ < 1024 && response.write(megabyte));
+    };
+    response.on("drain", more);
+    more();
+  });
+  expect(await send()).toEqual({ status: 200, excerpt: "x".repeat(1024) });
+  await expect.poll(() => cut).toBe(true);
+  expect(written).toBeLessThan(100);
+});
+
+test("tells a receiver that is not there, or speaks no HTTP", async () => {
+  const server = createServer((socket) => void socket.resume().end("hello\r\n\r\n"));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // it listens on a port
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  expect(await send(url)).toMatchObject({ error: expect.stringMatching(/HPE_|Parse/) });
+  await new Promise((resolve) => server.close(resolve));
+  expect(await send(url)).toEqual({ error: "ECONNREFUSED" });
+});
+
+test("is over at once when it is aborted, also before it began", async () => {
+  receiver.answer(() => undefined);
+  const stopping = new AbortController();
+  const posting = send(receiver.url, { signal: stopping.signal });
+  await expect.poll(() => receiver.requests.length).toBe(1);
+  stopping.abort();
+  expect(await posting).toHaveProperty("error");
+  expect(await send(receiver.url, { signal: AbortSignal.abort() })).toHaveProperty("error");
+  expect(receiver.requests).toHaveLength(1);
+});
+
+test("checks the certificate of a receiver", async () => {
+  // a server that speaks no TLS at all is the simplest that has no valid one
+  expect(await send(receiver.url.replace("http:", "https:"))).toHaveProperty("error");
+  expect(receiver.requests).toEqual([]);
+});

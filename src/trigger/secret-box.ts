@@ -1,0 +1,41 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { HostError } from "../model/errors.ts";
+
+/** Keeps signing secrets unreadable at rest. `owner` is bound to each, so that none can be moved to another row. */
+export interface SecretBox {
+  seal(owner: string, secret: string): string;
+  open(owner: string, sealed: string): string;
+}
+
+/** `key` is the record's own: the one its audit chain is sealed with. */
+export function createSecretBox(key: Uint8Array): SecretBox {
+  const own = Buffer.from(hkdfSync("sha256", key, "", "drover webhook secrets", 32));
+  return {
+    seal(owner, secret) {
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv("aes-256-gcm", own, nonce).setAAD(Buffer.from(owner));
+      const text = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
+      return `v1.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64url")}`;
+    },
+    open(owner, sealed) {
+      try {
+        const bytes = Buffer.from(sealed.replace(/^v1\./, ""), "base64url");
+        const opened = createDecipheriv("aes-256-gcm", own, bytes.subarray(0, 12))
+          .setAAD(Buffer.from(owner))
+          .setAuthTag(bytes.subarray(12, 28));
+        return Buffer.concat([opened.update(bytes.subarray(28)), opened.final()]).toString("utf8");
+      } catch (cause) {
+        throw new HostError({
+          code: "DROVER-AUD-001",
+          message: `The secret of the ${owner} cannot be read with the key of this record.`,
+          next: "Start with the key the record was made with, or give it a new secret (rotate).",
+          cause,
+        });
+      }
+    },
+  };
+}
+
+export function newSecret(): string {
+  return `whsec_${randomBytes(32).toString("base64url")}`;
+}

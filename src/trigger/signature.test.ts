@@ -1,0 +1,75 @@
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { createSecretBox, newSecret } from "./secret-box.ts";
+import { signatureOf, toleranceMs, verifyGithub, verifyTimed } from "./signature.ts";
+
+const secret = "whsec_0123456789abcdef";
+const body = Buffer.from('{"text":"grüße"}');
+const now = new Date("2026-03-01T12:00:00.500Z");
+
+/** An implementation that is not ours. */
+function openssl(key: string, input: Uint8Array): string {
+  const printed = execFileSync("openssl", ["dgst", "-sha256", "-hmac", key], { input, encoding: "utf8" });
+  return printed.trim().split(" ").at(-1)!;
+}
+
+test("signs as openssl does, with the time in seconds", () => {
+  const seconds = "1772366400";
+  const expected = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
+  expect(signatureOf(secret, body, now)).toBe(`t=${seconds},v1=${expected}`);
+});
+
+test("accepts what openssl signed, in both schemes, and tells repeated ones by the signature", () => {
+  const seconds = String(Math.floor(now.getTime() / 1000));
+  const timed = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
+  expect(verifyTimed(`t=${seconds},v1=${timed}`, secret, body, now)).toEqual({ ok: true, key: timed });
+  // another spelling is the same delivery
+  expect(verifyTimed(`t=${seconds},v1=${timed.toUpperCase()}`, secret, body, now)).toEqual({ ok: true, key: timed });
+  const github = openssl(secret, body);
+  expect(verifyGithub(`sha256=${github}`, secret, body)).toEqual({ ok: true, key: github });
+});
+
+test.each([
+  undefined,
+  "",
+  "t=1772366400",
+  "v1=00",
+  `t=1772366400,v1=${"0".repeat(64)}`,
+  `t=1772366400,v1=${"g".repeat(64)}`,
+  `t=1772366400,v1=${"0".repeat(63)}`,
+  `t=-1,v1=${"0".repeat(64)}`,
+  `t=1e9,v1=${"0".repeat(64)}`,
+  `sha256=${"0".repeat(64)}`,
+])("refuses %j as wrong, whatever its time", (header) => {
+  expect(verifyTimed(header, secret, body, now)).toEqual({ ok: false, why: "wrong" });
+  expect(verifyGithub(header, secret, body)).toEqual({ ok: false, why: "wrong" });
+});
+
+test("refuses a right signature of another secret, body or time as wrong", () => {
+  const header = signatureOf(secret, body, now);
+  expect(verifyTimed(header, `${secret}x`, body, now)).toMatchObject({ why: "wrong" });
+  expect(verifyTimed(header, secret, Buffer.from("{}"), now)).toMatchObject({ why: "wrong" });
+  expect(verifyTimed(header.replace("t=17", "t=18"), secret, body, now)).toMatchObject({ why: "wrong" });
+});
+
+test("takes five minutes either way, and no more", () => {
+  const exact = new Date("2026-03-01T12:00:00.000Z");
+  const header = signatureOf(secret, body, exact);
+  for (const off of [toleranceMs, -toleranceMs])
+    expect(verifyTimed(header, secret, body, new Date(exact.getTime() + off))).toMatchObject({ ok: true });
+  for (const off of [toleranceMs + 1, -toleranceMs - 1])
+    expect(verifyTimed(header, secret, body, new Date(exact.getTime() + off))).toEqual({ ok: false, why: "old" });
+});
+
+test("a sealed secret is readable with its own key and name only, and never twice the same", () => {
+  const box = createSecretBox(randomBytes(32));
+  const made = newSecret();
+  const sealed = box.seal("hook a", made);
+  expect(box.open("hook a", sealed)).toBe(made);
+  expect(sealed).not.toContain(made.slice(6));
+  expect(box.seal("hook a", made)).not.toBe(sealed);
+  expect(() => box.open("hook b", sealed)).toThrow(/cannot be read/);
+  expect(() => createSecretBox(randomBytes(32)).open("hook a", sealed)).toThrow(/cannot be read/);
+  expect(() => box.open("hook a", "v1.AAAA")).toThrow(/cannot be read/);
+});

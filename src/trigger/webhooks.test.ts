@@ -1,0 +1,220 @@
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { drive } from "../../test/fixtures/dispatch/drive.ts";
+import { type ReceivedRequest, type Receiver, startReceiver } from "../../test/fixtures/trigger/receiver.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import type { CoordinatorOptions } from "../coordinator.ts";
+import { createClient } from "../wire/client.ts";
+
+const webhookAllow = ["127.0.0.1"];
+
+describe.each(["SQLite", "PostgreSQL"])("webhooks on %s", (engine) => {
+  let database: FreshDatabase | null = null;
+  let receiver: Receiver;
+  const started: TestCoordinator[] = [];
+  const recordSecret = randomBytes(32);
+  const start = async (options: Partial<CoordinatorOptions> = {}): Promise<TestCoordinator> => {
+    const coordinator = await startTestCoordinator({
+      webhookAllow,
+      deliveries: { everyMs: 20, retryMs: () => 20 },
+      ...(database === null ? {} : { database: { url: database.url, secret: recordSecret } }),
+      ...options,
+    });
+    started.push(coordinator);
+    return coordinator;
+  };
+  beforeEach(async () => {
+    if (engine === "PostgreSQL") database = await freshDatabase();
+    receiver = await startReceiver();
+  });
+  afterEach(async () => {
+    for (const coordinator of started.splice(0)) {
+      await coordinator.dispose();
+      expect(coordinator.defects).toEqual([]);
+    }
+    await receiver.close();
+    await database?.drop();
+  });
+
+  const settled = async ({ client }: TestCoordinator, count = 1) => {
+    await expect
+      .poll(
+        async () =>
+          (await client.webhooks.deliveries()).items.filter(({ status }) => status !== "pending").length >= count,
+        { timeout: 60_000 },
+      )
+      .toBe(true);
+    return (await client.webhooks.deliveries()).items;
+  };
+  /** A run that ends with this result. */
+  const finishOne = async (coordinator: TestCoordinator, how: "completed" | "failed", request: object = {}) => {
+    const { client, store } = coordinator;
+    await client.agents.put("work", { type: "procedural", command: "true" });
+    const { run_id } = await client.submit({ agent_name: "work", ...request });
+    const d = drive(store, () => new Date());
+    const runner = await d.register("r");
+    await d.claim(runner);
+    const failed = { reason: "exit_nonzero", error: "It said no." } as const;
+    const result = { type: "result", status: how, exit_code: 0, result_text: "Done.", result_data: null } as const;
+    await d.finish(runner, run_id, 1, {
+      result: { ...result, ...(how === "failed" ? failed : { reason: null, error: null }) },
+    });
+    return run_id;
+  };
+
+  it("are sent what happened, signed so that openssl agrees", async () => {
+    const coordinator = await start();
+    const { secret } = await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
+    const run_id = await finishOne(coordinator, "failed");
+    const [delivery] = await settled(coordinator);
+    expect(delivery).toMatchObject({
+      status: "delivered",
+      attempts: 1,
+      response_status: 200,
+      response: "thanks",
+      next_attempt_at: null,
+    });
+    const [{ body, headers }] = receiver.requests as [ReceivedRequest];
+    expect(JSON.parse(body)).toMatchObject({
+      event: "run.failed",
+      delivery_id: delivery!.delivery_id,
+      run: { run_id, agent_name: "work", status: "failed", reason: "exit_nonzero", error: "It said no." },
+    });
+    expect(headers).toMatchObject({ "drover-event": "run.failed", "drover-delivery": delivery!.delivery_id });
+    const [, seconds, signature] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers["drover-signature"]))!;
+    const printed = execFileSync("openssl", ["dgst", "-sha256", "-hmac", secret!], {
+      input: `${seconds}.${body}`,
+      encoding: "utf8",
+    });
+    expect(printed.trim().endsWith(signature!)).toBe(true);
+  });
+
+  it("are tried again until they answer with 2xx, and a redirect is none", async () => {
+    const elsewhere = await startReceiver();
+    const coordinator = await start();
+    await coordinator.client.webhooks.add({ name: "chat", url: receiver.url });
+    const answers = [500, 307, 404];
+    receiver.answer((_, response) => {
+      const status = answers.shift();
+      if (status === undefined) response.end();
+      else response.writeHead(status, status === 307 ? { location: elsewhere.url } : {}).end("no");
+    });
+    await finishOne(coordinator, "completed");
+    expect(await settled(coordinator)).toMatchObject([{ status: "delivered", attempts: 4 }]);
+    expect(new Set(receiver.requests.map(({ headers }) => headers["drover-delivery"])).size).toBe(1);
+    expect(elsewhere.connections()).toBe(0);
+    await elsewhere.close();
+  });
+
+  it("that hang or answer without end hold up nobody else", async () => {
+    const slow = await startReceiver(() => undefined);
+    const coordinator = await start({
+      // a hanging attempt ends only with the coordinator
+      deliveries: { everyMs: 20, timeoutMs: 600_000, leaseMs: 600_000 },
+    });
+    await coordinator.client.webhooks.add({ name: "a-slow", url: slow.url });
+    await coordinator.client.webhooks.add({ name: "quick", url: receiver.url });
+    for (let at = 0; at < 6; at += 1) await finishOne(coordinator, "completed");
+    await expect.poll(() => receiver.requests.length, { timeout: 60_000 }).toBe(6);
+    expect(slow.requests.length).toBeLessThanOrEqual(2);
+    await slow.close();
+  });
+
+  it("hear of runs that name them, and of no others; a payload of one's own is filled in", async () => {
+    const coordinator = await start();
+    const payload = { text: "{{/run/agent_name}}: {{/event}} {{/run/error}}", n: [1, "{{/run/status}}"] };
+    const { client } = coordinator;
+    await client.webhooks.add({ name: "mine", url: receiver.url, scope: "named", events: ["failed"], payload });
+    await finishOne(coordinator, "failed");
+    const named = await finishOne(coordinator, "failed", { webhooks: ["mine"] });
+    expect(await settled(coordinator)).toMatchObject([{ run_id: named }]);
+    expect(receiver.requests.map(({ body }) => JSON.parse(body))).toEqual([
+      { text: "work: run.failed It said no.", n: [1, "failed"] },
+    ]);
+    const unknown = client.submit({ agent_name: "work", webhooks: ["gone"] });
+    await expect(unknown).rejects.toMatchObject({ code: "DROVER-HOK-008", field: "body.webhooks[0]" });
+    await client.agents.put("work", { type: "procedural", command: "true", webhooks: ["gone", "mine"] });
+    const { run_id } = await client.submit({ agent_name: "work" });
+    const events = (await client.runs.events(run_id)).items.map(({ event }) => event);
+    expect(events).toContainEqual({ type: "system", subtype: "unknown_webhook", data: { webhook: "gone" } });
+  });
+
+  it("of a user hear of that user's runs alone, and only an admin sees them all", async () => {
+    const coordinator = await start();
+    const { token } = await coordinator.client.tokens.create({ subject: "ann", role: "user" });
+    const ann = createClient({ url: coordinator.url, token });
+    await ann.webhooks.add({ name: "anns", url: receiver.url });
+    await finishOne(coordinator, "completed");
+    const { run_id } = await ann.submit({ agent_name: "work" });
+    await ann.runs.stop(run_id);
+    await ann.webhooks.change("anns", { events: ["cancelled"] });
+    const second = await ann.submit({ agent_name: "work" });
+    await ann.runs.stop(second.run_id);
+    expect(await settled(coordinator)).toMatchObject([{ run_id: second.run_id, event: "cancelled" }]);
+    await coordinator.client.webhooks.add({ name: "all", url: receiver.url });
+    expect((await ann.webhooks.list()).items.map(({ name }) => name)).toEqual(["anns"]);
+    await expect(ann.webhooks.remove("all")).rejects.toMatchObject({ code: "DROVER-API-014" });
+  });
+
+  it("that failed for a day can be sent again", async () => {
+    const coordinator = await start({ deliveries: { everyMs: 20, retryMs: () => 2 * 86_400_000 } });
+    const { client } = coordinator;
+    await client.webhooks.add({ name: "chat", url: receiver.url });
+    receiver.answer((_, response) => void response.writeHead(503).end("later"));
+    await finishOne(coordinator, "completed");
+    const [failed] = await settled(coordinator);
+    expect(failed).toMatchObject({ status: "failed", error: "The answer is 503.", response: "later" });
+    receiver.answer((_, response) => void response.end());
+    expect(await client.webhooks.redeliver(failed!.delivery_id)).toMatchObject({ status: "pending" });
+    expect(await settled(coordinator)).toMatchObject([{ status: "delivered", attempts: 2 }]);
+  });
+
+  it("at addresses that are not allowed are neither registered nor called", async () => {
+    const coordinator = await start({ webhookAllow: ["hooks.example"] });
+    const { client } = coordinator;
+    await expect(client.webhooks.add({ name: "a", url: receiver.url })).rejects.toMatchObject({
+      code: "DROVER-HOK-007",
+      field: "body.url",
+    });
+    await client.webhooks.add({ name: "b", url: `http://localhost:${receiver.port}/` });
+    await finishOne(coordinator, "completed");
+    await expect
+      .poll(async () => (await client.webhooks.deliveries()).items[0]?.error, { timeout: 60_000 })
+      .toContain("is not a public address");
+    expect(receiver.connections()).toBe(0);
+  });
+
+  it("are sent by the next coordinator what one that is gone had written and not sent", async () => {
+    const first = await start({ deliveries: { everyMs: 600_000, timeoutMs: 600_000 } });
+    await first.client.webhooks.add({ name: "chat", url: receiver.url });
+    receiver.answer(() => undefined);
+    const run_id = await finishOne(first, "completed");
+    await expect.poll(() => receiver.requests.length, { timeout: 60_000 }).toBe(1);
+    receiver.answer((_, response) => void response.end());
+    await first.stop();
+    const second = await start({ stateDirectory: first.directory });
+    expect(await settled(second)).toMatchObject([{ status: "delivered", run_id }]);
+    expect(receiver.requests.length).toBeGreaterThanOrEqual(2);
+  });
+
+  it("are called once for each event, however many coordinators there are", async () => {
+    const coordinators = [await start()];
+    if (engine === "PostgreSQL") coordinators.push(await start(), await start());
+    const [one] = coordinators as [TestCoordinator];
+    await one.client.webhooks.add({ name: "chat", url: receiver.url });
+    await one.client.agents.put("work", { type: "procedural", command: "true" });
+    const runs: string[] = [];
+    for (let at = 0; at < 20; at += 1) {
+      const { client } = coordinators[at % coordinators.length]!;
+      const { run_id } = await client.submit({ agent_name: "work" });
+      runs.push(run_id);
+    }
+    await one.client.webhooks.change("chat", { events: ["cancelled"] });
+    await Promise.all(runs.map((run_id, at) => coordinators[at % coordinators.length]!.client.runs.stop(run_id)));
+    await settled(one, runs.length);
+    const told = receiver.requests.map(({ body }) => (JSON.parse(body) as { run: { run_id: string } }).run.run_id);
+    expect(told.toSorted()).toEqual(runs.toSorted());
+  });
+});

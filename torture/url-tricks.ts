@@ -1,0 +1,70 @@
+import type { LookupAddress } from "node:dns";
+import { createAddressRules } from "../src/trigger/addresses.ts";
+import { post } from "../src/trigger/post.ts";
+import { startReceiver } from "../test/fixtures/trigger/receiver.ts";
+import { literalTricks, nameTricks, systemNames } from "../test/fixtures/trigger/url-tricks.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace } from "./place.ts";
+import { each } from "./wait.ts";
+
+const signal = new AbortController().signal;
+
+/**
+ * S8: webhooks at every address that must not be reached, registered at a coordinator, sent past that check, and as the
+ * target of redirects. A server on loopback counts who connects.
+ */
+export async function urlTricks({ rounds }: { rounds: number }, tools: Tools): Promise<Finding> {
+  const target = await startReceiver();
+  const redirecting = await startReceiver();
+  try {
+    return await inPlace(tools, null, async ({ client }) => {
+      const broken: string[] = [];
+      const hidden = literalTricks.map((trick) => trick.replaceAll("PORT", String(target.port)));
+      const names = [...Object.keys(nameTricks), ...systemNames].map((name) => `http://${name}:${target.port}/`);
+      let registered = 0;
+      for (const [at, url] of hidden.entries())
+        await client.webhooks.add({ name: `trick-${at}`, url }).then(
+          () => (registered += 1),
+          () => undefined,
+        );
+      // a host that is a name after all, such as ftp's, is none of ours to refuse before it is resolved
+      let sent = 0;
+      const tries = Array.from({ length: rounds }, () => [...hidden, ...names]).flat();
+      await each(tries, 20, async (text) => {
+        if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) return;
+        const url = new URL(text);
+        sent += 1;
+        const posted = await send(url, createAddressRules([]), resolveTo(url.hostname));
+        if ("status" in posted) broken.push(`${text} was answered with ${posted.status}`);
+      });
+      const allowed = createAddressRules(["redirecting.example"]);
+      await each(hidden, 20, async (location) => {
+        redirecting.answer((_, response) => void response.writeHead(302, { location: encodeURI(location) }).end());
+        const url = new URL(`http://redirecting.example:${redirecting.port}/`);
+        const posted = await send(url, allowed, (_, done) => done(null, [{ address: "127.0.0.1", family: 4 }]));
+        if (!("status" in posted) || posted.status !== 302)
+          broken.push(`redirect to ${location}: ${JSON.stringify(posted)}`);
+      });
+      const connects = target.connections();
+      if (connects > 0) broken.push(`${connects} connections to what is not allowed`);
+      return { seen: { tricks: hidden.length + names.length, sent, registered, connects }, broken, late: [] };
+    });
+  } finally {
+    await target.close();
+    await redirecting.close();
+  }
+}
+
+type Resolve = NonNullable<Parameters<typeof post>[1]["resolve"]>;
+
+function send(url: URL, rules: ReturnType<typeof createAddressRules>, resolve: Resolve | undefined) {
+  return post(url, { headers: {}, body: Buffer.from("{}"), rules, signal, ...(resolve ? { resolve } : {}) });
+}
+
+/** undefined: this machine's resolver says. A name of nobody resolves to nothing. */
+function resolveTo(hostname: string): Resolve | undefined {
+  if ((systemNames as readonly string[]).some((name) => name.toLowerCase() === hostname)) return undefined;
+  const answer: ((asked: number) => LookupAddress[]) | undefined = nameTricks[hostname];
+  let asked = 0;
+  return (_, done) => done(null, answer?.(asked++) ?? []);
+}
