@@ -29,8 +29,8 @@ export interface OpenPage {
   faults: string[];
 }
 
-/** One for all tests of a file. Everything is waited for on the page itself, as long as a busy machine takes. */
-export function useDrover(): Ui {
+/** One for all tests of a file, with `more` files in its project. Everything is waited for on the page itself, as long as a busy machine takes. */
+export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
   let place = "";
   let url = "";
   let client: Client;
@@ -39,6 +39,10 @@ export function useDrover(): Ui {
   beforeAll(async () => {
     place = mkdtempSync(join(tmpdir(), "drover-ui-"));
     writeProject(place);
+    for (const [file, text] of Object.entries(more)) {
+      mkdirSync(dirname(join(place, file)), { recursive: true });
+      writeFileSync(join(place, file), text);
+    }
     const up = spawn(process.execPath, [bin, "up", "--examples", "--port", "0"], {
       cwd: place,
       env: { PATH: process.env["PATH"] ?? "", HOME: place, DROVER_STATE_DIR: join(place, "state") },

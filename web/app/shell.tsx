@@ -6,11 +6,12 @@ import { IconButton } from "../parts/button.tsx";
 import { Brand, Icon } from "../parts/icon.tsx";
 import { Fleet } from "./fleet.tsx";
 import { pages } from "./pages.ts";
-import { ShortcutHelp, useShortcuts } from "./shortcuts.tsx";
+import { useShortcuts } from "./shortcuts.ts";
 import { InboxCount } from "./inbox-count.tsx";
 import styles from "./shell.module.css";
 
-/** Nobody needs it before they press its key. */
+/** Nobody needs them before they press their keys. */
+const ShortcutHelp = lazy(async () => ({ default: (await import("./shortcut-help.tsx")).ShortcutHelp }));
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
 
 export function Shell() {
@@ -64,7 +65,7 @@ export function Shell() {
         </main>
       </div>
       <Suspense>{palette ? <Palette open onOpenChange={setPalette} /> : null}</Suspense>
-      <ShortcutHelp open={help} onOpenChange={setHelp} />
+      <Suspense>{help ? <ShortcutHelp open onOpenChange={setHelp} /> : null}</Suspense>
     </div>
   );
 }

@@ -1,49 +1,41 @@
-import { DropdownMenu } from "radix-ui";
-import type { ReactNode } from "react";
-import { Icon, type IconName } from "./icon.tsx";
-import styles from "./menu.module.css";
+import { cloneElement, lazy, type ReactElement, Suspense, useState } from "react";
+import type { IconName } from "./icon.tsx";
 
-export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
-  return (
-    <DropdownMenu.Root>
-      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
-        <DropdownMenu.Content className={styles["menu"]} align="end" sideOffset={4}>
-          {children}
-        </DropdownMenu.Content>
-      </DropdownMenu.Portal>
-    </DropdownMenu.Root>
-  );
+const OpenMenu = lazy(async () => ({ default: (await import("./open-menu.tsx")).OpenMenu }));
+
+export interface MenuEntry {
+  text: string;
+  icon?: IconName;
+  /** One of several that can be on at once; the menu stays open. */
+  checked?: boolean;
+  onSelect: () => void;
 }
 
-export function MenuItem({ icon, children, onSelect }: { icon?: IconName; children: ReactNode; onSelect: () => void }) {
-  return (
-    <DropdownMenu.Item className={styles["item"]} onSelect={onSelect}>
-      {icon ? <Icon name={icon} /> : null}
-      {children}
-    </DropdownMenu.Item>
-  );
+interface Trigger {
+  onClick?: (event: { detail: number }) => void;
+  onKeyDown?: (event: { key: string; preventDefault(): void }) => void;
+  "aria-haspopup"?: "menu";
+  "aria-expanded"?: boolean;
 }
 
-/** One of several that can be on at once. */
-export function MenuCheck({
-  checked,
-  onChange,
-  children,
-}: {
-  checked: boolean;
-  onChange: (on: boolean) => void;
-  children: ReactNode;
-}) {
+/** What opens it is there at once; what it opens is loaded when somebody opens the first one. */
+export function Menu({ trigger, entries }: { trigger: ReactElement<Trigger>; entries: readonly MenuEntry[] }) {
+  const [used, setUsed] = useState<"by pointer" | "by keyboard" | null>(null);
+  const closed = cloneElement(trigger, {
+    // a click that Enter or Space made counts no clicks
+    onClick: ({ detail }) => setUsed(detail === 0 ? "by keyboard" : "by pointer"),
+    onKeyDown: (event) => {
+      if (event.key !== "ArrowDown") return;
+      event.preventDefault();
+      setUsed("by keyboard");
+    },
+    "aria-haspopup": "menu",
+    "aria-expanded": false,
+  });
+  if (used === null) return closed;
   return (
-    <DropdownMenu.CheckboxItem
-      className={styles["item"]}
-      checked={checked}
-      onCheckedChange={onChange}
-      onSelect={(event) => event.preventDefault()}
-    >
-      <span className={styles["mark"]}>{checked ? <Icon name="ok" small /> : null}</span>
-      {children}
-    </DropdownMenu.CheckboxItem>
+    <Suspense fallback={closed}>
+      <OpenMenu trigger={trigger} entries={entries} byKeyboard={used === "by keyboard"} />
+    </Suspense>
   );
 }

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { type Agent, queries } from "../../data/queries.ts";
 import { useRunnerNames } from "../../data/runner-names.ts";
 import { Button } from "../../parts/button.tsx";
@@ -9,8 +9,9 @@ import { Command } from "../../parts/command.tsx";
 import { Empty, Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { RunDialog } from "../../parts/run-dialog.tsx";
 import styles from "./page.module.css";
+
+const RunDialog = lazy(async () => ({ default: (await import("../../parts/run-dialog.tsx")).RunDialog }));
 
 export function Page() {
   const agents = useQuery(queries.agents());
@@ -64,7 +65,7 @@ export function Page() {
           ))}
         </ul>
       )}
-      {asked ? <RunDialog agent={asked} onClose={() => setAsked(null)} /> : null}
+      <Suspense>{asked ? <RunDialog agent={asked} onClose={() => setAsked(null)} /> : null}</Suspense>
     </>
   );
 }

@@ -1,8 +1,6 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useEffectEvent } from "react";
-import { Dialog } from "../parts/dialog.tsx";
 import { pages } from "./pages.ts";
-import styles from "./shortcuts.module.css";
 
 /** Keys that work on every page. Those of one page are its own, by `useKeys`. */
 export function useShortcuts({ openPalette, openHelp }: { openPalette: () => void; openHelp: () => void }): void {
@@ -15,6 +13,7 @@ export function useShortcuts({ openPalette, openHelp }: { openPalette: () => voi
   const help = useEffectEvent(openHelp);
   useEffect(() => {
     let after = "";
+    let forget: ReturnType<typeof setTimeout> | undefined;
     const press = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
@@ -27,7 +26,9 @@ export function useShortcuts({ openPalette, openHelp }: { openPalette: () => voi
         palette();
       } else if (after === "g") go(event.key);
       after = event.key;
-      setTimeout(() => (after = ""), 1000);
+      // or the time of an earlier key would take this one away
+      clearTimeout(forget);
+      forget = setTimeout(() => (after = ""), 1000);
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
@@ -36,13 +37,19 @@ export function useShortcuts({ openPalette, openHelp }: { openPalette: () => voi
 
 /** Single keys of one page, by their letter. Not while somebody types or a dialog is open. */
 export function useKeys(keys: Record<string, () => void>): void {
-  const pressed = useEffectEvent((key: string) => keys[key]?.());
+  const pressed = useEffectEvent((event: KeyboardEvent) => {
+    const act = keys[event.key];
+    if (act === undefined || (event.key === "Enter" && hasOwnEnter(event))) return;
+    // or its letter would be typed into the field that it opens
+    event.preventDefault();
+    act();
+  });
   useEffect(() => {
     let after = "";
     const press = (event: KeyboardEvent): void => {
       if (isTyping(event) || after === "g") return void (after = "");
       after = event.key;
-      pressed(event.key);
+      pressed(event);
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
@@ -56,39 +63,7 @@ function isTyping(event: KeyboardEvent): boolean {
   return at.isContentEditable || at.closest("input, textarea, select, [role=dialog], [role=menu]") !== null;
 }
 
-const others: readonly [keys: string, what: string][] = [
-  ["Ctrl K", "search, or go anywhere"],
-  ["?", "this list"],
-  ["j k", "next and previous row"],
-  ["Enter", "open the row"],
-  ["x", "select the row"],
-  ["a e d", "approve, edit or deny a question"],
-];
-
-export function ShortcutHelp({ open, onOpenChange }: { open: boolean; onOpenChange: (open: boolean) => void }) {
-  return (
-    <Dialog open={open} onOpenChange={onOpenChange} title="Keyboard">
-      <dl className={styles["keys"]}>
-        {others.map(([keys, what]) => (
-          <Row key={keys} keys={keys.split(" ")} what={what} />
-        ))}
-        {pages.map(({ key, word }) => (
-          <Row key={key} keys={["g", key]} what={`go to ${word}`} />
-        ))}
-      </dl>
-    </Dialog>
-  );
-}
-
-function Row({ keys, what }: { keys: string[]; what: string }) {
-  return (
-    <div>
-      <dt>
-        {keys.map((key) => (
-          <kbd key={key}>{key}</kbd>
-        ))}
-      </dt>
-      <dd>{what}</dd>
-    </div>
-  );
+/** Whether what has the focus does something by itself when Enter is pressed. */
+function hasOwnEnter({ target }: KeyboardEvent): boolean {
+  return target instanceof HTMLElement && target.closest("a, button, summary") !== null;
 }
