@@ -1,11 +1,14 @@
-import { useEffect, useMemo, useSyncExternalStore } from "react";
+import { useMemo, useSyncExternalStore } from "react";
 import type { StoredEvent } from "../../src/model/event.ts";
 import { HostError } from "../../src/model/errors.ts";
 import { api } from "./client.ts";
+import { type Activity, createActivityReader } from "./activity.ts";
 import { listenLive, useFollow } from "./live.ts";
 
 export interface RunLog {
   events: readonly StoredEvent[];
+  /** The same as what was said and done. */
+  activity: readonly Activity[];
   /** What the agent is saying at the moment; its end is an `assistant` event. */
   partial: string;
   /** Everything that was stored when the page was opened is here. */
@@ -13,15 +16,42 @@ export interface RunLog {
   error: unknown;
 }
 
-const empty: RunLog = { events: [], partial: "", loaded: false, error: null };
+const empty: RunLog = { events: [], activity: [], partial: "", loaded: false, error: null };
 const pageSize = 1000;
 
+/** Logs that are on the page now: several parts of it share one. */
+const logs = new Map<string, { log: ReturnType<typeof openLog>; users: number; stop: () => void }>();
+
 /** Every event of a run once and in order: what is stored, then what happens. */
-export function useRunEvents(run_id: string): RunLog {
+export function useRunEvents(run_id: string | null): RunLog {
   useFollow(run_id);
-  const log = useMemo(() => openLog(run_id), [run_id]);
-  useEffect(() => log.start(), [log]);
-  return useSyncExternalStore(log.subscribe, log.get);
+  const { subscribe, get } = useMemo(() => (run_id === null ? noLog : shared(run_id)), [run_id]);
+  return useSyncExternalStore(subscribe, get);
+}
+
+const noLog = { get: () => empty, subscribe: () => () => undefined };
+
+function shared(run_id: string): { subscribe: (watcher: () => void) => () => void; get: () => RunLog } {
+  return {
+    get: () => logs.get(run_id)?.log.get() ?? empty,
+    subscribe(watcher) {
+      let one = logs.get(run_id);
+      if (one === undefined) {
+        const log = openLog(run_id);
+        one = { log, users: 0, stop: log.start() };
+        logs.set(run_id, one);
+      }
+      one.users += 1;
+      const unsubscribe = one.log.subscribe(watcher);
+      return () => {
+        unsubscribe();
+        one.users -= 1;
+        if (one.users > 0) return;
+        one.stop();
+        logs.delete(run_id);
+      };
+    },
+  };
 }
 
 function openLog(run_id: string) {
@@ -31,6 +61,7 @@ function openLog(run_id: string) {
   let stopped = false;
   let frame = 0;
   const watchers = new Set<() => void>();
+  const readActivity = createActivityReader();
 
   function start(): () => void {
     stopped = false;
@@ -60,7 +91,8 @@ function openLog(run_id: string) {
 
   function add(events: readonly StoredEvent[]): void {
     const spoken = events.some(({ event }) => event.type === "assistant" || event.type === "result");
-    change({ events: [...state.events, ...events], ...(spoken ? { partial: "" } : {}) });
+    const all = [...state.events, ...events];
+    change({ events: all, activity: readActivity(all), ...(spoken ? { partial: "" } : {}) });
   }
 
   async function read(): Promise<void> {

@@ -1,5 +1,4 @@
-import type { ExecutionEnd, ExecutionStart } from "../../src/model/execution.ts";
-import type { StoredEvent } from "../../src/model/event.ts";
+import { type Activity, inputLine } from "./activity.ts";
 import type { Run } from "./queries.ts";
 
 type Tone = "idle" | "run" | "ok" | "bad" | "wait";
@@ -19,190 +18,115 @@ export interface Step {
 
 export type StepDetail =
   | { kind: "queue" }
-  | { kind: "attempt"; attempt: number }
-  | { kind: "turn"; text: string }
-  | { kind: "tool"; name: string; input: unknown; output: unknown; is_error: boolean }
-  | { kind: "execution"; start: ExecutionStart; end: ExecutionEnd | null }
-  | {
-      kind: "question";
-      request_id: string;
-      tool: string;
-      input: unknown;
-      decision: string | null;
-      by: string | null;
-      message: string | null;
-    };
+  | Extract<Activity, { kind: "attempt" | "turn" | "tool" | "execution" | "question" | "user" }>;
 
 /** Queue wait, attempts, and in each attempt the model's turns, tools, programs and questions, in the order they began. */
-export function stepsOf(run: Run, events: readonly StoredEvent[]): Step[] {
-  const steps: Step[] = [];
-  const open = new Map<string, Step>();
-  let attempt: Step | null = null;
-  let turn: Step | null = null;
-  let turns = 0;
-  /** Since when the model may have been thinking. */
-  let idleSince = Date.parse(run.created_at);
+export function stepsOf(run: Run, activity: readonly Activity[]): Step[] {
+  const steps = activity.map(stepOf).filter((step) => step !== null);
+  const first = steps.find(({ detail }) => detail.kind === "attempt");
   const began = run.claimed_at ?? run.started_at;
-  if (began !== null || run.status === "pending")
-    steps.push({
-      id: "queue",
-      depth: 0,
-      label: began === null ? "Waits for a runner" : "Waited for a runner",
-      note: null,
-      tone: "idle",
-      from: Date.parse(run.created_at),
-      to: began === null ? null : Date.parse(events.find(({ n }) => n !== null)?.at ?? began),
-      detail: { kind: "queue" },
-    });
-  const push = (step: Step): Step => (steps.push(step), step);
-  for (const { seq, at: time, attempt: number, n, event } of events) {
-    const at = Date.parse(time);
-    if (n !== null && (attempt === null || attempt.detail.kind !== "attempt" || attempt.detail.attempt !== number)) {
-      if (attempt) attempt.to ??= at;
-      for (const step of open.values()) step.to ??= at;
-      open.clear();
-      attempt = push({
-        id: `attempt-${number}`,
+  if (began === null && run.status !== "pending") return steps;
+  const from = Date.parse(run.created_at);
+  const queue: Step = {
+    id: "queue",
+    depth: 0,
+    label: began === null ? "Waits for a runner" : "Waited for a runner",
+    note: null,
+    tone: "idle",
+    from,
+    to: began === null ? null : Math.max(from, first?.from ?? Date.parse(began)),
+    detail: { kind: "queue" },
+  };
+  return [queue, ...steps];
+}
+
+function stepOf(one: Activity): Step | null {
+  const { from, to } = one;
+  const span = { id: one.key, from, to };
+  switch (one.kind) {
+    case "attempt":
+      return {
+        ...span,
         depth: 0,
-        label: `Attempt ${number}`,
-        note: null,
-        tone: "run",
-        from: at,
-        to: null,
-        detail: { kind: "attempt", attempt: number },
-      });
-      turn = null;
-      idleSince = at;
-    }
-    switch (event.type) {
-      case "assistant":
-      case "tool_use":
-        if (turn === null) {
-          turns += 1;
-          turn = push({
-            id: `turn-${turns}`,
-            depth: 1,
-            label: `Turn ${turns}`,
-            note: null,
-            tone: "run",
-            from: idleSince,
-            to: at,
-            detail: { kind: "turn", text: "" },
-          });
-        }
-        turn.to = at;
-        if (event.type === "assistant") {
-          turn.detail = { kind: "turn", text: event.text };
-          turn.note = excerpt(event.text);
-        } else
-          open.set(
-            event.tool_use_id,
-            push({
-              id: `tool-${seq}`,
-              depth: 2,
-              label: event.name,
-              note: excerpt(inputLine(event.input)),
-              tone: "run",
-              from: at,
-              to: null,
-              detail: { kind: "tool", name: event.name, input: event.input, output: undefined, is_error: false },
-            }),
-          );
-        break;
-      case "tool_result": {
-        const step = open.get(event.tool_use_id);
-        turn = null;
-        idleSince = at;
-        if (step === undefined || step.detail.kind !== "tool") break;
-        open.delete(event.tool_use_id);
-        step.to = at;
-        step.tone = event.is_error ? "bad" : "ok";
-        step.detail = { ...step.detail, output: event.output, is_error: event.is_error };
-        break;
-      }
-      case "execution_started":
-        open.set(
-          event.execution.execution_id,
-          push({
-            id: `execution-${event.execution.execution_id}`,
-            depth: turns > 0 ? 2 : 1,
-            label: event.execution.command,
-            note: null,
-            tone: "run",
-            from: Date.parse(event.execution.started_at),
-            to: null,
-            detail: { kind: "execution", start: event.execution, end: null },
-          }),
-        );
-        break;
-      case "execution_ended": {
-        const step = open.get(event.execution.execution_id);
-        if (step === undefined || step.detail.kind !== "execution") break;
-        open.delete(event.execution.execution_id);
-        step.to = Date.parse(event.execution.ended_at);
-        step.tone = event.execution.success ? "ok" : "bad";
-        step.note = event.execution.exit_code === null ? event.execution.signal : `exit ${event.execution.exit_code}`;
-        step.detail = { ...step.detail, end: event.execution };
-        break;
-      }
-      case "permission_request":
-        open.set(
-          event.request_id,
-          push({
-            id: `question-${event.request_id}`,
-            depth: 2,
-            label: `Asks for ${event.tool}`,
-            note: excerpt(inputLine(event.input)),
-            tone: "wait",
-            from: at,
-            to: null,
-            detail: {
-              kind: "question",
-              request_id: event.request_id,
-              tool: event.tool,
-              input: event.input,
-              decision: null,
-              by: null,
-              message: null,
-            },
-          }),
-        );
-        break;
-      case "permission_decision": {
-        const step = open.get(event.request_id);
-        if (step === undefined || step.detail.kind !== "question") break;
-        open.delete(event.request_id);
-        step.to = at;
-        step.tone = event.decision === "allow" ? "ok" : "bad";
-        step.detail = { ...step.detail, decision: event.decision, by: event.by, message: event.message ?? null };
-        break;
-      }
-      case "result":
-        for (const step of open.values()) step.to ??= at;
-        if (attempt) {
-          attempt.to = at;
-          attempt.tone = event.status === "completed" ? "ok" : event.status === "failed" ? "bad" : "idle";
-          attempt.note = event.reason;
-        }
-        break;
-      default:
-        break;
-    }
+        label: `Attempt ${one.number}`,
+        note: one.result?.reason ?? null,
+        tone: one.to === null ? "run" : toneOfResult(one.result?.status ?? null),
+        detail: one,
+      };
+    case "turn":
+      return { ...span, depth: 1, label: `Turn ${one.number}`, note: excerpt(one.text), tone: "run", detail: one };
+    case "user":
+      return { ...span, depth: 1, label: "Message", note: excerpt(one.text), tone: "idle", detail: one };
+    case "tool":
+      return {
+        ...span,
+        depth: 2,
+        label: one.name,
+        note: excerpt(inputLine(one.input)),
+        tone: one.to === null ? "run" : one.output === undefined ? "idle" : one.is_error ? "bad" : "ok",
+        detail: one,
+      };
+    case "execution":
+      return {
+        ...span,
+        depth: one.inTurn ? 2 : 1,
+        label: one.start.command,
+        note: one.end === null ? null : one.end.exit_code === null ? one.end.signal : `exit ${one.end.exit_code}`,
+        tone: one.to === null ? "run" : one.end === null ? "idle" : one.end.success ? "ok" : "bad",
+        detail: one,
+      };
+    case "question":
+      return {
+        ...span,
+        depth: 2,
+        label: `Asks for ${one.tool}`,
+        note: excerpt(inputLine(one.input)),
+        tone: one.to === null ? "wait" : one.decision === "allow" ? "ok" : "bad",
+        detail: one,
+      };
+    default:
+      return null;
   }
-  return steps;
+}
+
+function toneOfResult(status: string | null): Tone {
+  return status === "completed" ? "ok" : status === "failed" ? "bad" : "idle";
+}
+
+/** Tokens and cost so far after each turn that reported them. */
+export function spendingOf(activity: readonly Activity[]): { at: number; tokens: number; cost: number | null }[] {
+  let tokens = 0;
+  let cost: number | null = null;
+  return activity
+    .filter((one): one is Extract<Activity, { kind: "usage" }> => one.kind === "usage")
+    .map(({ from, usage }) => {
+      tokens += usage.input_tokens + usage.output_tokens;
+      if (usage.cost_usd !== null) cost = (cost ?? 0) + usage.cost_usd;
+      return { at: from, tokens, cost };
+    });
+}
+
+/** Whether a search finds it: in its name, in what it was given, or in what it gave back. */
+export function matches({ label, detail }: Step, wanted: string): boolean {
+  const texts = [label, ...textsOf(detail)];
+  return texts.some((text) => text.toLowerCase().includes(wanted));
+}
+
+function textsOf(detail: StepDetail): string[] {
+  switch (detail.kind) {
+    case "turn":
+    case "user":
+      return [detail.text];
+    case "tool":
+      return [JSON.stringify(detail.input) ?? "", JSON.stringify(detail.output) ?? ""];
+    case "question":
+      return [JSON.stringify(detail.input) ?? "", detail.message ?? ""];
+    default:
+      return [];
+  }
 }
 
 function excerpt(text: string): string | null {
   const line = text.trim().split("\n", 1)[0] ?? "";
   return line === "" ? null : line.length > 80 ? `${line.slice(0, 79)}…` : line;
-}
-
-/** What a tool was asked to do, in one line. */
-export function inputLine(input: unknown): string {
-  if (typeof input !== "object" || input === null) return String(input ?? "");
-  for (const key of ["command", "file_path", "path", "pattern", "query", "url"]) {
-    const value = Reflect.get(input, key) as unknown;
-    if (typeof value === "string") return value;
-  }
-  return JSON.stringify(input);
 }

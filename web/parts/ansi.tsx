@@ -32,6 +32,11 @@ export function Ansi({ text }: { text: string }) {
   );
 }
 
+/** The same without its colours, where there is room for a few words only. */
+export function withoutAnsi(text: string): string {
+  return text.includes("\u001B") ? text.replaceAll(sequence, "") : text;
+}
+
 function lookAfter(before: Look, codes: string): Look {
   let look = before;
   for (const code of codes === "" ? [0] : codes.split(";").map(Number)) {

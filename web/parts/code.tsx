@@ -1,3 +1,7 @@
+import { useState } from "react";
+import { Button } from "./button.tsx";
+import { count } from "./numbers.ts";
+import { visibleText } from "./visible-text.ts";
 import styles from "./code.module.css";
 
 /** What a machine said, as it said it. */
@@ -9,36 +13,52 @@ export function Code({ text, label, tall = false }: { text: string; label?: stri
       aria-label={label}
       role={label ? "region" : undefined}
     >
-      {text}
+      {visibleText(text)}
     </pre>
   );
 }
 
-/** Lines that begin with + and - in colour. Long ones fold. */
+const manyLines = 400;
+const fewLines = 60;
+
+/** Lines that begin with + and - in colour. A long one, as that of a lockfile, begins folded. */
 export function Diff({ text }: { text: string }) {
-  const lines = text.split("\n");
-  const shown = lines.length > 400 ? lines.slice(0, 60) : lines;
+  const [all, setAll] = useState(false);
+  const lines = visibleText(text).split("\n");
+  const shown = lines.length > manyLines && !all ? lines.slice(0, fewLines) : lines;
   return (
-    <pre className={styles["code"]} tabIndex={0} role="region" aria-label="Changes">
-      {shown.map((line, index) => (
-        <span
-          key={index}
-          className={
-            line.startsWith("+")
-              ? styles["add"]
-              : line.startsWith("-")
-                ? styles["del"]
-                : line.startsWith("@@")
-                  ? styles["hunk"]
-                  : styles["same"]
-          }
-        >
-          {line === "" ? " " : line}
-        </span>
-      ))}
-      {shown.length < lines.length ? <span className="faint">{lines.length - shown.length} more lines</span> : null}
-    </pre>
+    <>
+      <pre className={styles["code"]} tabIndex={0} role="region" aria-label="Changes">
+        {shown.map((line, index) => (
+          <span key={index} className={styles[kindOf(line)]}>
+            {line === "" ? " " : line}
+          </span>
+        ))}
+      </pre>
+      {shown.length < lines.length ? (
+        <Button look="quiet" icon="down" onClick={() => setAll(true)}>
+          Show {count(lines.length - shown.length)} more lines
+        </Button>
+      ) : null}
+    </>
   );
+}
+
+/** How many lines a diff adds and removes. */
+export function Changes({ diff }: { diff: string }) {
+  const kinds = diff.split("\n").map(kindOf);
+  const number = (kind: "add" | "del"): number => kinds.filter((one) => one === kind).length;
+  return (
+    <span className={styles["changes"]}>
+      {number("add") > 0 ? <span className={styles["plus"]}>+{number("add")}</span> : null}{" "}
+      {number("del") > 0 ? <span className={styles["minus"]}>−{number("del")}</span> : null}
+    </span>
+  );
+}
+
+function kindOf(line: string): "add" | "del" | "hunk" | "same" {
+  if (/^(?:@@|\+\+\+ |--- |diff |index )/.test(line)) return "hunk";
+  return line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "same";
 }
 
 /** As a diff, where a tool's input says what it would change. */
@@ -65,5 +85,11 @@ export function diffOf(input: unknown): string | null {
 }
 
 function marked(text: string, sign: string): string[] {
-  return text === "" ? [] : text.split("\n").map((line) => sign + line);
+  // the line break at the end of a file begins no line
+  return text === ""
+    ? []
+    : text
+        .replace(/\n$/, "")
+        .split("\n")
+        .map((line) => sign + line);
 }

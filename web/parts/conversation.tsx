@@ -1,41 +1,57 @@
-import { lazy, memo, Suspense, useMemo } from "react";
+import { lazy, memo, type ReactNode, Suspense, useMemo } from "react";
+import type { Usage } from "../../src/model/event.ts";
 import { isTerminal } from "../../src/model/states.ts";
-import { conversationOf, type Item, type ToolItem } from "../data/conversation.ts";
+import { type Activity, inputLine, type ResultEvent, type ToolActivity } from "../data/activity.ts";
 import type { Run } from "../data/queries.ts";
 import type { RunLog } from "../data/run-events.ts";
-import { inputLine } from "../data/steps.ts";
-import { Code } from "./code.tsx";
+import { Changes, Code, Diff, diffOf } from "./code.tsx";
 import { Icon } from "./icon.tsx";
 import { JsonTree } from "./json-tree.tsx";
 import { count, money } from "./numbers.ts";
 import { OpenQuestion } from "./question-card.tsx";
 import { Status } from "./status.tsx";
 import { fine, useNow } from "./time.tsx";
-import { ToolInput } from "./tool-input.tsx";
+import { Output, ToolInput } from "./tool-input.tsx";
 import styles from "./conversation.module.css";
 
 const Markdown = lazy(async () => ({ default: (await import("./markdown.tsx")).Markdown }));
 
+/** What can be done with a message of the user, by how many of this run's messages there are up to it. */
+export type MessageMenu = (message: { text: string; turn: number }) => ReactNode;
+
 /** One run as a conversation: what was asked, what was said and done, and what came of it. */
-export function Conversation({ run, log }: { run: Run; log: RunLog }) {
-  const items = useMemo(() => conversationOf(log.events), [log.events]);
+export function Conversation({ run, log, menu }: { run: Run; log: RunLog; menu?: MessageMenu }) {
   const asked = run.prompt ?? (Object.keys(run.parameters).length > 0 ? null : "");
+  const turns = useMemo(() => turnsOf(log.activity), [log.activity]);
+  const speaks = log.activity.some(({ kind }) => kind === "assistant");
+  const ended = isTerminal(run.status);
   return (
     <div className={styles["thread"]}>
       {asked === "" ? null : (
-        <Bubble by={run.created_by}>
+        <Bubble by={run.created_by} menu={menu && asked !== null ? menu({ text: asked, turn: 1 }) : null}>
           {asked === null ? <JsonTree value={run.parameters} /> : <Text text={asked} />}
         </Bubble>
       )}
-      {items.map((item) => (
-        <One key={item.key} item={item} run_id={run.run_id} open={!isTerminal(run.status)} />
-      ))}
+      {log.activity.map((one) =>
+        one.kind === "user" ? (
+          <Bubble
+            key={one.key}
+            by={one.by}
+            menu={menu && one.heard ? menu({ text: one.text, turn: turns.get(one.key) ?? 1 }) : null}
+            note={one.heard ? null : ended ? "not read" : "not read yet"}
+          >
+            <Text text={one.text} />
+          </Bubble>
+        ) : (
+          <One key={one.key} one={one} run_id={run.run_id} open={!ended} speaks={speaks} usage={run.usage} />
+        ),
+      )}
       {log.partial === "" ? null : (
         <div className={styles["said"]} aria-live="off">
           <Text text={log.partial} streaming />
         </div>
       )}
-      {isTerminal(run.status) || log.partial !== "" ? null : (
+      {ended || log.partial !== "" ? null : (
         <p className="faint row">
           <Status status={run.status} /> {run.waiting_for ?? ""}
         </p>
@@ -44,69 +60,96 @@ export function Conversation({ run, log }: { run: Run; log: RunLog }) {
   );
 }
 
+/** A model reads all messages since its last answer as one turn, the first ones with the prompt. */
+function turnsOf(activity: readonly Activity[]): ReadonlyMap<string, number> {
+  const turns = new Map<string, number>();
+  let turn = 1;
+  let answered = false;
+  for (const one of activity)
+    if (one.kind === "user" && one.heard) {
+      if (answered) turn += 1;
+      answered = false;
+      turns.set(one.key, turn);
+    } else if (one.kind === "turn") answered = true;
+  return turns;
+}
+
+/** How many turns a run has added to its conversation. */
+export function countTurns(activity: readonly Activity[]): number {
+  return Math.max(1, ...turnsOf(activity).values());
+}
+
+type Shown = Exclude<Activity, { kind: "user" }>;
+
 /** A row that has not changed is not rendered again: typing stays smooth while text arrives. */
-const One = memo(function One({ item, run_id, open }: { item: Item; run_id: string; open: boolean }) {
-  switch (item.kind) {
-    case "user":
-      return (
-        <Bubble by={item.by}>
-          <Text text={item.text} />
-        </Bubble>
-      );
+const One = memo(function One({
+  one,
+  run_id,
+  open,
+  speaks,
+  usage,
+}: {
+  one: Shown;
+  run_id: string;
+  open: boolean;
+  /** Whether the agent says anything: else its result text is what it said. */
+  speaks: boolean;
+  usage: Usage | null;
+}) {
+  switch (one.kind) {
+    case "attempt":
+      return one.number === 1 ? null : <p className={styles["note"]}>Attempt {one.number}</p>;
+    case "turn":
+    case "usage":
+    case "execution":
+      return null;
     case "assistant":
       return (
         <div className={styles["said"]}>
-          <Text text={item.text} />
+          <Text text={one.text} />
         </div>
       );
     case "tool":
-      return <ToolCard tool={item} />;
+      return <ToolCard tool={one} />;
     case "question":
-      if (item.decision === null && open)
+      if (one.decision === null && open)
         return (
           <div className={styles["card"]} data-tone="wait">
-            <OpenQuestion run_id={run_id} request_id={item.request_id} />
+            <OpenQuestion run_id={run_id} request_id={one.request_id} />
           </div>
         );
       return (
         <div
           className={styles["card"]}
-          data-tone={item.decision === null ? "wait" : item.decision === "allow" ? "ok" : "bad"}
+          data-tone={one.decision === null ? "wait" : one.decision === "allow" ? "ok" : "bad"}
         >
           <div className="row wrap">
-            <Icon name={item.decision === null ? "wait" : item.decision === "allow" ? "ok" : "bad"} />
-            <b className="mono">{item.tool}</b>
+            <Icon name={one.decision === null ? "wait" : one.decision === "allow" ? "ok" : "bad"} />
+            <b className="mono">{one.tool}</b>
             <span className="dim">
-              {item.decision === null
-                ? "waits for an answer"
-                : `${words[item.decision] ?? item.decision} by ${item.by ?? "nobody"}`}
+              {one.decision === null
+                ? "was not answered"
+                : `${words[one.decision] ?? one.decision} by ${one.by ?? "nobody"}`}
             </span>
           </div>
-          <ToolInput input={item.input} />
-          {item.message ? <p className="dim">{item.message}</p> : null}
+          <ToolInput input={one.input} />
+          {one.message ? <p className="dim">{one.message}</p> : null}
         </div>
       );
     case "note":
-      return <p className={styles["note"]}>{item.text}</p>;
+      return <p className={styles["note"]}>{one.text}</p>;
     case "error":
       return (
         <div className={styles["card"]} data-tone="bad">
           <div className="row">
-            <Icon name="warn" /> <span>{item.text}</span>
+            <Icon name="warn" /> <span>{one.text}</span>
           </div>
         </div>
       );
-    case "usage":
-      return (
-        <p className={styles["note"]}>
-          {count(item.usage.input_tokens)} tokens in, {count(item.usage.output_tokens)} out
-          {item.usage.cost_usd === null ? "" : ` · ${money(item.usage.cost_usd)}`}
-        </p>
-      );
     case "result":
-      return <ResultCard event={item.event} />;
+      return <ResultCard event={one.event} usage={usage} withText={!speaks} />;
     default:
-      return item satisfies never;
+      return one satisfies never;
   }
 });
 
@@ -118,34 +161,56 @@ const words: Record<string, string> = {
   superseded: "asked again",
 };
 
-function Bubble({ by, children }: { by: string | null; children: React.ReactNode }) {
+function Bubble({
+  by,
+  menu,
+  note = null,
+  children,
+}: {
+  by: string | null;
+  menu: ReactNode;
+  note?: string | null;
+  children: ReactNode;
+}) {
   return (
     <div className={styles["asked"]}>
-      {by ? <span className="faint">{by}</span> : null}
-      <div>{children}</div>
+      {by || note ? <span className="faint">{[by, note].filter(Boolean).join(" · ")}</span> : null}
+      <div className={styles["bubble"]}>
+        {menu}
+        <div>{children}</div>
+      </div>
     </div>
   );
 }
 
-function ToolCard({ tool }: { tool: ToolItem }) {
-  const now = useNow();
-  const took = (tool.ended === null ? now : Date.parse(tool.ended)) - Date.parse(tool.began);
-  const state = tool.ended === null ? "run" : tool.is_error ? "bad" : "ok";
+function ToolCard({ tool }: { tool: ToolActivity }) {
+  const diff = diffOf(tool.input);
+  const state = tool.to === null ? "run" : tool.output === undefined ? "idle" : tool.is_error ? "bad" : "ok";
+  const short = diff !== null && diff.split("\n").length <= 30;
   return (
-    <details className={styles["card"]} data-tone={state} open={tool.is_error || undefined}>
+    <details className={styles["card"]} data-tone={state} open={tool.is_error || short || undefined}>
       <summary>
-        <Icon name={state === "run" ? "run" : state} spin={state === "run"} />
+        <Icon name={state === "idle" ? "stop" : state} spin={state === "run"} />
         <b className="mono">{tool.name}</b>
         <span className="dim mono ellipsis grow">{inputLine(tool.input)}</span>
-        <span className="faint">{fine(Math.max(0, took))}</span>
+        {diff === null ? null : <Changes diff={diff} />}
+        <span className="faint">
+          <Took from={tool.from} to={tool.to} />
+        </span>
       </summary>
       <div className={styles["inside"]}>
-        <h3>Input</h3>
-        <ToolInput input={tool.input} />
-        {tool.output === undefined ? null : (
+        {diff === null ? (
+          <>
+            <h3>Input</h3>
+            <ToolInput input={tool.input} />
+          </>
+        ) : (
+          <Diff text={diff} />
+        )}
+        {tool.output === undefined || (diff !== null && !tool.is_error) ? null : (
           <>
             <h3>{tool.is_error ? "Error" : "Output"}</h3>
-            {typeof tool.output === "string" ? <Code text={tool.output} /> : <JsonTree value={tool.output} />}
+            <Output value={tool.output} />
           </>
         )}
       </div>
@@ -153,7 +218,16 @@ function ToolCard({ tool }: { tool: ToolItem }) {
   );
 }
 
-function ResultCard({ event }: { event: Extract<Item, { kind: "result" }>["event"] }) {
+/** Only what is under way watches the clock. */
+function Took({ from, to }: { from: number; to: number | null }) {
+  return to === null ? <TookSoFar from={from} /> : <>{fine(Math.max(0, to - from))}</>;
+}
+
+function TookSoFar({ from }: { from: number }) {
+  return <>{fine(Math.max(0, useNow() - from))}</>;
+}
+
+function ResultCard({ event, usage, withText }: { event: ResultEvent; usage: Usage | null; withText: boolean }) {
   const hasData = event.result_data !== null && event.result_data !== undefined;
   return (
     <div
@@ -164,9 +238,16 @@ function ResultCard({ event }: { event: Extract<Item, { kind: "result" }>["event
         <Status status={event.status} />
         {event.exit_code === null ? null : <span className="dim">exit code {event.exit_code}</span>}
         {event.reason ? <code>{event.reason}</code> : null}
+        {usage === null ? null : (
+          <span className="faint push">
+            {count(usage.input_tokens)} tokens in, {count(usage.output_tokens)} out
+            {usage.cost_usd ? ` · ${money(usage.cost_usd)}` : ""}
+          </span>
+        )}
       </div>
       {event.error ? <p>{event.error}</p> : null}
       {hasData ? <JsonTree value={event.result_data} /> : null}
+      {withText && !hasData && event.result_text ? <Code text={event.result_text} label="Result" /> : null}
     </div>
   );
 }

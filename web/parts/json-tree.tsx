@@ -1,10 +1,11 @@
+import { visibleText } from "./visible-text.ts";
 import styles from "./json-tree.module.css";
 
 const manyAtOnce = 200;
 
 /** Formatted JSON that folds. What is long is shown in parts. */
 export function JsonTree({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
-  const key = name === undefined ? null : <span className={styles["key"]}>{name}: </span>;
+  const key = name === undefined ? null : <span className={styles["key"]}>{visibleText(name)}: </span>;
   if (typeof value !== "object" || value === null)
     return (
       <div className={styles["leaf"]}>
@@ -45,5 +46,5 @@ export function JsonTree({ value, name, depth = 0 }: { value: unknown; name?: st
 }
 
 function textOf(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
+  return visibleText(typeof value === "string" ? JSON.stringify(value) : String(value));
 }

@@ -1,4 +1,4 @@
-import { inputLine } from "../data/steps.ts";
+import { inputLine } from "../data/activity.ts";
 import { Code, Diff, diffOf } from "./code.tsx";
 import { JsonTree } from "./json-tree.tsx";
 
@@ -16,6 +16,11 @@ export function ToolInput({ input }: { input: unknown }) {
   if (typeof command === "string") return <Code text={command} />;
   const lines = plainLines(input);
   return lines === null ? <JsonTree value={input} /> : <Code text={lines} />;
+}
+
+/** What a tool gave back. */
+export function Output({ value }: { value: unknown }) {
+  return typeof value === "string" ? <Code text={value} /> : <JsonTree value={value} />;
 }
 
 /** A few short values are easier to read without the marks of JSON. */

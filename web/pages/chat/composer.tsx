@@ -1,171 +1,158 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
-import { RequestError } from "../../../src/model/errors.ts";
 import { isTerminal } from "../../../src/model/states.ts";
 import { api } from "../../data/client.ts";
+import { type QueuedMessage, useMessageQueue } from "../../data/message-queue.ts";
 import { type Agent, queries, queryClient } from "../../data/queries.ts";
-import { Button } from "../../parts/button.tsx";
+import { useRunEvents } from "../../data/run-events.ts";
+import { Button, IconButton } from "../../parts/button.tsx";
+import { Icon } from "../../parts/icon.tsx";
 import { RunForm } from "../../parts/run-form.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
+import { draftKey, useDraft } from "./draft.ts";
+import { Message } from "./message.tsx";
+import { Queue } from "./queue.tsx";
+import { handOver, stepsDone, useDelivery } from "./use-delivery.ts";
 import styles from "./composer.module.css";
 
-/** Starts or continues the conversation; while a run is at work, a message is handed to it. */
-export function Composer({
-  agent,
-  session_id,
-  last,
-}: {
+interface Props {
   agent: Agent;
   session_id: string | null;
+  /** The newest run of the conversation. */
   last: string | null;
-}) {
-  const run = useQuery({ ...queries.run(last ?? ""), enabled: last !== null }).data;
-  const busy = run !== undefined && !isTerminal(run.status) && session_id !== null;
+  /** The next message forks the conversation after this many turns. */
+  fork: number | null;
+}
+
+/** Starts or continues the conversation; while a run is at work, messages wait for it. */
+export function Composer(props: Props) {
+  const { agent, session_id } = props;
+  const asksForParameters =
+    agent.type === "procedural" || (session_id === null && required(agent.parameters_schema).length > 0);
+  if (asksForParameters) return <ParameterForm agent={agent} session_id={session_id} />;
+  const draft = draftKey(agent.name, session_id, props.fork);
+  return <MessageComposer key={draft} draft={draft} {...props} />;
+}
+
+function ParameterForm({ agent, session_id }: Pick<Props, "agent" | "session_id">) {
   const navigate = useNavigate();
-  const refresh = (): void => {
-    for (const key of ["runs", "session"]) void queryClient.invalidateQueries({ queryKey: [key] });
-  };
-  if (agent.type === "procedural" || (session_id === null && asksForParameters(agent)))
-    return (
-      <div className={styles["composer"]}>
-        <RunForm
-          agent={agent}
-          onStarted={(made) => {
-            refresh();
-            if (agent.type === "autonomous" && made.session_id)
-              void navigate({ to: "/chat", search: { session: made.session_id } });
-            else if (session_id !== null) void navigate({ to: "/chat", search: { agent: agent.name } });
-          }}
-        >
-          {(sending) => (
-            <div className={styles["foot"]}>
-              <span className="faint">{agent.command ? `Runs ${agent.command}` : ""}</span>
-              <Button look="primary" icon="runs" type="submit" disabled={sending}>
-                Run
-              </Button>
-            </div>
-          )}
-        </RunForm>
-      </div>
-    );
-  const send = async (text: string): Promise<void> => {
-    if (busy && (await handOver(run.run_id, text))) return toast("Sent", "The agent reads it when it can.");
-    const made = await api.submit({
-      agent_name: agent.name,
-      prompt: text,
-      attended: true,
-      ...(session_id === null ? {} : { mode: "resume", session_id }),
-    });
-    refresh();
-    if (made.session_id) await navigate({ to: "/chat", search: { session: made.session_id } });
-  };
-  return (
-    <Message
-      draftKey={`drover.draft.${session_id ?? agent.name}`}
-      placeholder={busy ? "It is at work; a message waits for its next turn" : `Message ${agent.name}`}
-      send={send}
-      stop={busy ? () => void api.runs.stop(run.run_id).then(() => toast("Stopping"), toastError) : null}
-      fork={
-        session_id !== null && !busy
-          ? async (text) => {
-              const made = await api.submit({
-                agent_name: agent.name,
-                prompt: text,
-                attended: true,
-                mode: "fork",
-                session_id,
-              });
-              refresh();
-              if (made.session_id) await navigate({ to: "/chat", search: { session: made.session_id } });
-            }
-          : null
-      }
-    />
-  );
-}
-
-/** False where the run has ended meanwhile: then the message starts the next one. */
-async function handOver(run_id: string, text: string): Promise<boolean> {
-  try {
-    await api.runs.input(run_id, text);
-    return true;
-  } catch (error) {
-    if (error instanceof RequestError && error.code === "DROVER-API-030") return false;
-    throw error;
-  }
-}
-
-function asksForParameters({ parameters_schema }: Agent): boolean {
-  const required = parameters_schema?.["required"];
-  return Array.isArray(required) && required.length > 0;
-}
-
-/** Its draft is kept, so that a reload loses nothing. */
-function Message({
-  draftKey,
-  placeholder,
-  send,
-  stop,
-  fork,
-}: {
-  draftKey: string;
-  placeholder: string;
-  send: (text: string) => Promise<void>;
-  stop: (() => void) | null;
-  fork: ((text: string) => Promise<void>) | null;
-}) {
-  const [text, setText] = useState(() => localStorage.getItem(draftKey) ?? "");
-  const [sending, setSending] = useState(false);
-  const change = (next: string): void => {
-    setText(next);
-    if (next === "") localStorage.removeItem(draftKey);
-    else localStorage.setItem(draftKey, next);
-  };
-  const go = (how: (text: string) => Promise<void>): void => {
-    if (text.trim() === "" || sending) return;
-    setSending(true);
-    how(text)
-      .then(() => change(""), toastError)
-      .finally(() => setSending(false));
-  };
   return (
     <div className={styles["composer"]}>
-      <textarea
-        rows={3}
-        aria-label="Message"
-        placeholder={placeholder}
-        value={text}
-        onChange={(event) => change(event.target.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
-          event.preventDefault();
-          go(send);
+      <RunForm
+        agent={agent}
+        onStarted={(made) => {
+          refresh();
+          if (agent.type === "autonomous" && made.session_id)
+            void navigate({ to: "/chat", search: { session: made.session_id } });
+          else if (session_id !== null) void navigate({ to: "/chat", search: { agent: agent.name } });
         }}
-      />
-      <div className={styles["foot"]}>
-        <span className="faint">
-          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> starts a line
-        </span>
-        {fork ? (
-          <Button
-            icon="fork"
-            disabled={sending}
-            onClick={() => go(fork)}
-            title="Answers in a copy of this conversation"
-          >
-            Fork
-          </Button>
-        ) : null}
-        {stop ? (
-          <Button look="bad" icon="stop" onClick={stop}>
-            Stop
-          </Button>
-        ) : null}
-        <Button look="primary" icon="send" disabled={sending} onClick={() => go(send)}>
-          Send
-        </Button>
-      </div>
+      >
+        {(sending) => (
+          <div className={styles["foot"]}>
+            <span className="faint ellipsis">{agent.command ? `Runs ${agent.command}` : ""}</span>
+            <Button look="primary" icon="runs" type="submit" disabled={sending}>
+              Run
+            </Button>
+          </div>
+        )}
+      </RunForm>
     </div>
   );
+}
+
+function MessageComposer({ agent, session_id, last, fork, draft }: Props & { draft: string }) {
+  const [text, setText] = useDraft(draft);
+  const run = useQuery({ ...queries.run(last ?? ""), enabled: last !== null }).data;
+  const log = useRunEvents(session_id === null ? null : last);
+  const runners = useQuery(queries.runners()).data;
+  const queue = useMessageQueue(session_id);
+  const navigate = useNavigate();
+  const busy = run !== undefined && !isTerminal(run.status) && session_id !== null;
+  const takesInput = runners?.find(({ runner_id }) => runner_id === run?.runner_id)?.executor.can?.input === true;
+  const submit = async (prompt: string, more: Partial<Parameters<typeof api.submit>[0]>): Promise<void> => {
+    const made = await api.submit({ agent_name: agent.name, prompt, attended: true, ...more });
+    refresh();
+    if (made.session_id && made.session_id !== session_id)
+      await navigate({ to: "/chat", search: { session: made.session_id } });
+  };
+  const resume = session_id === null ? {} : ({ mode: "resume", session_id } as const);
+  useDelivery({
+    queue,
+    run,
+    log,
+    takesInput,
+    startTurn: (message, idempotency_key) => submit(message, { ...resume, idempotency_key }),
+  });
+  const sendNow = (message: QueuedMessage): void =>
+    void (async () => {
+      if (!busy) await submit(message.text, { ...resume, idempotency_key: message.id });
+      else if (!(await handOver(run.run_id, message.text))) return toast("It waits", "The run does not take it now.");
+      if (busy) queue.markSent(message.id);
+      else queue.remove(message.id);
+    })().catch(toastError);
+  const withdraw = (message: QueuedMessage): void => {
+    queue.remove(message.id);
+    // what was written is not lost
+    if (text === "") setText(message.text);
+  };
+  const stop = (): void => void api.runs.stop(run!.run_id).then(() => toast("Stopping"), toastError);
+  return (
+    <div className={styles["composer"]}>
+      {fork === null ? null : (
+        <p className={styles["fork"]}>
+          <Icon name="fork" />
+          <span className="grow">
+            Your message starts a copy of this conversation after {fork === 1 ? "its first turn" : `${fork} turns`}.
+            This one stays as it is.
+          </span>
+          <IconButton
+            icon="bad"
+            label="Do not fork"
+            onClick={() => void navigate({ to: "/chat", search: session_id ? { session: session_id } : {} })}
+          />
+        </p>
+      )}
+      <Queue
+        messages={queue.messages}
+        when={
+          busy
+            ? takesInput
+              ? "goes in after this step"
+              : "is the next turn"
+            : "was not sent: the run did not complete"
+        }
+        sendNow={busy && !takesInput ? null : sendNow}
+        withdraw={withdraw}
+      />
+      <Message
+        text={text}
+        setText={setText}
+        placeholder={
+          fork !== null
+            ? "Continue differently"
+            : busy
+              ? "It is at work. A message waits its turn."
+              : `Message ${agent.name}`
+        }
+        word={fork !== null ? "Fork" : busy ? "Queue" : "Send"}
+        send={async () => {
+          if (fork !== null && session_id !== null)
+            await submit(text, { mode: "fork", session_id, fork_at_turn: fork });
+          else if (busy) queue.add(text, stepsDone(log.activity));
+          else await submit(text, resume);
+        }}
+        fork={fork === null && session_id !== null && !busy ? () => submit(text, { mode: "fork", session_id }) : null}
+        stop={busy ? stop : null}
+      />
+    </div>
+  );
+}
+
+function refresh(): void {
+  for (const key of ["runs", "session"]) void queryClient.invalidateQueries({ queryKey: [key] });
+}
+
+function required(schema: Agent["parameters_schema"]): readonly unknown[] {
+  const names = schema?.["required"];
+  return Array.isArray(names) ? names : [];
 }

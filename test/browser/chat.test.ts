@@ -1,0 +1,193 @@
+import { expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { useDrover } from "./drover-ui.ts";
+
+/** Answers with a counter, so that turns can be told apart; asks before it writes. */
+const script = {
+  turns: [
+    { text: "The first answer.", usage: { input_tokens: 1000, output_tokens: 100 } },
+    { text: "The second answer." },
+    { text: "The third answer." },
+  ],
+};
+const asking = {
+  turns: [
+    {
+      text: "I will write it down.",
+      tools: [
+        { name: "file.write", input: { path: "note.txt", content: "One line.\nAnother line.\n" } },
+        { name: "file.write", input: { path: "other.txt", content: "Something else.\n" } },
+      ],
+    },
+    { text: "I have read your message." },
+  ],
+};
+
+/** It has no `input`: what is said to it while it works is the next turn. */
+const patient = `import { defineExecutor } from "drover";
+export const executor = defineExecutor({
+  name: "patient",
+  can: { resume: true, ask: true, state: true },
+  async execute({ invocation, context }) {
+    await context.session.save("patient-1", Buffer.from("{}"));
+    if (invocation.mode === "start") await context.ask({ request_id: "end", tool: "end", input: { after: invocation.prompt } });
+    await context.emit({ type: "assistant", text: "Heard: " + invocation.prompt });
+    return "done";
+  },
+});
+`;
+
+const model = (name: string): string =>
+  JSON.stringify({
+    type: "model",
+    agents_dir: `./agents/${name}`,
+    config: { provider: "scripted", script: `scripts/${name}.json` },
+  });
+
+const ui = useDrover({
+  "profiles/talker.json": model("talker"),
+  "agents/talker/talker.md": "# Talker\n\nYou answer.\n",
+  "scripts/talker.json": JSON.stringify(script),
+  "profiles/asker.json": model("asker"),
+  "agents/asker/asker.md": "---\npermissions: { mode: default }\n---\n# Asker\n\nYou ask before you write.\n",
+  "scripts/asker.json": JSON.stringify(asking),
+  "profiles/patient.json": JSON.stringify({
+    type: "patient",
+    module: "./executors/patient.ts",
+    agents_dir: "./agents/patient",
+  }),
+  "executors/patient.ts": patient,
+  "agents/patient/patient.json": JSON.stringify({
+    name: "patient",
+    type: "autonomous",
+    executor: "patient",
+    attended: true,
+  }),
+});
+
+const thread = (page: Page) => expect.poll(() => page.locator("[role=log]").innerText());
+const count = (page: Page, selector: string) => expect.poll(() => page.locator(selector).count());
+const sessionOf = (page: Page): string | null => new URL(page.url()).searchParams.get("session");
+const queue = (page: Page) => page.getByRole("list", { name: "Queued messages" });
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByLabel("Message", { exact: true }).fill(text);
+  await page.keyboard.press("Enter");
+}
+
+test("forks a conversation after the turn that is chosen, and shows what the copy kept", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=talker`);
+  await say(page, "one");
+  await count(page, '[role=log] [data-status="completed"]').toBe(1);
+  const first = sessionOf(page);
+  await say(page, "two");
+  await count(page, '[role=log] [data-status="completed"]').toBe(2);
+  await thread(page).toContain("The second answer.");
+  await page.getByRole("button", { name: "What to do with this turn" }).first().click();
+  await page.getByRole("menuitem", { name: "Fork after this turn" }).click();
+  await page.getByText("after its first turn").waitFor();
+  // the place is in the address, and the draft is kept: a reload loses neither
+  await page.getByLabel("Message", { exact: true }).fill("another two");
+  await page.reload();
+  await page.getByText("after its first turn").waitFor();
+  expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("another two");
+  await page.getByRole("button", { name: "Fork", exact: true }).click();
+  await expect.poll(() => sessionOf(page)).not.toBe(first);
+  await count(page, '[role=log] [data-status="completed"]').toBe(2);
+  await thread(page).toMatch(
+    /one[\s\S]*The first answer\.[\s\S]*forked here[\s\S]*another two[\s\S]*The second answer\./,
+  );
+  const shown = await page.locator("[role=log]").innerText();
+  expect(shown.split("\n")).not.toContain("two");
+  const made = await ui.client.sessions.get(sessionOf(page)!);
+  expect(made).toMatchObject({ forked_from: first, fork_at_turn: 1 });
+  expect(faults).toEqual([]);
+});
+
+test("asks an earlier question again with other words, in a copy", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=talker`);
+  await say(page, "begin");
+  await count(page, '[role=log] [data-status="completed"]').toBe(1);
+  await say(page, "go left");
+  await count(page, '[role=log] [data-status="completed"]').toBe(2);
+  const first = sessionOf(page);
+  await page.getByRole("button", { name: "What to do with this turn" }).last().click();
+  await page.getByRole("menuitem", { name: "Edit and ask again" }).click();
+  await expect.poll(() => page.getByLabel("Message", { exact: true }).inputValue()).toBe("go left");
+  await page.getByLabel("Message", { exact: true }).fill("go right");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => sessionOf(page)).not.toBe(first);
+  await thread(page).toContain("go right");
+  expect(await ui.client.sessions.get(sessionOf(page)!)).toMatchObject({ forked_from: first, fork_at_turn: 1 });
+  expect(faults).toEqual([]);
+});
+
+test("queues messages while the agent works: one is withdrawn, one is handed over after the step", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=asker`);
+  await say(page, "write a note");
+  await page.getByRole("button", { name: "Approve" }).first().waitFor();
+  await thread(page).toContain("+One line.");
+  await say(page, "forget this one");
+  await say(page, "and sign it");
+  await expect.poll(() => queue(page).innerText()).toMatch(/forget this one[\s\S]*and sign it/);
+  // they are kept: nothing has been sent yet
+  await page.reload();
+  await expect.poll(() => queue(page).innerText()).toContain("forget this one");
+  await page.getByRole("button", { name: "Withdraw forget this one" }).click();
+  expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("forget this one");
+  await expect.poll(() => queue(page).innerText()).not.toContain("forget this one");
+  await page.getByRole("button", { name: "Approve" }).first().click();
+  // its first step is over: it has the message, and reads it with its next turn
+  await thread(page).toMatch(/write a note[\s\S]*not read yet\s+and sign it/);
+  expect(await queue(page).innerText()).toContain("sent, not read yet");
+  await page.getByRole("button", { name: "Approve" }).click();
+  await thread(page).toMatch(/and sign it[\s\S]*I have read your message\./);
+  await count(page, '[role=log] [data-status="completed"]').toBe(1);
+  await expect.poll(() => queue(page).count()).toBe(0);
+  const { versions } = await ui.client.sessions.get(sessionOf(page)!);
+  expect(versions).toHaveLength(1);
+  const { items } = await ui.client.runs.events(versions[0]!.run_id, { limit: 1000 });
+  const said = items.flatMap(({ event }) =>
+    event.type === "system" && event.subtype === "user_input" ? [event.data] : [],
+  );
+  expect(said).toEqual([expect.objectContaining({ text: "and sign it" })]);
+  // what the file got is a diff of its own
+  await thread(page).toContain("+2");
+  expect(faults).toEqual([]);
+});
+
+test("a message for an agent that reads none while it works becomes the next turn", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=patient`);
+  await say(page, "first");
+  await page.getByRole("button", { name: "Approve" }).waitFor();
+  await say(page, "second");
+  await expect.poll(() => queue(page).innerText()).toContain("is the next turn");
+  expect(await page.getByRole("button", { name: "Send now" }).count()).toBe(0);
+  await page.getByRole("button", { name: "Approve" }).click();
+  await thread(page).toMatch(/Heard: first[\s\S]*Heard: second/);
+  await expect.poll(() => queue(page).count()).toBe(0);
+  expect((await ui.client.sessions.get(sessionOf(page)!)).versions).toHaveLength(2);
+  expect(faults).toEqual([]);
+});
+
+test("Stop ends the run, and what was queued stays until somebody sends it", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/chat?agent=asker`);
+  await say(page, "write another note");
+  await page.getByRole("button", { name: "Approve" }).first().waitFor();
+  await say(page, "later, please");
+  await expect.poll(() => queue(page).innerText()).toContain("later, please");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await count(page, '[role=log] [data-status="cancelled"]').toBeGreaterThan(0);
+  await expect.poll(() => queue(page).innerText()).toContain("was not sent");
+  expect((await ui.client.sessions.get(sessionOf(page)!)).versions).toHaveLength(1);
+  await page.getByRole("button", { name: "Send now" }).click();
+  await expect.poll(() => queue(page).count()).toBe(0);
+  await expect.poll(async () => (await ui.client.sessions.get(sessionOf(page)!)).versions.length).toBe(2);
+  await thread(page).toContain("later, please");
+  expect(faults).toEqual([]);
+});

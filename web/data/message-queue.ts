@@ -1,0 +1,60 @@
+import { useMemo, useSyncExternalStore } from "react";
+
+/** A message for an agent that is at work. Kept in the browser until it is sent, so that a reload loses nothing. */
+export interface QueuedMessage {
+  id: string;
+  text: string;
+  /** The steps its run had finished when it was written: it is handed over after the next one. */
+  after: number;
+  /** Handed to the run, which has not read it yet. */
+  sent: boolean;
+}
+
+export interface MessageQueue {
+  messages: readonly QueuedMessage[];
+  add(text: string, after: number): void;
+  remove(id: string): void;
+  markSent(id: string): void;
+}
+
+const none: readonly QueuedMessage[] = [];
+
+/** Every tab of a conversation sees the same queue. */
+export function useMessageQueue(session_id: string | null): MessageQueue {
+  const store = useMemo(() => openQueue(session_id), [session_id]);
+  const messages = useSyncExternalStore(store.subscribe, store.get);
+  return { messages, ...store };
+}
+
+function openQueue(session_id: string | null) {
+  const key = `drover.queue.${session_id}`;
+  const watchers = new Set<() => void>();
+  let text = "";
+  let messages = none;
+
+  const get = (): readonly QueuedMessage[] => {
+    const kept = (session_id !== null && localStorage.getItem(key)) || "";
+    if (kept !== text) [text, messages] = [kept, kept === "" ? none : (JSON.parse(kept) as QueuedMessage[])];
+    return messages;
+  };
+  const set = (next: readonly QueuedMessage[]): void => {
+    if (next.length === 0) localStorage.removeItem(key);
+    else localStorage.setItem(key, JSON.stringify(next));
+    for (const watcher of watchers) watcher();
+  };
+  return {
+    get,
+    subscribe(watcher: () => void) {
+      watchers.add(watcher);
+      addEventListener("storage", watcher);
+      return () => {
+        watchers.delete(watcher);
+        removeEventListener("storage", watcher);
+      };
+    },
+    add: (message: string, after: number) =>
+      set([...get(), { id: crypto.randomUUID(), text: message, after, sent: false }]),
+    remove: (id: string) => set(get().filter((one) => one.id !== id)),
+    markSent: (id: string) => set(get().map((one) => (one.id === id ? { ...one, sent: true } : one))),
+  };
+}

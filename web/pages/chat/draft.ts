@@ -1,0 +1,23 @@
+import { useState } from "react";
+
+/** Each conversation has its own draft, and so has each place that somebody wants to fork it at. */
+export function draftKey(agent: string, session_id: string | null, fork: number | null): string {
+  return `drover.draft.${session_id ?? agent}${fork === null ? "" : `.${fork}`}`;
+}
+
+export function keepDraft(key: string, text: string): void {
+  if (text === "") localStorage.removeItem(key);
+  else localStorage.setItem(key, text);
+}
+
+/** Kept, so that a reload loses nothing. */
+export function useDraft(key: string): [text: string, setText: (text: string) => void] {
+  const [text, setText] = useState(() => localStorage.getItem(key) ?? "");
+  return [
+    text,
+    (next) => {
+      setText(next);
+      keepDraft(key, next);
+    },
+  ];
+}

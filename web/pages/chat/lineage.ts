@@ -1,0 +1,28 @@
+import type { SessionWithRuns } from "../../data/queries.ts";
+
+/**
+ * The runs that make up a conversation, oldest first: those it has from the sessions it was forked from, and its own.
+ * `complete` is false where an older part is too long to be listed, so that nobody can count its turns.
+ */
+export function lineageOf(session: SessionWithRuns | null): {
+  inherited: readonly string[];
+  own: readonly string[];
+  complete: boolean;
+} {
+  if (session === null) return { inherited: [], own: [], complete: false };
+  const own = session.versions.map(({ run_id }) => run_id).toReversed();
+  let inherited: string[] = [];
+  let complete = true;
+  const [, ...forks] = [...session.ancestors, { ...session, runs: session.versions }];
+  for (const [at, ancestor] of session.ancestors.entries()) {
+    const runs = ancestor.runs.map(({ run_id }) => run_id).toReversed();
+    if (runs.length < ancestor.run_count) complete = false;
+    inherited.push(...runs);
+    const fork = forks[at]!;
+    // ids are in the order of their time
+    const first = fork.runs.at(-1)?.run_id;
+    if (fork.fork_at_turn !== null) inherited = inherited.slice(0, fork.fork_at_turn);
+    else if (first !== undefined) inherited = inherited.filter((run_id) => run_id < first);
+  }
+  return complete ? { inherited, own, complete } : { inherited: [], own, complete };
+}

@@ -1,0 +1,72 @@
+import { useState } from "react";
+import { Button } from "../../parts/button.tsx";
+import { toastError } from "../../parts/toasts.tsx";
+import styles from "./composer.module.css";
+
+export function Message({
+  text,
+  setText,
+  placeholder,
+  word,
+  send,
+  fork,
+  stop,
+}: {
+  text: string;
+  setText: (text: string) => void;
+  placeholder: string;
+  /** On the button that sends it. */
+  word: string;
+  send: () => Promise<void>;
+  /** Sends it in a copy of the whole conversation. */
+  fork: (() => Promise<void>) | null;
+  stop: (() => void) | null;
+}) {
+  const [sending, setSending] = useState(false);
+  const go = (how: () => Promise<void>): void => {
+    if (text.trim() === "" || sending) return;
+    setSending(true);
+    how()
+      .then(() => setText(""), toastError)
+      .finally(() => setSending(false));
+  };
+  return (
+    <>
+      <textarea
+        rows={3}
+        aria-label="Message"
+        placeholder={placeholder}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+          event.preventDefault();
+          go(send);
+        }}
+      />
+      <div className={styles["foot"]}>
+        <span className="faint">
+          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> starts a line
+        </span>
+        {fork ? (
+          <Button
+            icon="fork"
+            disabled={sending}
+            onClick={() => go(fork)}
+            title="Answers in a copy of this conversation"
+          >
+            Fork
+          </Button>
+        ) : null}
+        {stop ? (
+          <Button look="bad" icon="stop" onClick={stop}>
+            Stop
+          </Button>
+        ) : null}
+        <Button look="primary" icon={word === "Fork" ? "fork" : "send"} disabled={sending} onClick={() => go(send)}>
+          {word}
+        </Button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,40 @@
+import type { QueuedMessage } from "../../data/message-queue.ts";
+import { Button, IconButton } from "../../parts/button.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import styles from "./composer.module.css";
+
+/** Messages that wait, each with what it waits for. */
+export function Queue({
+  messages,
+  when,
+  sendNow,
+  withdraw,
+}: {
+  messages: readonly QueuedMessage[];
+  when: string;
+  sendNow: ((message: QueuedMessage) => void) | null;
+  withdraw: (message: QueuedMessage) => void;
+}) {
+  if (messages.length === 0) return null;
+  return (
+    <ol className={styles["queue"]} aria-label="Queued messages">
+      {messages.map((message) => (
+        <li key={message.id}>
+          <Icon name={message.sent ? "send" : "wait"} />
+          <span className="ellipsis grow">{message.text}</span>
+          <span className="faint">{message.sent ? "sent, not read yet" : when}</span>
+          {message.sent ? null : (
+            <>
+              {sendNow ? (
+                <Button look="quiet" onClick={() => sendNow(message)}>
+                  Send now
+                </Button>
+              ) : null}
+              <IconButton icon="bad" label={`Withdraw ${message.text}`} onClick={() => withdraw(message)} />
+            </>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,174 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
+import { type Agent, queries } from "../../data/queries.ts";
+import { useRunEvents } from "../../data/run-events.ts";
+import { IconButton } from "../../parts/button.tsx";
+import { copyText } from "../../parts/command.tsx";
+import { Conversation, countTurns, type MessageMenu } from "../../parts/conversation.tsx";
+import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { shortId } from "../../parts/numbers.ts";
+import { Ago } from "../../parts/time.tsx";
+import { toast, toastError } from "../../parts/toasts.tsx";
+import { draftKey, keepDraft } from "./draft.ts";
+import styles from "./page.module.css";
+
+interface Props {
+  agent: Agent | null;
+  /** Runs of the conversations that this one was forked from. */
+  inherited: readonly string[];
+  run_ids: readonly string[];
+  loading: boolean;
+  /** The session, where its turns can be counted and forked at. */
+  forkable: string | null;
+}
+
+export function Thread({ agent, inherited, run_ids, loading, forkable }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const stuck = useRef(true);
+  /** How many turns each run added. */
+  const turns = useRef(new Map<string, number>());
+  useEffect(() => {
+    const element = box.current!;
+    const watch = new ResizeObserver(() => {
+      if (stuck.current) element.scrollTop = element.scrollHeight;
+    });
+    watch.observe(element.firstElementChild!);
+    return () => watch.disconnect();
+  }, []);
+  const all = [...inherited, ...run_ids];
+  const turnsBefore = (run_id: string): number =>
+    all.slice(0, all.indexOf(run_id)).reduce((sum, one) => sum + (turns.current.get(one) ?? 1), 0);
+  return (
+    <div
+      ref={box}
+      className={styles["thread"]}
+      tabIndex={0}
+      role="log"
+      aria-label="Conversation"
+      onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) =>
+        (stuck.current = scrollTop + clientHeight > scrollHeight - 60)
+      }
+    >
+      <div className={styles["runs"]}>
+        {loading ? (
+          <Skeleton rows={4} />
+        ) : all.length === 0 ? (
+          <Empty icon="chat" title={agent ? `Talk to ${agent.name}` : "Choose an agent"}>
+            <p>
+              {agent?.description ??
+                "An autonomous agent answers in a conversation; a procedural one asks for its parameters and returns its result."}
+            </p>
+          </Empty>
+        ) : (
+          all.map((run_id, index) => (
+            <OneRun
+              key={run_id}
+              run_id={run_id}
+              forkedHere={inherited.length > 0 && index === inherited.length}
+              forkable={agent ? forkable : null}
+              turnsBefore={() => turnsBefore(run_id)}
+              onTurns={(count) => void turns.current.set(run_id, count)}
+            />
+          ))
+        )}
+      </div>
+    </div>
+  );
+}
+
+function OneRun({
+  run_id,
+  forkedHere,
+  forkable,
+  turnsBefore,
+  onTurns,
+}: {
+  run_id: string;
+  forkedHere: boolean;
+  forkable: string | null;
+  turnsBefore: () => number;
+  onTurns: (count: number) => void;
+}) {
+  const run = useQuery(queries.run(run_id));
+  const log = useRunEvents(run_id);
+  useEffect(() => onTurns(countTurns(log.activity)));
+  if (run.data === undefined) return <Skeleton rows={2} />;
+  const { agent_name, created_at } = run.data;
+  const menu: MessageMenu | undefined =
+    forkable === null
+      ? undefined
+      : ({ text, turn }) => (
+          <TurnMenu
+            text={text}
+            run_id={run_id}
+            agent_name={agent_name}
+            session_id={forkable}
+            turn={() => turnsBefore() + turn}
+          />
+        );
+  return (
+    <section aria-label={`Run ${shortId(run_id)}`}>
+      {forkedHere ? (
+        <p className={styles["forked"]}>
+          <Icon name="fork" small /> forked here
+        </p>
+      ) : null}
+      <p className={styles["mark"]}>
+        <Link to="/runs/$runId" params={{ runId: run_id }}>
+          run <span className="mono">{shortId(run_id)}</span>
+        </Link>
+        <Ago at={created_at} suffix=" ago" />
+      </p>
+      <Conversation run={run.data} log={log} {...(menu ? { menu } : {})} />
+    </section>
+  );
+}
+
+/** What can be done with one message of the conversation. */
+function TurnMenu({
+  text,
+  run_id,
+  agent_name,
+  session_id,
+  turn,
+}: {
+  text: string;
+  run_id: string;
+  agent_name: string;
+  session_id: string;
+  /** Its number in the conversation. */
+  turn: () => number;
+}) {
+  const navigate = useNavigate();
+  const forkAfter = (turns: number): void =>
+    void navigate({ to: "/chat", search: { session: session_id, fork: turns } });
+  const askAgain = (): void => {
+    const before = turn() - 1;
+    keepDraft(draftKey(agent_name, before === 0 ? null : session_id, before === 0 ? null : before), text);
+    if (before > 0) forkAfter(before);
+    // there is nothing to keep of the conversation: it is a new one
+    else void navigate({ to: "/chat", search: { agent: agent_name } });
+  };
+  return (
+    <Menu
+      trigger={<IconButton icon="more" label="What to do with this turn" />}
+      entries={[
+        { icon: "fork", text: "Fork after this turn", onSelect: () => forkAfter(turn()) },
+        { icon: "edit", text: "Edit and ask again", onSelect: askAgain },
+        {
+          icon: "copy",
+          text: "Copy",
+          onSelect: () => void copyText(text).then(() => toast("Copied the message"), toastError),
+        },
+        {
+          icon: "runs",
+          text: "Open the run",
+          onSelect: () => void navigate({ to: "/runs/$runId", params: { runId: run_id } }),
+        },
+      ]}
+    />
+  );
+}
