@@ -91,6 +91,7 @@ export function QuestionCard({
           value={input}
           onChange={setInput}
           rows={6}
+          autoFocus
         />
       ) : (
         <ToolInput input={question.input} />

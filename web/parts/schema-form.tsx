@@ -161,6 +161,7 @@ export function JsonField({
   onChange,
   required = false,
   rows = 4,
+  autoFocus = false,
 }: {
   label: string;
   help: string;
@@ -168,6 +169,7 @@ export function JsonField({
   onChange: (value: unknown) => void;
   required?: boolean;
   rows?: number;
+  autoFocus?: boolean;
 }) {
   const id = useId();
   const [text, setText] = useState(() => (value === undefined ? "" : JSON.stringify(value, null, 2)));
@@ -195,6 +197,7 @@ export function JsonField({
         id={id}
         className="mono"
         rows={rows}
+        autoFocus={autoFocus}
         spellCheck={false}
         value={text}
         aria-invalid={fault ? true : undefined}

@@ -10,6 +10,8 @@ import { Empty, Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { bytes } from "../../parts/numbers.ts";
+import { saveAs } from "../../parts/save-as.ts";
+import { toastError } from "../../parts/toasts.tsx";
 import styles from "./files.module.css";
 
 const Markdown = lazy(async () => ({ default: (await import("../../parts/markdown.tsx")).Markdown }));
@@ -41,8 +43,8 @@ export function Files({ run, files, chosen }: { run: Run; files: readonly Stored
         title="Files"
         note={`${files.length}`}
         actions={
-          <Button look="quiet" icon="download" onClick={() => files.forEach((one) => save(run, one))}>
-            All
+          <Button look="quiet" icon="download" onClick={() => void saveAll(run, files).catch(toastError)}>
+            Download all
           </Button>
         }
         flush
@@ -98,7 +100,7 @@ function Preview({ run, file }: { run: Run; file: StoredFile }) {
         </Suspense>
       );
     case "diff":
-      return <Diff text={text.data} />;
+      return <Diff text={text.data.trimEnd()} />;
     case "csv":
       return <Csv text={text.data} />;
     case "text":
@@ -148,9 +150,14 @@ function addressOf(run: Run, { path }: StoredFile): string {
   return `/runs/${run.run_id}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
 
-function save(run: Run, file: StoredFile): void {
-  const link = document.createElement("a");
-  link.href = addressOf(run, file);
-  link.download = file.path.slice(file.path.lastIndexOf("/") + 1);
-  link.click();
+async function saveAll(run: Run, files: readonly StoredFile[]): Promise<void> {
+  const { zip } = await import("./zip.ts");
+  const contents = await Promise.all(
+    files.map(async (file) => {
+      const answer = await fetch(addressOf(run, file));
+      if (!answer.ok) throw new Error(`${file.path} could not be read: ${answer.status}.`);
+      return { path: file.path, bytes: new Uint8Array(await answer.arrayBuffer()) };
+    }),
+  );
+  saveAs(zip(contents), `${run.agent_name}-${run.run_id.slice(-6)}.zip`);
 }

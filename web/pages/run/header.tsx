@@ -1,20 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { isTerminal } from "../../../src/model/states.ts";
 import { api } from "../../data/client.ts";
 import { queries, queryClient, type Run } from "../../data/queries.ts";
 import { useRunnerNames } from "../../data/runner-names.ts";
 import { Button } from "../../parts/button.tsx";
 import { copyText, CopyButton } from "../../parts/command.tsx";
-import { Menu, MenuItem } from "../../parts/menu.tsx";
+import { Menu } from "../../parts/menu.tsx";
 import { count, money, shortId } from "../../parts/numbers.ts";
-import { RunDialog } from "../../parts/run-dialog.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago, Duration } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { asCli, asCurl } from "./copy-as.ts";
 import styles from "./header.module.css";
+
+const RunDialog = lazy(async () => ({ default: (await import("../../parts/run-dialog.tsx")).RunDialog }));
 
 export function Header({ run }: { run: Run }) {
   return (
@@ -67,11 +68,12 @@ function Actions({ run }: { run: Run }) {
             Copy as
           </Button>
         }
-      >
-        <MenuItem onSelect={() => copy(asCurl(run), "as curl")}>curl</MenuItem>
-        <MenuItem onSelect={() => copy(asCli(run), "as a command")}>Command line</MenuItem>
-        <MenuItem onSelect={() => copy(location.href, "the link")}>Link to this page</MenuItem>
-      </Menu>
+        entries={[
+          { text: "curl", icon: "runs", onSelect: () => copy(asCurl(run), "as curl") },
+          { text: "Command line", icon: "keyboard", onSelect: () => copy(asCli(run), "as a command") },
+          { text: "Link to this page", icon: "link", onSelect: () => copy(location.href, "the link") },
+        ]}
+      />
       <Button icon="chat" disabledBecause={continues} onClick={() => setAsked("resume")}>
         Resume
       </Button>
@@ -99,13 +101,16 @@ function Actions({ run }: { run: Run }) {
           Stop
         </Button>
       )}
-      {agent && asked ? <RunDialog agent={agent} from={run} mode={asked} onClose={() => setAsked(null)} /> : null}
+      <Suspense>
+        {agent && asked ? <RunDialog agent={agent} from={run} mode={asked} onClose={() => setAsked(null)} /> : null}
+      </Suspense>
     </span>
   );
 }
 
 function Facts({ run }: { run: Run }) {
   const nameOf = useRunnerNames();
+  const children = useQuery(queries.someRuns({ parent_run_id: run.run_id }, 100)).data ?? [];
   const tokens = run.usage ? run.usage.input_tokens + run.usage.output_tokens : null;
   return (
     <div className={styles["facts"]}>
@@ -130,6 +135,12 @@ function Facts({ run }: { run: Run }) {
       {run.session_id ? (
         <Link to="/runs" search={{ session: run.session_id }}>
           session <span className="mono">{shortId(run.session_id)}</span>
+        </Link>
+      ) : null}
+      {children.length > 0 ? (
+        <Link to="/runs" search={{ parent: run.run_id }}>
+          started{" "}
+          {children.length === 1 ? "1 run" : `${children.length === 100 ? "100 or more" : children.length} runs`}
         </Link>
       ) : null}
       {run.parent_run_id ? <RunLink word="started by" run_id={run.parent_run_id} /> : null}

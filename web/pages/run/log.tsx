@@ -10,6 +10,8 @@ import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { count } from "../../parts/numbers.ts";
+import { saveAs } from "../../parts/save-as.ts";
+import { exact } from "../../parts/time.tsx";
 import styles from "./log.module.css";
 
 export function Log({ run, log }: { run: Run; log: RunLog }) {
@@ -17,7 +19,7 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
   const [search, setSearch] = useState("");
   const [stream, setStream] = useState<"all" | "stdout" | "stderr">("all");
   const [wrap, setWrap] = useState(true);
-  const [times, setTimes] = useState(false);
+  const [times, setTimes] = useState<Times>("none");
   const lines = useMemo(() => {
     const wanted = search.toLowerCase();
     return all.filter(
@@ -45,9 +47,11 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
         <label>
           <input type="checkbox" checked={wrap} onChange={() => setWrap(!wrap)} /> Wrap
         </label>
-        <label>
-          <input type="checkbox" checked={times} onChange={() => setTimes(!times)} /> Times
-        </label>
+        <select aria-label="Times" value={times} onChange={(event) => setTimes(event.target.value as Times)}>
+          <option value="none">No times</option>
+          <option value="clock">Time of day</option>
+          <option value="since">Since the start</option>
+        </select>
         <span className="faint push" role="status">
           {live && connection === "reconnecting"
             ? "Reconnecting; nothing will be missed"
@@ -62,21 +66,34 @@ export function Log({ run, log }: { run: Run; log: RunLog }) {
           <p>{live ? "It appears here as it is written." : "This run wrote nothing."}</p>
         </Empty>
       ) : (
-        <Lines lines={lines} wrap={wrap} times={times} loaded={log.loaded} />
+        <Lines lines={lines} wrap={wrap} timeOf={timesOf(times, run)} loaded={log.loaded} />
       )}
     </Card>
   );
 }
 
+type Times = "none" | "clock" | "since";
+
+function timesOf(times: Times, { started_at, created_at }: Run): ((at: string) => string) | null {
+  const start = Date.parse(started_at ?? created_at);
+  if (times === "none") return null;
+  return times === "clock" ? clockTime : (at) => `+${((Date.parse(at) - start) / 1000).toFixed(3)}s`;
+}
+
+function clockTime(at: string): string {
+  const time = new Date(at);
+  return `${time.toLocaleTimeString("en-GB")}.${String(time.getMilliseconds()).padStart(3, "0")}`;
+}
+
 function Lines({
   lines,
   wrap,
-  times,
+  timeOf,
   loaded,
 }: {
   lines: readonly LogLine[];
   wrap: boolean;
-  times: boolean;
+  timeOf: ((at: string) => string) | null;
   loaded: boolean;
 }) {
   const box = useRef<HTMLDivElement>(null);
@@ -133,7 +150,11 @@ function Lines({
                 <button type="button" tabIndex={-1} aria-label={`Link to line ${no}`} onClick={() => mark(no)}>
                   {no}
                 </button>
-                {times ? <time dateTime={at}>{at.slice(11, 23)}</time> : null}
+                {timeOf ? (
+                  <time dateTime={at} title={exact(at)}>
+                    {timeOf(at)}
+                  </time>
+                ) : null}
                 <span>
                   <Ansi text={text} />
                 </span>
@@ -155,10 +176,5 @@ function Lines({
 
 function download(run: Run, lines: readonly LogLine[]): void {
   const text = lines.filter(({ stream }) => stream !== "drover").map((line) => line.text);
-  const address = URL.createObjectURL(new Blob([`${text.join("\n")}\n`], { type: "text/plain" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = `${run.agent_name}-${run.run_id}.log`;
-  link.click();
-  URL.revokeObjectURL(address);
+  saveAs(new Blob([`${text.join("\n")}\n`], { type: "text/plain" }), `${run.agent_name}-${run.run_id}.log`);
 }

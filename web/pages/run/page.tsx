@@ -6,6 +6,7 @@ import { useRunEvents } from "../../data/run-events.ts";
 import { Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { Audit } from "./audit.tsx";
+import { ChildQuestions } from "./child-questions.tsx";
 import { Header } from "./header.tsx";
 import { Raw } from "./raw.tsx";
 import { Result } from "./result.tsx";
@@ -55,6 +56,7 @@ function RunPage({ run_id }: { run_id: string }) {
     <>
       <Header run={run} />
       <WhyWaiting run={run} />
+      <ChildQuestions run_id={run_id} />
       <nav className={styles["tabs"]} aria-label="Parts of the run">
         {tabs.map((one) => (
           <Link
@@ -64,6 +66,8 @@ function RunPage({ run_id }: { run_id: string }) {
             search={one === "timeline" ? {} : { tab: one }}
             replace
             resetScroll={false}
+            // or the first one, which has no parameters, would be current beside every other
+            activeOptions={{ exact: true, includeSearch: true }}
             aria-current={one === tab ? "page" : undefined}
           >
             {words[one]}

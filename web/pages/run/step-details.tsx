@@ -4,10 +4,10 @@ import type { Run } from "../../data/queries.ts";
 import { OpenQuestion } from "../../parts/question-card.tsx";
 import type { Step } from "../../data/steps.ts";
 import { Card } from "../../parts/card.tsx";
-import { Code, Diff, diffOf } from "../../parts/code.tsx";
-import { JsonTree } from "../../parts/json-tree.tsx";
-import { bytes } from "../../parts/numbers.ts";
+import { Code } from "../../parts/code.tsx";
+import { bytes, count, money } from "../../parts/numbers.ts";
 import { exact, fine } from "../../parts/time.tsx";
+import { Output, ToolInput } from "../../parts/tool-input.tsx";
 import styles from "./step-details.module.css";
 
 export function StepDetails({ run, step }: { run: Run; step: Step }) {
@@ -34,7 +34,11 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
       return (
         <Facts
           facts={{
-            Attempt: detail.attempt,
+            Attempt: detail.number,
+            Outcome: detail.result?.status ?? (detail.to === null ? null : "ended without a result"),
+            Reason: detail.result?.reason,
+            Error: detail.result?.error,
+            "Exit code": detail.result?.exit_code,
             Isolation: run.isolation,
             Directory: run.project_dir,
             Priority: run.priority,
@@ -42,39 +46,62 @@ function Detail({ run, step: { detail } }: { run: Run; step: Step }) {
         />
       );
     case "turn":
-      return detail.text === "" ? (
-        <p className="dim">The model called tools without saying anything.</p>
-      ) : (
-        <Code text={detail.text} />
-      );
-    case "tool": {
-      const diff = diffOf(detail.input);
       return (
         <>
-          <Part title="Input">{diff === null ? <JsonTree value={detail.input} /> : <Diff text={diff} />}</Part>
+          {detail.text === "" ? (
+            <p className="dim">The model called tools without saying anything.</p>
+          ) : (
+            <Code text={detail.text} />
+          )}
+          {detail.usage === null ? null : (
+            <Facts
+              facts={{
+                "Tokens in": count(detail.usage.input_tokens),
+                "Tokens out": count(detail.usage.output_tokens),
+                Cost: detail.usage.cost_usd ? money(detail.usage.cost_usd) : null,
+              }}
+            />
+          )}
+        </>
+      );
+    case "user":
+      return (
+        <>
+          <Code text={detail.text} />
+          <p className="dim">
+            {detail.by === null ? "Sent" : `Sent by ${detail.by}`} while it worked
+            {detail.heard ? "." : "; the agent has not read it."}
+          </p>
+        </>
+      );
+    case "tool":
+      return (
+        <>
+          <Part title="Input">
+            <ToolInput input={detail.input} />
+          </Part>
           {detail.output === undefined ? null : (
             <Part title={detail.is_error ? "Error" : "Output"}>
-              {typeof detail.output === "string" ? <Code text={detail.output} /> : <JsonTree value={detail.output} />}
+              <Output value={detail.output} />
             </Part>
           )}
         </>
       );
-    }
-    case "question": {
+    case "question":
       if (detail.decision === null && !isTerminal(run.status))
         return <OpenQuestion run_id={run.run_id} request_id={detail.request_id} />;
-      const diff = diffOf(detail.input);
       return (
         <>
-          <Part title={detail.tool}>{diff === null ? <JsonTree value={detail.input} /> : <Diff text={diff} />}</Part>
+          <Part title={detail.tool}>
+            <ToolInput input={detail.input} />
+          </Part>
           <p className="dim">
             {detail.decision === null
-              ? "Nobody has answered."
+              ? "Nobody answered."
               : `${detail.decision} by ${detail.by ?? "nobody"}${detail.message ? `: ${detail.message}` : ""}`}
           </p>
         </>
       );
-    }
     case "execution": {
       const { start, end } = detail;
       return (

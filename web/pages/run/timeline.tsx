@@ -1,18 +1,23 @@
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import type { RunLog } from "../../data/run-events.ts";
 import type { Run } from "../../data/queries.ts";
-import { type Step, stepsOf } from "../../data/steps.ts";
+import { matches, spendingOf, type Step, stepsOf } from "../../data/steps.ts";
 import { Card } from "../../parts/card.tsx";
 import { Skeleton } from "../../parts/empty.tsx";
+import { Icon } from "../../parts/icon.tsx";
 import { fine, useNow } from "../../parts/time.tsx";
 import { isTerminal } from "../../../src/model/states.ts";
+import { Spending } from "./spending.tsx";
 import { StepDetails } from "./step-details.tsx";
 import styles from "./timeline.module.css";
 
 /** A waterfall of what the run did, and beside it the step that is chosen. */
 export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: string | null }) {
-  const steps = useMemo(() => stepsOf(run, log.events), [run, log.events]);
+  const steps = useMemo(() => stepsOf(run, log.activity), [run, log.activity]);
+  const spending = useMemo(() => spendingOf(log.activity), [log.activity]);
+  const [find, setFind] = useState("");
+  const [onlyFailures, setOnlyFailures] = useState(false);
   const navigate = useNavigate();
   const at = useNow();
   const from = Date.parse(run.created_at);
@@ -22,6 +27,14 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
     isTerminal(run.status) ? Math.max(...ends, Date.parse(run.finished_at ?? run.created_at)) : at,
   );
   const step = steps.find(({ id }) => id === chosen) ?? chooseFirst(steps);
+  const failures = steps.filter(({ tone, depth }) => tone === "bad" && depth > 0).length;
+  const wanted = find.trim().toLowerCase();
+  const searching = wanted !== "" || onlyFailures;
+  const { isFolded, toggle, childrenOf } = useFolds(steps, step);
+  const shown = steps.filter(
+    (one) =>
+      (wanted === "" || matches(one, wanted)) && (!onlyFailures || one.tone === "bad") && (searching || !isFolded(one)),
+  );
   const choose = (id: string): void =>
     void navigate({
       to: "/runs/$runId",
@@ -34,33 +47,114 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
   return (
     <div className={styles["panes"]}>
       <Card flush>
+        {steps.length > fewSteps ? (
+          <div className={styles["tools"]}>
+            <input
+              type="search"
+              aria-label="Find a step"
+              placeholder="Find in names, inputs and outputs"
+              value={find}
+              onChange={(event) => setFind(event.target.value)}
+            />
+            {failures > 0 ? (
+              <label>
+                <input type="checkbox" checked={onlyFailures} onChange={() => setOnlyFailures(!onlyFailures)} /> Only
+                failures <span className="faint">{failures}</span>
+              </label>
+            ) : null}
+            <span className="faint push" role="status">
+              {searching ? `${shown.length} of ${steps.length}` : `${steps.length}`} steps
+            </span>
+          </div>
+        ) : null}
         <ol className={styles["steps"]} aria-label="Steps">
-          {steps.map((one) => (
-            <li key={one.id}>
-              <button
-                type="button"
-                className={styles["step"]}
-                data-depth={one.depth}
-                aria-pressed={one === step}
-                onClick={() => choose(one.id)}
-              >
-                <span
-                  className={`${styles["label"]} ${one.detail.kind === "tool" || one.detail.kind === "execution" ? "mono" : ""}`}
+          {shown.map((one) => {
+            const inside = searching ? 0 : childrenOf(one);
+            const open = inside > 0 && !isFolded(one, true);
+            return (
+              <li key={one.id} className={styles["place"]}>
+                {inside > 0 ? (
+                  <button
+                    type="button"
+                    className={styles["fold"]}
+                    aria-expanded={open}
+                    aria-label={`${open ? "Fold" : "Unfold"} ${one.label}`}
+                    onClick={() => toggle(one.id)}
+                  >
+                    <Icon name={open ? "down" : "right"} small />
+                  </button>
+                ) : null}
+                <button
+                  type="button"
+                  className={styles["step"]}
+                  data-depth={one.depth}
+                  aria-pressed={one === step}
+                  onClick={() => choose(one.id)}
                 >
-                  {one.label}
-                  {one.note ? <span className="faint"> {one.note}</span> : null}
-                </span>
-                <Bar step={one} from={from} to={to} />
-                <span className={styles["time"]}>{timeOf(one, at)}</span>
-              </button>
-            </li>
-          ))}
+                  <span
+                    className={`${styles["label"]} ${one.detail.kind === "tool" || one.detail.kind === "execution" ? "mono" : ""}`}
+                  >
+                    <span className={one.tone === "bad" ? styles["failed"] : undefined}>{one.label}</span>
+                    {inside > 0 && !open ? <span className="dim"> +{inside}</span> : null}
+                    {one.note ? <span className="faint"> {one.note}</span> : null}
+                  </span>
+                  <Bar step={one} from={from} to={to} />
+                  <span className={styles["time"]}>{timeOf(one, at)}</span>
+                </button>
+              </li>
+            );
+          })}
         </ol>
+        {shown.length === 0 ? <p className={`faint ${styles["none"]}`}>No step matches.</p> : null}
+        {spending.length > 0 ? <Spending points={spending} from={from} to={to} /> : null}
         <Axis span={to - from} />
       </Card>
       {step ? <StepDetails run={run} step={step} /> : null}
     </div>
   );
+}
+
+/** Below this everything is in sight. */
+const fewSteps = 8;
+/** Above this, turns whose tools all went well begin folded. */
+const manySteps = 40;
+
+/** Turns can be folded over their tools; in a long run those without a failure or a question are. */
+function useFolds(steps: readonly Step[], chosen: Step | null) {
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
+  const groups = useMemo(() => {
+    const turnOf = new Map<Step, Step>();
+    const inside = new Map<Step, Step[]>();
+    let turn: Step | null = null;
+    for (const step of steps) {
+      if (step.depth < 2) turn = step.detail.kind === "turn" ? step : null;
+      else if (turn) {
+        turnOf.set(step, turn);
+        inside.set(turn, [...(inside.get(turn) ?? []), step]);
+      }
+    }
+    return { turnOf, inside };
+  }, [steps]);
+  const holdsChosen = chosen ? groups.turnOf.get(chosen) : undefined;
+  const isClosed = (turn: Step): boolean => {
+    const inside = groups.inside.get(turn) ?? [];
+    const dull = steps.length > manySteps && turn !== holdsChosen && inside.every(({ tone }) => tone === "ok");
+    return dull !== toggled.has(turn.id);
+  };
+  return {
+    /** Of a turn itself: whether it is closed. */
+    isFolded: (step: Step, itself = false): boolean => {
+      const turn = itself ? step : groups.turnOf.get(step);
+      return turn !== undefined && isClosed(turn);
+    },
+    toggle: (id: string) =>
+      setToggled((before) => {
+        const next = new Set(before);
+        if (!next.delete(id)) next.add(id);
+        return next;
+      }),
+    childrenOf: (step: Step): number => groups.inside.get(step)?.length ?? 0,
+  };
 }
 
 /** What asks for something first, else what failed, else the first program or tool. */

@@ -1,7 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
-import { queries, type Run } from "../../data/queries.ts";
+import { api } from "../../data/client.ts";
+import { queries, queryClient, type Run } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { exact } from "../../parts/time.tsx";
+import { toast, toastError } from "../../parts/toasts.tsx";
 import styles from "./why-waiting.module.css";
 
 const parked = {
@@ -21,6 +24,13 @@ export function WhyWaiting({ run }: { run: Run }) {
           ]
         : [];
   if (lines.length === 0) return null;
+  const resume = (): void =>
+    void api.runs
+      .resume(run.run_id)
+      .then(
+        () => (toast("It continues"), queryClient.invalidateQueries({ queryKey: ["run", run.run_id] })),
+        toastError,
+      );
   return (
     <div className={styles["why"]} role="status">
       <Icon name="wait" />
@@ -29,6 +39,13 @@ export function WhyWaiting({ run }: { run: Run }) {
           <p key={line}>{line}</p>
         ))}
       </div>
+      {run.status === "parked" && run.parked_why !== "approval" ? (
+        <span className="push">
+          <Button icon="runs" onClick={resume}>
+            Continue now
+          </Button>
+        </span>
+      ) : null}
     </div>
   );
 }

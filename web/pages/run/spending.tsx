@@ -1,0 +1,44 @@
+import { count, money } from "../../parts/numbers.ts";
+import styles from "./timeline.module.css";
+
+interface Point {
+  at: number;
+  tokens: number;
+  cost: number | null;
+}
+
+/** Tokens and cost over time, on the axis of the waterfall above. */
+export function Spending({ points, from, to }: { points: readonly Point[]; from: number; to: number }) {
+  const last = points.at(-1)!;
+  const x = (at: number): number => (1000 * Math.min(to, Math.max(from, at)) - 1000 * from) / (to - from);
+  const y = (tokens: number): number => 30 - (25 * tokens) / Math.max(1, last.tokens);
+  // what has been spent stays spent until the next turn
+  const line = points.map(({ at, tokens }) => `H${x(at)}V${y(tokens)}`).join("");
+  return (
+    <div className={styles["spending"]}>
+      <span>
+        Tokens <span className="faint">{last.cost ? "and cost" : ""}</span>
+      </span>
+      <svg
+        viewBox="0 0 1000 32"
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${count(last.tokens)} tokens${last.cost === null ? "" : `, ${money(last.cost)}`}, in ${points.length} turns`}
+      >
+        <path d={`M0 30${line}H1000V30Z`} className={styles["area"]} />
+        <path d={`M0 30${line}H1000`} className={styles["curve"]} />
+        {points.map(({ at, tokens, cost }, index) => (
+          <rect key={index} x={x(at) - 6} y={0} width={12} height={32} className={styles["hit"]}>
+            <title>
+              {`After turn ${index + 1}: ${count(tokens)} tokens${cost === null ? "" : `, ${money(cost)}`}`}
+            </title>
+          </rect>
+        ))}
+      </svg>
+      <span className={styles["time"]}>
+        {count(last.tokens)}
+        {last.cost ? <span className="faint"> {money(last.cost)}</span> : null}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+interface Entry {
+  path: string;
+  bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** 1 January 1980, the earliest that the format knows: files of a run have no times. */
+const earliestDate = 33;
+/** Names are UTF-8. */
+const utf8Names = 0x800;
+
+/** A ZIP archive whose files are stored as they are. */
+export function zip(entries: readonly Entry[]): Blob {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  const directory: Uint8Array<ArrayBuffer>[] = [];
+  let offset = 0;
+  for (const { path, bytes } of entries) {
+    const name = new TextEncoder().encode(path);
+    const about: Field[] = [
+      [2, 20],
+      [2, utf8Names],
+      [2, 0],
+      [2, 0],
+      [2, earliestDate],
+      [4, crc32(bytes)],
+      [4, bytes.length],
+      [4, bytes.length],
+      [2, name.length],
+      [2, 0],
+    ];
+    const local = record([[4, 0x04034b50], ...about]);
+    directory.push(record([[4, 0x02014b50], [2, 20], ...about, [2, 0], [2, 0], [2, 0], [4, 0], [4, offset]]), name);
+    parts.push(local, name, bytes);
+    offset += local.length + name.length + bytes.length;
+  }
+  const size = directory.reduce((sum, { length }) => sum + length, 0);
+  const end = record([
+    [4, 0x06054b50],
+    [2, 0],
+    [2, 0],
+    [2, entries.length],
+    [2, entries.length],
+    [4, size],
+    [4, offset],
+    [2, 0],
+  ]);
+  return new Blob([...parts, ...directory, end], { type: "application/zip" });
+}
+
+type Field = [bytes: 2 | 4, value: number];
+
+function record(fields: readonly Field[]): Uint8Array<ArrayBuffer> {
+  const view = new DataView(new ArrayBuffer(fields.reduce((sum, [bytes]) => sum + bytes, 0)));
+  let at = 0;
+  for (const [bytes, value] of fields) {
+    if (bytes === 2) view.setUint16(at, value, true);
+    else view.setUint32(at, value, true);
+    at += bytes;
+  }
+  return new Uint8Array(view.buffer);
+}
+
+function crc32(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+}
