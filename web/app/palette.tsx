@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { queries } from "../data/queries.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { setTheme, themes } from "../parts/theme.ts";
@@ -29,6 +29,8 @@ function Entries({ close }: { close: () => void }) {
   const [text, setText] = useState("");
   const agents = useQuery(queries.agents());
   const runs = useQuery(queries.someRuns({}, 20));
+  const words = useSettled(text.trim());
+  const found = useQuery(queries.search(/[\p{L}\p{N}]{2}/u.test(words) ? words : "", 8));
   const go = (to: string): void => {
     close();
     void navigate({ to });
@@ -38,7 +40,7 @@ function Entries({ close }: { close: () => void }) {
     <>
       <Command.Input autoFocus value={text} onValueChange={setText} placeholder="Search or jump to" />
       <Command.List>
-        <Command.Empty>Nothing found.</Command.Empty>
+        <Command.Empty>{found.isFetching ? "Searching" : "Nothing found."}</Command.Empty>
         {isId ? (
           <Entry icon="runs" text={`Open run ${text.trim()}`} onSelect={() => go(`/runs/${text.trim()}`)} />
         ) : null}
@@ -70,6 +72,27 @@ function Entries({ close }: { close: () => void }) {
             />
           ))}
         </Command.Group>
+        {words === "" ? null : (
+          <Command.Group heading="In prompts, results and tool input">
+            {(found.data ?? []).map((run) => (
+              <Entry
+                key={run.run_id}
+                icon="search"
+                text={run.agent_name}
+                note={run.match?.excerpt ?? run.summary ?? ""}
+                // it was found by its words, which need not be in the excerpt
+                value={`${text} in ${run.run_id}`}
+                onSelect={() => go(`/runs/${run.run_id}`)}
+              />
+            ))}
+            <Entry
+              icon="search"
+              text={`Search all runs for ${text.trim()}`}
+              value={`${text} everywhere`}
+              onSelect={() => (close(), void navigate({ to: "/runs", search: { search: text.trim() } }))}
+            />
+          </Command.Group>
+        )}
         <Command.Group heading="Appearance">
           {themes.map(({ name, word, icon }) => (
             <Entry key={name} icon={icon} text={word} onSelect={() => (setTheme(name), close())} />
@@ -78,6 +101,16 @@ function Entries({ close }: { close: () => void }) {
       </Command.List>
     </>
   );
+}
+
+/** As it is when somebody has paused. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), 200);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
 }
 
 function Entry({

@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { readChatSearch } from "../pages/chat/search.ts";
+import { readOverviewSearch } from "../pages/overview/search.ts";
 import { readRunSearch } from "../pages/run/search.ts";
 import { readSearch } from "../pages/runs/search.ts";
 import { Fault, NotFound } from "./fault.tsx";
@@ -24,7 +25,7 @@ const page = <const P extends string, S extends object = object>(
 export const router = createRouter({
   basepath: "/ui",
   routeTree: root.addChildren([
-    page("/", () => import("../pages/overview/page.tsx")),
+    page("/", () => import("../pages/overview/page.tsx"), readOverviewSearch),
     page("/inbox", () => import("../pages/inbox/page.tsx")),
     page("/runs", () => import("../pages/runs/page.tsx"), readSearch),
     page("/runs/$runId", () => import("../pages/run/page.tsx"), readRunSearch),

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { HostError } from "../../src/model/errors.ts";
 import type { Input, Output } from "../../src/wire/contracts.ts";
 import { api } from "./client.ts";
@@ -12,6 +12,7 @@ export type Session = Output<"GET /sessions">["items"][number];
 export type SessionWithRuns = Output<"GET /sessions/{session_id}">;
 export type Execution = Output<"GET /executions">["items"][number];
 export type Question = Output<"GET /questions">["items"][number];
+export type Stats = Output<"GET /stats">;
 export type Token = Output<"GET /tokens">["items"][number];
 export type RunsFilter = Omit<NonNullable<Input<"GET /runs">["query"]>, "limit" | "cursor">;
 
@@ -25,6 +26,8 @@ export const queryClient = new QueryClient({
     },
   },
 });
+
+const statsMs = 5000;
 
 export const queries = {
   me: () => queryOptions({ queryKey: ["me"], queryFn: () => api.me(), staleTime: Infinity }),
@@ -83,10 +86,22 @@ export const queries = {
       queryKey: ["questions", run_id],
       queryFn: async () => (await api.questions.list({ open: true, run_id })).items,
     }),
-  usage: (by: "agent" | "day", since: string) =>
+  /** Of the last so many hours, up to now. */
+  stats: (hours: number) =>
     queryOptions({
-      queryKey: ["stats", "usage", by, since],
-      queryFn: async () => (await api.usage({ by, since })).items,
+      queryKey: ["stats", hours],
+      queryFn: () => api.stats({ since: new Date(Date.now() - hours * 3_600_000).toISOString() }),
+      // it is a sum over many runs: a busy fleet need not have it anew for each of them
+      staleTime: statsMs,
+      refetchInterval: statsMs,
+    }),
+  audit: () => queryOptions({ queryKey: ["audit"], queryFn: () => api.audit.state(), refetchInterval: statsMs }),
+  search: (text: string, limit: number) =>
+    queryOptions({
+      queryKey: ["search", text, limit],
+      enabled: text !== "",
+      queryFn: async () => (await api.runs.list({ search: text, limit })).items,
+      placeholderData: keepPreviousData,
     }),
   tokens: () =>
     queryOptions({ queryKey: ["tokens"], queryFn: async () => (await api.tokens.list({ limit: 200 })).items }),
@@ -109,6 +124,6 @@ function refresh(): void {
   gathering = null;
   for (const run_id of touched) void queryClient.invalidateQueries({ queryKey: ["run", run_id] });
   touched.clear();
-  for (const key of ["runs", "stats", "questions", "sessions", "session"])
+  for (const key of ["runs", "questions", "sessions", "session"])
     void queryClient.invalidateQueries({ queryKey: [key] });
 }

@@ -3,6 +3,7 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { memo, type RefObject, useLayoutEffect, useRef, useState } from "react";
 import type { RunRow } from "../data/queries.ts";
 import { useRunnerNames } from "../data/runner-names.ts";
+import { withoutAnsi } from "./ansi.tsx";
 import { money } from "./numbers.ts";
 import { Status } from "./status.tsx";
 import { Ago, Duration } from "./time.tsx";
@@ -19,10 +20,12 @@ interface Props {
   selection?: Selection;
   /** The row that j and k have moved to. */
   at?: number | null;
+  /** What was searched for: rows show where they match. */
+  found?: string | undefined;
 }
 
 /** Only what is in sight is in the page, however long the list is. */
-export function RunTable({ runs, label, selection, at = null }: Props) {
+export function RunTable({ runs, label, selection, at = null, found }: Props) {
   const list = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const frame = useRef<HTMLDivElement>(null);
@@ -75,6 +78,7 @@ export function RunTable({ runs, label, selection, at = null }: Props) {
                   run={run}
                   index={index}
                   at={index === at}
+                  found={found}
                   runner={nameOf(run.runner_id)}
                   chosen={selection?.chosen.has(run.run_id) ?? null}
                   toggle={selection?.toggle}
@@ -92,6 +96,7 @@ const Row = memo(function Row({
   run,
   index,
   at,
+  found,
   runner,
   chosen,
   toggle,
@@ -99,6 +104,7 @@ const Row = memo(function Row({
   run: RunRow;
   index: number;
   at: boolean;
+  found: string | undefined;
   runner: string;
   chosen: boolean | null;
   toggle: ((run_id: string) => void) | undefined;
@@ -126,12 +132,19 @@ const Row = memo(function Row({
         <Status status={run.status} />
       </span>
       <span role="cell" className={styles["agent"]}>
-        <Link to="/runs/$runId" params={{ runId: run.run_id }} className={styles["link"]}>
+        <Link to="/runs/$runId" params={{ runId: run.run_id }} search={placeOf(run)} className={styles["link"]}>
           {run.agent_name}
         </Link>
       </span>
       <span role="cell" className={`${styles["summary"]} ${/^[[{]/.test(summary) ? "mono" : ""}`}>
-        {summary}
+        {run.match && found ? (
+          <>
+            <span className="faint">{places[run.match.where]} </span>
+            <Found text={run.match.excerpt} words={found} />
+          </>
+        ) : (
+          summary
+        )}
       </span>
       <span role="cell" className={styles["trigger"]}>
         {run.schedule ? `schedule · ${run.schedule}` : run.trigger_type}
@@ -152,8 +165,26 @@ const Row = memo(function Row({
   );
 });
 
+const places = { prompt: "prompt", result: "result", error: "error", tool_input: "tool" };
+
+/** The part of a run's page that shows where it matches. */
+function placeOf({ match }: RunRow): { step?: string; tab?: "result" } {
+  if (match?.where === "tool_input" && match.seq !== null) return { step: `e${match.seq}` };
+  return match?.where === "result" ? { tab: "result" } : {};
+}
+
+/** The words in it that were searched for. */
+function Found({ text, words }: { text: string; words: string }) {
+  const wanted = [...words.toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)].map(([word]) => word);
+  return text
+    .split(/([\p{L}\p{N}]+)/u)
+    .map((piece, index) =>
+      wanted.some((word) => piece.toLowerCase().startsWith(word)) ? <mark key={index}>{piece}</mark> : piece,
+    );
+}
+
 export function summaryOf(run: RunRow): string {
-  return run.error ?? run.summary ?? run.waiting_for ?? run.reason ?? "";
+  return withoutAnsi(run.error ?? run.summary ?? run.waiting_for ?? run.reason ?? "");
 }
 
 /** As the style sheet has it: below this width each run takes two lines. */

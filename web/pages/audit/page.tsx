@@ -6,6 +6,7 @@ import { Command } from "../../parts/command.tsx";
 import { Empty, Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
 import { ExecutionTable } from "../../parts/execution-table.tsx";
+import { Chain } from "./chain.tsx";
 
 export function Page() {
   const query = useInfiniteQuery(queries.allExecutions());
@@ -15,16 +16,7 @@ export function Page() {
       <h1 style={{ marginBottom: 12 }}>Audit</h1>
       {query.isError ? <ErrorNote error={query.error} /> : null}
       <div className="stack">
-        <Card title="The chain" note="each record is sealed with the one before it">
-          <div className="stack tight" style={{ maxWidth: 640 }}>
-            <p className="dim">
-              Prove that nothing was changed or removed since it was written, where the key of the record is:
-            </p>
-            <Command text="drover audit verify" />
-            <p className="dim">Or take the whole record away, one JSON line each:</p>
-            <Command text="drover audit export > audit.jsonl" />
-          </div>
-        </Card>
+        <Chain />
         <Card title="Programs" note="recorded before each of them began, newest first" flush>
           {query.isPending ? (
             <Skeleton />

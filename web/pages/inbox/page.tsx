@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useKeys } from "../../app/shortcuts.tsx";
+import { useKeys } from "../../app/shortcuts.ts";
 import { api } from "../../data/client.ts";
 import { queries, queryClient } from "../../data/queries.ts";
 import { Card } from "../../parts/card.tsx";

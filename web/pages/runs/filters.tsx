@@ -1,8 +1,9 @@
+import { useEffect, useEffectEvent, useState } from "react";
 import { useNavigate } from "@tanstack/react-router";
 import { runStatuses } from "../../../src/model/states.ts";
 import type { Agent } from "../../data/queries.ts";
 import { IconButton } from "../../parts/button.tsx";
-import { Menu, MenuCheck, MenuItem } from "../../parts/menu.tsx";
+import { Menu } from "../../parts/menu.tsx";
 import { statusWord } from "../../parts/status.tsx";
 import { type RunsSearch, spans } from "./search.ts";
 import styles from "./filters.module.css";
@@ -20,36 +21,32 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
   const names = [...new Set(agents.map(({ name }) => name))].sort();
   return (
     <>
-      <Menu trigger={<Chip what="Status" value={search.status?.map(statusWord).join(", ") ?? "any"} />}>
-        {runStatuses.map((status) => (
-          <MenuCheck
-            key={status}
-            checked={chosen.has(status)}
-            onChange={(on) => {
-              const next = runStatuses.filter((one) => (one === status ? on : chosen.has(one)));
-              set({ status: next.length > 0 ? next : undefined });
-            }}
-          >
-            {statusWord(status)}
-          </MenuCheck>
-        ))}
-      </Menu>
-      <Menu trigger={<Chip what="Agent" value={search.agent ?? "any"} />}>
-        <MenuItem onSelect={() => set({ agent: undefined })}>Any</MenuItem>
-        {names.map((name) => (
-          <MenuItem key={name} onSelect={() => set({ agent: name })}>
-            {name}
-          </MenuItem>
-        ))}
-      </Menu>
-      <Menu trigger={<Chip what="Last" value={spans.find(({ hours }) => hours === search.last)?.word ?? "any time"} />}>
-        <MenuItem onSelect={() => set({ last: undefined })}>Any time</MenuItem>
-        {spans.map(({ hours, word }) => (
-          <MenuItem key={hours} onSelect={() => set({ last: hours })}>
-            Last {word}
-          </MenuItem>
-        ))}
-      </Menu>
+      <SearchBox text={search.search ?? ""} onChange={(text) => set({ search: text === "" ? undefined : text })} />
+      <Menu
+        trigger={<Chip what="Status" value={search.status?.map(statusWord).join(", ") ?? "any"} />}
+        entries={runStatuses.map((status) => ({
+          text: statusWord(status),
+          checked: chosen.has(status),
+          onSelect: () => {
+            const next = runStatuses.filter((one) => (one === status) !== chosen.has(one));
+            set({ status: next.length > 0 ? next : undefined });
+          },
+        }))}
+      />
+      <Menu
+        trigger={<Chip what="Agent" value={search.agent ?? "any"} />}
+        entries={[
+          { text: "Any", onSelect: () => set({ agent: undefined }) },
+          ...names.map((name) => ({ text: name, onSelect: () => set({ agent: name }) })),
+        ]}
+      />
+      <Menu
+        trigger={<Chip what="Last" value={spans.find(({ hours }) => hours === search.last)?.word ?? "any time"} />}
+        entries={[
+          { text: "Any time", onSelect: () => set({ last: undefined }) },
+          ...spans.map(({ hours, word }) => ({ text: `Last ${word}`, onSelect: () => set({ last: hours }) })),
+        ]}
+      />
       {(["session", "parent"] as const).map((name) =>
         search[name] === undefined ? null : (
           <span key={name} className={styles["chip"]}>
@@ -59,6 +56,29 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
         ),
       )}
     </>
+  );
+}
+
+/** It searches when somebody pauses, not for each letter. */
+function SearchBox({ text, onChange }: { text: string; onChange: (text: string) => void }) {
+  const [typed, setTyped] = useState(text);
+  const search = useEffectEvent(onChange);
+  useEffect(() => setTyped(text), [text]);
+  useEffect(() => {
+    if (typed.trim() === text) return;
+    const timer = setTimeout(() => search(typed.trim()), 250);
+    return () => clearTimeout(timer);
+  }, [typed, text]);
+  return (
+    <input
+      type="search"
+      className={styles["search"]}
+      aria-label="Search runs"
+      placeholder="Search prompts, results, tool input"
+      value={typed}
+      onChange={(event) => setTyped(event.target.value)}
+      onKeyDown={(event) => event.key === "Enter" && onChange(typed.trim())}
+    />
   );
 }
 

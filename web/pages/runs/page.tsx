@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
-import { useKeys } from "../../app/shortcuts.tsx";
+import { useKeys } from "../../app/shortcuts.ts";
 import { api } from "../../data/client.ts";
 import { queries, queryClient, type RunRow } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
@@ -58,6 +58,11 @@ export function Page() {
         </span>
       </div>
       {rows.length > 0 ? <Bulk rows={rows} clear={() => setChosen(new Set())} /> : null}
+      {query.data?.pages[0]?.indexing ? (
+        <p className="dim" role="status" style={{ marginBottom: 8 }}>
+          Older runs are still being indexed: some may be missing here for a while.
+        </p>
+      ) : null}
       {query.isError ? <ErrorNote error={query.error} /> : null}
       {query.isPending ? (
         <Card flush>
@@ -65,7 +70,7 @@ export function Page() {
         </Card>
       ) : shown.length > 0 ? (
         <Card flush>
-          <RunTable runs={shown} label="Runs" selection={{ chosen, toggle }} at={at} />
+          <RunTable runs={shown} label="Runs" selection={{ chosen, toggle }} at={at} found={filter.search} />
         </Card>
       ) : query.isError ? null : (
         <FirstRun filtered={hasFilter(search)} />

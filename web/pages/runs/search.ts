@@ -9,6 +9,8 @@ export interface RunsSearch {
   last?: number;
   session?: string;
   parent?: string;
+  /** Words to be found in prompts, results and what tools were given. */
+  search?: string;
 }
 
 export const spans: readonly { hours: number; word: string }[] = [
@@ -23,21 +25,24 @@ export function readSearch(given: Record<string, unknown>): RunsSearch {
   const listed = typeof given["status"] === "string" ? given["status"].split(",") : given["status"];
   const status = runStatuses.filter((one) => Array.isArray(listed) && listed.includes(one));
   if (status.length > 0) search.status = status;
-  for (const name of ["agent", "session", "parent"] as const) {
+  for (const name of ["agent", "session", "parent", "search"] as const) {
     const value = given[name];
-    if (typeof value === "string" && value !== "") search[name] = value;
+    // the router reads a number where the address has one
+    if ((typeof value === "string" && value !== "") || typeof value === "number") search[name] = String(value);
   }
   const last = Number(given["last"]);
   if (spans.some(({ hours }) => hours === last)) search.last = last;
   return search;
 }
 
-export function toFilter({ status, agent, last, session, parent }: RunsSearch): RunsFilter {
+export function toFilter({ status, agent, last, session, parent, search }: RunsSearch): RunsFilter {
   return {
     ...(status ? { status } : {}),
     ...(agent === undefined ? {} : { agent_name: agent }),
     ...(session === undefined ? {} : { session_id: session }),
     ...(parent === undefined ? {} : { parent_run_id: parent }),
+    // what has no word in it finds nothing and everything
+    ...(search !== undefined && /[\p{L}\p{N}]/u.test(search) ? { search } : {}),
     ...(last === undefined ? {} : { since: since(last) }),
   };
 }

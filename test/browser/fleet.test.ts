@@ -1,0 +1,97 @@
+import { expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import type { Client } from "../../src/wire/client.ts";
+import { useDrover } from "./drover-ui.ts";
+
+const ui = useDrover();
+const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+/** A card of the page, by its heading. */
+const card = (page: Page, title: string) => text(page, `main section:has(h2:text-is("${title}"))`);
+
+async function ended(client: Client, agent_name: string, more: object): Promise<string> {
+  const { run_id } = await client.submit({ agent_name, ...more });
+  for await (const _ of client.runs.follow(run_id)) void _;
+  return run_id;
+}
+
+test("the overview shows throughput, what waits and why, failures by reason, cost by agent and each runner's heartbeat", async () => {
+  await ended(ui.client, "echo", { parameters: { message: "x" } });
+  await ended(ui.client, "disk-usage", { parameters: { path: "/there/is/no/such/folder" } });
+  await ended(ui.client, "writer", { prompt: "write" });
+  const pending = await ui.client.submit({
+    agent_name: "echo",
+    parameters: { message: "x" },
+    demands: { tags: ["gpu"] },
+  });
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/`);
+  await text(page).toContain("3 runs · 66.7 % completed");
+  await expect
+    .poll(() => page.getByRole("img", { name: /^Runs that ended/ }).getAttribute("aria-label"))
+    .toBe("Runs that ended: 2 completed, 1 failed, 0 cancelled");
+  await card(page, "Waits for").toMatch(/a runner with the tags\s+1/);
+  await card(page, "Failures by reason").toMatch(/exit_nonzero\s+1/);
+  await card(page, "Cost by agent").toMatch(/tokens[\s\S]*writer/);
+  await card(page, "Runners").toMatch(/Online\s+checklist[\s\S]*0\/\d[\s\S]*now/);
+  await page.getByRole("link", { name: "7 days" }).click();
+  await text(page).toContain("Last 7 days");
+  expect(page.url()).toContain("last=168");
+  await page.getByRole("link", { name: "exit_nonzero" }).click();
+  await expect.poll(() => page.locator('main [data-status="failed"]').count()).toBe(1);
+  await ui.client.runs.stop(pending.run_id);
+  expect(faults).toEqual([]);
+});
+
+test("the audit page shows the chain and proves it whole", async () => {
+  await ended(ui.client, "echo", { parameters: { message: "for the record" } });
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/audit`);
+  const { head } = await ui.client.audit.state();
+  await text(page).toContain("Records");
+  await text(page).toContain("agrees");
+  await text(page).toContain("echo --message 'for the record'");
+  expect(head).toMatch(/^\d+:/);
+  await page.getByRole("button", { name: "Verify" }).click();
+  await text(page).toContain("The chain is whole");
+  await text(page).toMatch(/All \d+ records are as they were written/);
+  expect(faults).toEqual([]);
+});
+
+test("a search in the runs list is in the address, and each row says where it matches", async () => {
+  await ended(ui.client, "echo", { parameters: { message: "the zeppelin lands at noon" } });
+  await ended(ui.client, "echo", { parameters: { message: "nothing to see" } });
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/runs`);
+  await page.getByLabel("Search runs").fill("zeppelin noon");
+  await expect.poll(() => new URL(page.url()).searchParams.get("search")).toBe("zeppelin noon");
+  const rows = page.getByRole("row").filter({ has: page.getByRole("cell") });
+  await expect.poll(() => rows.count()).toBe(1);
+  expect(await rows.locator("mark").allInnerTexts()).toEqual(["zeppelin", "noon"]);
+  await page.reload();
+  expect(await page.getByLabel("Search runs").inputValue()).toBe("zeppelin noon");
+  await expect.poll(() => rows.count()).toBe(1);
+  await page.getByLabel("Search runs").fill("quetzalcoatl");
+  await text(page).toContain("No run matches");
+  expect(faults).toEqual([]);
+});
+
+test("a match in what a tool was given opens that step; the palette searches runs, too", async () => {
+  const run_id = await ended(ui.client, "writer", { prompt: "please" });
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/runs?search=trace`);
+  await page.getByRole("row").getByRole("link", { name: "writer" }).first().click();
+  await expect.poll(() => page.url()).toMatch(/step=e\d+/);
+  await text(page).toContain("A run leaves its trace.");
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Search or jump to").fill("please");
+  await page
+    .getByRole("option", { name: /writer/ })
+    .first()
+    .click();
+  await expect.poll(() => page.url()).toContain(`/runs/${run_id}`);
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Search or jump to").fill("trace");
+  await page.getByRole("option", { name: "Search all runs for trace" }).click();
+  await expect.poll(() => new URL(page.url()).searchParams.get("search")).toBe("trace");
+  expect(faults).toEqual([]);
+});

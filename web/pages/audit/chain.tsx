@@ -1,0 +1,122 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import type { Output } from "../../../src/wire/contracts.ts";
+import { api } from "../../data/client.ts";
+import { queries, queryClient } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { Command, CopyButton } from "../../parts/command.tsx";
+import { Skeleton } from "../../parts/empty.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { count } from "../../parts/numbers.ts";
+import { Ago } from "../../parts/time.tsx";
+import styles from "./page.module.css";
+
+/** What is known of the chain, and the proof that nothing in it was changed or removed. */
+export function Chain() {
+  const state = useQuery(queries.audit());
+  const proof = useMutation({
+    mutationFn: () => api.audit.verify(),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ["audit"] }),
+  });
+  return (
+    <Card
+      title="The chain"
+      note="each record is sealed with the one before it"
+      actions={
+        <Button
+          look="primary"
+          icon="audit"
+          disabled={proof.isPending}
+          disabledBecause={state.data?.key_present === false ? "The key of the record is not here" : null}
+          onClick={() => proof.mutate()}
+        >
+          {proof.isPending ? "Verifying" : "Verify"}
+        </Button>
+      }
+    >
+      <div className="stack tight">
+        {state.isError ? <ErrorNote error={state.error} /> : null}
+        {state.isPending ? <Skeleton rows={2} /> : null}
+        {state.data ? <Facts state={state.data} /> : null}
+        <div role="status" aria-live="polite">
+          {proof.isError ? <ErrorNote error={proof.error} /> : null}
+          {proof.data ? <Proof proof={proof.data} /> : null}
+        </div>
+        <details className={styles["elsewhere"]}>
+          <summary>On the command line</summary>
+          <div className="stack tight">
+            <Command text="drover audit verify" />
+            <Command text="drover audit export > audit.jsonl" />
+          </div>
+        </details>
+      </div>
+    </Card>
+  );
+}
+
+function Facts({ state }: { state: Output<"GET /audit"> }) {
+  const { rows, head, head_expected, sealed_at, key_present } = state;
+  return (
+    <dl className={styles["facts"]}>
+      <div>
+        <dt>Records</dt>
+        <dd>{count(rows)}</dd>
+      </div>
+      <div>
+        <dt>Last sealed</dt>
+        <dd>{sealed_at === null ? "never" : <Ago at={sealed_at} suffix=" ago" />}</dd>
+      </div>
+      <div>
+        <dt>Head</dt>
+        <dd className="row">
+          <code className="ellipsis" title={head}>
+            {head}
+          </code>
+          <CopyButton text={head} label="Copy the head, to keep it elsewhere" />
+        </dd>
+      </div>
+      <div>
+        <dt>Copy of the head</dt>
+        <dd>
+          {head_expected === null
+            ? "none is kept beside the database"
+            : head_expected === head
+              ? "agrees"
+              : "is of another moment; verify tells whether it fits"}
+        </dd>
+      </div>
+      {key_present ? null : (
+        <div>
+          <dt>Key</dt>
+          <dd>missing: the chain can be neither verified nor continued</dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function Proof({ proof: { whole, rows, faults } }: { proof: Output<"POST /audit/verify"> }) {
+  return (
+    <div className={styles["proof"]} data-whole={whole}>
+      <Icon name={whole ? "ok" : "warn"} />
+      <div>
+        <b>{whole ? "The chain is whole" : "The chain is broken"}</b>
+        <p className="dim">
+          {whole
+            ? `All ${count(rows)} records are as they were written.`
+            : `The first ${count(rows)} records are as they were written. What follows them cannot be trusted:`}
+        </p>
+        {faults.map(({ what, row_no, batch_no }) => (
+          <p key={`${what} ${row_no} ${batch_no}`}>
+            {what}
+            <span className="faint">
+              {row_no === null ? "" : ` · record ${row_no}`}
+              {batch_no === null ? "" : ` · batch ${batch_no}`}
+            </span>
+          </p>
+        ))}
+      </div>
+    </div>
+  );
+}

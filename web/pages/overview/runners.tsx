@@ -1,0 +1,38 @@
+import { Link } from "@tanstack/react-router";
+import type { Runner } from "../../data/queries.ts";
+import { Card } from "../../parts/card.tsx";
+import { Heartbeat, RunnerState, Slots } from "../../parts/runner.tsx";
+import styles from "./page.module.css";
+
+const shown = 6;
+
+/** Who runs things, and when each was last heard of. Those that need a look come first. */
+export function Runners({ runners }: { runners: readonly Runner[] }) {
+  const order: Runner["status"][] = ["lost", "draining", "online"];
+  const sorted = runners.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
+  return (
+    <Card title="Runners" note={<Link to="/runners">{runners.length === 1 ? "1" : runners.length}</Link>} flush>
+      {runners.length === 0 ? (
+        <p className={`faint ${styles["none"]}`}>No runner is registered: nothing can run.</p>
+      ) : (
+        <ul>
+          {sorted.slice(0, shown).map((runner) => (
+            <li key={runner.runner_id} className={styles["runner"]}>
+              <RunnerState status={runner.status} />
+              <span className="ellipsis grow">
+                {runner.name ?? runner.executor_profile} <span className="faint">{runner.hostname}</span>
+              </span>
+              <Slots slots={runner.slots} running={runner.running} />
+              <Heartbeat at={runner.last_seen_at} />
+            </li>
+          ))}
+          {runners.length > shown ? (
+            <li className={styles["none"]}>
+              <Link to="/runners">{runners.length - shown} more</Link>
+            </li>
+          ) : null}
+        </ul>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,43 @@
+import type { Stats } from "../../data/queries.ts";
+import { Card } from "../../parts/card.tsx";
+import { Meters } from "../../parts/meters.tsx";
+import { count } from "../../parts/numbers.ts";
+
+/** What holds runs back, in the words of `GET /runs/{run_id}/why`. */
+const reasons: Record<string, string> = {
+  turn: "their turn",
+  slots: "a free slot",
+  agent: "a runner with the agent",
+  runner_id: "an offline runner",
+  session: "an earlier run of the session",
+  directory: "a directory in use",
+  max_concurrent: "the agent's limit",
+  tags: "a runner with the tags",
+  hostname: "a runner on the host",
+  executor_profile: "a runner with the profile",
+  project_dir: "a runner of the directory",
+  approval: "an answer",
+  budget: "a budget",
+  usage_limit: "a usage limit",
+  disk: "space on the disk",
+  descriptors: "a runner's resources",
+};
+
+/** What waits and for what. */
+export function Waiting({ stats: { waiting } }: { stats: Stats }) {
+  const all = waiting.reduce((sum, one) => sum + one.count, 0);
+  if (all === 0) return null;
+  return (
+    <Card title="Waits for" note={`${count(all)} ${all === 1 ? "run" : "runs"}`}>
+      <Meters
+        rows={waiting.slice(0, 6).map((one) => ({
+          name: reasons[one.reason] ?? one.reason,
+          value: one.count,
+          shown: count(one.count),
+          link: { to: "/runs", search: { status: ["pending", "waiting", "parked"] } },
+        }))}
+        tone="wait"
+      />
+    </Card>
+  );
+}

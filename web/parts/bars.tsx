@@ -1,0 +1,69 @@
+import styles from "./bars.module.css";
+
+export interface Bar {
+  key: string;
+  /** On hover, and for those who do not see bars. */
+  title: string;
+  /** From the bottom up. */
+  parts: readonly { tone: "accent" | "idle" | "bad"; value: number }[];
+}
+
+const height = 64;
+
+/** Values over time, one bar each. */
+export function Bars({ bars, label, from, to, most }: BarsProps) {
+  const top = Math.max(Number.MIN_VALUE, ...bars.map(({ parts }) => sumOf(parts)));
+  const width = 400 / Math.max(1, bars.length);
+  const gap = Math.min(4, width * 0.25);
+  return (
+    <figure className={styles["figure"]}>
+      <span className={`faint ${styles["most"]}`} aria-hidden="true">
+        {most(top)}
+      </span>
+      <svg viewBox={`0 0 400 ${height + 4}`} preserveAspectRatio="none" role="img" aria-label={label}>
+        <line x1="0" x2="400" y1="0.5" y2="0.5" className={styles["top"]} />
+        {bars.map(({ key, title, parts }, index) => {
+          let below = 0;
+          return (
+            <g key={key}>
+              <title>{title}</title>
+              <rect x={index * width} y={0} width={width} height={height} className={styles["hit"]} />
+              {parts.map(({ tone, value }) => {
+                const tall = value === 0 ? 0 : Math.max(1.5, (height * value) / top);
+                below += tall;
+                return (
+                  <rect
+                    key={tone}
+                    x={index * width + gap / 2}
+                    y={height - below}
+                    width={width - gap}
+                    height={tall}
+                    className={styles[tone]}
+                  />
+                );
+              })}
+            </g>
+          );
+        })}
+        <line x1="0" x2="400" y1={height + 1} y2={height + 1} className={styles["floor"]} />
+      </svg>
+      <figcaption className="faint">
+        <span>{from}</span>
+        <span>{to}</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+interface BarsProps {
+  bars: readonly Bar[];
+  label: string;
+  from: string;
+  to: string;
+  /** The highest value, as it is written at the top. */
+  most: (value: number) => string;
+}
+
+function sumOf(parts: Bar["parts"]): number {
+  return parts.reduce((sum, { value }) => sum + value, 0);
+}
