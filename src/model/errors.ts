@@ -86,7 +86,7 @@ export const errorCodes = {
   "DROVER-STA-004": "database damaged",
   "DROVER-STA-005": "database made by a newer Drover",
   "DROVER-STA-006": "database cannot be opened",
-  "DROVER-STA-007": "sqlite cannot be loaded on this machine",
+  "DROVER-STA-007": "sqlite cannot be loaded on this machine, or cannot search (built without FTS5)",
   "DROVER-STA-008": "PostgreSQL cannot be reached",
   "DROVER-STA-009": "record could not be copied whole",
   "DROVER-STA-010": "record does not answer in time",

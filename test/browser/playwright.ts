@@ -1,2 +1,2 @@
-// For those whose own folder does not have this package.
-export { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+// Types for those whose own folder does not have this package.
+export type { Browser, BrowserContext, Page } from "playwright-core";

@@ -9,8 +9,8 @@ import type { StoredRun } from "./stored-run.ts";
 
 type Result = Extract<RunEvent, { type: "result" }>;
 
-/** So many runs may follow each other by `on_finish`. */
-const longestChain = 10;
+/** So many runs may follow each other by `on_finish`: as deep as submit lets children be. */
+const longestChain = 8;
 
 const selectRun = `
   select runs.agent_name, runs.session_id, runs.summary, run_bodies.parameters, run_bodies.prompt,
