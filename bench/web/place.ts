@@ -76,7 +76,9 @@ export async function launchChromium(root: string): Promise<Browser> {
     pathToFileURL(join(folder, "find-chromium.mjs")).href
   )) as typeof import("../../test/browser/find-chromium.mjs");
   ensureBrowser();
-  const { chromium } = createRequire(join(folder, "package.json"))("playwright-core") as { chromium: { launch(options: object): Promise<Browser> } };
+  const { chromium } = createRequire(join(folder, "package.json"))("playwright-core") as {
+    chromium: { launch(options: object): Promise<Browser> };
+  };
   const { executablePath, env } = findChromium();
   const args = ["--no-sandbox", "--disable-dev-shm-usage"];
   return chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
