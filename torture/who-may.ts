@@ -51,17 +51,26 @@ async function makeObjects({ client, url, coordinators, putAgent }: Place): Prom
   const port = createHttpPort({ url: coordinators[0]!.url, token: runner.token });
   const { runner_id } = await port.register(registration("of ann"));
   port.close();
-  const run = await createClient({ url, token: ann.token }).submit({
+  const hers = createClient({ url, token: ann.token });
+  const run = await hers.submit({
     agent_name: "work",
     // nobody takes it
     demands: { tags: ["nowhere"] },
   });
   const { run_id, session_id } = run;
+  await hers.hooks.add({ name: "work", agent_name: "work" });
+  await hers.webhooks.add({ name: "work", url: "https://hooks.example/", scope: "named", events: ["cancelled"] });
+  const { schedule_id } = await hers.schedules.create({ agent_name: "work", name: "hers", every: "1d" });
+  const noticed = await hers.submit({ agent_name: "work", demands: { tags: ["nowhere"] }, webhooks: ["work"] });
+  await hers.runs.stop(noticed.run_id);
+  const [delivery] = (await hers.webhooks.deliveries()).items;
   return {
     run_id,
     session_id: session_id ?? "",
     runner_id,
     token_id: ann.token_id,
+    schedule_id,
+    delivery_id: delivery?.delivery_id ?? "",
     execution_id: "0190aaaa-0000-7000-8000-000000000001",
     name: "work",
     path: "x",
@@ -108,7 +117,7 @@ interface Who {
 function expected({ rule }: Route, { role, subject }: Who): (status: number) => boolean {
   const letIn = (status: number): boolean => status !== 401 && status !== 403 && status < 500;
   if ("open" in rule) return letIn;
-  if (role === null) return (status) => status === 401;
+  if ("signed" in rule || role === null) return (status) => status === 401;
   if ("enrolment" in rule || !rule.roles.includes(role)) return (status) => status === 403;
   const seesAll = role === "admin" || subject === "*";
   if (rule.everyones && !seesAll) return (status) => status === 403;

@@ -21,7 +21,7 @@ import { Refusal } from "./refusal.ts";
 import { alwaysHeaders, render, renderError, renderRefusal } from "./render.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
-import type { Principal } from "./rule.ts";
+import { needsNoToken, type Principal } from "./rule.ts";
 import { sendBackup } from "./send-backup.ts";
 import { createStanding, type Standing, type Stay } from "./standing.ts";
 import { createWeb } from "./web.ts";
@@ -106,7 +106,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
   let stay: Stay | null = null;
   let presence: Presence | null = null;
   try {
-    const open = "open" in row.rule;
+    const open = needsNoToken(row.rule);
     const credential = open ? undefined : credentialOf(incoming.method, incoming.headers, deps.cookieName);
     const inTime = timeFor(row.recordMs, (fault) => deps.onDefect(fault, `${row.method} ${row.path}, late`));
     const principal = open ? nobody : await inTime(authenticate(credential, deps));

@@ -1,10 +1,19 @@
 import type { RecordDeps } from "./deps.ts";
 import { notFound, Refusal } from "./refusal.ts";
-import { type ObjectKind, type Objects, type Principal, type Rule, sees, seesOnly, tokenOwner } from "./rule.ts";
+import {
+  needsNoToken,
+  type ObjectKind,
+  type Objects,
+  type Principal,
+  type Rule,
+  sees,
+  seesOnly,
+  tokenOwner,
+} from "./rule.ts";
 
 /** Throws where the rule has no place for this principal. */
 export function authorize(rule: Rule, principal: Principal): void {
-  if ("open" in rule) return;
+  if (needsNoToken(rule)) return;
   if ("enrolment" in rule) {
     if (principal.kind !== "enrolment") throw forbidden("Only an enrolment token can be exchanged here.");
     return;

@@ -5,7 +5,7 @@ import { problemSchema } from "../wire/schemas.ts";
 import { fillPath } from "../wire/transport.ts";
 import type { JsonSchema, OpenApiDocument, Operation } from "./openapi-document.ts";
 import type { Route } from "./route.ts";
-import type { Rule } from "./rule.ts";
+import { needsNoToken, type Rule } from "./rule.ts";
 
 type Row = Pick<Route, "name" | "method" | "path" | "rule">;
 
@@ -34,7 +34,7 @@ function operationOf({ name, path, rule }: Row, schemas: Schemas): Operation {
     operationId: contract.id,
     summary: contract.summary,
     description: whoMay(rule),
-    ...("open" in rule ? {} : { security: [{ bearer: [] }] }),
+    ...(needsNoToken(rule) ? {} : { security: [{ bearer: [] }] }),
     parameters: [
       ...[...path.matchAll(/\{(\w+)(\*?)\}/g)].map((match) => ({
         name: match[1]!,
@@ -74,7 +74,7 @@ function answersOf({ answers }: Contract, schemas: Schemas): Operation["response
 function refusalsOf({ query, headers, body, takesBytes, answers }: Contract, rule: Rule): Operation["responses"] {
   const refusals: Record<number, string> = {
     ...(query || headers || body || takesBytes ? { 400: "The request does not fit its schema" } : {}),
-    ...("open" in rule
+    ...(needsNoToken(rule)
       ? {}
       : { 401: "No token, or one that is unknown or has ended", 403: "Not allowed with this token" }),
     ...("object" in rule ? { 404: `No such ${rule.object}, or it is not the caller's` } : {}),
@@ -157,6 +157,7 @@ function withReferences(schema: object, names: ReadonlyMap<string, string>): Jso
 
 /** In words, for the page that people read. */
 function whoMay(rule: Rule): string {
+  if ("signed" in rule) return "Open to requests with a valid signature.";
   if ("open" in rule) return "Open to everyone who reaches this address.";
   if ("enrolment" in rule) return "With an enrolment token.";
   const own = rule.object ? `; the ${rule.object} must be one's own, except for an admin` : "";

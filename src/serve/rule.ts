@@ -21,6 +21,8 @@ export type Principal =
  */
 export type Rule =
   | { open: true }
+  /** No token: the handler checks the signature of the request itself. */
+  | { signed: true }
   | {
       roles: readonly TokenRole[];
       /** The object the path names: loaded first, and 404 for whoever may not see it. */
@@ -31,6 +33,10 @@ export type Rule =
       everyones?: true;
     }
   | { enrolment: true };
+
+export function needsNoToken(rule: Rule): rule is { open: true } | { signed: true } {
+  return "open" in rule || "signed" in rule;
+}
 
 export type ObjectKind =
   | "run"

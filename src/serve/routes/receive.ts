@@ -10,8 +10,7 @@ const mostBytes = 1024 * 1024;
 
 export const receiveRoutes = [
   route("POST /hooks/{name}", {
-    // by its signature, which is checked before anything else is said
-    rule: { open: true },
+    rule: { signed: true },
     async handle({ deps, params: { name = "" }, headers, bytes, signal }) {
       const { receiver } = deps.triggers;
       const leave = receiver.enter();
