@@ -1,4 +1,6 @@
-import { Cron } from "croner";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { Cron } from "croner";
 import type { Timing } from "../model/schedule.ts";
 import { openZone, type Zone } from "./zone.ts";
 
@@ -45,7 +47,18 @@ export function fiveFields(cron: string): string {
 
 export function openPattern(fields: string): Cron {
   // Local times are passed as if they were UTC: where they lie in time is for the zone to say.
-  return new Cron(fields, { utcOffset: 0 });
+  return new (loadCron())(fields, { utcOffset: 0 });
+}
+
+let loaded: typeof Cron | null = null;
+
+/** Loaded with the first expression: most commands meet none, and all of them would pay for it. */
+function loadCron(): typeof Cron {
+  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+  const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  // as its own types say
+  loaded ??= (createRequire(join(here, "fire-times.js"))("croner") as { Cron: typeof Cron }).Cron;
+  return loaded;
 }
 
 function interval(ms: number, anchor: number): FireTimes {
