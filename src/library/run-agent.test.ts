@@ -95,6 +95,60 @@ describe("runAgent", () => {
     expect(await runsOf(stateDir)).toMatchObject([{ run_id: result.jobId, status: "parked" }]);
   });
 
+  it("has no summary of an agent that said nothing, and cuts none in the middle of a character", async () => {
+    const { agent, stateDir } = place([{ text: `${"x".repeat(499)}\u{1f411}` }]);
+    expect((await runAgent({ agent, prompt: "x", stateDir })).summary).toBe("x".repeat(499));
+    const silent = await runAgent({ agent: { name: "silent", command: "true" }, prompt: "", stateDir });
+    expect(silent).toMatchObject({ success: true });
+    expect(silent).not.toHaveProperty("summary");
+  });
+
+  const asking = (folder: string) => [
+    { tools: [{ name: "command.run", input: { command: `echo made >${folder}/made` } }] },
+    { text: "Thank you." },
+  ];
+
+  it("denies a call whose edited input does not fit the tool, and reports it to the caller", async () => {
+    const { agent, stateDir, folder } = place();
+    writeFileSync(agent.script, JSON.stringify({ turns: asking(folder) }));
+    const asked: unknown[] = [];
+    const result = await runAgent({
+      agent,
+      prompt: "x",
+      stateDir,
+      onQuestion({ tool, inputSchema }) {
+        asked.push([tool, inputSchema?.["required"]]);
+        return { decision: "allow", input: { command: 7 } };
+      },
+    });
+    expect(asked).toEqual([["command.run", ["command"]]]);
+    expect(result.callbackErrors).toMatchObject([
+      { message: "The edited input does not fit the tool command.run.", field: "body.input.command" },
+    ]);
+    expect(existsSync(join(folder, "made"))).toBe(false);
+    expect(result.run).toMatchObject({ result_text: "Thank you." });
+  });
+
+  it("takes the answer that somebody else gave while the caller was thinking", async () => {
+    const { agent, stateDir, folder } = place();
+    writeFileSync(agent.script, JSON.stringify({ turns: asking(folder) }));
+    const result = await runAgent({
+      agent,
+      prompt: "x",
+      stateDir,
+      async onQuestion({ jobId, requestId }) {
+        const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+        const answer = { decision: "allow" } as const;
+        await store.apply([{ op: "answer_question", run_id: jobId, request_id: requestId, answer, by: "bob" }]);
+        await store.close();
+        return { decision: "deny" };
+      },
+    });
+    expect(result, String(result.error)).toMatchObject({ success: true, summary: "Thank you." });
+    expect(result).not.toHaveProperty("callbackErrors");
+    expect(readFileSync(join(folder, "made"), "utf8")).toBe("made\n");
+  });
+
   it("works in the agent's working_directory", async () => {
     const { folder, stateDir } = place();
     const agent = { name: "here", command: "sh -c 'echo made > made.txt'", working_directory: folder };
@@ -156,6 +210,12 @@ describe("runAgent", () => {
     [{ agent: { ...echo, modle: "x" }, prompt: "x", stateDir: "s" }, "agent.modle"],
     [{ agent: { ...echo, executor: "modle" }, prompt: "x", stateDir: "s" }, "agent.executor"],
     [{ agent: { name: "a", budget: { cost_usd: 0 } }, prompt: "x", stateDir: "s" }, "agent.budget.cost_usd"],
+    [{ agent: { name: "a", budget: { tokens: 0 } }, prompt: "x", stateDir: "s" }, "agent.budget.tokens"],
+    [{ agent: { name: "a", budget: { turns: 0 } }, prompt: "x", stateDir: "s" }, "agent.budget.turns"],
+    [
+      { agent: { name: "a", budget: { per_day: { tokens: 0 } } }, prompt: "x", stateDir: "s" },
+      "agent.budget.per_day.tokens",
+    ],
     [{ agent: { name: "a", permissions: { mode: "yolo" } }, prompt: "x", stateDir: "s" }, "agent.permissions.mode"],
     [{ agent: echo, prompt: "x", stateDir: "s", coordinator: "environment", env: {} }, "coordinator"],
   ])("refuses %j and names the field", async (options, field) => {
@@ -197,7 +257,7 @@ describe("AgentRunner", () => {
     expect(forked, String(forked.error)).toMatchObject({ success: true, summary: "two" });
   });
 
-  it("rejects a session that is unknown or another agent's with a SessionError that says what to do", async () => {
+  it("rejects a session that is unknown, expired, or of another agent or executor, with a SessionError that says what to do", async () => {
     const { agent, runner, stateDir } = place();
     const { sessionId } = await runner.run({ agent, prompt: "Begin" });
     const unknown: unknown = await runner.resume("nowhere", agent, "x").catch((error: unknown) => error);
@@ -206,6 +266,15 @@ describe("AgentRunner", () => {
     expect(String(unknown)).toContain("Start a new session");
     const other = runner.fork(sessionId!, { ...agent, name: "other" }, "x");
     await expect(other).rejects.toMatchObject({ name: "SessionError", message: expect.stringContaining("helper") });
+    const elsewhere = runner.resume(
+      sessionId!,
+      { ...agent, executor: "claude-sdk", provider: undefined, script: undefined },
+      "x",
+    );
+    await expect(elsewhere).rejects.toMatchObject({
+      name: "SessionError",
+      message: expect.stringContaining("of the executor model"),
+    });
     const expiring = { ...agent, session: { timeout: 0.001 } };
     await expect(runner.resume(sessionId!, expiring, "x")).rejects.toMatchObject({
       name: "SessionError",

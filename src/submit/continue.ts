@@ -78,15 +78,23 @@ export async function continued(
     ]);
   }
   const runner = runner_id === null ? null : await deps.store.read.runner(runner_id);
-  if (runner !== null && agent.executor !== undefined && runner.executor.type !== agent.executor)
+  const executor = runner?.executor.type ?? (await executorOfRuns(session_id, deps.store));
+  if (executor !== null && agent.executor !== undefined && executor !== agent.executor)
     return bad(
       409,
-      `The session is of the executor ${runner.executor.type}; the agent ${agent.name} now has ${agent.executor}.`,
+      `The session is of the executor ${executor}; the agent ${agent.name} now has ${agent.executor}.`,
       "of another executor",
       startAnew,
     );
   const place = { demands: placeOf(session), runner_id, directory: runner?.project_dir ?? null };
   return { ...own, project_dir, place };
+}
+
+/** A runner that lived for one command is forgotten after it; its runs still say which executor they demanded. */
+async function executorOfRuns(session_id: string, { read }: Deps["store"]): Promise<string | null> {
+  const [last] = await read.versions(session_id);
+  const run = last === undefined ? null : await read.run(last.run_id);
+  return run?.demands.executor_type ?? null;
 }
 
 /** Its folders lie in a state directory, so any runner of that one will do. A runner that named none has to be the same. */
