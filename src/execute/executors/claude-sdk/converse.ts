@@ -6,16 +6,17 @@ import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createUsageSteps } from "../clients/claude-usage.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
 import { type Fields, fieldsOf, listOf, textOf } from "../clients/fields.ts";
+import { warnOfUnmatched } from "../loop/permissions.ts";
 import { createGate } from "./gate.ts";
 import type { ClaudeSdkHost, Place } from "./host.ts";
 import { judgeRun } from "./judge-run.ts";
-import { failedServers, serverTools, unmatchedPatterns } from "./known-tools.ts";
+import { failedServers, serverTools } from "./known-tools.ts";
 import type { toMcpServers } from "./mcp.ts";
 import { logMessage } from "./messages.ts";
 import { toSdkOptions } from "./options.ts";
 import { type LiveQuery, type Prompt, runQuery } from "./query.ts";
 import { createSpending } from "./spending.ts";
-import { effectOf } from "./tools.ts";
+import { effectOf, ownTools } from "./tools.ts";
 import { openTranscript, type Transcript } from "./transcript.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
@@ -105,13 +106,8 @@ function createConversation(
       });
     const tools = serverTools(known);
     for (const { name, reads } of tools) if (reads) readOnly.add(name);
-    const all = [...listOf(init["tools"]).map(textOf), ...tools.map(({ name }) => name)];
-    for (const pattern of unmatchedPatterns(agent.permissions, all))
-      await context.emit({
-        type: "system",
-        subtype: "unmatched_permission",
-        data: { pattern, message: `${pattern} in the agent's permissions matches no tool that is known here.` },
-      });
+    const all = [...ownTools, ...listOf(init["tools"]).map(textOf), ...tools.map(({ name }) => name)];
+    for (const warning of warnOfUnmatched(agent.permissions, all)) await context.emit(warning);
   }
 
   const options = (query: () => Query): Record<string, unknown> => ({

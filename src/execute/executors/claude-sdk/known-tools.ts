@@ -1,7 +1,4 @@
 import type { McpStatus } from "../../../llm/claude-code/sdk.ts";
-import type { Agent } from "../../../model/agent.ts";
-import { matchesAny } from "../loop/permissions.ts";
-import { ownTools } from "./tools.ts";
 
 /** Servers that cannot be used, with what the SDK knows about why. */
 export function failedServers(
@@ -20,16 +17,4 @@ export function serverTools(known: readonly McpStatus[]): { name: string; reads:
   return known.flatMap(({ name, tools = [] }) =>
     tools.map((tool) => ({ name: `mcp__${name}__${tool.name}`, reads: tool.annotations?.readOnly === true })),
   );
-}
-
-/**
- * Wildcards and names of MCP tools in an agent's permissions that match nothing: misspelt, or of a server that is not
- * there. `mcp__server` stands for all its tools.
- */
-export function unmatchedPatterns(permissions: Agent["permissions"], known: readonly string[]): string[] {
-  const all = [...ownTools, ...known];
-  return [...(permissions?.allowed_tools ?? []), ...(permissions?.denied_tools ?? [])]
-    .map((pattern) => pattern.replace(/\(.*$/s, ""))
-    .filter((pattern) => pattern.includes("*") || pattern.startsWith("mcp__"))
-    .filter((pattern) => !all.some((name) => matchesAny(name, [pattern, `${pattern}__*`])));
 }

@@ -19,6 +19,7 @@ const kit = openClaudeSdk([
     ],
   },
   { when: "change", turns: [{ tool: call("mcp__notes__change") }, { text: "I tried." }] },
+  { when: "do without", turns: [{ text: "I did without." }] },
 ]);
 const closing: (() => unknown)[] = [];
 afterAll(async () => {
@@ -93,6 +94,26 @@ test("servers in process, by stdio and by http are called, and those that fail a
   expect(warned(ran.events)).toMatchObject([{ pattern: "mcp__typo__*" }]);
 });
 
+test("servers that hang, speak garbage or end at once are named, and the run goes on without them", async () => {
+  const program = (code: string) => ({ command: process.execPath, args: ["-e", code] });
+  const ran = await (
+    await kit
+  ).run("do without", {
+    env: { MCP_TIMEOUT: "1000" },
+    agent: {
+      mcp_servers: {
+        hanging: program("setInterval(() => {}, 1000)"),
+        babbling: program("setInterval(() => console.log('{nonsense'), 10)"),
+        ending: program("console.error('no licence found'); process.exit(3)"),
+      },
+    },
+  });
+  expect(ran.outcome).toMatchObject({ status: "completed", text: "I did without." });
+  expect(failed(ran.events)).toEqual(
+    ["hanging", "babbling", "ending"].map((name) => expect.stringContaining(`The MCP server ${name} cannot be used: `)),
+  );
+});
+
 test("a wildcard denies all tools of a server, and a person is asked about those that change something", async () => {
   const { run } = await kit;
   const denied = await run("change", {
@@ -105,18 +126,22 @@ test("a wildcard denies all tools of a server, and a person is asked about those
   expect(results(denied.events)).not.toContain("changed sheep");
   expect(warned(denied.events)).toEqual([]);
   const asked: unknown[] = [];
-  const allowed = await run("change", {
-    agent: { mcp_servers: { notes: stdio } },
-    invocation: { attended: true },
-    context: {
-      ask: async ({ tool, effect }) => {
-        asked.push([tool, effect]);
-        return { decision: "allow" };
+  const ask = (allowed_tools: string[]) =>
+    run("change", {
+      agent: { mcp_servers: { notes: stdio }, permissions: { mode: "acceptEdits", allowed_tools } },
+      invocation: { attended: true },
+      context: {
+        ask: async ({ tool, effect }) => {
+          asked.push([tool, effect]);
+          return { decision: "allow" };
+        },
       },
-    },
-  });
+    });
+  expect(results((await ask([])).events)).toContain("changed sheep");
   expect(asked).toEqual([["mcp__notes__change", "execute"]]);
-  expect(results(allowed.events)).toContain("changed sheep");
+  // the whole server is allowed, so nobody is asked
+  expect(results((await ask(["mcp__notes"])).events)).toContain("changed sheep");
+  expect(asked).toHaveLength(1);
 });
 
 test("an agent's servers are written as the SDK wants them", () => {

@@ -2,9 +2,10 @@ import { afterEach, expect, test } from "vitest";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
-import { failedServers, serverTools, unmatchedPatterns } from "./known-tools.ts";
+import { warnOfUnmatched } from "../loop/permissions.ts";
+import { failedServers, serverTools } from "./known-tools.ts";
 import { logMessage } from "./messages.ts";
-import { effectOf, leavesDirectory, withRelativePaths } from "./tools.ts";
+import { effectOf, leavesDirectory, ownTools, withRelativePaths } from "./tools.ts";
 import { createUsageLimit } from "./usage-limit.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
@@ -125,10 +126,12 @@ test("servers that are not connected are named with why, and wildcards that matc
     allowed_tools: ["mcp__a__*", "mcp__a", "mcp__z__*", "Web*", "Bash(git *)", "mcp__a__nothing"],
     denied_tools: ["Holo*", "Typo"],
   };
-  expect(
-    unmatchedPatterns(
-      permissions,
-      tools.map(({ name }) => name),
-    ),
-  ).toEqual(["mcp__z__*", "mcp__a__nothing", "Holo*"]);
+  const warnings = warnOfUnmatched(permissions, [...ownTools, ...tools.map(({ name }) => name)]);
+  expect(warnings).toMatchObject(
+    ["mcp__z__*", "mcp__a__nothing", "Holo*"].map((pattern) => ({
+      subtype: "unmatched_permission",
+      data: { pattern },
+    })),
+  );
+  expect(warnings).toHaveLength(3);
 });

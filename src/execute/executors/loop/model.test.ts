@@ -157,6 +157,24 @@ describe("permission modes decide by the effect of a tool", () => {
     const codes = results(events).map(({ output }) => (output as { error?: { code: string } }).error?.code ?? null);
     expect(codes).toEqual([null, "permission_denied", "unknown_tool"]);
   });
+
+  it("mcp__SERVER stands for all its tools, and a pattern that matches no tool is a warning", async () => {
+    const server = join(import.meta.dirname, "../../../../test/fixtures/mcp/server.mjs");
+    const both = { tools: [call("mcp__notes__change", { word: "b" }), call("mcp__other__look", { word: "c" })] };
+    const notes = { command: process.execPath, args: [server] };
+    const { events } = await run([both, { text: "done" }], {
+      mcp_servers: { notes, other: notes },
+      permissions: {
+        mode: "default",
+        allowed_tools: ["mcp__notes", "mcp__typo__*", "file.*"],
+        denied_tools: ["mcp__other", "Web*"],
+      },
+    });
+    const codes = results(events).map(({ output }) => (output as { error?: { code: string } }).error?.code ?? null);
+    expect(codes).toEqual([null, "unknown_tool"]);
+    const warned = events.filter((event) => event.type === "system" && event.subtype === "unmatched_permission");
+    expect(warned).toMatchObject([{ data: { pattern: "mcp__typo__*" } }, { data: { pattern: "Web*" } }]);
+  });
 });
 
 describe("how a run ends", () => {

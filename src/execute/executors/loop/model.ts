@@ -20,7 +20,7 @@ import { type CheckInput, createToolCaller } from "./call-tools.ts";
 import { converse } from "./converse.ts";
 import { answersToLeftCalls } from "./left-calls.ts";
 import { type LoopState, openLoopState } from "./loop-state.ts";
-import { gateTools } from "./permissions.ts";
+import { gateTools, warnOfUnmatched } from "./permissions.ts";
 import { RunParked } from "./run-parked.ts";
 
 export interface ModelHost {
@@ -80,6 +80,8 @@ async function workWith(
   const limits = readLimits(executor_config);
   const tools = [...fileTools(workspace), commandTool(workspace.root), ...servers.tools];
   const gate = gateTools(tools, agent.permissions);
+  const names = tools.map(({ name }) => name);
+  for (const warning of warnOfUnmatched(agent.permissions, names)) await job.context.emit(warning);
   const session = await openSession(opened, job, state, gate.offered);
   await state.save([{ type: "system", subtype: "init", executor_session_id: session.session_id }]);
   // before the loop can find that nothing is left to do

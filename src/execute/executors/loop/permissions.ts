@@ -1,4 +1,5 @@
 import type { Agent } from "../../../model/agent.ts";
+import type { RunEvent } from "../../../model/event.ts";
 import type { Effect, Tool } from "../../../model/tool.ts";
 
 type Permissions = NonNullable<Agent["permissions"]>;
@@ -18,7 +19,7 @@ export interface ToolGate {
   needsAsking(tool: Tool): boolean;
 }
 
-/** `allowed_tools` pre-approves, `denied_tools` removes; both take `*` for any rest of a name. */
+/** `allowed_tools` pre-approves, `denied_tools` removes. */
 export function gateTools(tools: readonly Tool[], permissions: Agent["permissions"]): ToolGate {
   const { mode = "acceptEdits", allowed_tools = [], denied_tools = [] } = permissions ?? {};
   return {
@@ -29,12 +30,29 @@ export function gateTools(tools: readonly Tool[], permissions: Agent["permission
   };
 }
 
-/** A tool is known by its own name, and as model services spell it. */
+/**
+ * `*` stands for any rest of a name, and `mcp__SERVER` for all tools of that server. A tool is known by its own name,
+ * and as model services spell it.
+ */
 export function matchesAny(name: string, patterns: readonly string[]): boolean {
   const spellings = [name, name.replaceAll(".", "_")];
   return patterns.some((pattern) =>
-    spellings.some((spelling) =>
-      pattern.endsWith("*") ? spelling.startsWith(pattern.slice(0, -1)) : spelling === pattern,
-    ),
+    spellings.some((spelling) => {
+      if (pattern.endsWith("*")) return spelling.startsWith(pattern.slice(0, -1));
+      return spelling === pattern || (pattern.startsWith("mcp__") && spelling.startsWith(`${pattern}__`));
+    }),
   );
+}
+
+/** Warns about each wildcard or MCP tool in an agent's permissions that matches no tool: misspelt, or its server failed. */
+export function warnOfUnmatched(permissions: Agent["permissions"], tools: readonly string[]): RunEvent[] {
+  return [...(permissions?.allowed_tools ?? []), ...(permissions?.denied_tools ?? [])]
+    .map((pattern) => pattern.replace(/\(.*$/s, ""))
+    .filter((pattern) => pattern.includes("*") || pattern.startsWith("mcp__"))
+    .filter((pattern) => !tools.some((name) => matchesAny(name, [pattern])))
+    .map((pattern) => ({
+      type: "system",
+      subtype: "unmatched_permission",
+      data: { pattern, message: `${pattern} in the agent's permissions matches no tool that is known here.` },
+    }));
 }
