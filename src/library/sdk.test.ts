@@ -27,6 +27,7 @@ import {
   SDKNotFoundError,
 } from "../index.ts";
 import type { StoredEvent } from "../model/event.ts";
+import type { Run } from "../model/run.ts";
 import { openStore } from "../record/open.ts";
 import { openProfiles } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
@@ -57,6 +58,14 @@ async function place(script: Script) {
   const agent: ResolvedAgentConfig = { name: "coder", working_directory: join(folder, "work") };
   const options = { env, cwd: clients };
   const runner = new AgentRunner(stateDir);
+  async function record<T>(read: (store: Awaited<ReturnType<typeof openStore>>) => Promise<T>): Promise<T> {
+    const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+    try {
+      return await read(store);
+    } finally {
+      await store.close();
+    }
+  }
   return {
     server,
     stateDir,
@@ -66,14 +75,19 @@ async function place(script: Script) {
     work: join(folder, "work"),
     run: (more: Partial<RunnerOptionsWithCallbacks> = {}) =>
       runAgent({ agent, prompt: "Do it", stateDir, ...options, ...more }),
-    async record<T>(read: (store: Awaited<ReturnType<typeof openStore>>) => Promise<T>): Promise<T> {
-      const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
-      try {
-        return await read(store);
-      } finally {
-        await store.close();
-      }
-    },
+    record,
+    /** A session's conversation, in the record and in Claude Code's own file. */
+    conversation: (session_id: string): Promise<Buffer[]> =>
+      record(async ({ connection }) => {
+        const stored = connection.sql("select bytes from session_states where session_id = ?").all(session_id);
+        const files = readdirSync(env.HOME, { recursive: true, encoding: "utf8" }).filter((path) =>
+          path.endsWith(`${session_id}.jsonl`),
+        );
+        return [
+          ...stored.map(({ bytes }) => Buffer.from(bytes as Uint8Array)), // a column of bytes
+          ...files.map((path) => readFileSync(join(env.HOME, path))),
+        ];
+      }),
   };
 }
 
@@ -94,12 +108,20 @@ const says = (text: string): Script => [{ when: /./, turns: [{ text }] }];
 describe("runAgent on the Agent SDK", () => {
   it("hands each message of the SDK to onMessage as it arrives, and keeps every one of them in the log", async () => {
     const opened = await place(writes);
-    const seen: { message: SDKMessage; logged: number }[] = [];
+    const seen: { message: SDKMessage; isLogged: boolean }[] = [];
+    let atFirst: Run | null = null;
     const result = await opened.run({
       async onMessage(message) {
-        seen.push({ message, logged: readdirSync(join(opened.stateDir, "logs")).length });
+        const logs = join(opened.stateDir, "logs");
+        const lines = readdirSync(logs).map((name) => readFileSync(join(logs, name), "utf8"));
+        seen.push({ message, isLogged: lines.join("").includes(String(message["uuid"])) });
+        atFirst ??= await opened.record(async ({ read }) => {
+          const [only] = await read.runs({}, { limit: 2 });
+          return read.run(only!.run_id);
+        });
       },
     });
+    expect(atFirst).toMatchObject({ run_id: result.jobId, status: "running", session_id: result.sessionId });
     expect(result, String(result.error)).toMatchObject({ success: true, summary: "It is made." });
     expect(readFileSync(join(opened.work, "a.txt"), "utf8")).toBe("made");
     const types = seen.map(({ message }) => message.type);
@@ -107,8 +129,8 @@ describe("runAgent on the Agent SDK", () => {
     expect(types).toContain("assistant");
     expect(types).toContain("user");
     expect(types.at(-1)).toBe("result");
-    // the run's own log is there while it runs
-    expect(seen.every(({ logged }) => logged > 0)).toBe(true);
+    // in the log on disk before the caller gets it
+    expect(seen.filter(({ isLogged }) => !isLogged)).toEqual([]);
     const init = seen[0]!.message;
     expect(init).toMatchObject({ subtype: "init", session_id: result.sessionId });
     const events = await eventsOf(opened, result.jobId);
@@ -140,7 +162,11 @@ describe("runAgent on the Agent SDK", () => {
       sessionId: first.sessionId,
     });
     expect(second.run).toMatchObject({ mode: "resume", trigger_type: "manual" });
+    const transcript = (): Promise<Buffer[]> => opened.conversation(first.sessionId!);
+    const before = await transcript();
+    expect(before.map((copy) => copy.includes("the second prompt"))).toEqual([true, true]);
     const forked = await opened.runner.fork(first.sessionId!, opened.agent, "another way", opened.options);
+    expect(await transcript()).toEqual(before);
     expect(forked, String(forked.error)).toMatchObject({ success: true, summary: "answer 3" });
     expect(forked.sessionId).not.toBe(first.sessionId);
     expect(forked.run).toMatchObject({ trigger_type: "fork", forked_from: first.sessionId });

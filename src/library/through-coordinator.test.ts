@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { startTestCoordinator } from "../../test/coordinator.ts";
-import { runAgent } from "../index.ts";
+import { runAgent, SessionError } from "../index.ts";
 import { openProfiles } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
 
@@ -34,7 +34,7 @@ async function fleet() {
     onNotice: () => undefined,
   });
   closing.push(runner.stop);
-  return { coordinator, at: { url: coordinator.url, token: coordinator.adminToken } };
+  return { coordinator, folder, at: { url: coordinator.url, token: coordinator.adminToken } };
 }
 
 it("runs a definition, and an agent by its name, through a coordinator", async () => {
@@ -75,4 +75,45 @@ it("rejects where nobody answers, and with the coordinator's own words where the
   await expect(runAgent({ ...options, coordinator: at })).rejects.toMatchObject({ code: "DROVER-API-014" });
   const away = { url: "http://127.0.0.1:1", token: null };
   await expect(runAgent({ ...options, coordinator: away })).rejects.toMatchObject({ code: "DROVER-API-023" });
+});
+
+it("rejects the session of another user with a SessionError that does not tell whose it is", async () => {
+  const { coordinator, at } = await fleet();
+  const agent = { name: "helper", executor: "model", provider: "scripted" };
+  const { sessionId } = await runAgent({ agent, prompt: "Do it", stateDir: "not used", coordinator: at });
+  const { token } = await coordinator.client.tokens.create({ role: "user", subject: "bob" });
+  const asked = { prompt: "x", stateDir: "not used", agent: "helper", coordinator: { url: at.url, token } };
+  for (const which of ["resume", "fork"]) {
+    const refused: unknown = await runAgent({ ...asked, [which]: sessionId }).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(SessionError);
+    expect(refused).toMatchObject({ sessionId, agentName: "helper", jobId: "" });
+    expect(String(refused)).not.toContain("admin");
+  }
+  expect((await coordinator.client.runs.list()).items).toHaveLength(1);
+});
+
+it("returns the run it can no longer follow, and why, when its token is revoked", async () => {
+  const { coordinator, at, folder } = await fleet();
+  const [began, go, script] = ["began", "go", "turns.json"].map((name) => join(folder, name));
+  const command = `touch ${began}; until test -e ${go}; do sleep 0.05; done`;
+  const turns = [{ tools: [{ name: "command.run", input: { command } }] }, { text: "It is done." }];
+  writeFileSync(script!, JSON.stringify({ turns }));
+  await coordinator.client.agents.put("slow", {
+    type: "autonomous",
+    executor: "model",
+    provider: "scripted",
+    script: script!,
+    permissions: { mode: "bypassPermissions" },
+  });
+  const { token, token_id } = await coordinator.client.tokens.create({ role: "user", subject: "bob" });
+  const running = runAgent({ agent: "slow", prompt: "x", stateDir: "s", coordinator: { url: at.url, token } });
+  await expect.poll(() => existsSync(began!)).toBe(true);
+  await coordinator.client.tokens.revoke(token_id);
+  const result = await running;
+  expect(result).toMatchObject({ success: false, jobId: expect.any(String), error: { name: "RunnerError" } });
+  expect(result.error!.message).toContain(`The run ${result.jobId} of the agent slow could not be followed`);
+  expect(result.error!.cause).toMatchObject({ code: expect.stringMatching(/^DROVER-API-/) });
+  // the run itself goes on
+  writeFileSync(go!, "");
+  await expect.poll(async () => (await coordinator.client.runs.get(result.jobId)).status).toBe("completed");
 });
