@@ -64,7 +64,9 @@ test("puts each message into the log whole, hands it on, and counts what it used
   ]);
   // nothing is missing: the messages of the SDK are the log's, in their order
   expect(ran.events.flatMap((event) => rawOf(event) ?? [])).toEqual(messages);
-  expect(messages.every((message) => rawOf({ type: "assistant", text: "", raw: message })?.session_id === session_id));
+  expect(new Set(messages.map((message) => rawOf({ type: "assistant", text: "", raw: message })?.session_id))).toEqual(
+    new Set([session_id]),
+  );
   expect(ran.events[1]).toMatchObject({ executor_session_id: session_id, data: { permission_mode: "acceptEdits" } });
   expect(ran.partials.map(({ text }) => text).join("")).toBe("I will write it.hello.txt is there.");
   const [first, second, rest] = ran.usage;
@@ -108,6 +110,28 @@ describe("sessions", () => {
     });
     expect(third.outcome).toMatchObject({ status: "completed" });
     expect(heard(server.requests.at(-1)!)).toContain("and in a branch?");
+  });
+
+  test("fork at an earlier turn with that turn alone, and not at one that there is not", async () => {
+    const { run, server } = await kit;
+    const session_id = newSession();
+    const first = await run("what was first?", { invocation: { session_id } });
+    const second = await run("write it", { state: first.state, invocation: { mode: "resume", session_id } });
+    const fork = (fork_at_turn: number) =>
+      run("and in a branch?", {
+        state: second.state,
+        invocation: { mode: "fork", session_id: newSession(), forked_from: session_id, fork_at_turn },
+      });
+    expect((await fork(1)).outcome).toMatchObject({ status: "completed", text: "The same file." });
+    expect(heard(server.requests.at(-1)!)).toMatch(/what was first\?[^]*A file\.[^]*and in a branch\?/);
+    expect(heard(server.requests.at(-1)!)).not.toContain("write it");
+    const asked = server.requests.length;
+    expect((await fork(3)).outcome).toMatchObject({
+      status: "failed",
+      reason: "refused",
+      message: expect.stringContaining("it has 2 turns") as string,
+    });
+    expect(server.requests.length).toBe(asked);
   });
 
   test("that the record does not have, or another executor wrote, are not found", async () => {
@@ -203,11 +227,20 @@ describe("failures", () => {
     expect(server.requests.length).toBe(asked + 2);
     const cut = await run("cut it", { env: { CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: "1" } });
     expect(cut.outcome).toMatchObject({ status: "failed", reason: "provider_network" });
+    expect(typesOf(cut.events)).toEqual(expect.arrayContaining(["error", "system:result"]));
   });
 
   test("without a key or a login it says how to log in", async () => {
-    const { outcome } = await (await kit).run("write it", { env: { ANTHROPIC_API_KEY: "" } });
-    expect(outcome).toMatchObject({ status: "failed", reason: "provider_auth" });
+    const { run, server } = await kit;
+    const asked = server.requests.length;
+    const { outcome, events } = await run("write it", { env: { ANTHROPIC_API_KEY: "" } });
+    expect(outcome).toMatchObject({
+      status: "failed",
+      reason: "provider_auth",
+      message: expect.stringMatching(/log ?in/i),
+    });
+    expect(typesOf(events)).toContain("error");
+    expect(server.requests.length).toBe(asked);
   });
 
   test("without the package it says what to install", async () => {
