@@ -121,6 +121,21 @@ test("refuses an answer to a question that is unknown, another's, closed, or wit
   await expect(answer(ann, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-032" });
 });
 
+test("refuses an answer to a question that expired, and says that its run has failed", async () => {
+  const { coordinator, ann, asked } = await setUp();
+  const brief = { type: "autonomous", executor: "procedural", attended: true, answer_within_seconds: 0.001 } as const;
+  await coordinator.client.agents.put("chat", brief);
+  const { run_id } = await asked();
+  await expect
+    .poll(async () => (await ann.questions.list({ open: false })).items)
+    .toMatchObject([{ decision: "expired" }]);
+  await expect(ann.questions.answer(run_id, request_id, { decision: "allow" })).rejects.toMatchObject({
+    code: "DROVER-API-032",
+    message: expect.stringMatching(/^The question expired at .*: its run has failed\.$/),
+  });
+  expect(await ann.questions.list()).toMatchObject({ count: 0 });
+});
+
 test("a parked run goes on with its answer, given after a restart of the coordinator", async () => {
   const { coordinator, finish, asked } = await setUp();
   const claim = await asked();

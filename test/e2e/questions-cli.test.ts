@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Question } from "../../src/model/question.ts";
+import type { Run } from "../../src/model/run.ts";
 import { atTerminal, keys, onTerminal, type Terminal } from "./at-terminal.ts";
 import { drover } from "./drover.ts";
 import { scriptedProject } from "./scripted-project.ts";
@@ -140,6 +141,26 @@ it("a run that is parked ends its command with 75, and an answer continues it he
   expect(approved.stdout).toContain("Thank you.");
 });
 
+it("a run that parked without a coordinator is answered and continues under a `drover up` started since", async () => {
+  const project = asking({ park_after_seconds: 0.2 });
+  const parked = await drover(["run", "talker", "--prompt", "go", "--attended"], project);
+  expect(parked.code, parked.stderr).toBe(75);
+  await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
+  const [question, ...others] = await openQuestions(project);
+  expect([question?.tool, others]).toEqual(["command.run", []]);
+  const { run_id, request_id } = question!;
+  const shown = async () => JSON.parse((await drover(["runs", "show", run_id, "--json"], project)).stdout) as Run;
+  expect(await shown()).toMatchObject({ status: "parked", parked_why: "approval" });
+  const approved = await drover(["runs", "approve", run_id], project);
+  expect(approved).toMatchObject({ code: 0, stdout: `${run_id}\t${request_id}\tallow\n` });
+  await expect.poll(async () => (await shown()).status).toBe("completed");
+  expect(await shown()).toMatchObject({ attempt: 2, failures: 0, result_text: "Thank you." });
+  const events = await log(project);
+  expect(events.split('"type":"permission_request"')).toHaveLength(2);
+  expect(events.split('"type":"tool_result"')).toHaveLength(2);
+  expect(events).toContain('"decision":"allow"');
+});
+
 it("questions of runs on a coordinator are answered through it, with edited input that has to fit", async () => {
   const project = asking();
   await startDrover(["up", "--port", "0"], { ...project, ready: /Drover is up at/ });
@@ -153,6 +174,9 @@ it("questions of runs on a coordinator are answered through it, with edited inpu
   const bad = await drover(["runs", "approve", run_id, "--input", "{"], project);
   expect(bad).toMatchObject({ code: 2 });
   expect(bad.stderr).toContain("--input is not valid JSON");
+  const unfit = await drover(["runs", "approve", run_id, "--input", '{"command": 7}'], project);
+  expect(unfit.code).toBe(2);
+  expect(unfit.stderr).toContain("The edited input does not fit the tool command.run");
   const edited = await drover(
     ["runs", "approve", run_id, "--input", '{"command": "echo changed"}', "--remember"],
     project,
