@@ -1,6 +1,12 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type ProfileHost, loadProfile } from "../define/profiles.ts";
 import { lookForClient } from "../execute/executors/clients/binary.ts";
 import { clients } from "../execute/executors/clients/index.ts";
+import { agentSdk } from "../llm/claude-code/sdk.ts";
+import { findPackage, missingPackage } from "../llm/optional-package.ts";
 import { execute } from "../process/execute.ts";
+import { builtInExecutors } from "../runner.ts";
 
 /** An agent client as this machine has it. */
 export type ClientFound =
@@ -20,6 +26,19 @@ export async function findClients(
     return [definition.name, { found: false, why: `no ${wanted} that can be run ${where}`, next }];
   });
   return Object.fromEntries(await Promise.all(entries));
+}
+
+/** The package of the Agent SDK, looked for where the profile `claude-sdk` looks. */
+export function findAgentSdk(profileFolders: readonly string[], cwd: string): ClientFound {
+  const host: ProfileHost = { builtIn: builtInExecutors, hasCommand: () => true };
+  const loaded = loadProfile("claude-sdk", profileFolders, host);
+  const place = { directory: loaded.ok ? loaded.profile.directory : cwd };
+  const missing = missingPackage(agentSdk, place);
+  if (missing !== null) return { found: false, why: missing.message, next: missing.next };
+  const path = dirname(findPackage(agentSdk, place)!);
+  // every package has one, and a version in it
+  const { version } = JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as { version: string };
+  return { found: true, path, version };
 }
 
 /** A client that does not say it in this time would not do so in a run either. */

@@ -1,6 +1,7 @@
 import { findLocal } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
-import { type ClientFound, findClients } from "./clients-found.ts";
+import { profileFolders } from "../runner-profiles.ts";
+import { type ClientFound, findAgentSdk, findClients } from "./clients-found.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
@@ -18,8 +19,10 @@ export const doctor: CommandSpec = {
 
 async function examine(input: CommandInput): Promise<number> {
   // a broken drover.yaml is named here as everywhere
-  const { places } = await findLocal(input.env, input.cwd);
-  const [host, clients] = await Promise.all([probeHost(), findClients(input.env)]);
+  const { places, config } = await findLocal(input.env, input.cwd);
+  const [host, programs] = await Promise.all([probeHost(), findClients(input.env)]);
+  const folders = profileFolders(input.cwd, config, true);
+  const clients = { ...programs, "claude-sdk": findAgentSdk(folders, input.cwd) };
   if (input.options["json"]) {
     const { stateDirectory, configFile } = places;
     write(

@@ -76,6 +76,26 @@ const files = async ({ run_id }: Run): Promise<string[]> =>
   );
 const heard = (): string => JSON.stringify(model.requests.at(-1)!.messages.filter(({ role }) => role !== "system"));
 
+test("without the package, drover doctor has the install line and everything else works", async () => {
+  const alone = folder();
+  const env = { DROVER_STATE_DIR: join(alone, "state") };
+  const refused = await drover(["run", "claude-sdk", "--prompt", "x"], { cwd: alone, env });
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toMatch(/not offered here.*drover doctor says which.*claude-sdk/);
+  const sdk = async () => {
+    const { stdout } = await drover(["doctor", "--json"], { cwd: alone, env });
+    return (JSON.parse(stdout) as { clients: Record<string, object> }).clients["claude-sdk"];
+  };
+  const install = /^npm install (\S+)/m.exec(page)![0];
+  expect(await sdk()).toMatchObject({ found: false, next: expect.stringContaining(install) as string });
+  expect(await drover(["run", "echo", "--message", "hi"], { cwd: alone, env })).toMatchObject({ code: 0 });
+
+  mkdirSync(join(alone, "profiles"));
+  writeFileSync(join(alone, "profiles", "claude-sdk.json"), JSON.stringify({ type: "claude-sdk" }));
+  symlinkSync(join(root, "test", "clients", "node_modules"), join(alone, "node_modules"));
+  expect(await sdk()).toMatchObject({ found: true, version: install.split("@").at(-1) });
+});
+
 test("the agents of the page do in each mode what it says", async () => {
   expect(agents.length).toBe(5);
   const ran = (names: string[]) =>
