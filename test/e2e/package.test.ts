@@ -86,8 +86,16 @@ it("serves the dashboard it was packed with: nobody who installs it builds anyth
   }
 });
 
+/** How docs/claude-sdk.md begins. */
+function firstCommand(): string[] {
+  const page = readFileSync(join(root, "docs", "claude-sdk.md"), "utf8");
+  const [, prompt] = /^drover run claude-sdk --prompt "(.*)"$/m.exec(page) ?? [];
+  expect(prompt).toBeDefined();
+  return ["run", "claude-sdk", "--prompt", prompt!];
+}
+
 it(
-  "runs every example of docs/library.md, with the real Agent SDK on a scripted model",
+  "runs every example of docs/library.md and the first command of docs/claude-sdk.md, with the real Agent SDK on a scripted model",
   async () => {
     const page = readFileSync(join(root, "docs", "library.md"), "utf8");
     const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
@@ -109,13 +117,14 @@ it(
     };
     try {
       // the last one needs a coordinator at the usual port
-      for (const file of files.slice(0, -1)) {
-        const child = spawn(process.execPath, [`${file}.js`], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+      const commands = files.slice(0, -1).map((file) => [`${file}.js`]);
+      for (const command of [...commands, ["node_modules/drover/bin/drover.js", ...firstCommand()]]) {
+        const child = spawn(process.execPath, command, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
         let said = "";
         for (const stream of [child.stdout, child.stderr])
           stream.on("data", (chunk: Buffer) => (said += String(chunk)));
         const code = await new Promise((resolve) => child.once("close", resolve));
-        expect([file, code], said).toEqual([file, 0]);
+        expect([command, code], said).toEqual([command, 0]);
       }
     } finally {
       await server.stop();
@@ -127,6 +136,7 @@ it(
       .map((line): { agent_name: string; status: string } => JSON.parse(line));
     expect(runs.map(({ agent_name, status }) => `${agent_name} ${status}`).sort()).toEqual([
       "calculator completed",
+      "claude-sdk completed",
       "coder completed",
       "triage completed",
       "writer completed",
