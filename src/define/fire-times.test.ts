@@ -81,6 +81,13 @@ test("takes names, ranges, steps, lists and nicknames; day of month and weekday 
   expect(slots("0 0 13 * 5", "UTC", "2026-02-01 00:00", 3)).toEqual(["02-06 00:00", "02-13 00:00", "02-20 00:00"]);
 });
 
+test.each(["__proto__", "constructor", "toString"])(
+  "refuses %s as a cron expression, though every object has it",
+  (cron) => {
+    expect(timingFaults({ cron, timezone: "UTC" }, Date.now())).toMatchObject([{ path: "cron" }]);
+  },
+);
+
 test("an interval counts from its beginning, whatever the clocks do", () => {
   const anchor = utc("2026-03-29 00:10");
   const times = fireTimes({ every: "90m", timezone: "Europe/Berlin" }, anchor);

@@ -14,15 +14,15 @@ export type FireTimesOf = (timing: Timing, anchor: number) => FireTimes;
 
 export const secondsIn: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
-const nicknames: Readonly<Record<string, string>> = {
-  "@hourly": "0 * * * *",
-  "@daily": "0 0 * * *",
-  "@midnight": "0 0 * * *",
-  "@weekly": "0 0 * * 0",
-  "@monthly": "0 0 1 * *",
-  "@yearly": "0 0 1 1 *",
-  "@annually": "0 0 1 1 *",
-};
+const nicknames: ReadonlyMap<string, string> = new Map([
+  ["@hourly", "0 * * * *"],
+  ["@daily", "0 0 * * *"],
+  ["@midnight", "0 0 * * *"],
+  ["@weekly", "0 0 * * 0"],
+  ["@monthly", "0 0 1 * *"],
+  ["@yearly", "0 0 1 1 *"],
+  ["@annually", "0 0 1 1 *"],
+]);
 
 /** Timings must have passed `timingFaults`. Zones are kept: opening one costs more than a hundred slots. */
 export function createFireTimes(): FireTimesOf {
@@ -42,7 +42,7 @@ export function intervalMs(every: string): number {
 /** The expression with a nickname written out and single spaces. */
 export function fiveFields(cron: string): string {
   const text = cron.trim().replaceAll(/\s+/g, " ");
-  return nicknames[text.toLowerCase()] ?? text;
+  return nicknames.get(text.toLowerCase()) ?? text;
 }
 
 export function openPattern(fields: string): Cron {
