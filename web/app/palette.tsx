@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { queries } from "../data/queries.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { setTheme, themes } from "../parts/theme.ts";
+import { useSettled } from "../parts/use-settled.ts";
 import { pages } from "./pages.ts";
 import styles from "./palette.module.css";
 
@@ -101,16 +102,6 @@ function Entries({ close }: { close: () => void }) {
       </Command.List>
     </>
   );
-}
-
-/** As it is when somebody has paused. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), 200);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
 }
 
 function Entry({

@@ -1,0 +1,3 @@
+export function readWebhooksSearch(given: Record<string, unknown>): object {
+  return given;
+}
