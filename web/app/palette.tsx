@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { useState } from "react";
@@ -29,6 +29,7 @@ function Entries({ close }: { close: () => void }) {
   const navigate = useNavigate();
   const [text, setText] = useState("");
   const agents = useQuery(queries.agents());
+  const schedules = (useInfiniteQuery(queries.schedules()).data?.pages ?? []).flatMap(({ items }) => items);
   const runs = useQuery(queries.someRuns({}, 20));
   const words = useSettled(text.trim());
   const found = useQuery(queries.search(/[\p{L}\p{N}]{2}/u.test(words) ? words : "", 8));
@@ -58,6 +59,18 @@ function Entries({ close }: { close: () => void }) {
               text={`Run ${name}`}
               value={`run ${name} ${runner_id ?? ""}`}
               onSelect={() => go(`/agents/${encodeURIComponent(name)}`)}
+            />
+          ))}
+        </Command.Group>
+        <Command.Group heading="Schedules">
+          {schedules.map(({ schedule_id, name, agent_name }) => (
+            <Entry
+              key={schedule_id}
+              icon="schedules"
+              text={name}
+              note={`schedule of ${agent_name}`}
+              value={`schedule ${name} ${agent_name} ${schedule_id}`}
+              onSelect={() => go(`/schedules/${schedule_id}`)}
             />
           ))}
         </Command.Group>

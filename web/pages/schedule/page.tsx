@@ -10,6 +10,7 @@ import { Code } from "../../parts/code.tsx";
 import { CopyButton } from "../../parts/command.tsx";
 import { Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
 import { shortId } from "../../parts/numbers.ts";
@@ -187,16 +188,14 @@ function Definition({ schedule }: { schedule: Schedule }) {
   return (
     <Card title="Each run">
       <div className="stack tight">
-        <dl className={styles["list"]}>
-          <dt>Overlap</dt>
-          <dd>{overlap.replace("_", " ")}</dd>
-          <dt>Catch up</dt>
-          <dd>{catch_up}</dd>
-          <dt>Session</dt>
-          <dd>{resume_session ? "continues the last one" : "a new one each time"}</dd>
-          <dt>Questions</dt>
-          <dd>{attended === null ? "as the agent says" : attended ? "go to people" : "go to nobody"}</dd>
-        </dl>
+        <Facts
+          facts={[
+            ["Overlap", overlap.replace("_", " ")],
+            ["Catch up", catch_up],
+            ["Session", resume_session ? "continues the last one" : "a new one each time"],
+            ["Questions", attended === null ? "as the agent says" : attended ? "go to people" : "go to nobody"],
+          ]}
+        />
         {prompt === null ? null : <Code text={prompt} label="Prompt" />}
         {Object.keys(parameters).length > 0 ? <JsonTree value={parameters} /> : null}
       </div>
