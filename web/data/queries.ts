@@ -150,7 +150,8 @@ export const queries = {
         api.webhooks.deliveries({ ...filter, limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
-      refetchInterval: quietMs,
+      // one that is due is being sent at this moment
+      refetchInterval: ({ state }) => (state.data?.pages.some(({ items }) => items.some(isDue)) ? 1000 : quietMs),
     }),
   audit: () => queryOptions({ queryKey: ["audit"], queryFn: () => api.audit.state(), refetchInterval: statsMs }),
   search: (text: string, limit: number) =>
@@ -163,6 +164,10 @@ export const queries = {
   tokens: () =>
     queryOptions({ queryKey: ["tokens"], queryFn: async () => (await api.tokens.list({ limit: 200 })).items }),
 };
+
+function isDue({ next_attempt_at }: Delivery): boolean {
+  return next_attempt_at !== null && Date.parse(next_attempt_at) <= Date.now();
+}
 
 /** Gathers what changed, so that a busy fleet costs one reading a second and not one for each event. */
 const gatherMs = 250;
