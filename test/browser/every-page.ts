@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import type { Client } from "../../src/wire/client.ts";
 
 /** Runs of every kind, so that no page is empty. Gives the pages to look at, by name. */
@@ -105,13 +105,15 @@ async function seedTriggers(client: Client): Promise<string> {
   for await (const _ of client.runs.follow(run_id)) void _;
   await schedules.run(crawl.schedule_id);
   // its next slot comes while that run is busy
-  await expect
-    .poll(async () => (await schedules.history(crawl.schedule_id)).items.some(({ why }) => why === "overlap"))
-    .toBe(true);
+  await until(async () => (await schedules.history(crawl.schedule_id)).items.some(({ why }) => why === "overlap"));
   await schedules.change(crawl.schedule_id, { every: "1d" });
-  await expect.poll(async () => (await webhooks.deliveries()).items[0]?.attempts ?? 0).toBeGreaterThan(0);
+  await until(async () => ((await webhooks.deliveries()).items[0]?.attempts ?? 0) > 0);
   return failing.schedule_id;
 }
+
+/** As expect.poll, which works inside of tests alone. */
+const until = (holds: () => Promise<boolean>) =>
+  vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 240_000, interval: 100 });
 
 /** The page has its heading, its data and its fonts. */
 export async function settled(page: Page): Promise<void> {
@@ -205,7 +207,8 @@ export const opened: Record<string, Opened> = {
     at: "schedule",
     open: async (page) => {
       await page.getByRole("button", { name: "Edit" }).click();
-      await page.getByRole("region", { name: "Next fire times" }).waitFor();
+      await page.getByLabel("Timezone").waitFor();
+      await settled(page);
     },
   },
   "schedule-refused": {
@@ -223,13 +226,10 @@ export const opened: Record<string, Opened> = {
   },
   delivery: {
     at: "webhooks",
-    open: async (page) => (
-      await page
-        .getByRole("link", { name: /to chat$/ })
-        .first()
-        .click(),
-      await shown(page, "dialog")
-    ),
+    open: async (page) => {
+      await page.getByRole("region", { name: "Deliveries" }).getByRole("link").first().click();
+      await shown(page, "dialog");
+    },
   },
   "new-webhook": {
     at: "webhooks-out",

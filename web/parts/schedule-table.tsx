@@ -7,6 +7,7 @@ import { Mark } from "./status.tsx";
 import { type Column, Table, tableLink } from "./table.tsx";
 import { Ago, Until } from "./time.tsx";
 import { toast, toastError } from "./toasts.tsx";
+import styles from "./schedule-table.module.css";
 
 export function ScheduleTable({
   schedules,
@@ -42,13 +43,13 @@ const columns = (cannot: string | null): Column<Schedule>[] => [
   },
   { head: "When", title: whenOf, cell: (schedule) => <When {...schedule} /> },
   { head: "Next", cell: (schedule) => <Next schedule={schedule} /> },
-  { head: "Defined", tone: "dim", cell: ({ source }) => sources[source] },
+  { head: "Defined by", tone: "dim", cell: definedBy },
   {
     head: "Actions",
     quiet: true,
     right: true,
     cell: (schedule) => (
-      <>
+      <span className={styles["actions"]}>
         <Button
           look="quiet"
           disabledBecause={cannot}
@@ -63,20 +64,22 @@ const columns = (cannot: string | null): Column<Schedule>[] => [
           aria-label={`Run ${schedule.name} now`}
           onClick={() => runNow(schedule)}
         >
-          Run now
+          <span className={styles["word"]}>Run now</span>
         </Button>
-      </>
+      </span>
     ),
   },
 ];
 
-const sources: Record<Schedule["source"], string> = { file: "agent file", agent: "agent", api: "here" };
+function definedBy({ source, created_by }: Schedule): string {
+  return source === "api" ? created_by : source === "file" ? "agent file" : "agent";
+}
 
 function LastSlot({ last }: Pick<Schedule, "last">) {
   if (last === null) return <span className="faint">None yet</span>;
   return (
-    <span title={whyOf(last)}>
-      <SlotState slot={last} />{" "}
+    <span className={styles["pair"]} title={whyOf(last)}>
+      <SlotState slot={last} />
       <span className="faint">
         <Ago at={last.at} suffix=" ago" />
       </span>
@@ -84,16 +87,17 @@ function LastSlot({ last }: Pick<Schedule, "last">) {
   );
 }
 
-function When({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">) {
+export function When({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">) {
   if (every !== null) return <>every {every}</>;
   return (
-    <>
-      <span className="mono">{cron}</span> <span className="faint">{timezone}</span>
-    </>
+    <span className={styles["pair"]}>
+      <span className="mono">{cron}</span>
+      <span className="faint">{timezone}</span>
+    </span>
   );
 }
 
-export function whenOf({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">): string {
+function whenOf({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">): string {
   return every === null ? `${cron} ${timezone}` : `every ${every}`;
 }
 

@@ -63,11 +63,7 @@ export function ScheduleForm({
   };
   return (
     <form onSubmit={save} noValidate>
-      {error === null ? null : (
-        <div style={{ marginBottom: 12 }}>
-          <ErrorNote error={error} />
-        </div>
-      )}
+      {error === null ? null : <ErrorNote error={error} />}
       <div className={styles["panes"]}>
         <div className="stack">
           <Card title="Schedule">

@@ -14,7 +14,7 @@ import { Facts } from "../../parts/facts.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
 import { shortId } from "../../parts/numbers.ts";
-import { enable, refreshSchedules, runNow } from "../../parts/schedule-table.tsx";
+import { enable, refreshSchedules, runNow, When } from "../../parts/schedule-table.tsx";
 import { isFailing, SlotState, whyOf } from "../../parts/slot.tsx";
 import { Mark } from "../../parts/status.tsx";
 import { tableLink } from "../../parts/table.tsx";
@@ -116,10 +116,7 @@ function Head({ schedule, edit }: { schedule: Schedule; edit: () => void }) {
             {agent_name}
           </Link>
         </span>
-        <span>
-          {schedule.every === null ? <span className="mono">{schedule.cron}</span> : `every ${schedule.every}`}
-          {schedule.every === null ? ` ${schedule.timezone}` : null}
-        </span>
+        <When {...schedule} />
         <span>of {schedule.created_by}</span>
         <span className="row" style={{ gap: 2 }}>
           <span className="mono">{shortId(schedule_id)}</span>

@@ -26,12 +26,14 @@ export function Preview({ schedule, judged, query }: { schedule: Schedule | null
           <p className="faint" style={{ padding: 14 }}>
             Say when, and see its next slots here.
           </p>
-        ) : query.isError ? (
-          <ErrorNote error={query.error} />
-        ) : slots === undefined ? (
-          <Skeleton rows={5} />
-        ) : (
+        ) : slots !== undefined ? (
           <FireTimes slots={slots} timezone={judged.timezone ?? "UTC"} />
+        ) : query.isError ? (
+          <div style={{ padding: "14px 14px 2px" }}>
+            <ErrorNote error={query.error} />
+          </div>
+        ) : (
+          <Skeleton rows={5} />
         )}
       </div>
     </Card>

@@ -4,7 +4,7 @@ import { queries, type Schedule } from "../../data/queries.ts";
 import { useMayChange } from "../../data/may-change.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
-import { Chip } from "../../parts/chip.tsx";
+import { Chip, Chips } from "../../parts/chip.tsx";
 import { Command } from "../../parts/command.tsx";
 import { Empty, Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
@@ -72,7 +72,7 @@ function Filters({ agent, only, failing }: SchedulesSearch & { failing: number }
   const set = (next: SchedulesSearch): void => void navigate({ to: "/schedules", search: next, replace: true });
   const others = only === undefined ? {} : { only };
   return (
-    <>
+    <Chips>
       <Menu
         trigger={<Chip what="Agent" value={agent ?? "any"} />}
         entries={[
@@ -89,7 +89,7 @@ function Filters({ agent, only, failing }: SchedulesSearch & { failing: number }
           { text: "Failing", onSelect: () => set({ ...(agent === undefined ? {} : { agent }), only: "failing" }) },
         ]}
       />
-    </>
+    </Chips>
   );
 }
 

@@ -5,7 +5,7 @@ import { useMayChange } from "../../data/may-change.ts";
 import { type Delivery, queries, queryClient } from "../../data/queries.ts";
 import { Button, IconButton } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
-import { Chip, chipClass } from "../../parts/chip.tsx";
+import { Chip, chipClass, Chips } from "../../parts/chip.tsx";
 import { Command } from "../../parts/command.tsx";
 import { Empty, Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
@@ -28,7 +28,7 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
   const shown = deliveries.find(({ delivery_id }) => delivery_id === opened);
   return (
     <>
-      <div className="row wrap" style={{ marginBottom: 12 }}>
+      <div style={{ marginBottom: 12 }}>
         <Filters search={filters} />
       </div>
       {query.isError ? <ErrorNote error={query.error} /> : null}
@@ -92,7 +92,7 @@ const columns = (search: WebhooksSearch, cannot: string | null): Column<Delivery
     title: (delivery) => visibleText(answerOf(delivery)),
     cell: (delivery) => visibleText(answerOf(delivery)),
   },
-  { head: "Attempts", right: true, cell: ({ attempts }) => attempts },
+  { head: "Attempts", cell: ({ attempts }) => attempts },
   {
     head: "Next attempt",
     tone: "dim",
@@ -134,7 +134,7 @@ function Filters({ search }: { search: WebhooksSearch }) {
     void navigate({ to: "/webhooks", search: next, replace: true });
   };
   return (
-    <>
+    <Chips>
       <Menu
         trigger={<Chip what="Status" value={search.status ?? "any"} />}
         entries={[
@@ -155,7 +155,7 @@ function Filters({ search }: { search: WebhooksSearch }) {
           <IconButton icon="bad" label="Any run" onClick={() => set({ run: undefined })} />
         </span>
       )}
-    </>
+    </Chips>
   );
 }
 
