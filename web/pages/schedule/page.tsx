@@ -32,7 +32,13 @@ export function Page() {
     if (schedule) document.title = `${schedule.name} · ${schedule.agent_name} · Drover`;
     return () => void (document.title = "Drover");
   }, [schedule?.name, schedule?.agent_name]);
-  if (schedule !== undefined) return <SchedulePage key={scheduleId} schedule={schedule} />;
+  if (schedule !== undefined)
+    return (
+      <>
+        {query.isError ? <ErrorNote error={query.error} /> : null}
+        <SchedulePage key={scheduleId} schedule={schedule} />
+      </>
+    );
   if (!query.isError) return <Skeleton rows={8} />;
   return (
     <div className="stack">
