@@ -12,21 +12,11 @@ import { SchemaForm } from "../../parts/schema-form.tsx";
 import { ownZone } from "../../parts/time.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import { type Draft, draftOf, send, timingOf } from "./draft.ts";
+import { PolicyFields } from "./policy-fields.tsx";
 import { Preview, usePreview } from "./preview.tsx";
 import { TimingFields } from "./timing-fields.tsx";
 import formStyles from "../../parts/form.module.css";
 import styles from "./page.module.css";
-
-const overlapWords: Record<Draft["overlap"], string> = {
-  skip: "Skip the slot",
-  queue: "Queue: run when the last one has ended",
-  cancel_previous: "Stop the last run first",
-  allow: "Run beside it",
-};
-const catchUpWords: Record<Draft["catch_up"], string> = {
-  none: "Leave them out",
-  one: "Run once, late",
-};
 
 /** `onDone` gets the schedule once it is saved, null when somebody cancels. */
 export function ScheduleForm({
@@ -102,66 +92,7 @@ export function ScheduleForm({
               <TimingFields draft={draft} faults={faultsOf(preview.query.error)} onChange={set} />
             </div>
           </Card>
-          <Card title="Policies">
-            <div className={formStyles["form"]}>
-              <Field label="While the last run has not ended" fault={faults.get("overlap")}>
-                {(input) => (
-                  <select
-                    {...input}
-                    value={draft.overlap}
-                    onChange={(event) => set({ overlap: event.target.value as Draft["overlap"] })}
-                  >
-                    {Object.entries(overlapWords).map(([policy, word]) => (
-                      <option key={policy} value={policy}>
-                        {word}
-                      </option>
-                    ))}
-                  </select>
-                )}
-              </Field>
-              <Field
-                label="After missed slots"
-                fault={faults.get("catch_up")}
-                help="Slots are missed while no coordinator is up, or its host is asleep."
-              >
-                {(input) => (
-                  <select
-                    {...input}
-                    value={draft.catch_up}
-                    onChange={(event) => set({ catch_up: event.target.value as Draft["catch_up"] })}
-                  >
-                    {Object.entries(catchUpWords).map(([policy, word]) => (
-                      <option key={policy} value={policy}>
-                        {word}
-                      </option>
-                    ))}
-                  </select>
-                )}
-              </Field>
-              <Field label="Questions of its runs" fault={faults.get("attended")}>
-                {(input) => (
-                  <select
-                    {...input}
-                    value={String(draft.attended)}
-                    onChange={(event) => set({ attended: attendedOf(event.target.value) })}
-                  >
-                    <option value="null">As the agent says</option>
-                    <option value="true">Go to people</option>
-                    <option value="false">Go to nobody</option>
-                  </select>
-                )}
-              </Field>
-              {procedural && !draft.resume_session ? null : (
-                <Check
-                  word="Each run continues the session of the last one"
-                  fault={faults.get("resume_session")}
-                  checked={draft.resume_session}
-                  onChange={(resume_session) => set({ resume_session })}
-                />
-              )}
-              <Check word="Enabled" checked={draft.enabled} onChange={(enabled) => set({ enabled })} />
-            </div>
-          </Card>
+          <PolicyFields draft={draft} faults={faults} procedural={procedural} onChange={set} />
         </div>
         <div className="stack">
           <Preview schedule={schedule} {...preview} />
@@ -206,31 +137,5 @@ export function ScheduleForm({
         </Button>
       </div>
     </form>
-  );
-}
-
-function attendedOf(value: string): boolean | null {
-  return value === "null" ? null : value === "true";
-}
-
-function Check({
-  word,
-  checked,
-  fault,
-  onChange,
-}: {
-  word: string;
-  checked: boolean;
-  fault?: string | undefined;
-  onChange: (checked: boolean) => void;
-}) {
-  return (
-    <div className={formStyles["field"]}>
-      <label className={formStyles["check"]}>
-        <input type="checkbox" checked={checked} onChange={(event) => onChange(event.target.checked)} />
-        {word}
-      </label>
-      {fault === undefined ? null : <p className={formStyles["fault"]}>{fault}</p>}
-    </div>
   );
 }
