@@ -32,6 +32,11 @@ export function Deliveries({ search }: { search: WebhooksSearch }) {
         <Filters search={filters} />
       </div>
       {query.isError ? <ErrorNote error={query.error} /> : null}
+      {opened !== undefined && shown === undefined && query.isSuccess ? (
+        <p className="dim" role="status" style={{ marginBottom: 8 }}>
+          The delivery <code>{visibleText(opened)}</code> is not among these.
+        </p>
+      ) : null}
       <Card flush>
         {query.isPending ? (
           <Skeleton />
