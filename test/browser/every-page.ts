@@ -67,7 +67,12 @@ export async function seed(client: Client): Promise<Record<string, string>> {
 async function seedTriggers(client: Client): Promise<string> {
   const { schedules, hooks, webhooks } = client;
   const crawl = await schedules.create({ agent_name: "nightly-crawl", name: "crawl", every: "10s" });
-  await schedules.create({ agent_name: "echo", name: "greet", cron: "*/5 * * * *", parameters: { message: "Hello" } });
+  const greet = await schedules.create({
+    agent_name: "echo",
+    name: "greet",
+    cron: "0 7 * * *",
+    parameters: { message: "Hello" },
+  });
   await schedules.create({
     agent_name: "writer",
     name: "haiku",
@@ -101,8 +106,10 @@ async function seedTriggers(client: Client): Promise<string> {
     payload: { text: "{{/run/error}}" },
   });
   await webhooks.add({ name: "later", url: "https://ci.example/drover", enabled: false });
-  const { run_id } = await schedules.run(failing.schedule_id);
-  for await (const _ of client.runs.follow(run_id)) void _;
+  for (const { schedule_id } of [greet, failing]) {
+    const { run_id } = await schedules.run(schedule_id);
+    for await (const _ of client.runs.follow(run_id)) void _;
+  }
   await schedules.run(crawl.schedule_id);
   // its next slot comes while that run is busy
   await until(async () => (await schedules.history(crawl.schedule_id)).items.some(({ why }) => why === "overlap"));
