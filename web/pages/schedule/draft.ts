@@ -58,7 +58,7 @@ export function isSameTiming(schedule: Schedule, { cron, every, timezone }: Timi
   return schedule.cron === (cron ?? null) && schedule.every === (every ?? null) && schedule.timezone === timezone;
 }
 
-/** Creates it, or changes what is different: an interval that is sent again would begin anew. */
+/** Creates it, or changes what is different: what somebody else has changed meanwhile stays. */
 export function send(api: Api, schedule: Schedule | null, draft: Draft): Promise<Schedule> {
   const wanted = wantedOf(draft);
   if (schedule === null) {
