@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import type { Client } from "../../src/wire/client.ts";
 
 /** Runs of every kind, so that no page is empty. Gives the pages to look at, by name. */
@@ -18,6 +18,7 @@ export async function seed(client: Client): Promise<Record<string, string>> {
   await done("http-check", { parameters: { url: "http://127.0.0.1:9/" } });
   const failed = await done("disk-usage", { parameters: { path: "/there/is/no/such/folder" } });
   const writer = await done("writer", { prompt: "Write a haiku about a run that leaves its trace" });
+  const schedule = await seedTriggers(client);
   await client.submit({ agent_name: "nightly-crawl" });
   const pending = await client.submit({ agent_name: "echo", parameters: { message: "x" }, demands: { tags: ["gpu"] } });
   const asks = await client.submit({
@@ -48,11 +49,78 @@ export async function seed(client: Client): Promise<Record<string, string>> {
     chat: `/chat?session=${session_id}`,
     "chat-echo": "/chat?agent=echo",
     sessions: "/sessions",
+    schedules: "/schedules",
+    "schedules-none": "/schedules?agent=nobody",
+    "schedule-new": "/schedules/new?agent=http-check",
+    schedule: `/schedules/${schedule}`,
+    webhooks: "/webhooks",
+    "webhooks-none": "/webhooks?webhook=nobody",
+    "webhooks-out": "/webhooks?tab=out",
+    "webhooks-in": "/webhooks?tab=in",
     runners: "/runners",
     audit: "/audit",
     settings: "/settings",
   };
 }
+
+/** Schedules that work, fail, skip and rest, and a webhook whose receiver cannot be reached. Gives the schedule that fails. */
+async function seedTriggers(client: Client): Promise<string> {
+  const { schedules, hooks, webhooks } = client;
+  const crawl = await schedules.create({ agent_name: "nightly-crawl", name: "crawl", every: "10s" });
+  const greet = await schedules.create({
+    agent_name: "echo",
+    name: "greet",
+    cron: "0 7 * * *",
+    parameters: { message: "Hello" },
+  });
+  await schedules.create({
+    agent_name: "writer",
+    name: "haiku",
+    cron: "0 9 * * 1-5",
+    timezone: "Europe/Berlin",
+    prompt: "Write a haiku about Monday",
+    resume_session: true,
+    enabled: false,
+  });
+  const failing = await schedules.create({
+    agent_name: "disk-usage",
+    name: "disk-report",
+    cron: "30 2 * * *",
+    timezone: "America/New_York",
+    parameters: { path: "/there/is/no/such/folder" },
+    overlap: "queue",
+    catch_up: "one",
+  });
+  await hooks.add({
+    name: "reviews",
+    agent_name: "writer",
+    scheme: "github",
+    events: ["pull_request"],
+    prompt: "{{/title}}",
+  });
+  await hooks.add({ name: "greetings", agent_name: "echo", parameters: { message: { from: "/text" } } });
+  await webhooks.add({
+    name: "chat",
+    url: "http://receiver.invalid/in",
+    events: ["failed"],
+    payload: { text: "{{/run/error}}" },
+  });
+  await webhooks.add({ name: "later", url: "https://ci.example/drover", enabled: false });
+  for (const { schedule_id } of [greet, failing]) {
+    const { run_id } = await schedules.run(schedule_id);
+    for await (const _ of client.runs.follow(run_id)) void _;
+  }
+  await schedules.run(crawl.schedule_id);
+  // its next slot comes while that run is busy
+  await until(async () => (await schedules.history(crawl.schedule_id)).items.some(({ why }) => why === "overlap"));
+  await schedules.change(crawl.schedule_id, { every: "1d" });
+  await until(async () => ((await webhooks.deliveries()).items[0]?.attempts ?? 0) > 0);
+  return failing.schedule_id;
+}
+
+/** As expect.poll, which works inside of tests alone. */
+const until = (holds: () => Promise<boolean>) =>
+  vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 240_000, interval: 100 });
 
 /** The page has its heading, its data and its fonts. */
 export async function settled(page: Page): Promise<void> {
@@ -141,6 +209,64 @@ export const opened: Record<string, Opened> = {
   "inbox-deny": {
     at: "inbox",
     open: async (page) => (await page.keyboard.press("d"), await page.getByLabel("Why not?").waitFor()),
+  },
+  "schedule-edit": {
+    at: "schedule",
+    open: async (page) => {
+      await page.getByRole("button", { name: "Edit" }).click();
+      await page.getByLabel("Timezone").waitFor();
+      await settled(page);
+    },
+  },
+  "schedule-refused": {
+    at: "schedule-new",
+    open: async (page) => {
+      await page.getByLabel("Cron", { exact: true }).fill("0 9 30 2 *");
+      await page.getByRole("button", { name: "Create" }).click();
+      await page.getByRole("alert").first().waitFor();
+      await page.getByText("never comes").first().waitFor();
+    },
+  },
+  "schedules-failing": {
+    at: "schedules",
+    open: async (page) => (await page.getByRole("button", { name: /^Show/ }).click(), await shown(page, "menu")),
+  },
+  delivery: {
+    at: "webhooks",
+    open: async (page) => {
+      await page.getByRole("region", { name: "Deliveries" }).getByRole("link").first().click();
+      await shown(page, "dialog");
+    },
+  },
+  "new-webhook": {
+    at: "webhooks-out",
+    open: async (page) => (
+      await page.getByRole("button", { name: "New webhook" }).click(),
+      await shown(page, "dialog")
+    ),
+  },
+  "webhook-menu": {
+    at: "webhooks-out",
+    open: async (page) => {
+      await page.getByRole("button", { name: "What to do with chat" }).click();
+      await shown(page, "menu");
+    },
+  },
+  "new-secret": {
+    at: "webhooks-in",
+    open: async (page) => {
+      await page.getByRole("button", { name: "What to do with greetings" }).click();
+      await page.getByRole("menuitem", { name: "New secret" }).click();
+      await page.getByText("This is the only time it is shown").waitFor();
+    },
+  },
+  "new-hook": {
+    at: "webhooks-in",
+    open: async (page) => {
+      await page.getByRole("button", { name: "New hook" }).click();
+      await page.getByLabel("Signed as").selectOption("github");
+      await page.getByText("Parameters and filter").click();
+    },
   },
   "new-token": {
     at: "settings",

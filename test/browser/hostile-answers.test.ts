@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 /** Fields whose values are Drover's own, and by which a page decides what it is looking at. */
 const own = new Set(
-  "status type role kind by mode source decision effect stream subtype parked_why next_cursor version executor".split(
+  "status type role kind by mode source decision effect stream subtype parked_why next_cursor version executor why run_status".split(
     " ",
   ),
 );
@@ -84,9 +84,18 @@ test.each([
       await look(name);
       if (!(await page.locator("main").innerText()).includes("window.pwned")) without.push(name);
     }
-    // every other page shows them as text; these two have nothing to read
-    expect(without).toEqual(["runs-none", "agent-new"]);
-    for (const name of ["palette", "runs-filter", "run-edit", "inbox-edit", "inbox-deny", "new-token"]) {
+    // every other page shows them as text; these have nothing to read
+    expect(without).toEqual(["runs-none", "agent-new", "schedules-none", "webhooks-none"]);
+    for (const name of [
+      "palette",
+      "runs-filter",
+      "run-edit",
+      "inbox-edit",
+      "inbox-deny",
+      "schedule-edit",
+      "delivery",
+      "new-token",
+    ]) {
       const { at, open } = opened[name]!;
       await page.goto(`${ui.url}/ui${pages[at]}`);
       await settled(page);
@@ -106,6 +115,10 @@ test("what stands in the address of a page is shown as text, or not at all", asy
       `/runs?agent=${text}&session=${text}&status=${text}`,
       `/runs/${text}?tab=${text}&step=${text}`,
       `/agents/${text}`,
+      `/schedules?agent=${text}`,
+      `/schedules/${text}`,
+      `/schedules/new?agent=${text}`,
+      `/webhooks?webhook=${text}&run=${text}&delivery=${text}`,
       `/chat?agent=${text}&session=${text}`,
       `/${text}`,
     ]) {

@@ -1,8 +1,9 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { useDrover } from "./drover-ui.ts";
 import { payloads } from "./payloads.ts";
+import { allowReceivers, openReceiver } from "./receiver.ts";
 
-const ui = useDrover();
+const ui = useDrover({ "drover.yaml": allowReceivers });
 
 test("300 payloads in what models, commands and users write run no script and ask nobody else", async () => {
   expect(payloads).toHaveLength(300);
@@ -32,6 +33,21 @@ test("300 payloads in what models, commands and users write run no script and as
   });
   for await (const { event } of ui.client.runs.follow(asks.run_id)) if (event.type === "permission_request") break;
   await ui.client.tokens.create({ role: "user", subject: "somebody", label: payloads[7]!.slice(0, 150) });
+  const schedule = await ui.client.schedules.create({
+    agent_name: "hostile",
+    name: "hostile",
+    cron: "0 3 * * *",
+    prompt: all,
+    parameters: { [payloads[1]!]: all },
+  });
+  const receiver = await openReceiver();
+  onTestFinished(() => receiver.close());
+  receiver.answer = { status: 500, text: all };
+  await ui.client.webhooks.add({ name: "hostile", url: receiver.url, payload: { text: all.slice(0, 10_000) } });
+  await ui.client.hooks.add({ name: "hostile", agent_name: "hostile", prompt: all.replaceAll("{{", "{ {") });
+  const slot = await ui.client.schedules.run(schedule.schedule_id);
+  for await (const _ of ui.client.runs.follow(slot.run_id)) void _;
+  await expect.poll(async () => (await ui.client.webhooks.deliveries()).items[0]?.response_status).toBe(500);
   const { page, faults } = await ui.open();
   const tabs = ["timeline", "conversation", "log", "result", "files", "audit", "raw"];
   const session = (await ui.client.runs.get(said)).session_id;
@@ -45,6 +61,12 @@ test("300 payloads in what models, commands and users write run no script and as
     `/chat?session=${session}`,
     "/chat?agent=hostile-command",
     "/sessions",
+    "/schedules",
+    `/schedules/${schedule.schedule_id}`,
+    "/schedules/new?agent=hostile-command",
+    "/webhooks",
+    "/webhooks?tab=out",
+    "/webhooks?tab=in",
     "/runners",
     "/audit",
     "/settings",

@@ -75,6 +75,8 @@ test("the first stop skips the navigation; every page is two keys away; the list
     a: "Agents",
     c: "Chat",
     s: "Sessions",
+    d: "Schedules",
+    w: "Webhooks",
     n: "Runners",
     u: "Audit",
     t: "Settings",
@@ -204,4 +206,29 @@ test("chats, makes an agent and chooses a theme without a mouse", async () => {
   await tabTo(page, page.getByRole("radio", { checked: true }));
   await page.keyboard.press("ArrowLeft");
   await expect.poll(() => page.locator("html").getAttribute("data-theme")).toBe("dark");
+});
+
+test("makes a schedule, runs it now and opens the run, without a mouse", async () => {
+  const { page } = await ui.open();
+  await go(page, "gd", "Schedules");
+  await tabTo(page, page.getByRole("button", { name: "New schedule" }));
+  await page.keyboard.press("Enter");
+  await tabTo(page, page.getByLabel("Agent"));
+  await page.keyboard.type("echo");
+  await tabTo(page, page.getByLabel("Name"));
+  await page.keyboard.type("typed");
+  await tabTo(page, page.getByRole("button", { name: "Weekdays at 9:00" }));
+  await page.keyboard.press("Space");
+  await tabTo(page, page.getByLabel("message"));
+  await page.keyboard.type("by keys");
+  await page.keyboard.press("Enter");
+  await page.locator("main h1").filter({ hasText: "typed" }).waitFor();
+  await text(page).toContain("0 9 * * 1-5");
+  await tabTo(page, page.getByRole("button", { name: "Run now" }));
+  await page.keyboard.press("Enter");
+  const history = page.getByRole("region", { name: "History" });
+  await history.locator('[data-status="completed"]').waitFor();
+  await tabTo(page, history.getByRole("link"));
+  await page.keyboard.press("Enter");
+  await text(page).toContain("by keys");
 });

@@ -16,6 +16,8 @@ export const pages: readonly PageLink[] = [
   { to: "/agents", icon: "agents", word: "Agents", key: "a" },
   { to: "/chat", icon: "chat", word: "Chat", key: "c" },
   { to: "/sessions", icon: "sessions", word: "Sessions", key: "s" },
+  { to: "/schedules", icon: "schedules", word: "Schedules", key: "d" },
+  { to: "/webhooks", icon: "webhooks", word: "Webhooks", key: "w" },
   { to: "/runners", icon: "runners", word: "Runners", key: "n" },
   { to: "/audit", icon: "audit", word: "Audit", key: "u" },
   { to: "/settings", icon: "settings", word: "Settings", key: "t" },

@@ -1,10 +1,11 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { queries } from "../data/queries.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { setTheme, themes } from "../parts/theme.ts";
+import { useSettled } from "../parts/use-settled.ts";
 import { pages } from "./pages.ts";
 import styles from "./palette.module.css";
 
@@ -28,6 +29,7 @@ function Entries({ close }: { close: () => void }) {
   const navigate = useNavigate();
   const [text, setText] = useState("");
   const agents = useQuery(queries.agents());
+  const schedules = (useInfiniteQuery(queries.schedules()).data?.pages ?? []).flatMap(({ items }) => items);
   const runs = useQuery(queries.someRuns({}, 20));
   const words = useSettled(text.trim());
   const found = useQuery(queries.search(/[\p{L}\p{N}]{2}/u.test(words) ? words : "", 8));
@@ -57,6 +59,18 @@ function Entries({ close }: { close: () => void }) {
               text={`Run ${name}`}
               value={`run ${name} ${runner_id ?? ""}`}
               onSelect={() => go(`/agents/${encodeURIComponent(name)}`)}
+            />
+          ))}
+        </Command.Group>
+        <Command.Group heading="Schedules">
+          {schedules.map(({ schedule_id, name, agent_name }) => (
+            <Entry
+              key={schedule_id}
+              icon="schedules"
+              text={name}
+              note={`schedule of ${agent_name}`}
+              value={`schedule ${name} ${agent_name} ${schedule_id}`}
+              onSelect={() => go(`/schedules/${schedule_id}`)}
             />
           ))}
         </Command.Group>
@@ -101,16 +115,6 @@ function Entries({ close }: { close: () => void }) {
       </Command.List>
     </>
   );
-}
-
-/** As it is when somebody has paused. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), 200);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
 }
 
 function Entry({

@@ -4,6 +4,8 @@ import { readChatSearch } from "../pages/chat/search.ts";
 import { readOverviewSearch } from "../pages/overview/search.ts";
 import { readRunSearch } from "../pages/run/search.ts";
 import { readSearch } from "../pages/runs/search.ts";
+import { readSchedulesSearch } from "../pages/schedules/search.ts";
+import { readWebhooksSearch } from "../pages/webhooks/search.ts";
 import { Fault, NotFound } from "./fault.tsx";
 import { Shell } from "./shell.tsx";
 
@@ -31,6 +33,10 @@ export const router = createRouter({
     page("/runs/$runId", () => import("../pages/run/page.tsx"), readRunSearch),
     page("/chat", () => import("../pages/chat/page.tsx"), readChatSearch),
     page("/sessions", () => import("../pages/sessions/page.tsx")),
+    page("/schedules", () => import("../pages/schedules/page.tsx"), readSchedulesSearch),
+    page("/schedules/new", () => import("../pages/schedule/new.tsx"), readSchedulesSearch),
+    page("/schedules/$scheduleId", () => import("../pages/schedule/page.tsx")),
+    page("/webhooks", () => import("../pages/webhooks/page.tsx"), readWebhooksSearch),
     page("/runners", () => import("../pages/runners/page.tsx")),
     page("/audit", () => import("../pages/audit/page.tsx")),
     page("/settings", () => import("../pages/settings/page.tsx")),

@@ -14,6 +14,13 @@ export type Execution = Output<"GET /executions">["items"][number];
 export type Question = Output<"GET /questions">["items"][number];
 export type Stats = Output<"GET /stats">;
 export type Token = Output<"GET /tokens">["items"][number];
+export type Schedule = Output<"GET /schedules/{schedule_id}">;
+export type Slot = Output<"GET /schedules/{schedule_id}/history">["items"][number];
+export type Timing = Pick<Input<"POST /schedules/preview">["body"], "cron" | "every" | "timezone">;
+export type Webhook = Output<"GET /webhooks">["items"][number];
+export type Hook = Output<"GET /hooks">["items"][number];
+export type Delivery = Output<"GET /deliveries">["items"][number];
+export type DeliveriesFilter = Omit<NonNullable<Input<"GET /deliveries">["query"]>, "limit" | "cursor">;
 export type RunsFilter = Omit<NonNullable<Input<"GET /runs">["query"]>, "limit" | "cursor">;
 
 export const queryClient = new QueryClient({
@@ -28,6 +35,8 @@ export const queryClient = new QueryClient({
 });
 
 const statsMs = 5000;
+/** For what no event announces: a slot that was skipped, an attempt to deliver, something made elsewhere. */
+const quietMs = 5000;
 
 export const queries = {
   me: () => queryOptions({ queryKey: ["me"], queryFn: () => api.me(), staleTime: Infinity }),
@@ -95,6 +104,55 @@ export const queries = {
       staleTime: statsMs,
       refetchInterval: statsMs,
     }),
+  schedules: (agent_name?: string) =>
+    infiniteQueryOptions({
+      queryKey: ["schedules", "list", agent_name],
+      queryFn: ({ pageParam }) =>
+        api.schedules.list({
+          limit: 200,
+          ...(agent_name === undefined ? {} : { agent_name }),
+          ...(pageParam === null ? {} : { cursor: pageParam }),
+        }),
+      initialPageParam: null as string | null,
+      getNextPageParam: (page) => page.next_cursor,
+      refetchInterval: quietMs,
+    }),
+  schedule: (schedule_id: string) =>
+    queryOptions({
+      queryKey: ["schedules", "one", schedule_id],
+      queryFn: () => api.schedules.get(schedule_id),
+      refetchInterval: quietMs,
+    }),
+  slots: (schedule_id: string) =>
+    infiniteQueryOptions({
+      queryKey: ["schedules", "slots", schedule_id],
+      queryFn: ({ pageParam }) =>
+        api.schedules.history(schedule_id, { limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) }),
+      initialPageParam: null as string | null,
+      getNextPageParam: (page) => page.next_cursor,
+      refetchInterval: quietMs,
+    }),
+  /** The next five slots of a timing that need not be saved; null: there is none to ask for. */
+  preview: (timing: Timing | null) =>
+    queryOptions({
+      queryKey: ["preview", timing],
+      enabled: timing !== null,
+      queryFn: async () => (timing === null ? [] : (await api.schedules.preview(timing)).next),
+      // the first of them may have passed
+      staleTime: 0,
+    }),
+  webhooks: () => queryOptions({ queryKey: ["webhooks"], queryFn: async () => (await api.webhooks.list()).items }),
+  hooks: () => queryOptions({ queryKey: ["hooks"], queryFn: async () => (await api.hooks.list()).items }),
+  deliveries: (filter: DeliveriesFilter) =>
+    infiniteQueryOptions({
+      queryKey: ["deliveries", filter],
+      queryFn: ({ pageParam }) =>
+        api.webhooks.deliveries({ ...filter, limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) }),
+      initialPageParam: null as string | null,
+      getNextPageParam: (page) => page.next_cursor,
+      // one that is due is being sent at this moment
+      refetchInterval: ({ state }) => (state.data?.pages.some(({ items }) => items.some(isDue)) ? 1000 : quietMs),
+    }),
   audit: () => queryOptions({ queryKey: ["audit"], queryFn: () => api.audit.state(), refetchInterval: statsMs }),
   search: (text: string, limit: number) =>
     queryOptions({
@@ -106,6 +164,10 @@ export const queries = {
   tokens: () =>
     queryOptions({ queryKey: ["tokens"], queryFn: async () => (await api.tokens.list({ limit: 200 })).items }),
 };
+
+function isDue({ next_attempt_at }: Delivery): boolean {
+  return next_attempt_at !== null && Date.parse(next_attempt_at) <= Date.now();
+}
 
 /** Gathers what changed, so that a busy fleet costs one reading a second and not one for each event. */
 const gatherMs = 250;
@@ -124,6 +186,6 @@ function refresh(): void {
   gathering = null;
   for (const run_id of touched) void queryClient.invalidateQueries({ queryKey: ["run", run_id] });
   touched.clear();
-  for (const key of ["runs", "questions", "sessions", "session"])
+  for (const key of ["runs", "questions", "sessions", "session", "schedules", "deliveries"])
     void queryClient.invalidateQueries({ queryKey: [key] });
 }

@@ -1,7 +1,6 @@
 import { type FormEvent, type ReactNode, useId, useState } from "react";
-import { RequestError } from "../../src/model/errors.ts";
-import type { Problem } from "../../src/wire/problem.ts";
 import { api } from "../data/client.ts";
+import { faultsOf } from "../data/faults.ts";
 import type { Agent, Run } from "../data/queries.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { SchemaForm, type Values } from "./schema-form.tsx";
@@ -60,23 +59,15 @@ export function RunForm({
           </div>
         )}
         {(procedural || declares) && !continued ? (
-          <SchemaForm schema={agent.parameters_schema} values={values} onChange={setValues} faults={faultsOf(error)} />
+          <SchemaForm
+            schema={agent.parameters_schema}
+            values={values}
+            onChange={setValues}
+            faults={faultsOf(error, "body.parameters")}
+          />
         ) : null}
       </div>
       {children(busy)}
     </form>
-  );
-}
-
-/** Which field the coordinator refused, e.g. `body.parameters.count`. */
-function faultsOf(error: unknown): ReadonlyMap<string, string> {
-  if (!(error instanceof RequestError)) return new Map();
-  // made from one by the client
-  const faults = (error.cause as Problem | undefined)?.faults ?? [];
-  return new Map(
-    faults.map(({ path, message }) => [
-      path.replace(/^(?:body\.)?(?:parameters\.)?/, "").split(/[.[]/, 1)[0] ?? "",
-      message,
-    ]),
   );
 }

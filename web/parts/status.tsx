@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import type { RunStatus } from "../../src/model/states.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import styles from "./status.module.css";
@@ -16,15 +17,29 @@ const shown: Record<RunStatus, { icon: IconName; tone: Tone; word: string; spin?
   cancelled: { icon: "bad", tone: "idle", word: "Cancelled" },
 };
 
+interface MarkProps {
+  icon: IconName;
+  tone: Tone;
+  word: ReactNode;
+  /** What it stands for. */
+  status: string;
+  spin?: boolean;
+}
+
 /** An icon, a word and a colour, so that none of them has to be seen. */
-export function Status({ status, word, iconOnly = false }: { status: RunStatus; word?: string; iconOnly?: boolean }) {
-  const { icon, tone, word: usual, spin = false } = shown[status];
+export function Mark({ icon, tone, word, status, spin = false }: MarkProps) {
   return (
     <span className={`${styles["status"]} ${styles[tone]}`} data-status={status}>
       <Icon name={icon} spin={spin} />
-      {iconOnly ? <span className="hidden-visually">{word ?? usual}</span> : (word ?? usual)}
+      {word}
     </span>
   );
+}
+
+export function Status({ status, word, iconOnly = false }: { status: RunStatus; word?: string; iconOnly?: boolean }) {
+  const { word: usual, ...look } = shown[status];
+  const text = word ?? usual;
+  return <Mark status={status} {...look} word={iconOnly ? <span className="hidden-visually">{text}</span> : text} />;
 }
 
 export function statusWord(status: RunStatus): string {

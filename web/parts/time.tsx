@@ -29,6 +29,16 @@ export function Ago({ at, suffix = "" }: { at: string; suffix?: string }) {
   );
 }
 
+/** How long until something that is to come, with the exact time on hover. */
+export function Until({ at }: { at: string }) {
+  const left = Date.parse(at) - useNow();
+  return (
+    <time dateTime={at} title={exact(at)}>
+      {left < 1000 ? "now" : `in ${left < 5000 ? `${Math.floor(left / 1000)}s` : coarse(left)}`}
+    </time>
+  );
+}
+
 /** Of something that may still be under way. */
 export function Duration({ from, to }: { from: string | null; to: string | null }) {
   const at = useNow();
@@ -42,6 +52,35 @@ export function Duration({ from, to }: { from: string | null; to: string | null 
 
 export function exact(at: string): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** Where the reader is. */
+export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** With the offset, which daylight saving changes. A zone that this browser does not know is shown in UTC, and says so. */
+export function inZone(at: string, timeZone: string): string {
+  const known = isZone(timeZone) ? timeZone : "UTC";
+  return new Date(at).toLocaleString(undefined, {
+    timeZone: known,
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+    timeZoneName: "short",
+  });
+}
+
+export function isZone(timeZone: string): boolean {
+  try {
+    Intl.DateTimeFormat(undefined, { timeZone });
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
 }
 
 export function coarse(ms: number): string {

@@ -1,10 +1,11 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type FormEvent, useState } from "react";
 import type { Input } from "../../../src/wire/contracts.ts";
 import { api } from "../../data/client.ts";
 import { type Agent, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
+import { Field } from "../../parts/field.tsx";
 import { JsonField, SchemaForm, type Values } from "../../parts/schema-form.tsx";
 import { toast } from "../../parts/toasts.tsx";
 import formStyles from "../../parts/form.module.css";
@@ -66,8 +67,8 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
       <div className={styles["panes"]}>
         <Card title="Definition">
           <div className={formStyles["form"]}>
-            <Labelled label="Name" help="Letters, digits, dots, dashes. How it is called by commands and over HTTP.">
-              {(id) => (
+            <Field label="Name" help="Letters, digits, dots, dashes. How it is called by commands and over HTTP.">
+              {({ id }) => (
                 <input
                   id={id}
                   value={name}
@@ -76,23 +77,23 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
                   onChange={(event) => setName(event.target.value)}
                 />
               )}
-            </Labelled>
-            <Labelled
+            </Field>
+            <Field
               label="Type"
               help={
                 type === "procedural" ? "Runs a command with parameters." : "Thinks for itself, with a model and tools."
               }
             >
-              {(id) => (
+              {({ id }) => (
                 <select id={id} value={type} onChange={(event) => setType(event.target.value as typeof type)}>
                   <option value="procedural">procedural</option>
                   <option value="autonomous">autonomous</option>
                 </select>
               )}
-            </Labelled>
+            </Field>
             {type === "procedural" ? (
-              <Labelled label="Command" help="CLI command to execute (e.g., python -m crawler.main)">
-                {(id) => (
+              <Field label="Command" help="CLI command to execute (e.g., python -m crawler.main)">
+                {({ id }) => (
                   <input
                     id={id}
                     className="mono"
@@ -101,27 +102,29 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
                     onChange={(event) => setCommand(event.target.value)}
                   />
                 )}
-              </Labelled>
+              </Field>
             ) : (
               <>
-                <Labelled label="System prompt" help="What it is and how it works.">
-                  {(id) => (
+                <Field label="System prompt" help="What it is and how it works.">
+                  {({ id }) => (
                     <textarea id={id} rows={6} value={prompt} onChange={(event) => setPrompt(event.target.value)} />
                   )}
-                </Labelled>
-                <Labelled label="Provider" help="Empty: the first that is set up.">
-                  {(id) => <input id={id} value={provider} onChange={(event) => setProvider(event.target.value)} />}
-                </Labelled>
-                <Labelled label="Model" help="Empty: the provider's own choice.">
-                  {(id) => <input id={id} value={model} onChange={(event) => setModel(event.target.value)} />}
-                </Labelled>
+                </Field>
+                <Field label="Provider" help="Empty: the first that is set up.">
+                  {({ id }) => <input id={id} value={provider} onChange={(event) => setProvider(event.target.value)} />}
+                </Field>
+                <Field label="Model" help="Empty: the provider's own choice.">
+                  {({ id }) => <input id={id} value={model} onChange={(event) => setModel(event.target.value)} />}
+                </Field>
               </>
             )}
-            <Labelled label="Description" help="One line for people who choose it.">
-              {(id) => <input id={id} value={description} onChange={(event) => setDescription(event.target.value)} />}
-            </Labelled>
-            <Labelled label="Timeout in seconds" help="Empty: the runner's own.">
-              {(id) => (
+            <Field label="Description" help="One line for people who choose it.">
+              {({ id }) => (
+                <input id={id} value={description} onChange={(event) => setDescription(event.target.value)} />
+              )}
+            </Field>
+            <Field label="Timeout in seconds" help="Empty: the runner's own.">
+              {({ id }) => (
                 <input
                   id={id}
                   type="number"
@@ -130,7 +133,7 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
                   onChange={(event) => setTimeout(event.target.value)}
                 />
               )}
-            </Labelled>
+            </Field>
             <details className={styles["advanced"]}>
               <summary>Everything else</summary>
               <JsonField
@@ -165,17 +168,6 @@ export function Editor({ agent, onDone }: { agent: Agent | null; onDone: (name: 
         </Button>
       </div>
     </form>
-  );
-}
-
-function Labelled({ label, help, children }: { label: string; help: string; children: (id: string) => ReactNode }) {
-  const id = useId();
-  return (
-    <div className={formStyles["field"]}>
-      <label htmlFor={id}>{label}</label>
-      {children(id)}
-      <p className={formStyles["help"]}>{help}</p>
-    </div>
   );
 }
 

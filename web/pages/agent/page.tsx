@@ -1,7 +1,8 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { api } from "../../data/client.ts";
+import { useMayChange } from "../../data/may-change.ts";
 import { type Agent, queries, queryClient } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -11,6 +12,7 @@ import { ErrorNote } from "../../parts/error-note.tsx";
 import { JsonTree } from "../../parts/json-tree.tsx";
 import { RunForm } from "../../parts/run-form.tsx";
 import { RunTable } from "../../parts/run-table.tsx";
+import { ScheduleTable } from "../../parts/schedule-table.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import { Editor } from "./editor.tsx";
 import formStyles from "../../parts/form.module.css";
@@ -96,6 +98,7 @@ function AgentPage({ agent }: { agent: Agent }) {
           </Card>
         </div>
       )}
+      <Schedules agent={agent} />
       <div style={{ marginTop: 16 }}>
         <Card
           title="Its runs"
@@ -116,6 +119,35 @@ function AgentPage({ agent }: { agent: Agent }) {
         </Card>
       </div>
     </>
+  );
+}
+
+/** Wherever they were made: in its file, by a command or here. */
+function Schedules({ agent }: { agent: Agent }) {
+  const query = useInfiniteQuery(queries.schedules(agent.name));
+  const cannot = useMayChange();
+  const schedules = (query.data?.pages ?? []).flatMap(({ items }) => items);
+  return (
+    <div style={{ marginTop: 16 }}>
+      <Card
+        title="Its schedules"
+        note={
+          <Link to="/schedules/new" search={{ agent: agent.name }}>
+            add one
+          </Link>
+        }
+        flush
+      >
+        {query.isError ? <ErrorNote error={query.error} /> : null}
+        {schedules.length > 0 ? (
+          <ScheduleTable schedules={schedules} label={`Schedules of ${agent.name}`} cannot={cannot} />
+        ) : (
+          <p className="faint" style={{ padding: 14 }}>
+            It runs only when somebody starts it.
+          </p>
+        )}
+      </Card>
+    </div>
   );
 }
 

@@ -127,7 +127,13 @@ function Facts({ run }: { run: Run }) {
       ) : null}
       {run.exit_code === null ? null : <span>exit {run.exit_code}</span>}
       {run.runner_id ? <span>{nameOf(run.runner_id)}</span> : null}
-      <span>{run.schedule ? `schedule · ${run.schedule}` : run.trigger_type}</span>
+      {run.schedule ? (
+        <Link to="/schedules" search={{ agent: run.agent_name }}>
+          schedule · {run.schedule}
+        </Link>
+      ) : (
+        <span>{run.trigger_type}</span>
+      )}
       {run.mode === "start" ? null : <span>{run.mode}</span>}
       {run.attempt > 1 ? <span>attempt {run.attempt}</span> : null}
       {tokens === null ? null : <span>{count(tokens)} tokens</span>}

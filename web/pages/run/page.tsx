@@ -13,7 +13,7 @@ import { Result } from "./result.tsx";
 import { type RunSearch, type Tab, tabs } from "./search.ts";
 import { Timeline } from "./timeline.tsx";
 import { WhyWaiting } from "./why-waiting.tsx";
-import styles from "./page.module.css";
+import styles from "../../parts/tabs.module.css";
 
 const Conversation = lazy(async () => ({ default: (await import("../../parts/conversation.tsx")).Conversation }));
 const Log = lazy(async () => ({ default: (await import("./log.tsx")).Log }));

@@ -3,6 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { runStatuses } from "../../../src/model/states.ts";
 import type { Agent } from "../../data/queries.ts";
 import { IconButton } from "../../parts/button.tsx";
+import { Chip, chipClass } from "../../parts/chip.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { statusWord } from "../../parts/status.tsx";
 import { type RunsSearch, spans } from "./search.ts";
@@ -49,7 +50,7 @@ export function Filters({ search, agents }: { search: RunsSearch; agents: readon
       />
       {(["session", "parent"] as const).map((name) =>
         search[name] === undefined ? null : (
-          <span key={name} className={styles["chip"]}>
+          <span key={name} className={chipClass}>
             {name === "session" ? "Session" : "Started by"} <b className="mono">…{search[name].slice(-6)}</b>
             <IconButton icon="bad" label={`Any ${name}`} onClick={() => set({ [name]: undefined })} />
           </span>
@@ -79,13 +80,5 @@ function SearchBox({ text, onChange }: { text: string; onChange: (text: string) 
       onChange={(event) => setTyped(event.target.value)}
       onKeyDown={(event) => event.key === "Enter" && onChange(typed.trim())}
     />
-  );
-}
-
-function Chip({ what, value, ...rest }: { what: string; value: string }) {
-  return (
-    <button type="button" className={styles["chip"]} {...rest}>
-      {what} <b>{value}</b>
-    </button>
   );
 }

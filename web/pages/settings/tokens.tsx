@@ -5,15 +5,14 @@ import { api } from "../../data/client.ts";
 import { queries, queryClient, type Token } from "../../data/queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
-import { Command } from "../../parts/command.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Skeleton } from "../../parts/empty.tsx";
 import { ErrorNote } from "../../parts/error-note.tsx";
+import { SecretOnce } from "../../parts/secret-once.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
 import { Ago, exact, useNow } from "../../parts/time.tsx";
 import { toast, toastError } from "../../parts/toasts.tsx";
 import formStyles from "../../parts/form.module.css";
-import styles from "./page.module.css";
 
 export function Tokens({ admin, own }: { admin: boolean; own: string }) {
   const tokens = useQuery(queries.tokens());
@@ -34,12 +33,7 @@ export function Tokens({ admin, own }: { admin: boolean; own: string }) {
       }
       flush
     >
-      {made === null ? null : (
-        <div className={styles["made"]}>
-          <p>This is the only time it is shown:</p>
-          <Command text={made} label="Copy the token" />
-        </div>
-      )}
+      {made === null ? null : <SecretOnce what="The new token." text={made} copy="Copy the token" />}
       {tokens.isError ? <ErrorNote error={tokens.error} /> : null}
       {tokens.isPending ? (
         <Skeleton />

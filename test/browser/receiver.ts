@@ -1,0 +1,38 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** Of `drover.yaml`, so that webhooks may reach it. */
+export const allowReceivers = "webhooks:\n  allow: [127.0.0.1]\n";
+
+export interface Receiver {
+  url: string;
+  /** What it answers from now on. */
+  answer: { status: number; text: string };
+  /** The ids of deliveries, as they came. */
+  readonly received: string[];
+  close(): Promise<void>;
+}
+
+/** Somebody on loopback who is notified of what happens to runs. */
+export async function openReceiver(): Promise<Receiver> {
+  const received: string[] = [];
+  const server = createServer((request, response) => {
+    received.push(String(request.headers["drover-delivery"]));
+    request.resume();
+    response.writeHead(receiver.answer.status, { "content-type": "text/plain" }).end(receiver.answer.text);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // a server that listens on a port has one
+  const { port } = server.address() as AddressInfo;
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${port}/in`,
+    answer: { status: 200, text: "" },
+    received,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return receiver;
+}

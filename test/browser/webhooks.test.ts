@@ -1,0 +1,119 @@
+import { createHmac } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { useDrover } from "./drover-ui.ts";
+import { allowReceivers, openReceiver, type Receiver } from "./receiver.ts";
+
+const ui = useDrover({ "drover.yaml": allowReceivers });
+const text = (page: Page, selector = "main") => expect.poll(() => page.locator(selector).innerText());
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const rowOf = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
+/** From the menu at the end of a row. */
+async function choose(page: Page, name: string, what: string): Promise<void> {
+  await page.getByRole("button", { name: `What to do with ${name}` }).click();
+  await page.getByRole("menuitem", { name: what }).click();
+}
+
+let receiver: Receiver;
+beforeAll(async () => {
+  receiver = await openReceiver();
+});
+afterAll(() => receiver.close());
+
+test("a webhook is made, its secret shown once; a delivery that fails shows the answer, and is redelivered", async () => {
+  const { page, faults } = await ui.open();
+  await page.keyboard.press("g");
+  await page.keyboard.press("w");
+  await text(page).toContain("drover webhooks add ci https://ci.example/drover");
+  await page.getByRole("link", { name: "Webhooks out" }).click();
+  await button(page, "New webhook").click();
+  await page.getByLabel("Name").fill("ops");
+  await page.getByLabel("Address").fill("http://10.0.0.7/in");
+  await page.getByLabel("failed").uncheck();
+  await button(page, "Create").click();
+  await text(page, "[role=dialog]").toContain("is not a public address");
+  expect(await page.getByLabel("Address").getAttribute("aria-invalid")).toBe("true");
+  await page.getByLabel("Address").fill(receiver.url);
+  await button(page, "Create").click();
+  await text(page).toContain("This is the only time it is shown.");
+  const secret = await page.locator("main section pre").innerText();
+  expect(secret.length).toBeGreaterThanOrEqual(16);
+  expect((await ui.client.webhooks.list()).items).toMatchObject([{ name: "ops", events: ["completed"] }]);
+  await page.reload();
+  await rowOf(page, "ops").waitFor();
+  expect(await page.locator("main").innerText()).not.toContain(secret);
+
+  receiver.answer = { status: 503, text: "not today" };
+  await rowOf(page, "ops").getByRole("link", { name: "ops" }).click();
+  await text(page).toContain("No delivery matches these filters");
+  await ui.client.submit({ agent_name: "echo", parameters: { message: "hello" } });
+  const row = rowOf(page, "completed to ops");
+  await expect.poll(() => row.innerText()).toMatch(/Retrying[\s\S]*503 not today/);
+  await row.getByRole("link", { name: "completed to ops" }).click();
+  const dialog = page.getByRole("dialog");
+  await expect.poll(() => dialog.innerText()).toMatch(/Address\s+http:\/\/127[\s\S]*Answered\s+503[\s\S]*not today/);
+  receiver.answer = { status: 200, text: "thanks" };
+  await dialog.getByRole("button", { name: "Redeliver" }).click();
+  await expect.poll(() => dialog.locator('[data-status="delivered"]').count()).toBe(1);
+  await expect.poll(() => dialog.innerText()).toContain("thanks");
+  await dialog.getByRole("button", { name: "Close" }).last().click();
+
+  // what has arrived is sent only when somebody asks for it, with the id it had
+  const before = receiver.received.length;
+  await page.getByRole("button", { name: "Redeliver completed to ops" }).click();
+  await expect.poll(() => receiver.received.length).toBe(before + 1);
+  expect(new Set(receiver.received).size).toBe(1);
+  await expect.poll(() => row.locator('[data-status="delivered"]').count()).toBe(1);
+
+  await page.getByRole("link", { name: "Webhooks out" }).click();
+  await choose(page, "ops", "Disable");
+  await expect.poll(() => rowOf(page, "ops").locator('[data-status="disabled"]').count()).toBe(1);
+  await choose(page, "ops", "New secret");
+  await text(page).toContain("Deliveries to ops are signed with this secret.");
+  await choose(page, "ops", "Edit");
+  await page.getByLabel("failed").check();
+  await button(page, "Save").click();
+  await expect.poll(() => rowOf(page, "ops").innerText()).toContain("completed, failed");
+  await choose(page, "ops", "Remove");
+  await text(page).toContain("Nobody is notified yet");
+  expect(faults).toEqual([]);
+});
+
+test("a hook is made, and a request signed with the secret that was shown starts a run", async () => {
+  const { page, faults } = await ui.open();
+  await page.goto(`${ui.url}/ui/webhooks?tab=in`);
+  await text(page).toContain("drover hooks add greetings echo --param message=/text");
+  await button(page, "New hook").click();
+  await page.getByLabel("Name").fill("two words");
+  await page.getByLabel("Agent").selectOption("echo");
+  await page.getByText("Parameters and filter").click();
+  await page.getByLabel("Parameters").fill('{"message": {"from": "/text"}}');
+  await button(page, "Create").click();
+  await text(page, "[role=dialog]").toContain("a name is letters, digits");
+  expect(await page.getByLabel("Name").getAttribute("aria-invalid")).toBe("true");
+  await page.getByLabel("Name").fill("greetings");
+  await button(page, "Create").click();
+  await text(page).toContain(`Requests to ${ui.url}/hooks/greetings have to be signed with this secret.`);
+  const secret = await page.locator("main section pre").innerText();
+  const body = '{"text":"from outside"}';
+  const seconds = Math.floor(Date.now() / 1000);
+  const signature = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
+  const answer = await fetch(`${ui.url}/hooks/greetings`, {
+    method: "POST",
+    headers: { "drover-signature": `t=${seconds},v1=${signature}` },
+    body,
+  });
+  expect(answer.status).toBe(202);
+  const { items } = await ui.client.runs.list({ agent_name: "echo" });
+  expect(items[0]).toMatchObject({ trigger_type: "webhook" });
+  await choose(page, "greetings", "Disable");
+  await expect.poll(async () => (await ui.client.hooks.get("greetings")).enabled).toBe(false);
+  await choose(page, "greetings", "Edit");
+  await page.getByLabel("Signed as").selectOption("github");
+  await page.getByLabel("GitHub events").fill("push, release");
+  await button(page, "Save").click();
+  await expect.poll(() => rowOf(page, "greetings").innerText()).toMatch(/GitHub\s+push, release/);
+  await choose(page, "greetings", "Remove");
+  await text(page).toContain("Nothing from outside starts a run yet");
+  expect(faults).toEqual([]);
+});

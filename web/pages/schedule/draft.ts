@@ -1,0 +1,106 @@
+import type { Input } from "../../../src/wire/contracts.ts";
+import type { Api } from "../../data/client.ts";
+import type { Schedule, Timing } from "../../data/queries.ts";
+
+/** A schedule as a form has it. Both ways of timing are kept, so that changing one's mind loses nothing. */
+export interface Draft {
+  agent_name: string;
+  name: string;
+  kind: "cron" | "every";
+  cron: string;
+  every: string;
+  timezone: string;
+  prompt: string;
+  parameters: Record<string, unknown>;
+  overlap: Schedule["overlap"];
+  catch_up: Schedule["catch_up"];
+  resume_session: boolean;
+  attended: boolean | null;
+  enabled: boolean;
+}
+
+const usual = { cron: "0 3 * * *", every: "1h" };
+
+export function draftOf(schedule: Schedule | null, agent_name: string, ownZone: string): Draft {
+  if (schedule === null)
+    return {
+      agent_name,
+      name: "",
+      kind: "cron",
+      ...usual,
+      timezone: ownZone,
+      prompt: "",
+      parameters: {},
+      overlap: "skip",
+      catch_up: "none",
+      resume_session: false,
+      attended: null,
+      enabled: true,
+    };
+  const { cron, every, prompt, ...same } = schedule;
+  return {
+    ...same,
+    kind: every === null ? "cron" : "every",
+    cron: cron ?? usual.cron,
+    every: every ?? usual.every,
+    prompt: prompt ?? "",
+  };
+}
+
+/** null: there is nothing to judge yet. */
+export function timingOf({ kind, cron, every, timezone }: Draft): Timing | null {
+  const text = (kind === "cron" ? cron : every).trim();
+  if (text === "" || timezone.trim() === "") return null;
+  return kind === "cron" ? { cron: text, timezone: timezone.trim() } : { every: text, timezone: timezone.trim() };
+}
+
+export function isSameTiming(schedule: Schedule, { cron, every, timezone }: Timing): boolean {
+  return schedule.cron === (cron ?? null) && schedule.every === (every ?? null) && schedule.timezone === timezone;
+}
+
+/** Creates it, or changes what is different: what somebody else has changed meanwhile stays. */
+export function send(api: Api, schedule: Schedule | null, draft: Draft): Promise<Schedule> {
+  const wanted = wantedOf(draft);
+  if (schedule === null) {
+    const { prompt, attended, ...rest } = wanted;
+    return api.schedules.create({
+      agent_name: draft.agent_name,
+      ...rest,
+      ...(prompt === null ? {} : { prompt }),
+      ...(attended === null ? {} : { attended }),
+    });
+  }
+  const changes = Object.fromEntries(
+    Object.entries(wanted).filter(
+      ([key, value]) => JSON.stringify(value) !== JSON.stringify(schedule[key as keyof Schedule]),
+    ),
+  ) as Input<"PATCH /schedules/{schedule_id}">["body"];
+  return Object.keys(changes).length === 0
+    ? Promise.resolve(schedule)
+    : api.schedules.change(schedule.schedule_id, changes);
+}
+
+function wantedOf(draft: Draft) {
+  const { name, kind, parameters, overlap, catch_up, resume_session, attended, enabled } = draft;
+  return {
+    name: name.trim(),
+    // empty ones are sent as well: the coordinator says what is wrong with them
+    ...(kind === "cron" ? { cron: draft.cron.trim() } : { every: draft.every.trim() }),
+    timezone: draft.timezone.trim(),
+    prompt: draft.prompt === "" ? null : draft.prompt,
+    parameters,
+    overlap,
+    catch_up,
+    resume_session,
+    attended,
+    enabled,
+  };
+}
+
+export const presets: readonly { word: string; cron: string }[] = [
+  { word: "Hourly", cron: "0 * * * *" },
+  { word: "Nightly at 3:00", cron: "0 3 * * *" },
+  { word: "Weekdays at 9:00", cron: "0 9 * * 1-5" },
+  { word: "Mondays at 9:00", cron: "0 9 * * 1" },
+  { word: "First of the month", cron: "0 9 1 * *" },
+];

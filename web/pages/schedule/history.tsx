@@ -1,0 +1,65 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { queries, type Schedule, type Slot } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { Command } from "../../parts/command.tsx";
+import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { shortId } from "../../parts/numbers.ts";
+import { SlotState, whyOf } from "../../parts/slot.tsx";
+import { type Column, Table, tableLink } from "../../parts/table.tsx";
+import { Ago, inZone } from "../../parts/time.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+
+/** What became of each slot: its run, or why there is none. */
+export function History({ schedule }: { schedule: Schedule }) {
+  const query = useInfiniteQuery(queries.slots(schedule.schedule_id));
+  const slots = (query.data?.pages ?? []).flatMap(({ items }) => items);
+  return (
+    <>
+      {query.isError ? <ErrorNote error={query.error} /> : null}
+      <Card title="History" note="every slot, newest first" flush>
+        {query.isPending ? (
+          <Skeleton />
+        ) : slots.length === 0 ? (
+          <Empty icon="schedules" title="No slot has been due yet">
+            <p>Try it without waiting for its time:</p>
+            <Command text={`drover schedules run ${schedule.name}`} />
+          </Empty>
+        ) : (
+          <Table label="History" columns={columns(schedule.timezone)} rows={slots} keyOf={({ slot }) => slot} />
+        )}
+      </Card>
+      {query.hasNextPage ? (
+        <p style={{ marginTop: 8 }}>
+          <Button onClick={() => void query.fetchNextPage()}>Show older ones</Button>
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+const columns = (timezone: string): Column<Slot>[] => [
+  { head: "Outcome", cell: (slot) => <SlotState slot={slot} /> },
+  { head: "Slot", cell: ({ slot }) => inZone(slot, timezone) },
+  {
+    head: "Run",
+    cell: ({ run_id }) =>
+      run_id === null ? (
+        <span className="faint">none</span>
+      ) : (
+        <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
+          <span className="mono">{shortId(run_id)}</span>
+        </Link>
+      ),
+  },
+  { head: "Started", tone: "dim", cell: ({ manual }) => (manual ? "by hand" : "by time") },
+  {
+    head: "Why",
+    tone: "dim",
+    title: (slot) => visibleText(whyOf(slot)),
+    cell: (slot) => visibleText(whyOf(slot)) || "—",
+  },
+  { head: "Decided", right: true, tone: "faint", cell: ({ at }) => <Ago at={at} suffix=" ago" /> },
+];

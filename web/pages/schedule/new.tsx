@@ -1,0 +1,25 @@
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import type { SchedulesSearch } from "../schedules/search.ts";
+import { ScheduleForm } from "./form.tsx";
+
+export function Page() {
+  const navigate = useNavigate();
+  // the route validates it
+  const { agent = "" } = useSearch({ strict: false }) as SchedulesSearch;
+  return (
+    <>
+      <h1 style={{ marginBottom: 12 }}>New schedule</h1>
+      <ScheduleForm
+        schedule={null}
+        agentName={agent}
+        onDone={(made) =>
+          void navigate(
+            made === null
+              ? { to: "/schedules" }
+              : { to: "/schedules/$scheduleId", params: { scheduleId: made.schedule_id } },
+          )
+        }
+      />
+    </>
+  );
+}

@@ -1,0 +1,60 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { queries, type Schedule } from "../../data/queries.ts";
+import { Icon } from "../../parts/icon.tsx";
+import { whyOf } from "../../parts/slot.tsx";
+import { tableLink } from "../../parts/table.tsx";
+import styles from "./page.module.css";
+
+/** Where to change what cannot be changed here. */
+export function DefinedBy({ schedule: { source, agent_name } }: { schedule: Schedule }) {
+  if (source === "api") return null;
+  const agent = (
+    <Link className={tableLink} to="/agents/$name" params={{ name: agent_name }}>
+      {agent_name}
+    </Link>
+  );
+  return (
+    <p className={styles["note"]}>
+      <Icon name="file" />
+      <span>
+        {source === "file" ? (
+          <>
+            The file of the agent {agent} defines this schedule, under <code>schedules</code>: edit that file, in the
+            coordinator&apos;s agents folder.
+          </>
+        ) : (
+          <>
+            The agent {agent} defines this schedule, under <code>schedules</code>: edit the agent.
+          </>
+        )}{" "}
+        Here it can be enabled, disabled and run.
+      </span>
+    </p>
+  );
+}
+
+/** Said at the top, so that a schedule which fails each night is not found out by its silence. */
+export function Failing({ schedule: { last } }: { schedule: Schedule }) {
+  const run_id = last?.run_id ?? null;
+  const run = useQuery({ ...queries.run(run_id ?? ""), enabled: run_id !== null }).data;
+  if (last === null) return null;
+  return (
+    <p className={styles["note"]} data-tone="bad" role="alert">
+      <Icon name="warn" />
+      <span>
+        {run_id === null ? (
+          <>Its last slot has no run. {whyOf(last)}</>
+        ) : (
+          <>
+            Its{" "}
+            <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
+              last run
+            </Link>{" "}
+            failed{last.run_reason === null ? "" : `: ${last.run_reason}`}. {run?.error}
+          </>
+        )}
+      </span>
+    </p>
+  );
+}

@@ -1,0 +1,117 @@
+import { Card } from "../../parts/card.tsx";
+import { Field } from "../../parts/field.tsx";
+import type { Draft } from "./draft.ts";
+import formStyles from "../../parts/form.module.css";
+
+const overlapWords: Record<Draft["overlap"], string> = {
+  skip: "Skip the slot",
+  queue: "Queue: run when the last one has ended",
+  cancel_previous: "Stop the last run first",
+  allow: "Run beside it",
+};
+const catchUpWords: Record<Draft["catch_up"], string> = {
+  none: "Leave them out",
+  one: "Run once, late",
+};
+
+export function PolicyFields({
+  draft,
+  faults,
+  procedural,
+  onChange,
+}: {
+  draft: Draft;
+  faults: ReadonlyMap<string, string>;
+  /** Such an agent has no conversation to continue. */
+  procedural: boolean;
+  onChange: (change: Partial<Draft>) => void;
+}) {
+  return (
+    <Card title="Policies">
+      <div className={formStyles["form"]}>
+        <Field label="While the last run has not ended" fault={faults.get("overlap")}>
+          {(input) => (
+            <select
+              {...input}
+              value={draft.overlap}
+              onChange={(event) => onChange({ overlap: event.target.value as Draft["overlap"] })}
+            >
+              {Object.entries(overlapWords).map(([policy, word]) => (
+                <option key={policy} value={policy}>
+                  {word}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field
+          label="After missed slots"
+          fault={faults.get("catch_up")}
+          help="Slots are missed while no coordinator is up, or its host is asleep."
+        >
+          {(input) => (
+            <select
+              {...input}
+              value={draft.catch_up}
+              onChange={(event) => onChange({ catch_up: event.target.value as Draft["catch_up"] })}
+            >
+              {Object.entries(catchUpWords).map(([policy, word]) => (
+                <option key={policy} value={policy}>
+                  {word}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field label="Questions of its runs" fault={faults.get("attended")}>
+          {(input) => (
+            <select
+              {...input}
+              value={String(draft.attended)}
+              onChange={(event) => onChange({ attended: attendedOf(event.target.value) })}
+            >
+              <option value="null">As the agent says</option>
+              <option value="true">Go to people</option>
+              <option value="false">Go to nobody</option>
+            </select>
+          )}
+        </Field>
+        {procedural && !draft.resume_session ? null : (
+          <Check
+            word="Each run continues the session of the last one"
+            fault={faults.get("resume_session")}
+            checked={draft.resume_session}
+            onChange={(resume_session) => onChange({ resume_session })}
+          />
+        )}
+        <Check word="Enabled" checked={draft.enabled} onChange={(enabled) => onChange({ enabled })} />
+      </div>
+    </Card>
+  );
+}
+
+function attendedOf(value: string): boolean | null {
+  return value === "null" ? null : value === "true";
+}
+
+function Check({
+  word,
+  checked,
+  fault,
+  onChange,
+}: {
+  word: string;
+  checked: boolean;
+  fault?: string | undefined;
+  onChange: (checked: boolean) => void;
+}) {
+  return (
+    <div className={formStyles["field"]}>
+      <label className={formStyles["check"]}>
+        <input type="checkbox" checked={checked} onChange={(event) => onChange(event.target.checked)} />
+        {word}
+      </label>
+      {fault === undefined ? null : <p className={formStyles["fault"]}>{fault}</p>}
+    </div>
+  );
+}

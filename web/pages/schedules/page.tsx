@@ -1,0 +1,115 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { queries, type Schedule } from "../../data/queries.ts";
+import { useMayChange } from "../../data/may-change.ts";
+import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { Chip, Chips } from "../../parts/chip.tsx";
+import { Command } from "../../parts/command.tsx";
+import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { count } from "../../parts/numbers.ts";
+import { ScheduleTable } from "../../parts/schedule-table.tsx";
+import { isFailing } from "../../parts/slot.tsx";
+import type { SchedulesSearch } from "./search.ts";
+
+export function Page() {
+  // the route validates it
+  const search = useSearch({ strict: false }) as SchedulesSearch;
+  const { agent, only } = search;
+  const query = useInfiniteQuery(queries.schedules(agent));
+  const cannot = useMayChange();
+  const navigate = useNavigate();
+  const all = (query.data?.pages ?? []).flatMap(({ items }) => items).sort(bySlot);
+  const failing = all.filter(isFailing);
+  const shown = only === "failing" ? failing : all;
+  return (
+    <>
+      <div className="row wrap" style={{ marginBottom: 12 }}>
+        <h1 style={{ marginRight: 12 }}>Schedules</h1>
+        <Filters {...search} failing={failing.length} />
+        <span className="push">
+          <Button
+            look="primary"
+            icon="plus"
+            disabledBecause={cannot}
+            onClick={() => void navigate({ to: "/schedules/new", search: agent === undefined ? {} : { agent } })}
+          >
+            New schedule
+          </Button>
+        </span>
+      </div>
+      {query.isError ? <ErrorNote error={query.error} /> : null}
+      <Card flush>
+        {query.isPending ? (
+          <Skeleton />
+        ) : shown.length > 0 ? (
+          <ScheduleTable schedules={shown} label="Schedules" cannot={cannot} />
+        ) : query.isError ? null : agent === undefined && only === undefined ? (
+          <FirstSchedule />
+        ) : (
+          <Empty icon="search" title={only === "failing" ? "No schedule is failing" : "No schedule matches"}>
+            <Link to="/schedules">Show all schedules</Link>
+          </Empty>
+        )}
+      </Card>
+      {shown.length > 0 ? (
+        <p className="faint" style={{ marginTop: 8 }}>
+          {count(shown.length)} {shown.length === 1 ? "schedule" : "schedules"}
+          {query.hasNextPage ? " so far " : null}
+          {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show more</Button> : null}
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+function Filters({ agent, only, failing }: SchedulesSearch & { failing: number }) {
+  const agents = useQuery(queries.agents());
+  const navigate = useNavigate();
+  const names = [...new Set((agents.data ?? []).map(({ name }) => name))].sort();
+  const set = (next: SchedulesSearch): void => void navigate({ to: "/schedules", search: next, replace: true });
+  const others = only === undefined ? {} : { only };
+  return (
+    <Chips>
+      <Menu
+        trigger={<Chip what="Agent" value={agent ?? "any"} />}
+        entries={[
+          { text: "Any", onSelect: () => set(others) },
+          ...names.map((name) => ({ text: name, onSelect: () => set({ ...others, agent: name }) })),
+        ]}
+      />
+      <Menu
+        trigger={
+          <Chip what="Show" value={only === "failing" ? "failing" : failing > 0 ? `all, ${failing} failing` : "all"} />
+        }
+        entries={[
+          { text: "All", onSelect: () => set(agent === undefined ? {} : { agent }) },
+          { text: "Failing", onSelect: () => set({ ...(agent === undefined ? {} : { agent }), only: "failing" }) },
+        ]}
+      />
+    </Chips>
+  );
+}
+
+function FirstSchedule() {
+  const file = `schedules:
+  - name: nightly
+    cron: "0 3 * * *"
+    timezone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+  return (
+    <Empty icon="schedules" title="Nothing is scheduled yet">
+      <p>Run an agent every night at three, in your own timezone:</p>
+      <Command text={'drover schedules add disk-usage nightly --cron "0 3 * * *"'} />
+      <p>Or write it into the agent&apos;s file:</p>
+      <Command text={file} label="Copy the lines" />
+    </Empty>
+  );
+}
+
+/** What is due first stands first; what is never due comes last. */
+function bySlot(one: Schedule, other: Schedule): number {
+  const due = ({ next }: Schedule): string => next[0] ?? "9";
+  return due(one).localeCompare(due(other)) || one.name.localeCompare(other.name);
+}

@@ -1,0 +1,181 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { api } from "../../data/client.ts";
+import { useMayChange } from "../../data/may-change.ts";
+import { type Delivery, queries, queryClient } from "../../data/queries.ts";
+import { Button, IconButton } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
+import { Chip, chipClass, Chips } from "../../parts/chip.tsx";
+import { Command } from "../../parts/command.tsx";
+import { Empty, Skeleton } from "../../parts/empty.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { count, shortId } from "../../parts/numbers.ts";
+import { type Column, Table, tableLink } from "../../parts/table.tsx";
+import { Ago, Until } from "../../parts/time.tsx";
+import { toast, toastError } from "../../parts/toasts.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { DeliveryDialog } from "./delivery.tsx";
+import { answerOf, DeliveryState } from "./delivery-state.tsx";
+import { deliveryStatuses, toFilter, type WebhooksSearch } from "./search.ts";
+
+export function Deliveries({ search }: { search: WebhooksSearch }) {
+  const query = useInfiniteQuery(queries.deliveries(toFilter(search)));
+  const cannot = useMayChange();
+  const navigate = useNavigate();
+  const { delivery: opened, ...filters } = search;
+  const deliveries = (query.data?.pages ?? []).flatMap(({ items }) => items);
+  const shown = deliveries.find(({ delivery_id }) => delivery_id === opened);
+  return (
+    <>
+      <div style={{ marginBottom: 12 }}>
+        <Filters search={filters} />
+      </div>
+      {query.isError ? <ErrorNote error={query.error} /> : null}
+      {opened !== undefined && shown === undefined && query.isSuccess ? (
+        <p className="dim" role="status" style={{ marginBottom: 8 }}>
+          The delivery <code>{visibleText(opened)}</code> is not among these.
+        </p>
+      ) : null}
+      <Card flush>
+        {query.isPending ? (
+          <Skeleton />
+        ) : deliveries.length > 0 ? (
+          <Table
+            label="Deliveries"
+            columns={columns(filters, cannot)}
+            rows={deliveries}
+            keyOf={({ delivery_id }) => delivery_id}
+          />
+        ) : query.isError ? null : Object.keys(toFilter(search)).length > 0 ? (
+          <Empty icon="search" title="No delivery matches these filters">
+            <Link to="/webhooks">Show all deliveries</Link>
+          </Empty>
+        ) : (
+          <FirstDelivery />
+        )}
+      </Card>
+      {deliveries.length > 0 ? (
+        <p className="faint" style={{ marginTop: 8 }}>
+          {count(deliveries.length)} {deliveries.length === 1 ? "delivery" : "deliveries"}
+          {query.hasNextPage ? " so far " : null}
+          {query.hasNextPage ? <Button onClick={() => void query.fetchNextPage()}>Show older ones</Button> : null}
+        </p>
+      ) : null}
+      {shown === undefined ? null : (
+        <DeliveryDialog
+          delivery={shown}
+          cannot={cannot}
+          redeliver={() => redeliver(shown)}
+          onClose={() => void navigate({ to: "/webhooks", search: filters, replace: true, resetScroll: false })}
+        />
+      )}
+    </>
+  );
+}
+
+const columns = (search: WebhooksSearch, cannot: string | null): Column<Delivery>[] => [
+  { head: "Status", cell: (delivery) => <DeliveryState delivery={delivery} /> },
+  {
+    head: "Delivery",
+    cell: ({ delivery_id, webhook, event }) => (
+      <Link className={tableLink} to="/webhooks" search={{ ...search, delivery: delivery_id }} resetScroll={false}>
+        {event} to {webhook}
+      </Link>
+    ),
+  },
+  {
+    head: "Run",
+    cell: ({ run_id }) => (
+      <Link to="/runs/$runId" params={{ runId: run_id }}>
+        <span className="mono">{shortId(run_id)}</span>
+      </Link>
+    ),
+  },
+  {
+    head: "Answer",
+    title: (delivery) => visibleText(answerOf(delivery)),
+    cell: (delivery) => visibleText(answerOf(delivery)),
+  },
+  { head: "Attempts", cell: ({ attempts }) => attempts },
+  {
+    head: "Next attempt",
+    tone: "dim",
+    cell: ({ next_attempt_at }) => (next_attempt_at === null ? "—" : <Until at={next_attempt_at} />),
+  },
+  { head: "Age", right: true, tone: "faint", cell: ({ at }) => <Ago at={at} /> },
+  {
+    head: "Actions",
+    quiet: true,
+    right: true,
+    cell: (delivery) => (
+      <Button
+        look="quiet"
+        icon="again"
+        disabledBecause={cannot}
+        aria-label={`Redeliver ${delivery.event} to ${delivery.webhook}`}
+        onClick={() => redeliver(delivery)}
+      >
+        Redeliver
+      </Button>
+    ),
+  },
+];
+
+function redeliver({ delivery_id, webhook }: Delivery): void {
+  void api.webhooks.redeliver(delivery_id).then(() => {
+    toast(`Sending it to ${webhook} again`, "Receivers know it by its id, which stays the same.");
+    return queryClient.invalidateQueries({ queryKey: ["deliveries"] });
+  }, toastError);
+}
+
+function Filters({ search }: { search: WebhooksSearch }) {
+  const webhooks = useQuery(queries.webhooks());
+  const navigate = useNavigate();
+  const set = (change: { [Key in keyof WebhooksSearch]: WebhooksSearch[Key] | undefined }): void => {
+    const next = Object.fromEntries(
+      Object.entries({ ...search, ...change }).filter(([, value]) => value !== undefined),
+    );
+    void navigate({ to: "/webhooks", search: next, replace: true });
+  };
+  return (
+    <Chips>
+      <Menu
+        trigger={<Chip what="Status" value={search.status ?? "any"} />}
+        entries={[
+          { text: "Any", onSelect: () => set({ status: undefined }) },
+          ...deliveryStatuses.map((status) => ({ text: status, onSelect: () => set({ status }) })),
+        ]}
+      />
+      <Menu
+        trigger={<Chip what="Webhook" value={search.webhook ?? "any"} />}
+        entries={[
+          { text: "Any", onSelect: () => set({ webhook: undefined }) },
+          ...(webhooks.data ?? []).map(({ name }) => ({ text: name, onSelect: () => set({ webhook: name }) })),
+        ]}
+      />
+      {search.run === undefined ? null : (
+        <span className={chipClass}>
+          Run <b className="mono">{shortId(search.run)}</b>
+          <IconButton icon="bad" label="Any run" onClick={() => set({ run: undefined })} />
+        </span>
+      )}
+    </Chips>
+  );
+}
+
+function FirstDelivery() {
+  return (
+    <Empty icon="webhooks" title="Nothing has been delivered yet">
+      <p>Notify an address of every run that completes or fails:</p>
+      <Command text="drover webhooks add ci https://ci.example/drover" />
+      <p>
+        Or{" "}
+        <Link className={tableLink} to="/webhooks" search={{ tab: "out" }}>
+          add a webhook here
+        </Link>
+        . Each delivery then shows with its attempts and the answer.
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,68 @@
+import { Link } from "@tanstack/react-router";
+import type { Delivery } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Code } from "../../parts/code.tsx";
+import { CopyButton } from "../../parts/command.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { shortId } from "../../parts/numbers.ts";
+import { tableLink } from "../../parts/table.tsx";
+import { exact, Until } from "../../parts/time.tsx";
+import { visibleText } from "../../parts/visible-text.ts";
+import { DeliveryState } from "./delivery-state.tsx";
+import formStyles from "../../parts/form.module.css";
+
+/** All that is known of one delivery. It changes while it is open, as the delivery does. */
+export function DeliveryDialog({
+  delivery,
+  cannot,
+  redeliver,
+  onClose,
+}: {
+  delivery: Delivery;
+  cannot: string | null;
+  redeliver: () => void;
+  onClose: () => void;
+}) {
+  const { delivery_id, webhook, url, run_id, event, at, attempts } = delivery;
+  return (
+    <Dialog open onOpenChange={(open) => open || onClose()} title={`${event} to ${webhook}`} wide>
+      <div className="stack">
+        <Facts
+          facts={[
+            ["Status", <DeliveryState delivery={delivery} />],
+            ["Address", visibleText(url)],
+            [
+              "Run",
+              <Link className={tableLink} to="/runs/$runId" params={{ runId: run_id }}>
+                <span className="mono">{shortId(run_id)}</span>
+              </Link>,
+            ],
+            ["Happened", exact(at)],
+            ["Attempts", attempts],
+            ...(delivery.next_attempt_at === null
+              ? []
+              : [["Next attempt", <Until at={delivery.next_attempt_at} />] as const]),
+            ...(delivery.settled_at === null ? [] : [["Settled", exact(delivery.settled_at)] as const]),
+            ...(delivery.response_status === null ? [] : [["Answered", delivery.response_status] as const]),
+            ...(delivery.error === null ? [] : [["Error", visibleText(delivery.error)] as const]),
+            [
+              "Id",
+              <span className="row" style={{ gap: 2 }}>
+                <span className="mono">{delivery_id}</span>
+                <CopyButton text={delivery_id} label="Copy the id" />
+              </span>,
+            ],
+          ]}
+        />
+        {delivery.response ? <Code text={delivery.response} label="The receiver's answer" /> : null}
+      </div>
+      <div className={formStyles["foot"]}>
+        <Button onClick={onClose}>Close</Button>
+        <Button look="primary" icon="again" disabledBecause={cannot} onClick={redeliver}>
+          Redeliver
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,144 @@
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import type { Input } from "../../../src/wire/contracts.ts";
+import { api } from "../../data/client.ts";
+import { faultsOf } from "../../data/faults.ts";
+import { type Hook, queries, queryClient } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Field } from "../../parts/field.tsx";
+import { JsonField } from "../../parts/schema-form.tsx";
+import { toast } from "../../parts/toasts.tsx";
+import formStyles from "../../parts/form.module.css";
+import styles from "./page.module.css";
+
+type NewHook = Input<"POST /hooks">["body"];
+
+export function HookDialog({
+  hook,
+  onClose,
+  onMade,
+}: {
+  hook: Hook | null;
+  onClose: () => void;
+  onMade: (made: Pick<Hook, "name" | "scheme"> & { secret: string }) => void;
+}) {
+  const agents = useQuery(queries.agents()).data ?? [];
+  const [name, setName] = useState(hook?.name ?? "");
+  const [agent, setAgent] = useState(hook?.agent_name ?? "");
+  const [scheme, setScheme] = useState<Hook["scheme"]>(hook?.scheme ?? "drover");
+  const [events, setEvents] = useState(hook?.events?.join(", ") ?? "");
+  const [prompt, setPrompt] = useState(hook?.prompt ?? "");
+  const [parameters, setParameters] = useState<unknown>(
+    hook === null || Object.keys(hook.parameters).length === 0 ? undefined : hook.parameters,
+  );
+  const [only, setOnly] = useState<unknown>(hook?.only ?? undefined);
+  const [error, setError] = useState<unknown>(null);
+  const faults = faultsOf(error);
+  const names = [...new Set([...agents.map((one) => one.name), agent])].filter(Boolean).sort();
+  const save = (event: FormEvent): void => {
+    event.preventDefault();
+    setError(null);
+    const listed = events.split(",").flatMap((one) => one.trim() || []);
+    const given = {
+      agent_name: agent,
+      scheme,
+      events: scheme === "github" && listed.length > 0 ? listed : null,
+      prompt: prompt === "" ? null : prompt,
+      // typed as JSON: the coordinator judges both
+      parameters: (parameters ?? {}) as NonNullable<NewHook["parameters"]>,
+      only: (only ?? null) as NonNullable<NewHook["only"]> | null,
+    };
+    const saved = hook === null ? api.hooks.add({ name: name.trim(), ...given }) : api.hooks.change(hook.name, given);
+    saved.then(async ({ secret, ...made }) => {
+      if (secret === undefined) toast(`Saved ${made.name}`);
+      else onMade({ ...made, secret });
+      onClose();
+      await queryClient.invalidateQueries({ queryKey: ["hooks"] });
+    }, setError);
+  };
+  return (
+    <Dialog
+      open
+      onOpenChange={(open) => open || onClose()}
+      title={hook === null ? "New hook" : `Edit ${hook.name}`}
+      wide
+    >
+      <form onSubmit={save} className={formStyles["form"]} noValidate>
+        {error === null ? null : <ErrorNote error={error} />}
+        <Field label="Name" fault={faults.get("name")} help={`Its address: ${location.origin}/hooks/${name || "NAME"}`}>
+          {(input) => (
+            <input
+              {...input}
+              placeholder="reviews"
+              readOnly={hook !== null}
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          )}
+        </Field>
+        <Field label="Agent" fault={faults.get("agent_name")}>
+          {(input) => (
+            <select {...input} value={agent} onChange={(event) => setAgent(event.target.value)}>
+              <option value="">Choose one</option>
+              {names.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field label="Signed as" fault={faults.get("scheme")}>
+          {(input) => (
+            <select {...input} value={scheme} onChange={(event) => setScheme(event.target.value as Hook["scheme"])}>
+              <option value="drover">Drover: a signature with a time</option>
+              <option value="github">GitHub: X-Hub-Signature-256</option>
+            </select>
+          )}
+        </Field>
+        {scheme === "github" ? (
+          <Field
+            label="GitHub events"
+            fault={faults.get("events")}
+            help="With commas between them, such as push, pull_request. Empty: all but ping."
+          >
+            {(input) => <input {...input} value={events} onChange={(event) => setEvents(event.target.value)} />}
+          </Field>
+        ) : null}
+        <Field
+          label="Prompt"
+          fault={faults.get("prompt")}
+          help="{{/pull_request/title}} is the value of the body at that JSON pointer."
+        >
+          {(input) => (
+            <textarea {...input} rows={2} value={prompt} onChange={(event) => setPrompt(event.target.value)} />
+          )}
+        </Field>
+        <details className={styles["advanced"]} open={parameters !== undefined || only !== undefined}>
+          <summary>Parameters and filter</summary>
+          <div className={formStyles["form"]}>
+            <JsonField
+              label="Parameters"
+              help={'{"number": {"from": "/number"}} takes a value of the body; text and numbers stand for themselves.'}
+              value={parameters}
+              onChange={setParameters}
+            />
+            <JsonField
+              label="Only"
+              help={'{"/action": ["opened"]}: other requests are accepted and make no run.'}
+              value={only}
+              onChange={setOnly}
+              rows={2}
+            />
+          </div>
+        </details>
+        <div className={formStyles["foot"]}>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" type="submit">
+            {hook === null ? "Create" : "Save"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

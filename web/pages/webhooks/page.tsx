@@ -1,0 +1,38 @@
+import { Link, useSearch } from "@tanstack/react-router";
+import { Deliveries } from "./deliveries.tsx";
+import { Incoming } from "./incoming.tsx";
+import { Outgoing } from "./outgoing.tsx";
+import { type Tab, tabs, type WebhooksSearch } from "./search.ts";
+import styles from "../../parts/tabs.module.css";
+
+const words: Record<Tab, string> = { deliveries: "Deliveries", out: "Webhooks out", in: "Hooks in" };
+
+export function Page() {
+  // the route validates it
+  const search = useSearch({ strict: false }) as WebhooksSearch;
+  const { tab = "deliveries" } = search;
+  return (
+    <>
+      <h1>Webhooks</h1>
+      <nav className={styles["tabs"]} aria-label="Parts of webhooks">
+        {tabs.map((one) => (
+          <Link
+            key={one}
+            to="/webhooks"
+            search={one === "deliveries" ? {} : { tab: one }}
+            replace
+            resetScroll={false}
+            // or the first one, which has no parameters, would be current beside every other
+            activeOptions={{ exact: true, includeSearch: true }}
+            aria-current={one === tab ? "page" : undefined}
+          >
+            {words[one]}
+          </Link>
+        ))}
+      </nav>
+      {tab === "deliveries" ? <Deliveries search={search} /> : null}
+      {tab === "out" ? <Outgoing /> : null}
+      {tab === "in" ? <Incoming /> : null}
+    </>
+  );
+}

@@ -1,0 +1,35 @@
+import type { DeliveriesFilter, Delivery } from "../../data/queries.ts";
+
+export const tabs = ["deliveries", "out", "in"] as const;
+export type Tab = (typeof tabs)[number];
+
+/** As the address has it: the part that is shown, filters of deliveries, and the one that is open. */
+export interface WebhooksSearch {
+  tab?: Tab;
+  webhook?: string;
+  status?: Delivery["status"];
+  run?: string;
+  delivery?: string;
+}
+
+export const deliveryStatuses: readonly Delivery["status"][] = ["pending", "delivered", "failed"];
+
+export function readWebhooksSearch(given: Record<string, unknown>): WebhooksSearch {
+  const tab = tabs.find((one) => one === given["tab"]);
+  const status = deliveryStatuses.find((one) => one === given["status"]);
+  const search: WebhooksSearch = { ...(tab ? { tab } : {}), ...(status ? { status } : {}) };
+  for (const name of ["webhook", "run", "delivery"] as const) {
+    const value = given[name];
+    // the router reads a number where the address has one
+    if ((typeof value === "string" && value !== "") || typeof value === "number") search[name] = String(value);
+  }
+  return search;
+}
+
+export function toFilter({ webhook, status, run }: WebhooksSearch): DeliveriesFilter {
+  return {
+    ...(webhook === undefined ? {} : { webhook }),
+    ...(status === undefined ? {} : { status }),
+    ...(run === undefined ? {} : { run_id: run }),
+  };
+}

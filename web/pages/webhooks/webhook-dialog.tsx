@@ -1,0 +1,119 @@
+import { type FormEvent, useState } from "react";
+import { type WebhookEvent, webhookEvents } from "../../../src/model/webhook-events.ts";
+import { api } from "../../data/client.ts";
+import { faultsOf } from "../../data/faults.ts";
+import { queryClient, type Webhook } from "../../data/queries.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { ErrorNote } from "../../parts/error-note.tsx";
+import { Field } from "../../parts/field.tsx";
+import { JsonField } from "../../parts/schema-form.tsx";
+import { toast } from "../../parts/toasts.tsx";
+import formStyles from "../../parts/form.module.css";
+import styles from "./page.module.css";
+
+export function WebhookDialog({
+  webhook,
+  onClose,
+  onMade,
+}: {
+  webhook: Webhook | null;
+  onClose: () => void;
+  onMade: (name: string, secret: string) => void;
+}) {
+  const [name, setName] = useState(webhook?.name ?? "");
+  const [url, setUrl] = useState(webhook?.url ?? "");
+  const [events, setEvents] = useState<readonly WebhookEvent[]>(webhook?.events ?? ["completed", "failed"]);
+  const [scope, setScope] = useState<Webhook["scope"]>(webhook?.scope ?? "all");
+  const [payload, setPayload] = useState<unknown>(webhook?.payload ?? undefined);
+  const [error, setError] = useState<unknown>(null);
+  const faults = faultsOf(error);
+  const save = (event: FormEvent): void => {
+    event.preventDefault();
+    setError(null);
+    const given = { url: url.trim(), events: [...events], scope };
+    const saved =
+      webhook === null
+        ? api.webhooks.add({ name: name.trim(), ...given, ...(payload === undefined ? {} : { payload }) })
+        : api.webhooks.change(webhook.name, { ...given, payload: payload ?? null });
+    saved.then(async (made) => {
+      if (made.secret === undefined) toast(`Saved ${made.name}`);
+      else onMade(made.name, made.secret);
+      onClose();
+      await queryClient.invalidateQueries({ queryKey: ["webhooks"] });
+    }, setError);
+  };
+  return (
+    <Dialog
+      open
+      onOpenChange={(open) => open || onClose()}
+      title={webhook === null ? "New webhook" : `Edit ${webhook.name}`}
+      wide
+    >
+      <form onSubmit={save} className={formStyles["form"]} noValidate>
+        {error === null ? null : <ErrorNote error={error} />}
+        <Field label="Name" fault={faults.get("name")} help="Agents and runs can name it.">
+          {(input) => (
+            <input
+              {...input}
+              placeholder="chat"
+              readOnly={webhook !== null}
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          )}
+        </Field>
+        <Field
+          label="Address"
+          fault={faults.get("url")}
+          help="A public one; others only where webhooks.allow of drover.yaml names them."
+        >
+          {(input) => (
+            <input
+              {...input}
+              type="url"
+              placeholder="https://chat.example/in"
+              spellCheck={false}
+              value={url}
+              onChange={(event) => setUrl(event.target.value)}
+            />
+          )}
+        </Field>
+        <fieldset className={styles["choices"]}>
+          <legend>Events</legend>
+          {webhookEvents.map((one) => (
+            <label key={one} className={formStyles["check"]}>
+              <input
+                type="checkbox"
+                checked={events.includes(one)}
+                onChange={() => setEvents(webhookEvents.filter((other) => (other === one) !== events.includes(other)))}
+              />
+              {one}
+            </label>
+          ))}
+          {faults.has("events") ? <p className={formStyles["fault"]}>{faults.get("events")}</p> : null}
+        </fieldset>
+        <Field label="Runs" fault={faults.get("scope")}>
+          {(input) => (
+            <select {...input} value={scope} onChange={(event) => setScope(event.target.value as Webhook["scope"])}>
+              <option value="all">all that its owner sees</option>
+              <option value="named">those whose agent or request names it</option>
+            </select>
+          )}
+        </Field>
+        <JsonField
+          label="Body"
+          help={"Empty: Drover's own. Else JSON, in which {{/run/error}} is a value of Drover's own body."}
+          value={payload}
+          onChange={setPayload}
+        />
+        <div className={formStyles["foot"]}>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" type="submit">
+            {webhook === null ? "Create" : "Save"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,44 @@
+import { type ReactNode, useId } from "react";
+import styles from "./form.module.css";
+
+export interface Input {
+  id: string;
+  "aria-invalid": true | undefined;
+  "aria-describedby": string | undefined;
+}
+
+/** A label, what it labels, and below it what was refused, else what helps. */
+export function Field({
+  label,
+  help,
+  fault,
+  required = false,
+  children,
+}: {
+  label: string;
+  help?: ReactNode;
+  fault?: string | undefined;
+  required?: boolean;
+  children: (input: Input) => ReactNode;
+}) {
+  const id = useId();
+  const about = fault ?? help;
+  return (
+    <div className={styles["field"]}>
+      <label htmlFor={id}>
+        {label}
+        {required ? <span className={styles["required"]}> required</span> : null}
+      </label>
+      {children({
+        id,
+        "aria-invalid": fault === undefined ? undefined : true,
+        "aria-describedby": about === undefined ? undefined : `${id}-about`,
+      })}
+      {about === undefined ? null : (
+        <p id={`${id}-about`} className={fault === undefined ? styles["help"] : styles["fault"]}>
+          {about}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+import { Link } from "@tanstack/react-router";
+import { api } from "../data/client.ts";
+import { queryClient, type Schedule } from "../data/queries.ts";
+import { Button } from "./button.tsx";
+import { SlotState, whyOf } from "./slot.tsx";
+import { Mark } from "./status.tsx";
+import { type Column, Table, tableLink } from "./table.tsx";
+import { Ago, Until } from "./time.tsx";
+import { toast, toastError } from "./toasts.tsx";
+import styles from "./schedule-table.module.css";
+
+export function ScheduleTable({
+  schedules,
+  label,
+  cannot,
+}: {
+  schedules: readonly Schedule[];
+  label: string;
+  /** Why the reader may not change schedules. */
+  cannot: string | null;
+}) {
+  return <Table label={label} columns={columns(cannot)} rows={schedules} keyOf={({ schedule_id }) => schedule_id} />;
+}
+
+const columns = (cannot: string | null): Column<Schedule>[] => [
+  {
+    head: "Schedule",
+    cell: ({ schedule_id, name }) => (
+      <Link className={tableLink} to="/schedules/$scheduleId" params={{ scheduleId: schedule_id }}>
+        {name}
+      </Link>
+    ),
+  },
+  { head: "Last slot", cell: ({ last }) => <LastSlot last={last} /> },
+  {
+    head: "Agent",
+    title: ({ agent_name }) => agent_name,
+    cell: ({ agent_name }) => (
+      <Link to="/agents/$name" params={{ name: agent_name }}>
+        {agent_name}
+      </Link>
+    ),
+  },
+  { head: "When", title: whenOf, cell: (schedule) => <When {...schedule} /> },
+  { head: "Next", cell: (schedule) => <Next schedule={schedule} /> },
+  { head: "Defined by", tone: "dim", cell: definedBy },
+  {
+    head: "Actions",
+    quiet: true,
+    right: true,
+    cell: (schedule) => (
+      <span className={styles["actions"]}>
+        <Button
+          look="quiet"
+          disabledBecause={cannot}
+          aria-label={`${schedule.enabled ? "Disable" : "Enable"} ${schedule.name}`}
+          onClick={() => enable(schedule, !schedule.enabled)}
+        >
+          {schedule.enabled ? "Disable" : "Enable"}
+        </Button>
+        <Button
+          icon="runs"
+          disabledBecause={cannot}
+          aria-label={`Run ${schedule.name} now`}
+          onClick={() => runNow(schedule)}
+        >
+          <span className={styles["word"]}>Run now</span>
+        </Button>
+      </span>
+    ),
+  },
+];
+
+function definedBy({ source, created_by }: Schedule): string {
+  return source === "api" ? created_by : source === "file" ? "agent file" : "agent";
+}
+
+function LastSlot({ last }: Pick<Schedule, "last">) {
+  if (last === null) return <span className="faint">None yet</span>;
+  return (
+    <span className={styles["pair"]} title={whyOf(last)}>
+      <SlotState slot={last} />
+      <span className="faint">
+        <Ago at={last.at} suffix=" ago" />
+      </span>
+    </span>
+  );
+}
+
+export function When({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">) {
+  if (every !== null) return <>every {every}</>;
+  return (
+    <span className={styles["pair"]}>
+      <span className="mono">{cron}</span>
+      <span className="faint">{timezone}</span>
+    </span>
+  );
+}
+
+function whenOf({ cron, every, timezone }: Pick<Schedule, "cron" | "every" | "timezone">): string {
+  return every === null ? `${cron} ${timezone}` : `every ${every}`;
+}
+
+function Next({ schedule: { enabled, next } }: { schedule: Schedule }) {
+  if (!enabled) return <Mark icon="wait" tone="idle" status="disabled" word="Disabled" />;
+  return next[0] === undefined ? <span className="faint">never</span> : <Until at={next[0]} />;
+}
+
+export function enable({ schedule_id, name, source }: Schedule, enabled: boolean): void {
+  const stays = source === "file" ? "That stays until its file says otherwise." : null;
+  void api.schedules.change(schedule_id, { enabled }).then(() => {
+    toast(`${enabled ? "Enabled" : "Disabled"} ${name}`, stays);
+    return refreshSchedules();
+  }, toastError);
+}
+
+export function runNow({ schedule_id, name }: Schedule): void {
+  void api.schedules.run(schedule_id).then(() => {
+    toast(`Started ${name}`, "Its times stay as they are.");
+    return refreshSchedules();
+  }, toastError);
+}
+
+export function refreshSchedules(): Promise<void> {
+  return queryClient.invalidateQueries({ queryKey: ["schedules"] });
+}

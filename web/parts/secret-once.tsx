@@ -1,0 +1,26 @@
+import type { ReactNode } from "react";
+import { Command } from "./command.tsx";
+import styles from "./secret-once.module.css";
+
+/** Nobody can read it again: not from here, and not from the record. */
+export function SecretOnce({
+  what,
+  text,
+  copy = "Copy the secret",
+  children,
+}: {
+  what: string;
+  text: string;
+  copy?: string;
+  children?: ReactNode;
+}) {
+  return (
+    <div className={styles["once"]} role="status">
+      <p>
+        {what} <b>This is the only time it is shown.</b>
+      </p>
+      <Command text={text} label={copy} />
+      {children}
+    </div>
+  );
+}
