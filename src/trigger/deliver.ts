@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { fillTemplates } from "../model/json-values.ts";
 import type { ClaimedDelivery } from "../model/trigger-ops.ts";
 import type { Store } from "../model/store.ts";
@@ -38,6 +39,8 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
   const { store, leaseMs = defaultLeaseMs, onFault, onRoom } = options;
   const underWay = new Map<Promise<void>, string>();
   const stopping = new AbortController();
+  // each delivery under way listens to it; beyond ten Node would warn of a leak
+  setMaxListeners(most, stopping.signal);
 
   return {
     async take() {
