@@ -105,7 +105,9 @@ export function Timeline({ run, log, chosen }: { run: Run; log: RunLog; chosen: 
             );
           })}
         </ol>
-        {shown.length === 0 ? <p className={`faint ${styles["none"]}`}>No step matches.</p> : null}
+        {shown.length === 0 ? (
+          <p className={`faint ${styles["none"]}`}>{steps.length === 0 ? "Nothing was begun." : "No step matches."}</p>
+        ) : null}
         {spending.length > 0 ? <Spending points={spending} from={from} to={to} /> : null}
         <Axis span={to - from} />
       </Card>
