@@ -1,9 +1,16 @@
-import { availableParallelism } from "node:os";
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/longest-first.mts";
 
 // Only loopback is spoken to: certificates would cost each process that a test starts more than Node's own start.
 delete process.env["NODE_EXTRA_CA_CERTS"];
+
+// What a test leaves in the folders of its user is not left in those of the person who runs it.
+const own = (process.env["DROVER_TEST_USER"] ??= emptyFolder());
+process.env["XDG_STATE_HOME"] = join(own, "state");
+process.env["XDG_CONFIG_HOME"] = join(own, "config");
 
 const common = {
   pool: "forks" as const,
@@ -60,3 +67,9 @@ export default defineConfig({
     ],
   },
 });
+
+function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "drover-test-user-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}

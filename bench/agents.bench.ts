@@ -108,6 +108,7 @@ async function startDrover(name: Name, place: string, { bin, env }: PreparedClie
       cwd: place,
       env: {
         PATH: process.env["PATH"] ?? "",
+        DROVER_TRUST: place,
         ...env,
         [`${name.toUpperCase()}_BIN`]: bin,
         DROVER_STATE_DIR: join(place, `state-${name}`),

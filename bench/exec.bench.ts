@@ -22,6 +22,7 @@ import { createStart } from "../src/process/start.ts";
 import { currentOwner } from "../src/record/audit/owner.ts";
 import { openStore } from "../src/record/open.ts";
 import { createRedactor } from "../src/redact/redactor.ts";
+import { benchHide, startOnce, startOnceRole } from "./exec/hide.ts";
 import { wants } from "./run-bench.ts";
 import { added, difference, interleave, median, ms, printTable, ratio, times, type Way } from "./rounds.ts";
 
@@ -34,10 +35,12 @@ const capture: CaptureOptions = { mode: "both", maxBytes: 1 << 20, onLimit: "tru
 const redactor = createRedactor({ variables: process.env, values: secrets() });
 
 async function main(): Promise<void> {
+  if (process.argv[3] === startOnceRole) return startOnce(process.argv[4]);
   const state = mkdtempSync(join(tmpdir(), "drover-bench-"));
   try {
     process.stdout.write(`Node ${process.version}, Linux ${release()}, ${cpus().length} x ${cpus()[0]?.model}\n`);
-    const parts = { spawn: benchSpawn, capture: benchCapture, audit: benchAudit, cold: benchCold, run: benchRun };
+    const hide = (): Promise<void> => benchHide(state, join(root, "bin", "drover.js"), capture);
+    const parts = { spawn: benchSpawn, hide, capture: benchCapture, audit: benchAudit, cold: benchCold, run: benchRun };
     for (const [name, part] of Object.entries(parts)) if (wants(name)) await part(state);
   } finally {
     rmSync(state, { recursive: true, force: true });

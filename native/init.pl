@@ -9,6 +9,7 @@ sub EPERM ()   { 1 }
 sub ENOENT ()  { 2 }
 sub ENOEXEC () { 8 }
 sub ECHILD ()  { 10 }
+sub EEXIST ()  { 17 }
 sub EINVAL ()  { 22 }
 sub ENOSYS ()  { 38 }
 
@@ -22,10 +23,14 @@ my %asks_to_stop = map { $_ => 1 } 1, 2, 3, 15;    # HUP INT QUIT TERM
 
 sub PR_SET_PDEATHSIG ()       { 1 }
 sub PR_SET_DUMPABLE ()        { 4 }
+sub PR_CAPBSET_DROP ()        { 24 }
 sub PR_SET_CHILD_SUBREAPER () { 36 }
+sub CAP_SYS_ADMIN ()          { 21 }
 sub RUSAGE_CHILDREN ()        { -1 }
 sub WNOHANG ()                { 1 }
 sub O_CLOEXEC ()              { 02000000 }
+sub O_PATH ()                 { 010000000 }
+sub W_OK ()                   { 2 }
 sub F_DUPFD_CLOEXEC ()        { 1030 }
 sub AT_FDCWD ()               { -100 }
 sub NOT_STARTED ()            { 127 }
@@ -33,13 +38,24 @@ sub FIRST_HIGH_FD ()          { 10 }
 sub CLONE_NEWNS_NEWPID ()     { 0x20020000 }
 sub CLONE_NEWUSER ()          { 0x10000000 }
 sub MS_REC_PRIVATE ()         { 0x44000 }
-sub MS_NOSUID_NODEV_NOEXEC () { 14 }
+sub MS_HARMLESS ()            { 14 }         # nosuid, nodev, noexec
+sub MS_NOEXEC ()              { 8 }
+sub MS_RDONLY ()              { 1 }
+sub MS_BIND ()                { 0x1000 }
+sub MS_BIND_REC ()            { 0x5000 }
+sub MS_UNBINDABLE ()          { 0x20000 }
+sub MS_PRIVATE ()             { 0x40000 }
+sub MS_REMOUNT_BIND ()        { 0x1020 }
+sub PATH_MAX ()               { 4096 }
 my %resource = (cpu => 0, fsize => 1, core => 4, nofile => 7);
 
 my $all_signals = pack "Q", ~0;
 my $default_action = "\0" x 32;
 my %number = system_call_numbers();
-my %option = (status_fd => -1, level => "auto", limits => [], cgroups => []);
+my %option = (
+    status_fd => -1, passed_fd => -1, level => "auto", limits => [], cgroups => [],
+    hidden => [], shown => [], frozen => [], readonly => [],
+);
 
 main();
 
@@ -143,14 +159,163 @@ sub close_span {
     for (my $fd = $first ; $fd < 1024 && $fd <= $last ; $fd++) { sys("close", $fd) }
 }
 
-# Closes all but two descriptors (-1: none). The pipes we were given belong to the command alone:
-# held here too, they would never come to their end.
+# Closes all descriptors from the first on but those that are kept (-1: none).
 sub close_all_but {
-    my ($low, $high) = sort { $a <=> $b } @_;
-    close_span(0, $low - 1) if $low > 0;
-    close_span($low + 1, $high - 1) if $high > $low + 1;
-    close_span($high + 1, 0xffffffff);
+    my ($first, @kept) = @_;
+    for my $kept (sort { $a <=> $b } grep { $_ >= $first } @kept) {
+        close_span($first, $kept - 1) if $kept > $first;
+        $first = $kept + 1;
+    }
+    close_span($first, 0xffffffff);
 }
+
+# --- what the command must not reach or change, in a mount namespace it shares with its pid 1 -----
+
+# Mounts made from here on stay in this namespace.
+sub make_private {
+    my ($none, $root) = ("none", "/");
+    return sys("mount", $none, $root, 0, MS_REC_PRIVATE, 0);
+}
+
+# Where the kernel refuses to leave out mounts below, as they may be there to hide something, they come along.
+sub bind_mount {
+    my ($from, $to) = @_;
+    my $result = sys("mount", $from, $to, 0, MS_BIND, 0);
+    return $result == -EINVAL ? sys("mount", $from, $to, 0, MS_BIND_REC, 0) : $result;
+}
+
+# Can we rename what is in this folder, or make it so that we can?
+sub may_change {
+    my ($folder) = @_;
+    return 1 if sys("faccessat", AT_FDCWD, $folder, W_OK) >= 0;
+    my $owner = (stat $folder)[4];
+    return !defined $owner || $owner == $>;
+}
+
+# Lays the folder on top of the stage. The first carries all others: it must not come along with a folder around it.
+sub stack {
+    my ($folder, $stage, $first) = @_;
+    my ($none, $here) = ("none", ".");
+    my $result = bind_mount($folder, $stage);
+    $result = sys("chdir", $stage) if $result >= 0 && $first;
+    $result = sys("mount", $none, $here, 0, MS_UNBINDABLE, 0) if $result >= 0 && $first;
+    return $result;
+}
+
+# A user who could rename a folder around a protected one would leave it in the open for the next command, which gets the
+# old path protected. The kernel refuses to rename or remove what is mounted on, by whatever path: so all of them are
+# mounted on one stage, each on the root of the one before. A mount at its own path would do it too, but no rename
+# and no hard link crosses one. What is mounted on the stage next pins the last and covers them all.
+sub pin_folders_around {
+    my @paths = @_;
+    my ($none, $here, $first) = ("none", ".", 1);
+    my %seen;
+    for my $path (@paths) {
+        my ($parent, $folder) = ("/", "");
+        my @names = split m{/}, substr($path, 1);
+        pop @names;
+        for my $name (@names) {
+            $folder .= "/$name";
+            if (!$seen{$folder}++ && may_change($parent)) {
+                my $result = stack($folder, $paths[0], $first);
+                return $result if $result < 0;
+                $first = 0;
+            }
+            $parent = $folder;
+        }
+    }
+    return $first ? 0 : sys("mount", $none, $here, 0, MS_PRIVATE, 0);
+}
+
+sub lies_in {
+    my ($path, $directory) = @_;
+    return index($path, "$directory/") == 0;
+}
+
+# Mounts an empty, read-only directory over it, with places for what is shown in there. One that is gone is a failure too.
+sub cover {
+    my ($directory) = @_;
+    my ($none, $type, $size) = ("none", "tmpfs", "size=4k,nr_inodes=1k,mode=0555");
+    my $result = sys("mount", $none, $directory, $type, MS_HARMLESS, $size);
+    return $result if $result < 0;
+    for my $path (grep { lies_in($_, $directory) } @{ $option{shown} }, @{ $option{frozen} }) {
+        my $folder = $directory;
+        for my $name (split m{/}, substr($path, 1 + length $directory)) {
+            $folder .= "/$name";
+            $result = sys("mkdirat", AT_FDCWD, $folder, 0555);
+            return $result if $result < 0 && $result != -EEXIST;
+        }
+    }
+    return sys("mount", $none, $directory, 0, MS_REMOUNT_BIND | MS_RDONLY | MS_HARMLESS, 0);
+}
+
+# Puts it back where it was, on top of what was mounted there since.
+sub mount_again {
+    my ($fd, $path) = @_;
+    my $here = ".";
+    my $result = sys("fchdir", $fd);
+    $result = sys("mount", $here, $path, 0, MS_BIND_REC, 0) if $result >= 0;
+    sys("close", $fd);
+    return $result;
+}
+
+sub is_below {
+    my ($path, @directories) = @_;
+    return scalar grep { lies_in($path, $_) } @directories;
+}
+
+# What is shown may have a hidden directory in it, with something shown in there: so in two rounds.
+sub hide_and_show {
+    my ($fd) = @_;
+    my @shown = @{ $option{shown} };
+    my $result = 0;
+    for my $is_inside (0, 1) {
+        for my $path (grep { !!is_below($_, @shown) == $is_inside } @{ $option{hidden} }) {
+            $result = cover($path) if $result >= 0;
+        }
+        for my $path (grep { !!is_below($_, @shown) == $is_inside } @shown) {
+            $result = mount_again($fd->{$path}, $path) if $result >= 0;
+        }
+    }
+    return $result;
+}
+
+# The remount keeps all other flags: in a user namespace only stricter ones are allowed.
+sub make_readonly {
+    my $none = "none";
+    my $flags = MS_REMOUNT_BIND | MS_RDONLY | MS_HARMLESS & ~MS_NOEXEC;
+    for my $mount_point (@_) {
+        my $result = sys("mount", $none, $mount_point, 0, $flags, 0);
+        $result = sys("mount", $none, $mount_point, 0, $flags | MS_NOEXEC, 0) if $result == -EPERM;
+        return $result if $result < 0;
+    }
+    return 0;
+}
+
+# Hides and freezes. The working directory is opened anew: it may lead to what lies below a mount.
+sub protect_directories {
+    my @hidden = @{ $option{hidden} };
+    # What lies in a hidden one is out of the command's reach.
+    my @around = grep { !is_below($_, @hidden) } @hidden, @{ $option{frozen} };
+    return 0 if !@around;
+    my $working_directory = "\0" x PATH_MAX;
+    my $result = sys("getcwd", $working_directory, PATH_MAX);
+    return $result if $result < 0;
+    my %fd;
+    for my $path (@{ $option{shown} }, @{ $option{frozen} }) {
+        my $opened = sys("openat", AT_FDCWD, $path, O_PATH | O_CLOEXEC);
+        return $opened if $opened < 0;
+        $fd{$path} = $opened;
+    }
+    $result = pin_folders_around(@around);
+    $result = hide_and_show(\%fd) if $result >= 0;
+    for my $path (@{ $option{frozen} }) { $result = mount_again($fd{$path}, $path) if $result >= 0 }
+    $result = make_readonly(@{ $option{frozen} }) if $result >= 0;
+    return $result < 0 ? $result : sys("chdir", $working_directory);
+}
+
+# A user has no right to unmount in our user namespace; nor shall a program with file capabilities give it.
+sub forbid_unmounting { return sys("prctl", PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) }
 
 # --- from a forked child of ours to the command ------------------------------------------------
 
@@ -194,15 +359,21 @@ sub execve {
 
 # Returns only where it failed: the step and its errno.
 sub become_command {
-    my ($inherited) = @_;
+    my ($inherited, $in_namespace, $report_to) = @_;
     my $result;
     for my $file (@{ $option{cgroups} }) {
         return ("cgroup", -$result) if ($result = write_file($file, "0")) < 0;
+    }
+    # Not before: the cgroup is entered through one of them.
+    if ($in_namespace && ($result = make_readonly(@{ $option{readonly} })) < 0 && $option{level} ne "auto") {
+        return ("readonly", -$result);
     }
     return ("merge", -$result) if $option{merge_output} && ($result = sys("dup3", 1, 2, 0)) < 0;
     for my $limit (@{ $option{limits} }) {
         return ("rlimit", -$result) if ($result = set_limit(@$limit)) < 0;
     }
+    # One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts.
+    close_all_but(3, $option{status_fd}, $report_to, $option{passed_fd});
     # Perl ignores SIGFPE for itself.
     sys("rt_sigaction", SIGFPE, $default_action, 0, 8);
     sys("rt_sigaction", SIGCHLD, $inherited->{on_child}, 0, 8);
@@ -215,11 +386,11 @@ sub become_command {
 
 # Forks and becomes the command there. The pid, or -errno.
 sub start_command {
-    my ($inherited, $report_to) = @_;
+    my ($inherited, $in_namespace, $report_to) = @_;
     my $pid = sys("clone", SIGCHLD);
     if ($pid == 0) {
         sys("setpgid", 0, 0) if !$option{on_terminal};
-        send_message($report_to, "failed", become_command($inherited));
+        send_message($report_to, "failed", become_command($inherited, $in_namespace, $report_to));
         leave(NOT_STARTED);
     }
     # Here too: whichever comes first, the group exists before anyone signals it.
@@ -381,9 +552,8 @@ sub map_identity {
 
 # False where the host refuses it, as containers with a masked /proc do.
 sub mount_own_proc {
-    my ($none, $root, $proc, $target) = ("none", "/", "proc", "/proc");
-    return sys("mount", $none, $root, 0, MS_REC_PRIVATE, 0) >= 0
-      && sys("mount", $proc, $target, $proc, MS_NOSUID_NODEV_NOEXEC, 0) >= 0;
+    my ($proc, $target) = ("proc", "/proc");
+    return sys("mount", $proc, $target, $proc, MS_HARMLESS, 0) >= 0;
 }
 
 sub level_name { return $_[0] ? "pid" : "pid-noproc" }
@@ -407,13 +577,19 @@ sub run_init {
         sys("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
     give_up($write_end, "map", $result) if $result < 0;
-    my $own_proc = mount_own_proc() ? 1 : 0;
+    $result = make_private();
+    my $own_proc = $result >= 0 && mount_own_proc() ? 1 : 0;
+    if (@{ $option{hidden} } || @{ $option{frozen} } || @{ $option{readonly} }) {
+        $result = protect_directories() if $result >= 0;
+        $result = forbid_unmounting() if $result >= 0 && $identity;
+        give_up($write_end, "hide", $result) if $result < 0;
+    }
     send_message($write_end, "ready", "", $own_proc) or leave(125);
 
     write_line($option{status_fd}, "I " . level_name($own_proc));
-    my $command = start_command($inherited, $write_end);
+    my $command = start_command($inherited, 1, $write_end);
     give_up($write_end, "fork", $command) if $command < 0;
-    close_all_but($write_end, -1);
+    close_all_but(0, $write_end);
 
     # Outer must know how the command ended even if we are killed.
     my $ending = supervise({ command => $command, in_namespace => 1, report_to => $write_end });
@@ -465,7 +641,7 @@ sub run_in_namespace {
         return $kind ? ($step, $number) : ("init", ECHILD);
     }
     my $level = level_name($number);
-    close_all_but($option{status_fd}, $read_end);
+    close_all_but(0, $option{status_fd}, $read_end);
     wait_for_init($init);
 
     # An init that was killed has left no message, unless the command had ended before.
@@ -493,9 +669,9 @@ sub run_in_group {
     fail("pipe", -$result) if $result < 0;
 
     write_line($option{status_fd}, "I group");
-    my $command = start_command($inherited, $write_end);
+    my $command = start_command($inherited, 0, $write_end);
     fail("fork", -$command) if $command < 0;
-    close_all_but($option{status_fd}, $read_end);
+    close_all_but(0, $option{status_fd}, $read_end);
 
     my $ending = supervise({ command => $command });
     if (!$ending->{unkillable} && (my ($first) = receive_ends($read_end))) {
@@ -509,9 +685,9 @@ sub run_in_group {
 
 sub parse_value {
     my ($letter, $value) = @_;
-    if ($letter eq "p" || $letter eq "f") {
+    if (my $number = { p => "parent", f => "status_fd", d => "passed_fd" }->{$letter}) {
         return 0 if $value !~ /^\d{1,9}\z/;
-        $option{ $letter eq "p" ? "parent" : "status_fd" } = $value + 0;
+        $option{$number} = $value + 0;
     }
     elsif ($letter eq "i") {
         return 0 if $value !~ /^(?:none|group|pid|auto)\z/;
@@ -521,8 +697,8 @@ sub parse_value {
         return 0 if $value !~ /^(cpu|fsize|nofile)=(\d{1,19})\z/;
         push @{ $option{limits} }, [$resource{$1}, $2 + 0];
     }
-    elsif ($letter eq "c") {
-        push @{ $option{cgroups} }, $value;
+    elsif (my $paths = { c => "cgroups", h => "hidden", s => "shown", o => "frozen", r => "readonly" }->{$letter}) {
+        push @{ $option{$paths} }, $value;
     }
     else {
         return 0;
@@ -582,7 +758,7 @@ sub main {
     restore_environment();
     # Where it is ignored, the kernel reaps children itself and their status is lost.
     sys("rt_sigaction", SIGCHLD, $default_action, $inherited->{on_child}, 8);
-    fail(become_command($inherited)) if $option{level} eq "none";
+    fail(become_command($inherited, 0, -1)) if $option{level} eq "none";
     # The command runs as the same user: what we hold open must not be within its reach through
     # /proc. Executing a program undoes this, so it does not hold for the command itself.
     sys("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -609,12 +785,14 @@ sub system_call_numbers {
     return () if $class != 2;
     return (
         read => 0, write => 1, close => 3, rt_sigaction => 13, rt_sigprocmask => 14, pwrite64 => 18,
-        clone => 56, execve => 59, kill => 62, fcntl => 72, ftruncate => 77, getrusage => 98, setpgid => 109,
-        rt_sigtimedwait => 128, prctl => 157, mount => 165, exit_group => 231, openat => 257,
+        clone => 56, execve => 59, kill => 62, fcntl => 72, ftruncate => 77, getcwd => 79, chdir => 80,
+        fchdir => 81, getrusage => 98, setpgid => 109,
+        rt_sigtimedwait => 128, prctl => 157, mount => 165, exit_group => 231, openat => 257, mkdirat => 258, faccessat => 269,
         dup3 => 292, pipe2 => 293, prlimit64 => 302, close_range => 436,
     ) if $machine == 62;
     return (
-        dup3 => 24, fcntl => 25, mount => 40, ftruncate => 46, openat => 56, close => 57, pipe2 => 59,
+        getcwd => 17, dup3 => 24, fcntl => 25, mkdirat => 34, mount => 40, ftruncate => 46, faccessat => 48, chdir => 49,
+        fchdir => 50, openat => 56, close => 57, pipe2 => 59,
         read => 63, write => 64, pwrite64 => 68, exit_group => 94, kill => 129, rt_sigaction => 134, rt_sigprocmask => 135,
         rt_sigtimedwait => 137, setpgid => 154, getrusage => 165, prctl => 167, clone => 220,
         execve => 221, prlimit64 => 261, close_range => 436,

@@ -28,7 +28,7 @@ const allowed = {
   "": "*",
 };
 /** Packages a folder may use where that is restricted. */
-const packages = { model: ["zod", "node:stream"] };
+const packages = { model: ["zod", "node:stream", "node:path"] };
 
 /** The only files with import() of an address that is no literal: in a bundle that is compiled ahead it becomes require(). */
 const importers = new Set(["llm/import-module.ts", "execute/executors/host/module-host.ts"]);

@@ -1,11 +1,14 @@
 import { build } from "esbuild";
-import { dirname } from "node:path";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+
+const root = dirname(import.meta.dirname);
 
 /** Everything an entry loads before it does anything: what it imports otherwise than when needed. */
 async function loadedAtOnce(entry: string): Promise<string[]> {
   const { metafile } = await build({
-    absWorkingDir: dirname(import.meta.dirname),
+    absWorkingDir: root,
     entryPoints: [entry],
     outdir: "unused",
     bundle: true,
@@ -32,6 +35,17 @@ test("a cold exec loads nothing but our own code and Node's: a library costs it 
   const loaded = await loadedAtOnce("src/cli/exec.ts");
   expect(loaded).toContain("src/record/ops/finish-run.ts");
   expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
+  // for commands inside a run only
+  expect(loaded).not.toContain("src/execute/nested/nested-sink.ts");
+  expect(loaded).not.toContain("src/execute/nested/read-log.ts");
+  expect(loaded.filter((path) => /^node:(?:http|crypto|perf_hooks|(?:fs|timers)\/promises)$/.test(path))).toEqual([]);
+});
+
+test("a cold exec measures time without `performance`, behind which Node loads nine modules", async () => {
+  const loaded = await loadedAtOnce("src/cli/exec.ts");
+  const own = loaded.filter((path) => path.startsWith("src/"));
+  expect(own).toContain("src/model/clock.ts");
+  expect(own.filter((path) => readFileSync(join(root, path), "utf8").includes("performance.now("))).toEqual([]);
 });
 
 test("whoever has a coordinator does not load one", async () => {

@@ -1,6 +1,7 @@
 import { joinWork } from "./join-work.ts";
+import { auditHeadFile } from "./model/state-layout.ts";
 import { chainState } from "./record/audit/chain-state.ts";
-import { headChecks } from "./record/audit/expected-head.ts";
+import { headChecks, type KeptHeads } from "./record/audit/expected-head.ts";
 import { formatHead, readHead } from "./record/audit/head.ts";
 import { missingKey, readKey } from "./record/audit/key.ts";
 import { type Verified, verifyChain, verifyingMac } from "./record/audit/verify.ts";
@@ -10,13 +11,13 @@ import type { SystemDeps } from "./serve/deps.ts";
 /** `sealed`: the secret of a fleet, or the directory that has the key and the head. */
 export function openAudit(
   { engine }: Pick<RecordStore, "engine">,
-  sealed: Uint8Array | { directory: string },
+  sealed: Uint8Array | Pick<KeptHeads, "directory" | "headCopy">,
 ): SystemDeps["audit"] {
   const directory = "directory" in sealed ? sealed.directory : null;
   return {
     async state() {
       // Before the chain, which may have grown by then; the other way round it would look cut off.
-      const expected = directory === null ? null : readHead(directory);
+      const expected = directory === null ? null : readHead(auditHeadFile(directory));
       return {
         ...(await engine.read(chainState)),
         head_expected: expected === null ? null : formatHead(expected),
@@ -27,7 +28,7 @@ export function openAudit(
   };
 
   async function verify(signal: AbortSignal): Promise<Verified> {
-    const checks = directory === null ? [] : headChecks(directory, undefined);
+    const checks = "directory" in sealed ? headChecks(sealed) : [];
     const key = "directory" in sealed ? readKey(sealed.directory) : sealed;
     if (key === null) throw missingKey(directory ?? "");
     const { walkStatements } = await (engine.kind === "sqlite"

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DatabasePlace } from "./define/database.ts";
+import { recordDirectory } from "./model/state-layout.ts";
 import { backupStore } from "./record/backup.ts";
 import type { BackupFile } from "./serve/deps.ts";
 
@@ -22,7 +23,8 @@ const longestStopMs = 2000;
 
 /** Each in a folder of its own, as it holds the key. What an earlier process left there is removed first. */
 export async function openBackups({ stateDirectory, database }: BackupsOptions): Promise<Backups> {
-  const parent = database ? tmpdir() : stateDirectory;
+  const record = recordDirectory(stateDirectory);
+  const parent = database ? tmpdir() : record;
   await sweep(parent);
   let current: Promise<unknown> | null = null;
   return {
@@ -59,7 +61,7 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
         const { backupPostgres } = await import("./record/copy/backup-postgres.ts");
         await backupPostgres(database, file, new Date(), signal);
       } else {
-        await backupStore({ directory: stateDirectory, file, signal }, new Date());
+        await backupStore({ directory: record, file, signal }, new Date());
       }
       return { file, dispose };
     } catch (error) {

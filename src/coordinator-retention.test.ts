@@ -1,4 +1,5 @@
 import { expect, it, vi } from "vitest";
+import { recordDirectory } from "./model/state-layout.ts";
 import { finishOf, sampleRun } from "../test/fixtures/record/sample.ts";
 import { startTestCoordinator } from "../test/coordinator.ts";
 import { openStore } from "./record/open.ts";
@@ -21,7 +22,11 @@ it("ends while retention has much to remove, and leaves the rest to the next sta
     await vi.waitFor(async () => expect(await count()).toBeLessThan(many), { timeout: 60_000, interval: 1 });
     expect(await count()).toBeGreaterThan(many / 2);
     await coordinator.stop();
-    const again = await openStore({ directory: coordinator.directory, now: () => new Date(), mode: "read" });
+    const again = await openStore({
+      directory: recordDirectory(coordinator.directory),
+      now: () => new Date(),
+      mode: "read",
+    });
     expect((await again.read.runs({}, { limit: many })).length).toBeGreaterThan(many / 4);
     await again.close();
     expect(coordinator.defects).toEqual([]);

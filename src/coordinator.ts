@@ -1,15 +1,19 @@
 import { openAudit } from "./coordinator-audit.ts";
 import { openBackups } from "./coordinator-backup.ts";
 import { type CoordinatorMetrics, openMetrics } from "./coordinator-metrics.ts";
+import { recordDirectory } from "./model/state-layout.ts";
 import { openCoordinator, type OpenCoordinator, type OpenOptions, stopAll } from "./open-coordinator.ts";
 import { createApp } from "./serve/app.ts";
 import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
+import type { OpenLimits } from "./serve/open-requests.ts";
 import { createLentTokens } from "./serve/lent-tokens.ts";
 import { listen, refuseOpenDoor, refusePublicUrls } from "./serve/listen.ts";
 import { findWebFolder } from "./define/package-folder.ts";
 import { runTriggers, type TriggerOptions } from "./trigger/run-triggers.ts";
+import { createProver } from "./serve/prove.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
 import { hashToken } from "./serve/token-text.ts";
+import { originOfSocket } from "./wire/socket-origin.ts";
 
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;
@@ -18,10 +22,15 @@ export interface CoordinatorOptions extends OpenOptions {
   host?: string;
   /** 0: whichever is free. */
   port?: number;
+  /** The path of a socket to listen on as well. */
+  socket?: string | null;
   authEnabled?: boolean;
   publicUrls?: readonly string[];
   /** How often a poll that is held says that it still is. */
   pollSignMs?: number;
+  /** What the requests of one caller may take up, and how long nobody may read an answer. */
+  openLimits?: OpenLimits;
+  stalledMs?: number;
   version?: string;
   /** How webhooks are tried. */
   deliveries?: Pick<TriggerOptions, "everyMs" | "leaseMs" | "retryMs" | "timeoutMs" | "resolve">;
@@ -31,6 +40,8 @@ export interface CoordinatorOptions extends OpenOptions {
 
 export interface Coordinator extends Omit<OpenCoordinator, "stop"> {
   url: string;
+  /** Where programs of this user on this machine reach it without proof; null where there is none. */
+  socket: string | null;
   /** Whether there is a dashboard at /ui/. */
   hasWeb: boolean;
   adminToken: string;
@@ -42,8 +53,16 @@ export interface Coordinator extends Omit<OpenCoordinator, "stop"> {
 
 /** A coordinator that is reached over HTTP. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
-  const { stateDirectory: directory, host = "127.0.0.1", port = 8765, authEnabled = true, publicUrls = [] } = options;
-  const { database, version = DROVER_VERSION, pollSignMs, webFolder = findWebFolder() } = options;
+  const directory = recordDirectory(options.stateDirectory);
+  const { host = "127.0.0.1", port = 8765, authEnabled = true, publicUrls = [] } = options;
+  const {
+    database,
+    version = DROVER_VERSION,
+    pollSignMs,
+    openLimits,
+    stalledMs,
+    webFolder = findWebFolder(),
+  } = options;
   refuseOpenDoor({ host, authEnabled });
   refusePublicUrls(publicUrls);
   const made: { metrics?: CoordinatorMetrics } = {};
@@ -68,17 +87,21 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const backups = await openBackups(options);
     stops.push(backups.stop);
     const lentTokens = createLentTokens(store.read);
+    const sockets = new Set<string>();
     const app = createApp({
       ...deps,
-      store: { ...store, read: { ...store.read, token: lentTokens.token } },
+      store: { ...store, read: { ...store.read, token: lentTokens.token, token_hash: lentTokens.token_hash } },
+      prove: createProver({ read: lentTokens, attemptTokens: deps.attemptTokens, publicUrls, sockets }),
       metrics,
       backup: backups.make,
-      audit: openAudit(store, database ? database.secret : { directory }),
+      audit: openAudit(store, database ? database.secret : { directory, headCopy: options.headCopy }),
       authEnabled,
       publicUrls,
       cookieName: `drover_${(await store.storeId()).replaceAll(/[^0-9a-zA-Z]/g, "").slice(-12)}`,
       webFolder,
       ...(pollSignMs === undefined ? {} : { pollSignMs }),
+      ...(openLimits === undefined ? {} : { openLimits }),
+      ...(stalledMs === undefined ? {} : { stalledMs }),
       version,
     });
     const triggers = runTriggers({
@@ -93,7 +116,16 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       onFault: (fault) => deps.onDefect(fault, "webhooks"),
     });
     stops.push(triggers.stop);
-    const server = await listen(app, { host, port, authEnabled });
+    const onSocketFault = (fault: unknown): void => deps.onDefect(fault, `listening on ${options.socket}`);
+    const server = await listen(app, {
+      host,
+      port,
+      authEnabled,
+      socket: options.socket ?? null,
+      onSocketFault,
+      stalledMs,
+    });
+    if (server.socket !== null) sockets.add(originOfSocket(server.socket));
     // streams and held polls first: they would keep the server waiting
     stops.push(async () => {
       hub.stop();
@@ -103,6 +135,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     return {
       ...coordinator,
       url: server.url,
+      socket: server.socket,
       hasWeb: webFolder !== null,
       adminToken,
       async lendRunnerToken() {

@@ -1,16 +1,19 @@
-import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import { createAgentGate } from "./define/agent-gate.ts";
+import { findPackageFolder } from "./define/package-folder.ts";
+import { isSettled, isTrustSettled } from "./define/settled.ts";
 import { placeId } from "./execute/runner-lock.ts";
+import { newShortLivedName, type NestedRuns, openNestedRuns } from "./embedded-nested.ts";
 import type { Local } from "./local.ts";
 import type { DefinitionFault } from "./model/definition-fault.ts";
 import { HostError, RequestError } from "./model/errors.ts";
 import type { InProcess } from "./model/in-process.ts";
 import type { Demands } from "./model/run.ts";
-import { shortLivedName } from "./model/short-lived.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import type { Session } from "./model/session.ts";
+import { recordDirectory } from "./model/state-layout.ts";
 import type { CreateRun, Op } from "./model/store.ts";
-import { localClient, openCoordinator } from "./open-coordinator.ts";
+import { localClient, type OpenCoordinator, openCoordinator } from "./open-coordinator.ts";
 import { unmetDemands } from "./record/matching.ts";
 import type { RecordStore } from "./record/record-store.ts";
 import { absentNames, openProfiles, profileFolders } from "./runner-profiles.ts";
@@ -20,6 +23,7 @@ import { deadShortLived } from "./short-lived-runners.ts";
 import { sweepShortLived } from "./sweep-short-lived.ts";
 import type { Client } from "./wire/client.ts";
 import { findSession } from "./cli/find-id.ts";
+import { describeLeftOut, findLeftOut } from "./cli/settle-trust.ts";
 
 /** What the process is about: an agent, a session, or an agent that no profile brings, with the folder it works in. */
 export interface Wanted {
@@ -39,6 +43,8 @@ export interface EmbeddedOptions {
   wanted: Wanted;
   /** Who stops its runs where it fails, as the record says it. */
   name: string;
+  /** Commands run since then: definitions that came or changed after it may be theirs, and are left out. */
+  since?: number;
   /** Leaves its runs to a later `drover up`: there is no runner here. */
   detach?: boolean;
   inProcess?: InProcess;
@@ -47,24 +53,46 @@ export interface EmbeddedOptions {
   onAgentFaults: (faults: readonly DefinitionFault[]) => void;
 }
 
+/** The kernel dates files by a clock that moves in steps. */
+const clockStepMs = 20;
+
+function isPackaged(folder: string): boolean {
+  return ["bundled" as const, "examples" as const].some((name) => folder.startsWith(`${findPackageFolder(name)}/`));
+}
+
+type EmbeddedWork<T> = (client: Client, coordinator: OpenCoordinator) => Promise<T>;
+
 /** The process is known to be dead at once by those who share the state directory, so a lease need not tell it. */
 const leaseMs = 30_000;
 
 /**
  * Works with the record opened in this process, and a runner that lives as long as the work and takes its runs alone.
- * Any number of them may do so in one state directory at once. Nothing listens on a port.
+ * Any number of them may do so in one state directory at once. Nothing listens on a port; commands inside its runs reach
+ * it by a socket, and their runs get a runner of their own, so that no run waits for a slot that its parent has.
  */
-export async function withEmbedded<T>(options: EmbeddedOptions, work: (client: Client) => Promise<T>): Promise<T> {
-  const { local, wanted, onNotice } = options;
+export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWork<T>): Promise<T> {
+  const { local, wanted, onNotice, onDefect } = options;
   const { stateDirectory } = local.places;
   const { execution, provider } = local.config;
+  const began = Date.now() - clockStepMs;
+  const settledSince = (since: number | undefined) => (folder: string) => {
+    const is =
+      since === undefined || isPackaged(folder) || (isTrustSettled(options.env, since) && isSettled(folder, since));
+    if (!is) onNotice(`${folder} is left out: it, or whom you trust, changed while this command ran`);
+    return is;
+  };
+  const agentsDirectory = [options.agentsDirectory ?? []].flat().find(settledSince(options.since)) ?? null;
   let pin: (run: CreateRun) => Demands = () => ({});
   const made: string[] = [];
   const coordinator = await openCoordinator({
     stateDirectory,
-    agentsDirectory: options.agentsDirectory,
+    headCopy: local.places.headCopy,
+    agentsDirectory,
+    // definitions that appear while this command runs are for the next one
+    agentGate: agentsDirectory === null ? null : createAgentGate(agentsDirectory, null),
     leaseMs,
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
+    variables: options.env,
     onDefect: options.onDefect,
     onAgentFaults: options.onAgentFaults,
     instrument: (store) =>
@@ -76,21 +104,27 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: (client: C
   const own = { stateDirectory, env: anyAgent(options.env), maxOutputKb: execution.max_output_kb, provider, onNotice };
   const watched = watchRecord(coordinator.port);
   let runner: Runner | null = null;
+  let nested: NestedRuns | null = null;
   let profiles: Awaited<ReturnType<typeof openProfiles>> | null = null;
   try {
     const client = localClient(coordinator, checkSubmit);
     await sweepShortLived(deadShortLived(stateDirectory), { ...own, port: coordinator.port });
     const session = wanted.session === undefined ? null : await findSession(client, wanted.session);
     const cwd = wanted.spec?.workspace ?? session?.runner_dir ?? options.cwd;
-    if (!wanted.spec)
-      profiles = await openProfiles({
+    const place = { cwd, env: options.env, options: {} };
+    if (cwd !== options.cwd && !wanted.spec)
+      describeLeftOut(findLeftOut(place, { ...local, leftOut: [] }, { profiles: true }), options.env).forEach(onNotice);
+    const open = (since: number | undefined) =>
+      openProfiles({
         wanted: null,
-        folders: profileFolders(cwd, local.config, true),
+        folders: profileFolders(cwd, local.config, true, options.env).filter(settledSince(since)),
+        agentsSettled: settledSince(since),
         isolation: local.config.isolation,
         env: options.env,
         onNotice,
         uncheckedSchemas: true,
       });
+    if (!wanted.spec) profiles = await open(options.since);
     const offered = profiles?.profiles ?? [wanted.spec!.profile];
     const agents = offered.flatMap((profile) => profile.agents);
     // one that was named by its file is meant, whatever else has its name
@@ -99,20 +133,36 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: (client: C
     if (options.detach) {
       pin = (op) => placeOf(op, offered, stateDirectory);
     } else {
-      runner = await startRunner({
+      const base = {
         ...own,
         port: watched.port,
-        profiles: needed(offered, wanted, session),
         projectDir: cwd,
-        name: wanted.runner ?? shortLivedName(process.pid, randomUUID()),
         shortLived: true,
         defaultTimeoutSeconds: execution.default_timeout_seconds,
         keepLogsDays: Math.min(local.config.retention.runs_days, local.config.retention.events_days),
+      };
+      const pinOwn = (op: CreateRun): Demands => (runner ? pinTo(runner, offered)(op) : {});
+      nested = openNestedRuns({
+        coordinator,
+        runner: base,
+        offered,
+        openProfiles: async () => (profiles ??= await open(began)).profiles,
+        onRunner(started, all) {
+          const pinNested = pinTo(started, all);
+          pin = (op) => (op.run.parent_run_id === null ? pinOwn : pinNested)(op);
+        },
+        onFault: (error) => onDefect(error, "commands inside runs"),
+      });
+      pin = pinOwn;
+      runner = await startRunner({
+        ...base,
+        apiUrl: nested.url,
+        profiles: needed(offered, wanted, session),
+        name: wanted.runner ?? newShortLivedName(),
         ...(options.inProcess ? { inProcess: options.inProcess } : {}),
       });
-      pin = pinTo(runner, offered);
     }
-    return await Promise.race([work(client), watched.damaged]);
+    return await Promise.race([work(client, coordinator), watched.damaged]);
   } catch (error) {
     // nobody watches them any more
     if (made.length > 0 && !isDamaged(error)) await coordinator.dispatcher.stopRuns(made, options.name);
@@ -121,6 +171,7 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: (client: C
       onNotice(`not offered here, as a program is missing (drover doctor says which): ${absentNames(profiles)}`);
     throw error;
   } finally {
+    await nested?.close();
     await runner?.stop();
     await profiles?.stop();
     await coordinator.stop();
@@ -180,7 +231,11 @@ function pinTo(runner: Runner, offered: readonly RunnerProfile[]): (op: CreateRu
 function placeOf({ run }: CreateRun, offered: readonly RunnerProfile[], stateDirectory: string): Demands {
   const profile = offered.find(({ loaded }) => brings(offered, loaded.name, run.agent_name));
   if (profile === undefined) return {};
-  return { hostname: hostname(), place_id: placeId(stateDirectory), executor_profile: profile.loaded.name };
+  return {
+    hostname: hostname(),
+    place_id: placeId(recordDirectory(stateDirectory)),
+    executor_profile: profile.loaded.name,
+  };
 }
 
 function brings(offered: readonly RunnerProfile[], profile: string, agent: string): boolean {

@@ -1,29 +1,90 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { userInfo } from "node:os";
+import { dirname } from "node:path";
+import { tryWrite } from "./cli/io.ts";
+import { quoted } from "./cli/quoted.ts";
 import { findPlaces, type Places } from "./define/places.ts";
+import { refuseEarlierState } from "./earlier-state.ts";
+import { isTrusted } from "./define/trust.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";
+import { recordDirectory } from "./model/state-layout.ts";
+import { anotherRecord } from "./record/audit/head-mismatch.ts";
 import { openStore, type SqliteStore } from "./record/open.ts";
 
 /** Drover without a coordinator: the state directory of this place, opened by this process itself. */
 export interface Local {
   places: Places;
   config: Config;
+  /** Whether the project is trusted: its drover.yaml, else the repository, else the working directory. */
+  trusted: boolean;
+  /** What drover.yaml says and an untrusted one may not. */
+  leftOut: readonly string[];
 }
 
 export async function findLocal(env: Readonly<Record<string, string | undefined>>, cwd: string): Promise<Local> {
   const places = findPlaces(env, cwd);
-  if (!places.configFile) return { places, config: defaultConfig };
-  const { loadConfig } = await import("./define/config.ts");
-  return { places, config: loadConfig(places.configFile) };
+  // inside a run, the record is the outer Drover's
+  const isNested = Boolean(env["DROVER_NESTED_LOG"]);
+  if (!isNested) refuseEarlierState(places.stateDirectory);
+  if (places.passedOver && !isNested) tellPassedOver(places.passedOver, places.stateDirectory);
+  const { configFile, repository } = places;
+  if (!configFile)
+    return {
+      places,
+      config: defaultConfig,
+      leftOut: [],
+      // looked up for the few who ask: a cold exec does not
+      get trusted() {
+        return isTrusted(repository ?? cwd, env);
+      },
+    };
+  const trusted = isTrustedProject(configFile, env);
+  const { loadConfig, loadUntrustedConfig } = await import("./define/config.ts");
+  if (trusted) return { places, config: loadConfig(configFile), trusted, leftOut: [] };
+  return { places, trusted, ...loadUntrustedConfig(configFile) };
+}
+
+/** A link to nothing leads nowhere, but lies in its folder: where that is trusted, the mistake is shown. */
+function isTrustedProject(configFile: string, env: Parameters<typeof isTrusted>[1]): boolean {
+  return isTrusted(existsSync(configFile) ? configFile : dirname(configFile), env);
 }
 
 export function openLocalStore({ places }: Local): Promise<SqliteStore> {
-  return openStore({ directory: places.stateDirectory, now: () => new Date(), createIfMissing: true });
+  const directory = recordDirectory(places.stateDirectory);
+  return openStore({
+    directory,
+    headCopy: places.headCopy,
+    onMismatch: (head, rows) => tryWrite(2, `drover: ${anotherRecord(directory, head, rows)}\n`),
+    now: () => new Date(),
+    createIfMissing: true,
+  });
+}
+
+let passedOverTold = false;
+
+/** Once for each command, however often it looks. */
+function tellPassedOver({ path, made }: NonNullable<Places["passedOver"]>, stateDirectory: string): void {
+  if (passedOverTold) return;
+  passedOverTold = true;
+  const next = made
+    ? `Use it where it is with drover trust ${quoted(dirname(path))}, or take it over`
+    : "If your own Drover made it, take it over";
+  tryWrite(
+    2,
+    `drover: ${path} is not used: the state of this place is in ${stateDirectory}. ${next} with drover state move --from ${quoted(path)}\n`,
+  );
 }
 
 export function newLocalIds(): NewId {
   return createIds(Date.now, fillRandom);
+}
+
+/** The token of commands inside an `exec`. Of an attempt's shape, but not signed: only the process that made it takes it. */
+export function newExecKey(): string {
+  const bytes = Buffer.alloc(32);
+  fillRandom(bytes);
+  return `drva_exec.1.${bytes.toString("hex")}`;
 }
 
 /** The name behind the user id, so that an environment variable cannot claim another. */

@@ -1,23 +1,30 @@
 import { randomFillSync } from "node:crypto";
-import { statfsSync } from "node:fs";
 import { openOnceThere } from "./coordinator-database.ts";
 import { openSchemaChecker } from "./define/json-schema/checker.ts";
 import type { DatabasePlace } from "./define/database.ts";
 import { checkAgent } from "./define/agent-file.ts";
 import { checkSchemas } from "./define/check-schemas.ts";
 import { createFireTimes } from "./define/fire-times.ts";
-import { watchAgents } from "./define/watch-agents.ts";
+import type { AgentGate } from "./define/agent-gate.ts";
 import { type AgentBook, createAgentBook } from "./dispatch/agents.ts";
 import { createDispatcher, type Dispatcher } from "./dispatch/dispatcher.ts";
-import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
+import { followAgents } from "./follow-agents.ts";
+import { lowDisk } from "./low-disk.ts";
+import type { DefinitionFault } from "./model/definition-fault.ts";
 import { BugError, type HostError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
+import { recordDirectory } from "./model/state-layout.ts";
+import type { ChainHead } from "./record/audit/head.ts";
+import { anotherRecord } from "./record/audit/head-mismatch.ts";
 import { readKey } from "./record/audit/key.ts";
+import { ownerOfRun } from "./model/vault.ts";
 import { openStore } from "./record/open.ts";
 import type { RecordStore } from "./record/record-store.ts";
 import { retain, type RetentionDays } from "./record/retain.ts";
 import { keepIndexed } from "./record/search/keep-indexed.ts";
+import { createRedactor } from "./redact/redactor.ts";
+import { createVault } from "./sealed-parameters.ts";
 import { createApi, type InputCheck } from "./serve/api.ts";
 import { apiRoutes } from "./serve/api-routes.ts";
 import { type AttemptTokens, createAttemptTokens } from "./serve/attempt-token.ts";
@@ -29,6 +36,7 @@ import { createFeedHub, type FeedHub } from "./show/feed-hub.ts";
 import { createOwners } from "./show/owners.ts";
 import { partialMessage } from "./show/tail.ts";
 import { checkToolInput } from "./submit/parameters.ts";
+import { createHeavyTurns } from "./serve/heavy-turns.ts";
 import { prepareRun, submitRun } from "./submit/submit.ts";
 import { createAddressRules } from "./trigger/addresses.ts";
 import { schedulesOf } from "./trigger/agent-schedules.ts";
@@ -36,12 +44,15 @@ import { createTriggerClock, type TriggerClock } from "./trigger/clock.ts";
 import { createScheduleDesk } from "./trigger/desk.ts";
 import type { Prepare } from "./trigger/fire.ts";
 import { createReceiver } from "./trigger/receive.ts";
-import { createScheduler, type Scheduler } from "./trigger/scheduler.ts";
+import { createScheduler } from "./trigger/scheduler.ts";
 import { createSecretBox } from "./trigger/secret-box.ts";
-import { type Client, clientOver } from "./wire/client.ts";
+import { watchPlace } from "./watch-place.ts";
+import { type Client, clientOver } from "./wire/api-client.ts";
 
 export interface OpenOptions {
   stateDirectory: string;
+  /** Where the head of the record in it is kept a second time. */
+  headCopy?: string | undefined;
   /** The record of a fleet, in PostgreSQL; else it lies in the state directory. */
   database?: DatabasePlace | null;
   /** How long one that is away is waited for at the start; not at all unless given. */
@@ -50,6 +61,10 @@ export interface OpenOptions {
   onDatabaseAway?: (fault: HostError) => void;
   /** A folder of agent files, watched; null: none. */
   agentsDirectory?: string | null;
+  /** Values of those with a secret's name are secrets wherever they are met. */
+  variables?: Readonly<Record<string, string | undefined>>;
+  /** Holds definitions that come while it serves; without it all are used at once. */
+  agentGate?: AgentGate | null;
   leaseMs?: number;
   pollHoldMs?: number;
   unmatchedMs?: number;
@@ -76,7 +91,16 @@ export interface OpenOptions {
 /** What HTTP does not bring along itself. */
 type OpenDeps = Omit<
   ServeDeps,
-  "metrics" | "backup" | "audit" | "authEnabled" | "publicUrls" | "pollSignMs" | "version" | "cookieName" | "webFolder"
+  | "metrics"
+  | "backup"
+  | "audit"
+  | "prove"
+  | "authEnabled"
+  | "publicUrls"
+  | "pollSignMs"
+  | "version"
+  | "cookieName"
+  | "webFolder"
 >;
 
 export interface OpenCoordinator {
@@ -99,18 +123,22 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     tell:
       options.onDefect ??
       ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),
-    isBack: async () => (await probe?.fault()) === null,
+    isBack: async () => (await probe?.fault()) === null && (await record?.placeFault()) === null,
   });
   const onDefect = outages.tell;
   let probe: RecordProbe | null = null;
+  let record: RecordStore | null = null;
   const stops: (() => unknown)[] = [outages.stop];
   try {
-    const opened = await openRecord(options, now, onDefect);
+    const opened = (record = await openRecord(options, now, onDefect));
     stops.push(() => opened.close());
-    const { fault: recordFault } = (probe = createRecordProbe(opened.storeId));
+    const { fault: answerFault } = (probe = createRecordProbe(opened.storeId));
+    const recordFault = async (): Promise<unknown> => (await opened.placeFault()) ?? answerFault();
+    stops.push(watchPlace(opened, (fault) => onDefect(fault, "record")));
     const store = options.instrument?.(opened, onDefect) ?? opened;
-    const key = options.database?.secret ?? auditKey(options.stateDirectory);
-    const attemptTokens = createAttemptTokens(key);
+    const key = options.database?.secret ?? auditKey(recordDirectory(options.stateDirectory));
+    const attemptTokens = createAttemptTokens(key, await opened.restoredAt());
+    const vault = createVault(key, createRedactor({ variables: options.variables ?? {} }));
     const schemas = openSchemaChecker();
     stops.push(() => schemas.stop());
     const fireTimes = createFireTimes();
@@ -119,6 +147,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     stops.push(() => hub.stop());
     const dispatcher = createDispatcher({
       ...dispatchOptions(options, store, attemptTokens),
+      openSealed: (run_id, sealed) => vault.open(ownerOfRun(run_id), sealed),
       onPartials(partials) {
         for (const one of partials) {
           showPartial(hub, one);
@@ -128,7 +157,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       onFault: (fault) => onDefect(fault, "dispatch"),
     });
     stops.push(() => dispatcher.stop());
-    const submitDeps = { store, agents, schemas, now: dispatcher.storeNow, newId };
+    const submitDeps = { store, agents, schemas, now: dispatcher.storeNow, newId, vault, turn: createHeavyTurns() };
     const prepare: Prepare = (request, who) => prepareRun(request, who, submitDeps);
     const clock = (options.triggerClock ?? createTriggerClock)(dispatcher.storeNow);
     const scheduling = { store, prepare, fireTimes, clock };
@@ -140,7 +169,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
         })
       : null;
     if (options.agentsDirectory)
-      stops.push(await followFolder(options.agentsDirectory, agents, schemas, scheduler, options.onAgentFaults));
+      stops.push(await followAgents(options.agentsDirectory, agents, schemas, scheduler, options));
     stops.push(store.changes((change) => hub.changed(change.runs)));
     // Written by another coordinator, right above.
     stops.push(store.othersTell((text) => showPartial(hub, JSON.parse(text) as Partial)));
@@ -153,16 +182,17 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const deps: OpenDeps = {
       store,
       submit,
-      schedules: createScheduleDesk({ ...scheduling, now: clock.now, newId }),
+      schedules: createScheduleDesk({ ...scheduling, now: clock.now, newId, vault }),
       triggers: {
         secrets,
+        vault,
         addresses: createAddressRules(options.webhookAllow ?? []),
-        receiver: createReceiver({ store, secrets, submit, now: dispatcher.storeNow }),
+        receiver: createReceiver({ store, secrets, submit, now: dispatcher.storeNow, vault }),
       },
       dispatcher,
       agents,
-      checkAgent: (definition) => checkSchemas(checkAgent(definition), schemas),
-      checkInput: (schema, input) => checkToolInput(schema, input, schemas),
+      checkAgent: (definition, asker) => checkSchemas(checkAgent(definition), schemas, asker),
+      checkInput: (schema, input, asker) => checkToolInput(schema, input, schemas, asker),
       attemptTokens,
       hub,
       owners: createOwners(store.read),
@@ -201,11 +231,16 @@ function showPartial(hub: FeedHub, partial: Partial): void {
 }
 
 async function openRecord(
-  { stateDirectory, database, databaseWaitMs = 0, onDatabaseAway = () => undefined }: OpenOptions,
+  { stateDirectory, headCopy, database, databaseWaitMs = 0, onDatabaseAway = () => undefined }: OpenOptions,
   now: () => Date,
   onDefect: (error: unknown, where: string) => void,
 ): Promise<RecordStore> {
-  if (!database) return openStore({ directory: stateDirectory, now, createIfMissing: true });
+  if (!database) {
+    const directory = recordDirectory(stateDirectory);
+    const onMismatch = (head: ChainHead | "missing", rows: number): void =>
+      onDefect(new Error(anotherRecord(directory, head, rows)), "audit");
+    return openStore({ directory, headCopy, onMismatch, now, createIfMissing: true });
+  }
   const { openPostgresStore } = await import("./record/postgres/open.ts");
   return openOnceThere(() => openPostgresStore({ ...database, onFault: (fault) => onDefect(fault, "database") }), {
     waitMs: databaseWaitMs,
@@ -229,28 +264,11 @@ function dispatchOptions(options: OpenOptions, store: RecordStore, attemptTokens
     ...(options.maxFileBytes === undefined ? {} : { maxFileBytes: options.maxFileBytes }),
     ...(options.database
       ? {}
-      : { lowDisk: lowDisk(options.stateDirectory, options.minFreeBytes ?? 100 * 1024 * 1024) }),
+      : { lowDisk: lowDisk(recordDirectory(options.stateDirectory), options.minFreeBytes ?? 100 * 1024 * 1024) }),
     retention: {
       everyMs: options.retentionEveryMs ?? 3_600_000,
       prune: (signal: AbortSignal) => retain(store, options.retention ?? {}, signal),
     },
-  };
-}
-
-/** Asked with every claim, looked up once a second. */
-function lowDisk(directory: string, minFreeBytes: number): () => string | null {
-  let lookedAt = -Infinity;
-  let answer: string | null = null;
-  return () => {
-    if (performance.now() - lookedAt < 1000) return answer;
-    lookedAt = performance.now();
-    const { bavail, bsize } = statfsSync(directory);
-    const free = bavail * bsize;
-    answer =
-      free >= minFreeBytes
-        ? null
-        : `only ${Math.floor(free / 1048576)} MB are free where ${directory} lies; nothing new is started below ${Math.ceil(minFreeBytes / 1048576)} MB`;
-    return answer;
   };
 }
 
@@ -259,36 +277,4 @@ function auditKey(directory: string): Uint8Array {
   const key = readKey(directory);
   if (key === null) throw new BugError("the store was opened for writing without an audit key");
   return key;
-}
-
-/** Resolves once the folder has been read for the first time. */
-async function followFolder(
-  folder: string,
-  agents: AgentBook,
-  schemas: ReturnType<typeof openSchemaChecker>,
-  scheduler: Scheduler | null,
-  onFaults: OpenOptions["onAgentFaults"],
-): Promise<() => Promise<void>> {
-  const tell =
-    onFaults ??
-    ((faults) => faults.forEach((fault) => process.emitWarning(describeFault(fault), { code: fault.code })));
-  return new Promise((resolve) => {
-    const watching = watchAgents(
-      folder,
-      schemas,
-      ({ agents: loaded, faults }) => {
-        agents.setFiles(
-          loaded.map(({ agent }) => agent),
-          new Map(loaded.flatMap(({ agent, fault }) => (fault ? [[agent.name, fault]] : []))),
-        );
-        scheduler?.setFiles(
-          loaded.map(({ agent }) => agent),
-          faults.length === 0,
-        );
-        if (faults.length > 0) tell(faults);
-        resolve(() => watching.stop());
-      },
-      new AbortController().signal,
-    );
-  });
 }

@@ -1,5 +1,6 @@
 import { constants, homedir, tmpdir } from "node:os";
 import { createProceduralExecutor } from "./execute/executors/procedural/procedural.ts";
+import { write } from "./cli/io.ts";
 import { readLines } from "./execute/executors/lines.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import type { RunEvent } from "./model/event.ts";
@@ -24,9 +25,7 @@ export async function main(): Promise<void> {
   const first = await lines.next();
   const invocation = first.done ? "stdin ended before an invocation came" : parseInvocation(first.value.text);
   if (typeof invocation === "string") {
-    process.stderr.write(
-      `drover-procedural-exec: ${invocation}. Its first line of stdin must be the invocation as JSON.\n`,
-    );
+    write(2, `drover-procedural-exec: ${invocation}. Its first line of stdin must be the invocation as JSON.\n`);
     process.exitCode = 125;
     return;
   }

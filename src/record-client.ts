@@ -8,7 +8,7 @@ import { recordRoutes } from "./serve/routes/record.ts";
 import { sessionRoutes } from "./serve/routes/sessions.ts";
 import { trustTypes } from "./serve/trust-types.ts";
 import { createOwners } from "./show/owners.ts";
-import { type Client, clientOver } from "./wire/client.ts";
+import { type Client, clientOver } from "./wire/api-client.ts";
 
 /**
  * A client of a record that this process has opened, without a coordinator: what needs one is refused. Calls are typed

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import * as z from "zod";
+import { runsDirectory, tmpDirectory } from "./model/state-layout.ts";
 import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
 import { openHost } from "../test/fixtures/dispatch/host.ts";
 import { notTheExecutors } from "./execute/recorder.ts";
@@ -55,7 +56,7 @@ test("the executor of examples/, over a real coordinator: result, file and nothi
   });
   const files = await host.store.read.files(run_id);
   expect(files).toMatchObject([{ path: "words.csv", media_type: "text/csv" }]);
-  const tmp = join(folder, "state", "tmp");
+  const tmp = tmpDirectory(runsDirectory(join(folder, "state")));
   expect(readdirSync(tmp).flatMap((name) => readdirSync(join(tmp, name)))).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import type { LoadedProfile } from "./define/profiles.ts";
 import { createCommandExecutor } from "./execute/executors/command.ts";
 import { loadModuleExecutor } from "./execute/executors/module.ts";
@@ -12,7 +12,7 @@ import type { InProcess } from "./model/in-process.ts";
 import type { Isolation, Redactor, StartCommand } from "./model/process.ts";
 import type { Profile } from "./model/profile.ts";
 import { splitWords } from "./model/split-words.ts";
-import { start } from "./process/start.ts";
+import { moduleCacheDirectory } from "./model/state-layout.ts";
 
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;
@@ -36,7 +36,7 @@ export interface ExecutorPlace {
   provider?: string | null;
   /** For the executor `claude-sdk`, of a runner that lives in the process of a caller. */
   inProcess?: InProcess;
-  start?: StartCommand;
+  start: StartCommand;
 }
 
 /** The executor that a profile names. */
@@ -65,13 +65,13 @@ export async function executorFor(
       can: profile.can,
     });
   if (profile.module !== undefined) {
-    const cacheDirectory = join(options.stateDirectory, "cache", "modules");
+    const cacheDirectory = moduleCacheDirectory(options.stateDirectory);
     return loadModuleExecutor({
       module: profile.module,
       runnerDirectory: directory,
       cacheDirectory,
       config: profile.config,
-      start: options.start ?? start,
+      start: options.start,
       env: options.env,
     });
   }
@@ -89,7 +89,7 @@ export async function executorFor(
   const host = {
     env: options.env,
     isRoot: process.getuid?.() === 0,
-    isolation: () => isolationHere(profile, options.start ?? start),
+    isolation: () => isolationHere(profile, options.start),
   };
   if (profile.type === "claude-sdk") {
     const { createClaudeSdkExecutor } = await import("./execute/executors/claude-sdk/claude-sdk.ts");

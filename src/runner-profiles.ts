@@ -1,8 +1,10 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { basename, extname, join, resolve } from "node:path";
 import { openSchemaChecker, type SchemaChecker } from "./define/json-schema/checker.ts";
 import { findPackageFolder } from "./define/package-folder.ts";
+import { isTrusted } from "./define/trust.ts";
 import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "./define/profiles.ts";
+import type { AgentGate } from "./define/agent-gate.ts";
 import { watchAgents } from "./define/watch-agents.ts";
 import { loadAgents, type LoadedAgents } from "./define/agents-folder.ts";
 import { missingProgram } from "./execute/executors/clients/missing-program.ts";
@@ -35,12 +37,24 @@ export interface ProfileChoice {
   isolation?: Config["isolation"];
   env: Readonly<Record<string, string | undefined>>;
   onNotice: (message: string) => void;
+  /** Holds definitions of a folder that come while the runner serves; without it all are used at once. */
+  gate?: (folder: string) => AgentGate | null;
+  /** False for a folder of agents that is to be left out. */
+  agentsSettled?: (folder: string) => boolean;
   /** Leaves the schemas of agents unchecked until one is used: a check of all costs more than a short run. */
   uncheckedSchemas?: boolean;
 }
 
-/** The folder that drover.yaml names, else `profiles/` of the working directory; then those that come with Drover. */
-export function profileFolders(cwd: string, { profiles }: Pick<Config, "profiles">, withExamples: boolean): string[] {
+/**
+ * The folder that drover.yaml names, else `profiles/` of the working directory where that is trusted; then those that
+ * come with Drover.
+ */
+export function profileFolders(
+  cwd: string,
+  { profiles }: Pick<Config, "profiles">,
+  withExamples: boolean,
+  env: ProfileChoice["env"],
+): string[] {
   if (profiles !== null && !existsSync(profiles))
     throw new RequestError({
       code: "DROVER-CFG-004",
@@ -49,7 +63,10 @@ export function profileFolders(cwd: string, { profiles }: Pick<Config, "profiles
       next: "Create it, or correct profiles in drover.yaml: it is relative to that file.",
     });
   const ours = [findPackageFolder("bundled"), withExamples ? findPackageFolder("examples") : null];
-  const folders = [profiles ?? join(cwd, "profiles"), ...ours.map((folder) => folder && join(folder, "profiles"))];
+  const beside = join(cwd, "profiles");
+  // it was trusted where it really lies: what its profiles name is looked for there, and not beside a link to it
+  const own = profiles ?? (isTrusted(beside, env) ? realpathSync.native(beside) : null);
+  const folders = [own, ...ours.map((folder) => folder && join(folder, "profiles"))];
   return folders.flatMap((folder) => (folder && existsSync(folder) ? [folder] : []));
 }
 
@@ -60,13 +77,20 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
       ? everyProfile(choice)
       : { loaded: choice.wanted.map((name) => namedProfile(name, choice)), absent: [] };
   const profiles: RunnerProfile[] = [];
+  const bringAgents = async (profile: LoadedProfile): Promise<LoadedAgents | null> => {
+    const { agentsDirectory } = profile;
+    if (agentsDirectory === null || choice.agentsSettled?.(agentsDirectory) === false) return null;
+    const all = await loadAgents(agentsDirectory, choice.uncheckedSchemas ? unchecked : schemas);
+    const gate = choice.gate?.(agentsDirectory);
+    if (gate) gates.set(profile, gate);
+    return gate?.admit(all) ?? all;
+  };
   const found = new Map<LoadedProfile, LoadedAgents>();
+  const gates = new Map<LoadedProfile, AgentGate>();
   for (const each of loaded) {
     const isolation = each.profile.isolation ?? choice.isolation;
     const profile: LoadedProfile = { ...each, profile: { ...each.profile, ...(isolation ? { isolation } : {}) } };
-    const brought = profile.agentsDirectory
-      ? await loadAgents(profile.agentsDirectory, choice.uncheckedSchemas ? unchecked : schemas)
-      : null;
+    const brought = await bringAgents(profile);
     if (brought) found.set(profile, brought);
     tell(brought?.faults ?? [], choice.onNotice);
     tellSchedules(brought, choice.onNotice);
@@ -87,7 +111,9 @@ export async function openProfiles(choice: ProfileChoice): Promise<OpenProfiles>
           known = now;
           if (JSON.stringify(after) !== JSON.stringify(before)) await runner.replaceAgents(profile.name, after!);
         };
-        watches.push(watchAgents(profile.agentsDirectory!, schemas, onChange, ended.signal, first.agents));
+        const gate = gates.get(profile);
+        const loadedBefore = first.agents;
+        watches.push(watchAgents(profile.agentsDirectory!, schemas, onChange, ended.signal, { loadedBefore, gate }));
       }
     },
     async stop() {
@@ -134,7 +160,7 @@ function hostOf(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
     lacks: (type, config, directory) =>
-      type === "claude-sdk" ? missingPackage(agentSdk, { directory }) : missingProgram(type, config, env),
+      type === "claude-sdk" ? missingPackage(agentSdk, { directory, env }) : missingProgram(type, config, env),
     hasCommand(command, directory) {
       if (isProceduralExec(command)) return true;
       const split = splitWords(command);

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { runsDirectory, workDirectory } from "./model/state-layout.ts";
 import { openHost, sampleAgent } from "../test/fixtures/dispatch/host.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import { isTerminal } from "./model/states.ts";
@@ -25,6 +26,7 @@ function newFolder(): string {
 const secret = "canary-2b9d64f0c1";
 const env = {
   ...process.env,
+  DROVER_TRUST: tmpdir(),
   ANTHROPIC_API_KEY: "key-a",
   OPENAI_API_KEY: "key-o",
   GEMINI_API_KEY: "key-g",
@@ -61,7 +63,10 @@ async function setUp(config: Record<string, unknown>) {
         onNotice: () => undefined,
       });
       closing.push(opened.stop, runner.stop);
-      return { stop: runner.stop, scratch: (session: string) => join(folder, "state", "work", session) };
+      return {
+        stop: runner.stop,
+        scratch: (session: string) => join(workDirectory(runsDirectory(join(folder, "state"))), session),
+      };
     },
     async ended(run_id: string) {
       await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);

@@ -3,6 +3,7 @@ import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { logsDirectory, recordDirectory } from "./model/state-layout.ts";
 import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
 import { loadProfile } from "./define/profiles.ts";
 import { builtInExecutors, startRunner, type RunnerOptions } from "./runner.ts";
@@ -72,7 +73,7 @@ test("one registration for each profile, each with its own key, and runs go to t
   await runner.stop();
   await runner.done;
   expect([...coordinator.runners.values()].every(({ gone }) => gone)).toBe(true);
-  expect(readdirSync(join(folder, "state", "logs"))).toEqual([]);
+  expect(readdirSync(logsDirectory(recordDirectory(join(folder, "state"))))).toEqual([]);
 });
 
 test("a twin is kept out by the lock, and a restart keeps the identity", async () => {

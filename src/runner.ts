@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { join } from "node:path";
 import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts";
+import { protectOwn } from "./define/protect-own.ts";
 import { findWorkedOn } from "./define/repo-sha.ts";
 import { type LazySchemas, lazySchemas } from "./lazy-schemas.ts";
 import { canRunOne, countDescriptors, describeShortage } from "./execute/descriptors.ts";
@@ -21,7 +22,18 @@ import { createIds } from "./model/ids.ts";
 import type { InProcess } from "./model/in-process.ts";
 import type { StartCommand } from "./model/process.ts";
 import type { Registration, RunnerPort } from "./model/runner-port.ts";
+import {
+  homesDirectory,
+  locksDirectory,
+  logsDirectory,
+  recordDirectory,
+  runnerDirectory,
+  runsDirectory,
+  tmpDirectory,
+  workDirectory,
+} from "./model/state-layout.ts";
 import { sweepCgroups } from "./process/cgroup.ts";
+import { protectFromAll } from "./process/hidden.ts";
 import { killOrphans } from "./process/orphans.ts";
 import { start } from "./process/start.ts";
 import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";
@@ -46,6 +58,8 @@ export interface RunnerOptions {
    * nothing behind. What one that was killed leaves, ./sweep-short-lived.ts ends.
    */
   shortLived?: boolean;
+  /** Of the coordinator, for Drover commands inside its runs. Without it they get no address and no token. */
+  apiUrl?: string;
   /** In place of each profile's own number. */
   slots?: number;
   env: Readonly<Record<string, string | undefined>>;
@@ -88,7 +102,9 @@ const defaultTimes: Times = {
   sweepMs: 60_000,
 };
 
-export async function startRunner(options: RunnerOptions): Promise<Runner> {
+export async function startRunner(given: RunnerOptions): Promise<Runner> {
+  const protection = protectOwn(given.stateDirectory, given.env);
+  const options = { ...given, start: protectFromAll(given.start ?? start, protection) };
   const giveUp = new AbortController();
   const schemas = lazySchemas();
   sweepCgroups();
@@ -112,7 +128,7 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
     throw error;
   }
   const logs = startLogSweep({
-    directory: join(options.stateDirectory, "logs"),
+    directory: logsDirectory(recordDirectory(options.stateDirectory)),
     keepMs: (options.keepLogsDays ?? 30) * 24 * 3_600_000,
     everyMs: 3_600_000,
     now,
@@ -145,13 +161,13 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
 
 async function openProfile(
   { loaded, agents }: RunnerProfile,
-  options: RunnerOptions,
+  options: RunnerOptions & { start: StartCommand },
   schemas: LazySchemas,
   signal: AbortSignal,
 ) {
   const { profile, name: executor_profile } = loaded;
   const runner = identityOf(executor_profile, options);
-  const directory = join(options.stateDirectory, "runners", runner);
+  const directory = runnerDirectory(recordDirectory(options.stateDirectory), runner);
   const owner = currentOwner();
   const lock = lockRunner(directory, owner, ownerIsAlive);
   const release = (): void => {
@@ -170,7 +186,7 @@ async function openProfile(
         runner_key: runnerKey(directory),
         ...(options.name === undefined ? {} : { name: options.name }),
         hostname: hostname(),
-        place_id: placeId(options.stateDirectory),
+        place_id: placeId(recordDirectory(options.stateDirectory)),
         project_dir: options.projectDir,
         executor_profile,
         executor: { ...toRegistrationExecutor(profile), can: executor.can },
@@ -182,7 +198,7 @@ async function openProfile(
         ...(options.env["DROVER_AGENT"] ? { only_agent: options.env["DROVER_AGENT"] } : {}),
       },
       logs: {
-        directory: join(options.stateDirectory, "logs"),
+        directory: logsDirectory(recordDirectory(options.stateDirectory)),
         runner,
         now,
         memoryBytes: 1024 * 1024,
@@ -195,12 +211,14 @@ async function openProfile(
           projectDir: options.projectDir,
           roots: profile.project_roots,
           home: options.env["HOME"] ?? homedir(),
-          sessionHomes: profile.home === "session" ? join(options.stateDirectory, "homes") : null,
-          scratch: join(options.stateDirectory, "work"),
+          sessionHomes: profile.home === "session" ? homesDirectory(runsDirectory(options.stateDirectory)) : null,
+          scratch: workDirectory(runsDirectory(options.stateDirectory)),
           // short: a socket in there has a path of 107 characters at most
-          tmpRoot: join(options.stateDirectory, "tmp", runner.slice(-12)),
+          tmpRoot: join(tmpDirectory(runsDirectory(options.stateDirectory)), runner.slice(-12)),
           stateDirectory: options.stateDirectory,
+          runs: runsDirectory(options.stateDirectory),
         },
+        apiUrl: options.apiUrl ?? null,
         limits: {
           timeout_seconds: profile.timeout_seconds,
           idle_timeout_seconds: profile.idle_timeout_seconds,
@@ -208,7 +226,7 @@ async function openProfile(
           defaultTimeoutSeconds: options.defaultTimeoutSeconds,
         },
         variables: { allowed: profile.allow_env, env: options.env },
-        start: options.start ?? start,
+        start: options.start,
         startOptions: {
           isolation: profile.isolation ?? "auto",
           environment: { mode: "merge", allow: [...profile.env_from, ...(executor.variables ?? [])] },
@@ -219,11 +237,12 @@ async function openProfile(
         },
         owner,
         isAlive: ownerIsAlive,
-        locks: join(options.stateDirectory, "locks"),
+        locks: locksDirectory(recordDirectory(options.stateDirectory)),
         uploads: uploadTimes,
         random: Math.random,
         findWorkedOn,
         redactor,
+        redactorWith: (values) => createRedactor({ variables: options.env, values }),
         newId: createIds(Date.now, (bytes) => void randomFillSync(bytes)),
         now,
         monotonic: () => performance.now(),

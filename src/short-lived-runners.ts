@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { recordDirectory, runnersDirectory } from "./model/state-layout.ts";
 import type { LoadedProfile } from "./define/profiles.ts";
 import { ownerIsAlive } from "./record/audit/owner.ts";
 
@@ -21,7 +22,7 @@ export function noteShortLived(directory: string, note: ShortLived): void {
 
 /** The short-lived runners of this state directory whose processes were killed. */
 export function deadShortLived(stateDirectory: string): ShortLived[] {
-  const folder = join(stateDirectory, "runners");
+  const folder = runnersDirectory(recordDirectory(stateDirectory));
   return names(folder).flatMap((name) => {
     const directory = join(folder, name);
     const note = readJson<ShortLived>(join(directory, noteName));

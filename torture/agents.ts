@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { homesDirectory, runsDirectory, tmpDirectory, workDirectory } from "../src/model/state-layout.ts";
 import { filesBelow, processesOf } from "../test/fixtures/e2e/left-over.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import type { Finding, Tools } from "./finding.ts";
@@ -94,6 +95,7 @@ async function startOne(place: Place, kind: Kind, { bin, slots, modelUrl }: Clie
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: home,
+      DROVER_TRUST: place.directory,
       ANTHROPIC_BASE_URL: modelUrl,
       ANTHROPIC_API_KEY: "sk-ant-scripted",
       CLAUDE_CODE_MAX_RETRIES: "1",
@@ -145,7 +147,7 @@ async function runOne({ client }: Place, kind: Kind, stopIt: boolean): Promise<E
 
 async function judge(place: Place, ended: readonly Ended[]): Promise<Finding> {
   const states = (["cheap", "real"] as const).map((kind) => stateOf(place, kind));
-  const temporary = states.flatMap((state) => filesBelow(join(state, "tmp")));
+  const temporary = states.flatMap((state) => filesBelow(tmpDirectory(runsDirectory(state))));
   const foldersBefore = countFolders(states);
   for (const { session_id } of ended) await place.client.sessions.remove(session_id);
   await waitFor(async () => (countFolders(states) === 0 ? true : null), 60_000, 200);
@@ -172,6 +174,8 @@ async function judge(place: Place, ended: readonly Ended[]): Promise<Finding> {
 }
 
 function countFolders(states: readonly string[]): number {
-  const folders = states.flatMap((state) => ["work", "homes"].map((name) => join(state, name)));
+  const folders = states.flatMap((state) =>
+    [workDirectory, homesDirectory].map((below) => below(runsDirectory(state))),
+  );
   return folders.filter((path) => existsSync(path)).reduce((sum, path) => sum + readdirSync(path).length, 0);
 }

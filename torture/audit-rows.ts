@@ -1,3 +1,4 @@
+import { recordDirectory } from "../src/model/state-layout.ts";
 import { openStore } from "../src/record/open.ts";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
 import type { RecordStore } from "../src/record/record-store.ts";
@@ -53,7 +54,7 @@ export async function auditRows({ rows }: { rows: number }, tools: Tools): Promi
 function openRecord({ fleet, state }: Place): Promise<RecordStore> {
   return fleet
     ? openPostgresStore(fleet)
-    : openStore({ directory: state, now: () => new Date(), createIfMissing: false });
+    : openStore({ directory: recordDirectory(state), now: () => new Date(), createIfMissing: false });
 }
 
 const idOf = (at: number): string => `0190aaaa-0000-7000-8000-${String(at).padStart(12, "0")}`;

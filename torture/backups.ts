@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { recordDirectory } from "../src/model/state-layout.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import { readKey } from "../src/record/audit/key.ts";
 import { openStore } from "../src/record/open.ts";
@@ -112,8 +113,9 @@ interface Judged {
 
 /** Restored into a state directory, and every second one into PostgreSQL. */
 async function judge(place: Place, tools: Tools, { file, before }: Backup, at: number): Promise<Judged> {
-  const directory = join(place.directory, `restored ${at}`);
-  const here = { DROVER_STATE_DIR: directory };
+  const state = join(place.directory, `restored ${at}`);
+  const directory = recordDirectory(state);
+  const here = { DROVER_STATE_DIR: state };
   // always: it is where the key is found
   const restored = [await command(place, tools, here, "restore", file)];
   const database = at % 2 === 0 ? null : await tools.openDatabase();

@@ -15,7 +15,7 @@ const answerMs = 1500;
  * Bytes go to whichever of the ports takes the connection, each in its turn. One where nobody listens is passed over, and
  * one that does not say it is well too, while there is another.
  */
-export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
+export async function startBalancer(at: number, ports: readonly number[]): Promise<Balancer> {
   const open = new Set<Socket>();
   const ill = new Set<number>();
   const looking = ports.map((port) => lookAfter(port, ill));
@@ -27,11 +27,9 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
     const inTurn = [...ports.slice(turn % ports.length), ...ports.slice(0, turn % ports.length)];
     reach(near, [...inTurn.filter((port) => !ill.has(port)), ...inTurn.filter((port) => ill.has(port))]);
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
-  const { port } = server.address() as { port: number };
+  await new Promise<void>((resolve) => void server.listen(at, "127.0.0.1", resolve));
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${at}`,
     async close() {
       for (const stop of looking) stop();
       for (const socket of open) socket.destroy();

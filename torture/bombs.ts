@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { runsDirectory, tmpDirectory } from "../src/model/state-layout.ts";
 import type { Run } from "../src/model/run.ts";
 import { findCgroupParents } from "../src/process/cgroup-parents.ts";
 import { newMark, survivors } from "../test/fixtures/process/survivors.ts";
@@ -134,7 +135,9 @@ async function hoardingRuns(place: Place, { files }: Size): Promise<string[]> {
     await place.client.agents.put(name, { type: "procedural", command: `sh -c 'cd "$TMPDIR"; ${script}'`, limits });
     const { run_id } = await place.client.submit({ agent_name: name });
     const ended = await endOf(place, run_id);
-    const left = readdirSync(join(place.directory, "runners", runner, "tmp"), { recursive: true }).map(String);
+    const left = readdirSync(tmpDirectory(runsDirectory(join(place.directory, "runners", runner))), {
+      recursive: true,
+    }).map(String);
     if (ended?.reason !== "limit_exceeded") faults.push(`${name}: ${ended?.status} ${ended?.reason} ${ended?.error}`);
     else if (left.some((path) => path.includes(run_id))) faults.push(`${name}: its temporary folder is still there`);
   }

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { runsDirectory, workDirectory } from "../src/model/state-layout.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { Run } from "../src/model/run.ts";
 import { isTerminal } from "../src/model/states.ts";
@@ -91,7 +92,7 @@ async function converse(
   const { run_id } = await client.submit({ agent_name: "coder", prompt, demands: { tags: [name] } });
   const losses: Loss[] = [];
   const folderOf = (number: number, { session_id }: Run): string =>
-    join(place.directory, "runners", `${name}-${number}`, "work", session_id ?? "");
+    join(workDirectory(runsDirectory(join(place.directory, "runners", `${name}-${number}`))), session_id ?? "");
   while (losses.length < most) {
     const begun = await waitFor(async () => begunAfter(await client.runs.get(run_id), losses, place), 180_000);
     if (begun === null || isTerminal(begun.status)) break;

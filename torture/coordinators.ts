@@ -39,6 +39,8 @@ export interface Coordinators {
   /** Where clients and runners go. */
   url: string;
   seats: readonly Seat[];
+  /** A port for something that stands between a runner and them: they answer for it. */
+  proxyPort: number;
   /** null: the record is a SQLite file in the only seat's state directory. */
   fleet: Fleet | null;
   close(): Promise<void>;
@@ -56,35 +58,52 @@ interface Options {
 }
 
 export async function openCoordinators({ database, count, ...options }: Options): Promise<Coordinators> {
+  const [balancerPort, proxyPort] = [await reservePort(), await reservePort()];
+  const publicUrls = [balancerPort, proxyPort].map((port) => `http://127.0.0.1:${port}`);
   if (database === null) {
-    const { seat } = await makeSeat({ ...options, name: "state", fleet: null });
+    const { seat } = await makeSeat({ ...options, name: "state", fleet: null, publicUrls });
     await seat.start();
-    return { url: seat.url, seats: [seat], fleet: null, close: async () => undefined };
+    return { url: seat.url, seats: [seat], proxyPort, fleet: null, close: async () => undefined };
   }
   const fleet = { url: database.url, secret: randomBytes(32) };
   const made: Awaited<ReturnType<typeof makeSeat>>[] = [];
-  while (made.length < count) made.push(await makeSeat({ ...options, name: `state-${made.length}`, fleet }));
+  while (made.length < count)
+    made.push(await makeSeat({ ...options, name: `state-${made.length}`, fleet, publicUrls }));
   // at once: they also find the database empty together
   await Promise.all(made.map(({ seat }) => seat.start()));
-  const balancer = await startBalancer(made.map(({ port }) => port));
-  return { url: balancer.url, seats: made.map(({ seat }) => seat), fleet, close: () => balancer.close() };
+  const balancer = await startBalancer(
+    balancerPort,
+    made.map(({ port }) => port),
+  );
+  return { url: balancer.url, seats: made.map(({ seat }) => seat), proxyPort, fleet, close: () => balancer.close() };
 }
 
-type SeatOptions = Omit<Options, "database" | "count"> & { name: string; fleet: Fleet | null };
+type SeatOptions = Omit<Options, "database" | "count"> & {
+  name: string;
+  fleet: Fleet | null;
+  publicUrls: readonly string[];
+};
 
-async function makeSeat({ tools, times, directory, processes, name, fleet, smallDisk }: SeatOptions) {
+async function makeSeat({ tools, times, directory, processes, name, fleet, publicUrls, smallDisk }: SeatOptions) {
   const state = join(directory, name);
   const port = await reservePort();
   const url = `http://127.0.0.1:${port}`;
   const env = {
     PATH: process.env["PATH"] ?? "",
     HOME: directory,
+    DROVER_TRUST: directory,
     DROVER_STATE_DIR: state,
     ...(fleet ? { DATABASE_URL: fleet.url, DROVER_SECRET: fleet.secret.toString("hex") } : {}),
   };
   const words = times
-    ? [tools.host, "coordinator", JSON.stringify({ stateDirectory: state, port, ...times })]
-    : [join(tools.root, "bin", "drover.js"), "coordinator", "--port", String(port)];
+    ? [tools.host, "coordinator", JSON.stringify({ stateDirectory: state, port, publicUrls, ...times })]
+    : [
+        join(tools.root, "bin", "drover.js"),
+        "coordinator",
+        "--port",
+        String(port),
+        ...publicUrls.flatMap((one) => ["--public-url", one]),
+      ];
   const before = smallDisk === undefined ? [] : onSmallDisk(state, smallDisk);
   let child: Child | null = null;
   const spawn = (): Child =>

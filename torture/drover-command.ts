@@ -21,7 +21,7 @@ export async function drover(
   const since = performance.now();
   const child = processes.start([process.execPath, join(tools.root, "bin", "drover.js"), ...words, "--quiet"], {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: cwd, ...env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: cwd, DROVER_TRUST: cwd, ...env },
   });
   let megabytes = 0;
   const hour = 3_600_000;

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { recordDirectory, tokenFile } from "../src/model/state-layout.ts";
 import { rawCall } from "../test/http-call.ts";
 import type { Seat } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
@@ -33,7 +34,7 @@ async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<
   const own = fleet ? (["fleet-token"] as const) : (["token", "audit.key"] as const);
   const files = [...own.map((name) => [name, 0o600] as const), [".", 0o700]] as const;
   for (const [file, most] of files) {
-    const mode = statSync(join(state, file)).mode & 0o777;
+    const mode = statSync(join(recordDirectory(state), file)).mode & 0o777;
     if ((mode & ~most) !== 0) faults.push(`${file} has mode ${mode.toString(8)}`);
   }
   if (fleet) faults.push(...keptByOneOfFleet(state, token));
@@ -48,8 +49,9 @@ async function faultsOf({ url, state }: Seat, { token, fleet }: Place): Promise<
 
 /** Where it is, and how to speak to it, for commands given there: nothing that the others would need. */
 function keptByOneOfFleet(state: string, token: string): string[] {
-  const kept = readdirSync(state).filter((name) => name !== "fleet-token" && name !== "coordinator.json");
-  const own = readFileSync(join(state, "fleet-token"), "utf8").trim();
+  const record = recordDirectory(state);
+  const kept = readdirSync(record).filter((name) => !["fleet-token", "coordinator.json", "sock"].includes(name));
+  const own = readFileSync(tokenFile(record, "fleet-token"), "utf8").trim();
   return [
     ...(kept.length === 0 ? [] : [`a coordinator of a fleet keeps ${kept.join(", ")}`]),
     ...(own === token ? [] : ["two coordinators have two admin tokens"]),

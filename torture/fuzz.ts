@@ -3,11 +3,9 @@ import { type RawAnswer, rawCall } from "../test/http-call.ts";
 import { type ApiDocument, openApiCalls } from "../test/openapi-calls.ts";
 import { errorCodes } from "../src/model/errors.ts";
 import type { Finding, Tools } from "./finding.ts";
-import { inPlace, type Place } from "./place.ts";
+import { inPlace } from "./place.ts";
+import { stallMs, stallsOf } from "./stalls.ts";
 import { each, upTo } from "./wait.ts";
-
-/** How long the coordinator may keep everybody else waiting for one request. */
-const stallMs = 100;
 
 /** S3: requests made from the OpenAPI document, right and wrong, and bombs. Refused by name, and nobody else waits. */
 export async function fuzz({ requests }: { requests: number }, tools: Tools): Promise<Finding> {
@@ -48,20 +46,6 @@ export async function fuzz({ requests }: { requests: number }, tools: Tools): Pr
       late,
     };
   });
-}
-
-/** The longest of any coordinator, and what they complained of. */
-async function stallsOf({ coordinators }: Place): Promise<{ longest: number; withOthers: number; defects: string[] }> {
-  const stalls = { longest: 0, withOthers: 0, defects: [] as string[] };
-  for (const { child } of coordinators) {
-    child.signal("SIGUSR2");
-    const [, own = "0", all = "0"] = await child.says(/^stalled (\d+) (\d+)$/m);
-    stalls.longest = Math.max(stalls.longest, Number(own));
-    stalls.withOthers = Math.max(stalls.withOthers, Number(all));
-    const defects = child.said.replaceAll(/^(serving|stalled \d+ \d+)$/gm, "").trim();
-    if (defects !== "") stalls.defects.push(`a coordinator complained: ${defects}`);
-  }
-  return stalls;
 }
 
 function faultOf({ status, headers, text }: RawAnswer, path: string): string | null {

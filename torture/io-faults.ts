@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, rmSync } from "node:fs";
+import { cpSync, lstatSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { HostError } from "../src/model/errors.ts";
 import { openConnection } from "../src/record/sqlite/open-connection.ts";
-import { databaseFile } from "../src/record/state-directory.ts";
+import { databaseFile, recordDirectory } from "../src/model/state-layout.ts";
 import { onSmallDisk } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { holdOut, type Size, type Trouble } from "./outage.ts";
@@ -12,7 +12,7 @@ import { withServer } from "./own-server.ts";
 import { inPlace, type Place } from "./place.ts";
 import { allRuns, readAudit } from "./record.ts";
 import { fillUp, withSmallServer } from "./small-server.ts";
-import { patiently, pause } from "./wait.ts";
+import { patiently, pause, waitFor } from "./wait.ts";
 
 /**
  * R9: the disk is full, the database read-only, or locked by somebody else, while runs are under way and others are
@@ -65,6 +65,8 @@ async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): P
       const end = await trouble(place);
       asking.begin();
       return async () => {
+        // on a busy machine the first refusal may take longer than the trouble was to last
+        await waitFor(async () => (asking.refused.length > 0 ? true : null), 60_000);
         asking.end();
         await end();
         await asking.again();
@@ -92,7 +94,7 @@ async function suffer(size: Size, tools: Tools, trouble: Trouble, within: In): P
 function reachable({ state, directory }: Place): string {
   if (!state.startsWith("/proc/")) return state;
   const copy = join(directory, "copied-state");
-  cpSync(state, copy, { recursive: true });
+  cpSync(state, copy, { recursive: true, filter: (path) => !lstatSync(path).isSocket() });
   return copy;
 }
 
@@ -147,7 +149,7 @@ const fillDisk: Trouble = async (place) => {
 };
 
 const lockFile: Trouble = async ({ state }) => {
-  const connection = await openConnection(databaseFile(state), "write", 5000);
+  const connection = await openConnection(databaseFile(recordDirectory(state)), "write", 5000);
   connection.exec("begin immediate");
   return async () => {
     connection.exec("rollback");

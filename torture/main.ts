@@ -5,7 +5,8 @@ import { join } from "node:path";
 import type { PostgresServer } from "../test/postgres/server.ts";
 import type { EngineName, Finding, Tools } from "./finding.ts";
 import { databaseOn, startServer } from "./own-server.ts";
-import { type Torture, tortures } from "./sizes.ts";
+import { tortures } from "./sizes.ts";
+import type { Torture } from "./torture.ts";
 
 interface Kept extends Finding {
   scale: number;

@@ -1,5 +1,6 @@
-import { createClient } from "../src/wire/client.ts";
-import type { Fetch } from "../src/wire/send.ts";
+import { clientOver } from "../src/wire/api-client.ts";
+import { httpTransport } from "../src/wire/send.ts";
+import type { Transport } from "../src/wire/transport.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
 
@@ -20,7 +21,7 @@ export async function manyReaders(
     await place.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
     const { run_id } = await place.client.submit({ agent_name: "count", parameters: {} });
     const watched = await Promise.all(
-      Array.from({ length: readers }, () => watch(place, run_id, cuttingFetch(cutsEach, lines))),
+      Array.from({ length: readers }, () => watch(run_id, cuttingTransport(place, cutsEach, lines))),
     );
     const unwatched = watched.filter(
       ({ counted, cuts, status }) => counted !== lines || cuts !== cutsEach || status !== "completed",
@@ -40,8 +41,8 @@ export async function manyReaders(
 }
 
 /** Follows the run to its end, counting its lines. */
-async function watch({ url, token }: Place, run_id: string, cutter: ReturnType<typeof cuttingFetch>): Promise<Watched> {
-  const client = createClient({ url, token, fetch: cutter.fetch });
+async function watch(run_id: string, cutter: ReturnType<typeof cuttingTransport>): Promise<Watched> {
+  const client = clientOver(cutter.transport);
   const wrong: string[] = [];
   let counted = 0;
   let seq = 0;
@@ -60,28 +61,35 @@ async function watch({ url, token }: Place, run_id: string, cutter: ReturnType<t
 }
 
 /** Real connections, the first of which are broken somewhere on the way. */
-function cuttingFetch(most: number, lines: number): { fetch: Fetch; readonly cuts: number } {
-  let cuts = 0;
-  const cutting: Fetch = async (...request) => {
-    const response = await fetch(...request);
-    if (cuts === most || response.body === null) return response;
-    // together they are fewer bytes than the run prints, so that all of them happen
-    let left = (Math.random() * 0.6 * (lines * 6)) / most;
-    const cut = new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        left -= chunk.length;
-        if (left > 0) return controller.enqueue(chunk);
-        cuts += 1;
-        controller.enqueue(chunk.subarray(0, Math.max(0, chunk.length + left)));
-        controller.error(new TypeError("cut off"));
+function cuttingTransport({ url, token }: Place, most: number, lines: number): { transport: Transport; cuts: number } {
+  const real = httpTransport({ url, token });
+  const cutter = {
+    cuts: 0,
+    transport: {
+      ...real,
+      async bytes(...call: Parameters<Transport["bytes"]>) {
+        const answer = await real.bytes(...call);
+        if (answer === null || cutter.cuts === most) return answer;
+        // together they are fewer bytes than the run prints, so that all of them happen
+        const room = (Math.random() * 0.6 * (lines * 6)) / most;
+        return { ...answer, bytes: cutAfter(answer.bytes, room, () => (cutter.cuts += 1)) };
       },
-    });
-    return new Response(response.body.pipeThrough(cut), { status: response.status, headers: response.headers });
-  };
-  return {
-    fetch: cutting,
-    get cuts() {
-      return cuts;
     },
   };
+  return cutter;
+}
+
+async function* cutAfter(
+  bytes: AsyncIterable<Uint8Array>,
+  room: number,
+  onCut: () => void,
+): AsyncGenerator<Uint8Array> {
+  let left = room;
+  for await (const chunk of bytes) {
+    left -= chunk.length;
+    yield left > 0 ? chunk : chunk.subarray(0, Math.max(0, chunk.length + left));
+    if (left > 0) continue;
+    onCut();
+    throw new TypeError("cut off");
+  }
 }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { auditKeyFile, recordDirectory } from "../src/model/state-layout.ts";
 import { readKey } from "../src/record/audit/key.ts";
 import { openStore } from "../src/record/open.ts";
 import { openPostgresStore } from "../src/record/postgres/open.ts";
@@ -23,12 +24,13 @@ export async function migration({ runs }: { runs: number }, tools: Tools): Promi
   const processes = createProcesses();
   const database = await tools.openDatabase();
   try {
-    const directory = join(folder, "state");
+    const state = join(folder, "state");
+    const directory = recordDirectory(state);
     const since = performance.now();
     await fill(directory, runs, tools);
-    const [fleet, here] = [{ DATABASE_URL: database.url, DROVER_SECRET_FILE: join(directory, "audit.key") }, {}];
+    const [fleet, here] = [{ DATABASE_URL: database.url, DROVER_SECRET_FILE: auditKeyFile(directory) }, {}];
     const command = (env: Record<string, string>, ...words: string[]): Promise<Ran> =>
-      drover({ processes, tools, cwd: folder }, { DROVER_STATE_DIR: directory, ...env }, ...words);
+      drover({ processes, tools, cwd: folder }, { DROVER_STATE_DIR: state, ...env }, ...words);
     tools.progress(`${runs} runs recorded in ${Math.round((performance.now() - since) / 1000)} s`);
     const migrated = await command(here, "migrate", "--to", database.url);
     const seconds = Math.round(migrated.ms / 1000);

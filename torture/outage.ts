@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { CoordinatorTimes } from "./coordinators.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { startMutingProxy } from "./muting-proxy.ts";
@@ -80,8 +82,10 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
   // half of them end while nobody is there, half go on after that
   const lines = (at: number): number => (at % 2 === 0 ? Math.ceil(seconds / 2) : seconds + 4);
   const asked = new Map<string, number>();
+  // a busy machine starts them so far apart that the first would have ended before the last has begun
+  const after = join(place.directory, "begin-printing");
   await each(upTo(runs), 8, async (at) => {
-    const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1" } });
+    const { run_id } = await client.submit({ agent_name: "work", parameters: { lines: lines(at), pause: "1", after } });
     asked.set(run_id, lines(at));
   });
   await waitFor(
@@ -90,6 +94,7 @@ export async function holdOut(place: Place, { runs, seconds }: Size, tools: Tool
   );
   const underWay = (await client.runs.list({ status: ["running"], limit: 1000 })).items.length;
   tools.progress(`${underWay} under way, trouble for ${seconds} s`);
+  writeFileSync(after, "");
   const end = await begin(place);
   await pause(seconds * 1000);
   await end();

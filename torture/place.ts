@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { recordDirectory, tokenFile } from "../src/model/state-layout.ts";
 import type { Agent } from "../src/model/agent.ts";
 import type { RunnerRow } from "../src/model/dispatch-ops.ts";
 import type { RunnerOptions } from "../src/runner.ts";
@@ -34,6 +35,8 @@ export interface Place {
   client: Client;
   token: string;
   coordinators: readonly Seat[];
+  /** For a proxy of the coordinators. */
+  proxyPort: number;
   /** null: the record is SQLite's, in `state`. */
   fleet: Fleet | null;
   startRunner(runner: RunnerSpec): Promise<{ child: Child; runner_id: string }>;
@@ -103,7 +106,7 @@ async function openPlace(
   { root, host }: Tools,
   directory: string,
   processes: Processes,
-  { url, seats, fleet }: Pick<Coordinators, "url" | "seats" | "fleet">,
+  { url, seats, proxyPort, fleet }: Pick<Coordinators, "url" | "seats" | "proxyPort" | "fleet">,
 ): Promise<Place> {
   const marks = join(directory, "marks");
   for (const folder of [marks, join(directory, "profiles"), join(directory, "scripts")]) mkdirSync(folder);
@@ -137,6 +140,7 @@ async function openPlace(
       env: {
         PATH: process.env["PATH"] ?? "",
         HOME: directory,
+        DROVER_TRUST: directory,
         DROVER_STATE_DIR: stateDirectory,
         DROVER_API_URL: at,
         DROVER_API_KEY: token,
@@ -155,6 +159,7 @@ async function openPlace(
     client,
     token,
     coordinators: seats,
+    proxyPort,
     fleet,
     spawnRunner,
     async startRunner(spec) {
@@ -175,7 +180,7 @@ async function openPlace(
 
 /** A fleet's coordinator answers a moment before it has written it there, and has a file of its own for it. */
 async function tokenOf(state: string): Promise<string> {
-  const files = ["token", "fleet-token"].map((name) => join(state, name));
+  const files = (["token", "fleet-token"] as const).map((name) => tokenFile(recordDirectory(state), name));
   const file = await waitFor(async () => files.find((one) => existsSync(one)) ?? null, 60_000, 10);
   if (file === null) throw new Error(`There is no token in ${state}.`);
   return readFileSync(file, "utf8").trim();

@@ -1,3 +1,4 @@
+import { recordDirectory } from "../src/model/state-layout.ts";
 import { exportAudit, exportFrom } from "../src/record/audit/export.ts";
 import { type Verified, verifyAudit, verifyChain, verifyingMac } from "../src/record/audit/verify.ts";
 import { openPostgresEngine } from "../src/record/postgres/engine.ts";
@@ -80,11 +81,13 @@ export async function readAudit(place: Pick<Place, "fleet" | "state">): Promise<
     if (record.eventType === "command_execution") executions.set(record.executionId, record);
     if (record.eventType === "refused_write") fenced.add(`${record.runId}.${record.attempt}`);
   };
-  const { ok, rows } = await (place.fleet ? readFleet(place.fleet, note) : readState(place.state, note));
+  const { ok, rows } = await (place.fleet
+    ? readFleet(place.fleet, note)
+    : readRecord(recordDirectory(place.state), note));
   return { executions, fenced, verified: ok, rows };
 }
 
-async function readState(directory: string, note: (line: string) => void): Promise<Verified> {
+async function readRecord(directory: string, note: (line: string) => void): Promise<Verified> {
   await exportAudit({ directory }, note);
   return verifyAudit({ directory });
 }

@@ -12,7 +12,7 @@ export async function replay({ runs }: { runs: number }, tools: Tools): Promise<
     const { client } = place;
     await place.putAgent("work");
     const once = await typesOf(place, await undisturbed(place));
-    const proxy = await startReplayingProxy(place.url, { copies: 3, delayMs });
+    const proxy = await startReplayingProxy(place.url, { port: place.proxyPort, copies: 3, delayMs });
     try {
       const { child } = await place.startRunner({
         name: "replayed",

@@ -20,7 +20,7 @@ interface Answer {
  */
 export async function startReplayingProxy(
   target: string,
-  options: { copies: number; delayMs: number; onRequest?: (path: string, body: Buffer) => void },
+  options: { port: number; copies: number; delayMs: number; onRequest?: (path: string, body: Buffer) => void },
 ): Promise<ReplayingProxy> {
   const agent = new Agent({ keepAlive: true });
   const under = new Set<Promise<unknown>>();
@@ -42,7 +42,10 @@ export async function startReplayingProxy(
       });
       const first = await Promise.any(copies);
       outgoing
-        .writeHead(first.status, { "content-type": first.headers["content-type"] ?? "application/json" })
+        .writeHead(first.status, {
+          "content-type": first.headers["content-type"] ?? "application/json",
+          "content-length": first.body.length,
+        })
         .end(first.body);
       await Promise.allSettled(copies);
     };
@@ -50,11 +53,9 @@ export async function startReplayingProxy(
     under.add(answering);
     void answering.finally(() => under.delete(answering));
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
-  const { port } = server.address() as { port: number };
+  await new Promise<void>((resolve) => void server.listen(options.port, "127.0.0.1", resolve));
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${options.port}`,
     get came() {
       return came;
     },

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { schema } from "../src/record/postgres/client.ts";
@@ -45,6 +45,8 @@ export async function secrets(
       if (run.status !== "completed") failed.push(`${run_id} is ${run.status} (${run.reason}): ${run.error}`);
       searched.push([`the run ${run_id}`, Buffer.from(JSON.stringify(run))]);
     }
+    const asked = await askWithSecrets(place, script, Math.max(10, Math.ceil(count / 10)), searched);
+    failed.push(...asked.failed);
     const thinking = await converseWithSecrets(place, { names, env, runs: Math.max(2, Math.ceil(runs / 4)) });
     for (const stream of thinking.streams) searched.push(["the stream of a conversation", Buffer.from(stream)]);
     searched.push(["/sessions", Buffer.from(JSON.stringify(await place.client.sessions.list({})))]);
@@ -55,11 +57,19 @@ export async function secrets(
     searched.push(["/runners", Buffer.from(JSON.stringify(await place.client.runners.list()))]);
     searched.push(...filesOf(place), ...(await rowsOf(place)));
     const fleets = await ownSecrets(place, searched);
-    const found = findCanaries(canaries, searched);
+    const found = [
+      ...findCanaries(canaries, searched),
+      // those are arguments of the program that gets them
+      ...findCanaries(
+        asked.canaries,
+        searched.filter(([where]) => !isWords(where)),
+      ),
+    ];
     const told = searched.some(([, bytes]) => bytes.includes(`[redacted:${names.at(-1)}]`));
     return {
       seen: {
         canaries: count,
+        "as parameters": asked.canaries.length,
         runs,
         conversations: thinking.streams.length,
         "places searched": searched.length,
@@ -78,11 +88,39 @@ export async function secrets(
   });
 }
 
+/** Canaries as parameters that the schema marks as secret, printed by the run that gets them, and in its prompt. */
+async function askWithSecrets(
+  { client }: Place,
+  script: string,
+  count: number,
+  searched: Found[],
+): Promise<{ canaries: string[]; failed: string[] }> {
+  const canaries = makeCanaries(count);
+  const properties = Object.fromEntries(canaries.map((_, at) => [`p${at}`, { type: "string", format: "password" }]));
+  await client.agents.put("asked", {
+    type: "procedural",
+    command: `${process.execPath} ${script} --asked`,
+    parameters_schema: { type: "object", properties },
+  });
+  const parameters = Object.fromEntries(canaries.map((canary, at) => [`p${at}`, canary]));
+  const made = await client.submit({ agent_name: "asked", parameters, idempotency_key: "asked" });
+  searched.push(["the answer to a submit", Buffer.from(JSON.stringify(made))]);
+  const streamed: string[] = [];
+  for await (const event of client.runs.follow(made.run_id)) streamed.push(JSON.stringify(event));
+  searched.push(["the stream of a run with secret parameters", Buffer.from(streamed.join("\n"))]);
+  const run = await client.runs.get(made.run_id);
+  searched.push(["a run with secret parameters", Buffer.from(JSON.stringify(run))]);
+  return {
+    canaries,
+    failed: run.status === "completed" ? [] : [`${run.run_id} is ${run.status} (${run.reason}): ${run.error}`],
+  };
+}
+
 /** Everything below the place but the script itself, and what Drover's processes said. */
 function filesOf({ directory, coordinators }: Place): Found[] {
   return [
     ...filesBelow(directory)
-      .filter((file) => !file.endsWith("leak.mjs"))
+      .filter((file) => !file.endsWith("leak.mjs") && !lstatSync(file, { throwIfNoEntry: false })?.isSocket())
       .flatMap((file): Found[] => {
         try {
           return [[file, readFileSync(file)]];
@@ -183,7 +221,10 @@ const encoded = (secret) => [
   encodeURIComponent(secret),
   JSON.stringify(secret).slice(1, -1),
 ];
-const secrets = Object.entries(process.env).filter(([name]) => /^SECRET_\\d+_TOKEN$/.test(name));
+const asked = process.argv.includes("--asked");
+const secrets = asked
+  ? process.argv.flatMap((word, at) => (/^--p\\d+$/.test(word) ? [[word, process.argv[at + 1]]] : []))
+  : Object.entries(process.env).filter(([name]) => /^SECRET_\\d+_TOKEN$/.test(name));
 if (secrets.length === 0) process.exit(3);
 for (const [at, line] of secrets.flatMap(([, secret]) => encoded(secret)).entries()) {
   const fd = at % 3 === 0 ? 2 : 1;

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
+import { locksDirectory, logsDirectory, recordDirectory, runsDirectory } from "../src/model/state-layout.ts";
 import { findCgroupParents } from "../src/process/cgroup-parents.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
@@ -87,7 +88,7 @@ async function look(place: Place, runners: readonly Child[]): Promise<Sample> {
     fds: all.reduce((sum, { pid }) => sum + readdirSync(`/proc/${pid}/fd`).length, 0),
     processes: countProcesses(place.directory),
     cgroups: countCgroups(all.map(({ pid }) => pid)),
-    "files of runners": countBelow(join(place.directory, "runners"), ["logs", "tmp", "work", "homes", "locks"]),
+    "files of runners": countBelow(join(place.directory, "runners")),
     "connections to the database": place.fleet ? await connections(place.fleet.url) : 0,
   };
 }
@@ -118,10 +119,13 @@ function countCgroups(pids: readonly number[]): number {
 }
 
 /** In these folders of every runner's state. */
-function countBelow(folder: string, names: readonly string[]): number {
+function countBelow(folder: string): number {
   return (
     readdirSync(folder)
-      .flatMap((runner) => names.map((name) => join(folder, runner, name)))
+      .flatMap((runner) => {
+        const [record, runs] = [recordDirectory(join(folder, runner)), runsDirectory(join(folder, runner))];
+        return [logsDirectory(record), locksDirectory(record), runs];
+      })
       .filter((path) => existsSync(path))
       .flatMap((path) => readdirSync(path, { recursive: true }).map((name) => join(path, String(name))))
       // logs of finished runs stay until retention removes them

@@ -21,6 +21,7 @@ export async function staleWriter(
     await place.putAgent("twice", { max_attempts: 2 });
     const brought = new Map<string, number>();
     const proxy = await startReplayingProxy(place.url, {
+      port: place.proxyPort,
       copies: 1,
       delayMs: 0,
       onRequest: (path, body) => noteWrites(brought, path, body),

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import pg from "pg";
+import { blobsDirectory, recordDirectory } from "../src/model/state-layout.ts";
 import { sha256Of } from "../test/fixtures/dispatch/claimed.ts";
 import { everyFile } from "../test/fixtures/e2e/canaries.ts";
 import type { Place } from "./place.ts";
@@ -18,7 +18,7 @@ export function outsiders(place: Place, before: ReadonlySet<string>): string[] {
 /** Of uploads that were cut off nothing is left; of ones whose coordinator died, nothing that has a name. */
 export async function partsOf(place: Place): Promise<string[]> {
   if (place.fleet) return wrongBlobs(place.fleet.url);
-  const folder = join(place.state, "files");
+  const folder = blobsDirectory(recordDirectory(place.state));
   const files = existsSync(folder) ? everyFile(folder) : [];
   const unfinished = readdirSync(folder).filter((name) => name.length > 2);
   return files

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { beaconFile } from "../../src/cli/connect.ts";
+import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { createClient, type Client } from "../../src/wire/client.ts";
 import { owned, stopChild } from "./children.ts";
 
@@ -60,10 +60,13 @@ export async function startDrover(
 /** Over a state directory of its own, or a database; the agents are those of the place. */
 export async function startCoordinator(root: string, place: string, state: string, database: Database | null = null) {
   const child = run(root, place, state, database, "coordinator", "--port", "0", "--agents", join(place, "agents"));
-  const beacon = beaconFile(join(place, state));
+  const beacon = beaconFile(recordDirectory(join(place, state)));
   await until("the coordinator", () => existsSync(beacon));
   const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
-  const token = readFileSync(join(place, state, database ? "fleet-token" : "token"), "utf8").trim();
+  const token = readFileSync(
+    tokenFile(recordDirectory(join(place, state)), database ? "fleet-token" : "token"),
+    "utf8",
+  ).trim();
   return { url, token, client: createClient({ url, token }), pid: child.pid ?? 0, stop: () => stopChild(child) };
 }
 
@@ -71,6 +74,7 @@ function run(root: string, place: string, state: string, database: Database | nu
   const { DATABASE_URL: _url, DROVER_SECRET: _secret, DROVER_SECRET_FILE: _file, ...own } = process.env;
   const env = {
     ...own,
+    DROVER_TRUST: place,
     DROVER_STATE_DIR: join(place, state),
     ...(database ? { DATABASE_URL: database.url, DROVER_SECRET: database.secret } : {}),
   };

@@ -78,7 +78,8 @@ export async function noDatabaseRole(): Promise<void> {
   const now = (): Date => new Date();
   const noop = noopAgent;
   const agents = {
-    list: async () => [],
+    page: async () => ({ items: [], next: null }),
+    names: async () => [],
     find: async () => ({ agent: noop, source: "file" as const, runner_id: null, owner: null }),
     put: async () => undefined,
     remove: async () => false,
@@ -99,12 +100,13 @@ export async function noDatabaseRole(): Promise<void> {
     agents,
     checkAgent: async () => ({ ok: true, agent: noop }),
     checkInput: async () => [],
-    attemptTokens: createAttemptTokens(Buffer.alloc(32)),
+    attemptTokens: createAttemptTokens(Buffer.alloc(32), null),
     hub: createFeedHub({ onFault: () => undefined }),
     owners: async () => null,
     metrics: { seeRequest: watchRequests(registry), write: registry.write },
     recordFault: async () => null,
     audit: null as never, // not asked
+    prove: null as never,
     backup: () => Promise.reject(new Error("there is nothing to keep")),
     now,
     newId,

@@ -48,7 +48,7 @@ export async function oneWritePerEventRole(): Promise<void> {
 interface ReaderOptions {
   url: string;
   path: string;
-  token: string;
+  tokens: string[];
   readers: number;
   told: string;
   name: string;
@@ -72,7 +72,7 @@ export async function sseReadersRole(options: ReaderOptions): Promise<void> {
     new Promise((resolve, reject) => {
       const socket = connect(Number(port), hostname, () => {
         socket.write(
-          `GET ${options.path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${options.token}\r\naccept: text/event-stream\r\n\r\n`,
+          `GET ${options.path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${options.tokens[index % options.tokens.length]}\r\naccept: text/event-stream\r\n\r\n`,
         );
       });
       let tail: Buffer = Buffer.alloc(0);

@@ -9,6 +9,8 @@ import { addTo, rate, type Rounds, spread } from "./figures.ts";
 import type { Told } from "./tell.ts";
 
 const readers = 500;
+/** Each with 100 readers: a coordinator lets one caller have 500 requests open, and no more. */
+const callers = 5;
 /** What the output of one command comes to: it is gathered for 50 ms. */
 const pacedEachSecond = 20;
 
@@ -17,8 +19,8 @@ interface Side {
   /** How many a round: enough for some seconds. */
   events: number;
   append(messages: string[]): Promise<void>;
-  /** host, path and token of the stream */
-  stream: { url: string; path: string; token: string };
+  /** Where the stream is, and the tokens of those who read it. */
+  stream: { url: string; path: string; tokens: string[] };
   close(): Promise<void>;
 }
 
@@ -123,6 +125,9 @@ async function droverSide(root: string, place: string): Promise<Side> {
     new AbortController().signal,
   );
   const attempt = claims[0]?.attempt ?? 0;
+  const tokens: string[] = [];
+  for (let at = 0; at < callers; at++)
+    tokens.push((await client.tokens.create({ role: "admin", subject: `reader-${at}` })).token);
   let n = 0;
   let before: Promise<unknown> = Promise.resolve();
   // one report at a time, as a runner does
@@ -152,7 +157,7 @@ async function droverSide(root: string, place: string): Promise<Side> {
     name: "drover",
     events: 5000,
     append,
-    stream: { url, path: `/runs/${run_id}/events`, token },
+    stream: { url, path: `/runs/${run_id}/events`, tokens },
     async close() {
       clearInterval(heartbeat);
       port.close();
@@ -173,7 +178,7 @@ async function naiveSide(): Promise<Side> {
       before = sent;
       return sent.then(() => undefined);
     },
-    stream: { url: server.ready, path: "/events", token: "none" },
+    stream: { url: server.ready, path: "/events", tokens: ["none"] },
     async close() {
       http.close();
       await server.stop();

@@ -4,8 +4,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Browser } from "../../test/browser/playwright.ts";
-import { beaconFile } from "../../src/cli/connect.ts";
 import { newLocalIds } from "../../src/local.ts";
 import { openStore } from "../../src/record/open.ts";
 import { type Client, createClient } from "../../src/wire/client.ts";
@@ -23,7 +23,7 @@ export interface Place {
 export async function startPlace(root: string, runs: number, lines: number): Promise<Place> {
   const place = ownedFolder(mkdtempSync(join(tmpdir(), "drover-bench-web-")));
   const state = join(place, "state");
-  await fill(state, runs);
+  await fill(recordDirectory(state), runs);
   const write = (file: string, value: object): void => writeFileSync(join(place, file), JSON.stringify(value));
   for (const folder of ["profiles", "agents"]) mkdirSync(join(place, folder));
   const folder = join(root, "bench", "web");
@@ -45,14 +45,14 @@ export async function startPlace(root: string, runs: number, lines: number): Pro
   const up = owned(
     spawn(process.execPath, [join(root, "bin", "drover.js"), "up", "--port", "0", "--quiet"], {
       cwd: place,
-      env: { ...process.env, HOME: place, DROVER_STATE_DIR: state },
+      env: { ...process.env, HOME: place, DROVER_TRUST: place, DROVER_STATE_DIR: state },
       stdio: ["ignore", "ignore", "inherit"],
     }),
   );
-  const beacon = beaconFile(state);
+  const beacon = beaconFile(recordDirectory(state));
   await until("Drover", () => existsSync(beacon));
   const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
-  const client = createClient({ url, token: readFileSync(join(state, "token"), "utf8").trim() });
+  const client = createClient({ url, token: readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim() });
   await until("the agents", async () => {
     const { items } = await client.agents.list();
     return ["lines", "ticks", "talker"].every((name) => items.some((agent) => agent.name === name));

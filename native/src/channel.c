@@ -68,17 +68,19 @@ static void close_span(int first, unsigned last)
 		sys(close, fd);
 }
 
-/*
- * Closes all but two descriptors (-1: none). The pipes we were given belong to the command alone:
- * held here too, they would never come to their end.
- */
-static void close_all_but(int one, int other)
+/* Closes all descriptors from `first` on but those that are kept (-1: none). */
+static void close_all_but(int first, const int *kept, int count)
 {
-	int low = one < other ? one : other;
-	int high = one < other ? other : one;
-	if (low > 0)
-		close_span(0, (unsigned)low - 1);
-	if (high > low + 1)
-		close_span(low + 1, (unsigned)high - 1);
-	close_span(high + 1, UINT32_MAX);
+	for (;;) {
+		int next = -1;
+		for (int i = 0; i < count; i++)
+			if (kept[i] >= first && (next < 0 || kept[i] < next))
+				next = kept[i];
+		if (next < 0)
+			break;
+		if (next > first)
+			close_span(first, (unsigned)next - 1);
+		first = next + 1;
+	}
+	close_span(first, UINT32_MAX);
 }

@@ -59,17 +59,23 @@ static long execute(const struct options *options)
 }
 
 /* Returns only where it failed. */
-static struct failure become_command(const struct options *options, const struct inherited *inherited)
+static struct failure become_command(const struct options *options, const struct inherited *inherited,
+				     bool in_namespace, int report_to)
 {
 	long result;
-	for (int i = 0; i < options->cgroup_count; i++)
-		if ((result = write_file(options->cgroups[i], "0")) < 0)
+	for (int i = 0; i < options->cgroups.count; i++)
+		if ((result = write_file(options->cgroups.path[i], "0")) < 0)
 			return (struct failure){ STEP_CGROUP, (int)-result };
+	/* Not before: the cgroup is entered through one of them. */
+	if (in_namespace && (result = make_readonly(&options->readonly)) < 0 && options->level != LEVEL_AUTO)
+		return (struct failure){ STEP_READONLY, (int)-result };
 	if (options->merge_output && (result = sys(dup3, 1, 2, 0)) < 0)
 		return (struct failure){ STEP_MERGE, (int)-result };
 	for (int i = 0; i < options->limit_count; i++)
 		if ((result = set_limit(options->limits[i])) < 0)
 			return (struct failure){ STEP_RLIMIT, (int)-result };
+	/* One that was open before may lead to what is hidden. Those we keep for ourselves are closed as it starts. */
+	close_all_but(3, (const int[]){ options->status_fd, report_to, options->passed_fd }, 3);
 	sys(rt_sigaction, SIGCHLD, &inherited->on_child, 0, sizeof(signal_set));
 	sys(rt_sigprocmask, SIG_SET_MASK, &inherited->mask, 0, sizeof(signal_set));
 	result = execute(options);
@@ -77,14 +83,15 @@ static struct failure become_command(const struct options *options, const struct
 }
 
 /* Forks and becomes the command there. The pid, or -errno. */
-static long start_command(const struct options *options, const struct inherited *inherited, int report_to)
+static long start_command(const struct options *options, const struct inherited *inherited, bool in_namespace,
+			  int report_to)
 {
 	long pid = sys(clone, SIGCHLD);
 	if (pid == 0) {
 		if (!options->on_terminal)
 			sys(setpgid, 0, 0);
 		struct message message = { .kind = MESSAGE_FAILED };
-		message.failure = become_command(options, inherited);
+		message.failure = become_command(options, inherited, in_namespace, report_to);
 		send_message(report_to, &message);
 		leave(NOT_STARTED);
 	}

@@ -20,10 +20,10 @@ static _Noreturn void run_in_group(const struct options *options, const struct i
 		fail(status_fd, (struct failure){ STEP_PIPE, (int)-result });
 
 	report_level(status_fd, "group");
-	long command = start_command(options, inherited, channel.write_end);
+	long command = start_command(options, inherited, false, channel.write_end);
 	if (command < 0)
 		fail(status_fd, (struct failure){ STEP_FORK, (int)-command });
-	close_all_but(status_fd, channel.read_end);
+	close_all_but(0, (const int[]){ status_fd, channel.read_end }, 2);
 
 	struct family family = {
 		.command = (int)command,

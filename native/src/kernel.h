@@ -1,6 +1,6 @@
 /* The part of the kernel's interface that we use; the same on both architectures. */
 
-enum { EPERM = 1, ENOENT = 2, ENOEXEC = 8, ECHILD = 10, EINVAL = 22 };
+enum { EPERM = 1, ENOENT = 2, ENOEXEC = 8, ECHILD = 10, EEXIST = 17, EINVAL = 22, ENAMETOOLONG = 36 };
 
 enum {
 	SIGHUP = 1, SIGINT = 2, SIGQUIT = 3, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17, SIGPWR = 30,
@@ -41,14 +41,29 @@ struct directory_entry {
 	char name[];
 };
 
-enum { PR_SET_PDEATHSIG = 1, PR_SET_DUMPABLE = 4, PR_SET_CHILD_SUBREAPER = 36 };
+/* As statx gives it. */
+struct file_status {
+	uint32_t mask, block_size;
+	uint64_t attributes;
+	uint32_t links, user, group;
+	char rest[228];
+};
+
+enum { PR_SET_PDEATHSIG = 1, PR_SET_DUMPABLE = 4, PR_CAPBSET_DROP = 24, PR_SET_CHILD_SUBREAPER = 36 };
+enum { CAP_SYS_ADMIN = 21 };
+enum { PATH_MAX = 4096 };
 enum { WNOHANG = 1 };
 enum { F_DUPFD_CLOEXEC = 1030 };
-enum { O_RDONLY = 0, O_WRONLY = 1, O_CLOEXEC = 02000000 };
+enum { O_RDONLY = 0, O_WRONLY = 1, O_CLOEXEC = 02000000, O_PATH = 010000000 };
+enum { W_OK = 2, STATX_UID = 8 };
 #define AT_FDCWD (-100)
 
 enum { CLONE_NEWNS = 0x00020000, CLONE_NEWUSER = 0x10000000, CLONE_NEWPID = 0x20000000 };
-enum { MS_NOSUID = 2, MS_NODEV = 4, MS_NOEXEC = 8, MS_REC = 0x4000, MS_PRIVATE = 0x40000 };
+enum {
+	MS_RDONLY = 1, MS_NOSUID = 2, MS_NODEV = 4, MS_NOEXEC = 8, MS_REMOUNT = 0x20, MS_BIND = 0x1000,
+	MS_REC = 0x4000, MS_UNBINDABLE = 0x20000, MS_PRIVATE = 0x40000,
+};
+enum { MS_HARMLESS = MS_NOSUID | MS_NODEV | MS_NOEXEC };
 
 /* A wait status: the low 7 bits are the signal that ended it, the next byte is the exit code. */
 static int death_signal(int wait_status) { return wait_status & 0x7f; }

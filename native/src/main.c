@@ -13,6 +13,7 @@
 #include "options.c"
 #include "status.c"
 #include "channel.c"
+#include "hide.c"
 #include "command.c"
 #include "descendants.c"
 #include "supervise.c"
@@ -44,7 +45,7 @@ static _Noreturn void run(struct options *options)
 	if (options->level == LEVEL_NONE) {
 		sys(rt_sigprocmask, SIG_BLOCK_MASK, 0, &inherited.mask, sizeof(signal_set));
 		sys(rt_sigaction, SIGCHLD, 0, &inherited.on_child, sizeof(signal_set));
-		fail(options->status_fd, become_command(options, &inherited));
+		fail(options->status_fd, become_command(options, &inherited, false, -1));
 	}
 
 	/* Before anything else: a signal that comes early waits until there is someone to send it to. */
@@ -71,6 +72,7 @@ __attribute__((used)) _Noreturn void start(long *stack)
 	struct options options = {
 		.parent = ANY_PARENT,
 		.status_fd = -1,
+		.passed_fd = -1,
 		.level = LEVEL_AUTO,
 		.environment = arguments + argument_count + 1,
 	};

@@ -28,8 +28,7 @@ static long map_identity(long user, long group)
 /* False where the host refuses it, as containers with a masked /proc do. */
 static bool mount_own_proc(void)
 {
-	return sys(mount, "none", "/", 0, MS_REC | MS_PRIVATE) >= 0 &&
-	       sys(mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC) >= 0;
+	return sys(mount, "proc", "/proc", "proc", MS_HARMLESS) >= 0;
 }
 
 static const char *level_name(bool own_proc) { return own_proc ? "pid" : "pid-noproc"; }
@@ -56,16 +55,25 @@ static _Noreturn void run_init(const struct options *options, const struct inher
 	}
 	if (result < 0)
 		give_up(channel.write_end, STEP_MAP, result);
-	bool own_proc = mount_own_proc();
+	result = make_private();
+	bool own_proc = result >= 0 && mount_own_proc();
+	if (options->hidden.count || options->frozen.count || options->readonly.count) {
+		if (result >= 0)
+			result = protect_directories(options);
+		if (result >= 0 && new_user)
+			result = forbid_unmounting();
+		if (result < 0)
+			give_up(channel.write_end, STEP_HIDE, result);
+	}
 	struct message message = { .kind = MESSAGE_READY, .own_proc = own_proc };
 	if (!send_message(channel.write_end, &message))
 		leave(125);
 
 	report_level(options->status_fd, level_name(own_proc));
-	long command = start_command(options, inherited, channel.write_end);
+	long command = start_command(options, inherited, true, channel.write_end);
 	if (command < 0)
 		give_up(channel.write_end, STEP_FORK, command);
-	close_all_but(channel.write_end, -1);
+	close_all_but(0, &channel.write_end, 1);
 
 	struct family family = {
 		.command = (int)command,
@@ -135,7 +143,7 @@ static struct failure run_in_namespace(const struct options *options, const stru
 		return message.failure;
 	}
 	const char *level = level_name(message.own_proc);
-	close_all_but(status_fd, channel.read_end);
+	close_all_but(0, (const int[]){ status_fd, channel.read_end }, 2);
 	wait_for_init((int)init);
 
 	/* An init that was killed has left no message, unless the command had ended before. */

@@ -2,7 +2,12 @@
 
 enum level { LEVEL_NONE, LEVEL_GROUP, LEVEL_PID, LEVEL_AUTO };
 enum { ANY_PARENT = -1, NO_PARENT = 0 }; /* not checked; we outlive it */
-enum { LIMITS_MAX = 8, CGROUPS_MAX = 8 };
+enum { LIMITS_MAX = 8, PATHS_MAX = 32 };
+
+struct paths {
+	const char *path[2 * PATHS_MAX]; /* twice: for two of them together */
+	int count;
+};
 
 struct limit {
 	int resource;
@@ -18,8 +23,10 @@ struct options {
 	bool keep_leftovers;
 	struct limit limits[LIMITS_MAX];
 	int limit_count;
-	const char *cgroups[CGROUPS_MAX];
-	int cgroup_count;
+	struct paths cgroups;
+	struct paths hidden, shown, frozen; /* directories; at level pid */
+	struct paths readonly;              /* mount points; at level pid */
+	int passed_fd;                      /* beside 0, 1 and 2; -1: none */
 	char **path_and_argv; /* PATH ARGV0 ARGS... and a null */
 	char **environment;
 };
@@ -66,6 +73,16 @@ static bool parse_small_number(const char *text, int *number)
 	return true;
 }
 
+static void add_path(struct paths *paths, const char *path) { paths->path[paths->count++] = path; }
+
+static bool parse_path(struct paths *paths, const char *path)
+{
+	if (paths->count == PATHS_MAX)
+		return false;
+	add_path(paths, path);
+	return true;
+}
+
 static bool parse_value(char option, char *value, struct options *options)
 {
 	switch (option) {
@@ -78,10 +95,17 @@ static bool parse_value(char option, char *value, struct options *options)
 	case 'l':
 		return parse_limit(value, options);
 	case 'c':
-		if (options->cgroup_count == CGROUPS_MAX)
-			return false;
-		options->cgroups[options->cgroup_count++] = value;
-		return true;
+		return parse_path(&options->cgroups, value);
+	case 'd':
+		return parse_small_number(value, &options->passed_fd);
+	case 'h':
+		return parse_path(&options->hidden, value);
+	case 's':
+		return parse_path(&options->shown, value);
+	case 'o':
+		return parse_path(&options->frozen, value);
+	case 'r':
+		return parse_path(&options->readonly, value);
 	default:
 		return false;
 	}

@@ -6,6 +6,7 @@ import { loadSpec } from "./load-spec.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { openOwnWorkspace } from "./own-workspace.ts";
 import { quoted } from "./quoted.ts";
+import { settleTrust } from "./settle-trust.ts";
 import { readSessionFile, sessionFile, writeSessionFile } from "./session-file.ts";
 import { findSpecSession } from "./spec-session.ts";
 import { readStdinParameters } from "./stdin-parameters.ts";
@@ -39,7 +40,7 @@ async function runSpec(input: CommandInput): Promise<number> {
   if (session !== undefined && options["new"])
     throw usage("SESSION resumes a session, and --new begins one.", "agent-executor", "--new");
   const workspace = openOwnWorkspace(resolve(cwd, folder));
-  const local = await findLocal(env, cwd);
+  const local = await settleTrust(input, await findLocal(env, cwd), { profiles: true });
   const { agent, ...profile } = await loadSpec(resolve(cwd, spec), text(options, "provider"), input, local);
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
   const hint = session === undefined && !options["new"] ? readSessionFile(workspace) : null;

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { loadAgents } from "../define/agents-folder.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type Local, openLocalStore } from "../local.ts";
 import type { Agent } from "../model/agent.ts";
+import { type AgentPlace, placeOfAgent } from "../model/agent-place.ts";
 import { describeFault } from "../model/definition-fault.ts";
+import { databaseFile, recordDirectory } from "../model/state-layout.ts";
 import { openProfiles, profileFolders } from "../runner-profiles.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
@@ -19,7 +20,7 @@ export async function agentsHere(input: CommandInput, local: Local): Promise<Age
   };
   const { profiles, stop } = await openProfiles({
     wanted: null,
-    folders: profileFolders(input.cwd, local.config, true),
+    folders: profileFolders(input.cwd, local.config, true, input.env),
     env: input.env,
     onNotice,
     uncheckedSchemas: true,
@@ -49,10 +50,17 @@ async function agentsOfFolder(folder: string | null, onNotice: (message: string)
 
 /** Those that were put by the API: a runner's agents are gone with the coordinator. */
 async function agentsOfRecord(local: Local): Promise<Agent[]> {
-  if (!existsSync(join(local.places.stateDirectory, "drover.db"))) return [];
+  if (!existsSync(databaseFile(recordDirectory(local.places.stateDirectory)))) return [];
   const store = await openLocalStore(local);
   try {
-    return (await store.read.agents()).flatMap(({ agent, source }) => (source === "api" ? [agent] : []));
+    const agents: Agent[] = [];
+    for (let after: AgentPlace | undefined; ;) {
+      const { items, more } = await store.read.agent_page({ limit: 1000, ...(after ? { after } : {}) });
+      for (const { agent, source } of items) if (source === "api") agents.push(agent);
+      const last = items.at(-1);
+      if (!more || last === undefined) return agents;
+      after = placeOfAgent(last);
+    }
   } finally {
     await store.close();
   }

@@ -9,11 +9,14 @@ import { RequestError } from "../model/errors.ts";
 import { builtInExecutors } from "../runner-executors.ts";
 import type { Client } from "../wire/client.ts";
 import type { AgentHere } from "./agents-here.ts";
+import { tellHeld } from "./agents-accept.ts";
 import { connect, connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { modelAgentFaults, modelProfileFaults } from "./model-agent-faults.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
-import { agentsFolder } from "./agents-folder.ts";
+import { settleTrust } from "./settle-trust.ts";
+import { agentsFolder, agentsFound } from "./agents-folder.ts";
 import { writeTable } from "./table.ts";
 
 export const agentsList: CommandSpec = {
@@ -58,7 +61,7 @@ async function listAgents(input: CommandInput): Promise<number> {
   const all = "here" in client ? client.here : (await client.agents.list()).items;
   const items = tag === undefined ? all : all.filter(({ tags }) => tags?.includes(tag));
   if (input.options["json"]) {
-    for (const agent of items) write(1, `${JSON.stringify(agent)}\n`);
+    for (const agent of items) write(1, jsonLine(agent));
     return 0;
   }
   const rows = items.map((agent) => [
@@ -71,6 +74,7 @@ async function listAgents(input: CommandInput): Promise<number> {
   writeTable(["NAME", "TYPE", "SOURCE", "RUNNER", "DESCRIPTION"], rows);
   for (const { name, fault } of items)
     if (fault) write(2, `drover: warning: ${name} is offered as it was before its file was changed: ${fault}\n`);
+  if (!input.options["quiet"]) await tellHeld(input);
   return 0;
 }
 
@@ -80,7 +84,8 @@ async function findClient(input: CommandInput): Promise<Client | { here: AgentHe
   // a fleet's agents are in its database
   if (client !== null || input.env["DATABASE_URL"]) return client ?? connectOrFail(input);
   const { agentsHere } = await import("./agents-here.ts");
-  return { here: await agentsHere(input, local) };
+  const settled = await settleTrust(input, local, { profiles: true, agents: true });
+  return { here: await agentsHere(input, settled) };
 }
 
 async function showAgent(input: CommandInput): Promise<number> {
@@ -94,7 +99,7 @@ async function showAgent(input: CommandInput): Promise<number> {
       message: `There is no agent ${name} here.`,
       next: "See `drover agents list`.",
     });
-  write(1, `${JSON.stringify(agent, null, input.options["json"] ? 0 : 2)}\n`);
+  write(1, jsonLine(agent, input.options["json"] ? 0 : 2));
   return 0;
 }
 
@@ -117,11 +122,12 @@ async function checkAgents(input: CommandInput): Promise<number> {
     files += loaded.files;
   }
   await schemas.stop();
-  if (input.options["json"]) write(1, `${JSON.stringify({ agents: names, faults, files, skipped })}\n`);
+  if (input.options["json"]) write(1, jsonLine({ agents: names, faults, files, skipped }));
   else {
     for (const name of names) write(1, `ok ${name}\n`);
     for (const fault of faults) write(2, `${describeFault(fault)} [${fault.code}]\n  ${fault.next}\n`);
     if (!input.options["quiet"]) {
+      await tellHeld(input);
       for (const folder of skipped) write(2, `Not read: ${folder} (only files directly in a folder are agents)\n`);
       write(2, `Checked ${files} file${files === 1 ? "" : "s"}.\n`);
     }
@@ -131,13 +137,15 @@ async function checkAgents(input: CommandInput): Promise<number> {
 
 /** The folders that agents of this project lie in, and what is wrong with its profiles. */
 async function findProject(input: CommandInput): Promise<{ folders: string[]; faults: DefinitionFault[] }> {
-  const local = await findLocal(input.env, input.cwd);
+  // to look at what is not trusted, before it is, is what a careful person does: nothing of it is run
+  const looks = { profiles: true, agents: true };
+  const local = await settleTrust(input, await findLocal(input.env, input.cwd), looks, { asks: false });
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
   const found = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
   const { profiles } = found;
   const faults = [...found.faults, ...(await Promise.all(profiles.map(modelProfileFaults))).flat()];
   const brought = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
-  const folders = [...new Set([agentsFolder(input, local) ?? [], brought].flat())];
+  const folders = [...new Set([agentsFolder(input, local) ?? agentsFound(input, local) ?? [], brought].flat())];
   if (folders.length > 0 || faults.length > 0) return { folders, faults };
   throw new RequestError({
     code: "DROVER-USE-001",

@@ -7,19 +7,21 @@ import { askHere } from "./ask-here.ts";
 import { canAsk } from "./can-ask.ts";
 import { brief, eventLine, outputOf, warningOf } from "./event-line.ts";
 import { signalExitCode } from "./exec-end.ts";
-import { isTerminal, write } from "./io.ts";
+import { isTerminal, write, writeContent } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
 import type { CommandInput } from "./options.ts";
 import { describeParked, parkedExitCode } from "./parked.ts";
 import { patiently } from "./patiently.ts";
 import type { Submitted } from "./submit-run.ts";
+import { tellWaiting } from "./tell-waiting.ts";
 
 /** What a command does with the run it has asked for: shows it until its end, and ends with its exit code. */
 export async function attendRun(client: Client, submitted: Submitted, input: CommandInput): Promise<number> {
   const { run } = submitted;
   const { options } = input;
   if (options["detach"]) {
-    write(1, options["json"] ? `${JSON.stringify(run)}\n` : `${run.run_id}\n`);
+    write(1, options["json"] ? jsonLine(run) : `${run.run_id}\n`);
     if (!options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
     return 0;
   }
@@ -27,7 +29,7 @@ export async function attendRun(client: Client, submitted: Submitted, input: Com
   const seen: Seen = { stdout: "", said: "", hasFiles: false, canGoOn: false, stopped: null, signal: null };
   // Also where the run has ended already, because the same request was sent before: its log is replayed.
   const finished = await follow(client, run, seen, input);
-  if (options["json"]) write(1, `${JSON.stringify(finished)}\n`);
+  if (options["json"]) write(1, jsonLine(finished));
   else if (finished.status === "parked") {
     if (!options["quiet"]) write(2, await describeParked(client, finished));
   } else {
@@ -64,9 +66,11 @@ async function follow(client: Client, run: Run, seen: Seen, input: CommandInput)
     ((delta: Delta) => {
       if (delta.kind === "assistant") live.piece(delta.text);
     });
+  const waiting = tellWaiting(client, run_id, input);
   try {
     for await (const stored of client.runs.follow(run_id, onPartial ? { onPartial } : {})) {
       note(stored, seen);
+      waiting?.event(stored);
       if (asking && isQuestion(stored)) {
         live?.makeWay();
         asking.event(stored);
@@ -77,6 +81,7 @@ async function follow(client: Client, run: Run, seen: Seen, input: CommandInput)
       }
     }
   } finally {
+    waiting?.close();
     live?.end();
     asking?.close();
   }
@@ -121,7 +126,7 @@ function note(stored: StoredEvent, seen: Seen): void {
   else if (event.type === "system" && event.executor_session_id) seen.canGoOn = true;
   else if (event.type === "status" && event.status === "stopping") seen.stopped = event.reason ?? null;
   // the first one: commands of on_finish come later
-  else if (event.type === "execution_ended") seen.signal ??= event.execution.signal;
+  else if (event.type === "execution_ended" && !event.execution.reported_by) seen.signal ??= event.execution.signal;
 }
 
 /** What an agent answers is the data of this command, unless the same stands there already. */
@@ -131,7 +136,7 @@ function tellResult({ result_text, result_data }: Run, seen: Seen, input: Comman
   if (end === "" || seen.stdout.trimEnd().endsWith(end)) return;
   // on a terminal both streams are one: the person has just read it
   if (isTerminal(1) && isTalking(input) && seen.said.trim() === text.trim()) return;
-  write(1, text.endsWith("\n") ? text : `${text}\n`);
+  writeContent(text.endsWith("\n") ? text : `${text}\n`);
 }
 
 async function tellNext(client: Client, run: Run, { type, resume }: Submitted, seen: Seen): Promise<void> {

@@ -1,7 +1,9 @@
+import { recordDirectory } from "../model/state-layout.ts";
 import { findDatabase } from "../define/database.ts";
 import { findLocal } from "../local.ts";
 import { exportAudit } from "../record/audit/export.ts";
 import { write } from "./io.ts";
+import { escapeControlCharacters } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const auditExport: CommandSpec = {
@@ -14,11 +16,14 @@ export const auditExport: CommandSpec = {
     ["drover audit export --since 2026-01-31", "from then on"],
   ],
   options: {
-    since: { value: "TIME", about: "started at or after" },
-    until: { value: "TIME", about: "started before" },
+    since: { value: "TIME", about: "recorded at or after" },
+    until: { value: "TIME", about: "recorded before" },
   },
   run: exportAll,
 };
+
+/** The record as it was recorded, but for how JSON writes it. */
+const writeLine = (line: string): void => write(1, escapeControlCharacters(line));
 
 async function exportAll(input: CommandInput): Promise<number> {
   const since = readTime(input, "since");
@@ -27,11 +32,11 @@ async function exportAll(input: CommandInput): Promise<number> {
   const database = findDatabase(input.env);
   if (database !== null) {
     const { exportPostgres } = await import("../record/postgres/audit.ts");
-    await exportPostgres(database.url, range, (line) => write(1, line));
+    await exportPostgres(database.url, range, writeLine);
     return 0;
   }
   const { places } = await findLocal(input.env, input.cwd);
-  await exportAudit({ directory: places.stateDirectory, ...range }, (line) => write(1, line));
+  await exportAudit({ directory: recordDirectory(places.stateDirectory), ...range }, writeLine);
   return 0;
 }
 

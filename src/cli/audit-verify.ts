@@ -1,7 +1,9 @@
+import { recordDirectory } from "../model/state-layout.ts";
 import { type DatabasePlace, findDatabase } from "../define/database.ts";
 import { findLocal } from "../local.ts";
 import { type Verified, verifyAudit } from "../record/audit/verify.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 
 export const auditVerify: CommandSpec = {
@@ -21,16 +23,13 @@ async function verify(input: CommandInput): Promise<number> {
   const head = text(input.options, "head");
   const database = findDatabase(input.env);
   const found = await (database ? verifyFleet(database, head) : verifyHere(input, head));
-  write(
-    1,
-    input.options["json"] ? `${JSON.stringify(found)}\n` : inWords(found, database ? "database" : "state directory"),
-  );
+  write(1, input.options["json"] ? jsonLine(found) : inWords(found, database ? "database" : "state directory"));
   return found.ok ? 0 : 1;
 }
 
 async function verifyHere(input: CommandInput, head: string | undefined): Promise<Verified> {
   const { places } = await findLocal(input.env, input.cwd);
-  return verifyAudit({ directory: places.stateDirectory, ...(head ? { head } : {}) });
+  return verifyAudit({ directory: recordDirectory(places.stateDirectory), headCopy: places.headCopy, head });
 }
 
 async function verifyFleet(database: DatabasePlace, head: string | undefined): Promise<Verified> {

@@ -36,6 +36,11 @@ async function chat(input: CommandInput): Promise<number> {
 }
 
 async function atTerminal(input: CommandInput, agent_name: string): Promise<number> {
+  const { findLocal } = await import("../local.ts");
+  const { settleTrust } = await import("./settle-trust.ts");
+  // while it is still an ordinary terminal; what is left out is said in the chat
+  const looks = { profiles: true, agents: true };
+  await settleTrust(input, await findLocal(input.env, input.cwd), looks, { tell: () => undefined });
   const { openTerminalChat } = await import("./chat/on-terminal.ts");
   const style = styleOf(1, input.env);
   const chatting = openTerminalChat(agent_name, style);

@@ -29,10 +29,13 @@ export async function findClients(
 }
 
 /** The package of the Agent SDK, looked for where the profile `claude-sdk` looks. */
-export function findAgentSdk(profileFolders: readonly string[], cwd: string): ClientFound {
+export function findAgentSdk(
+  profileFolders: readonly string[],
+  { cwd, env }: { cwd: string; env: Readonly<Record<string, string | undefined>> },
+): ClientFound {
   const host: ProfileHost = { builtIn: builtInExecutors, hasCommand: () => true };
   const loaded = loadProfile("claude-sdk", profileFolders, host);
-  const place = { directory: loaded.ok ? loaded.profile.directory : cwd };
+  const place = { directory: loaded.ok ? loaded.profile.directory : cwd, env };
   const missing = missingPackage(agentSdk, place);
   if (missing !== null) return { found: false, why: missing.message, next: missing.next };
   const path = dirname(findPackage(agentSdk, place)!);

@@ -1,35 +1,197 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { spawn } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type RequestListener, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, test } from "vitest";
+import { proving } from "../../test/proving.ts";
 import { HostError } from "../model/errors.ts";
+import { beaconFile, recordDirectory, tokenFile } from "../model/state-layout.ts";
 import { refusalOf } from "../serve/refusal.ts";
-import { beaconFile, connect } from "./connect.ts";
+import { findLocal } from "../local.ts";
+import { connect } from "./connect.ts";
+import type { CommandInput } from "./options.ts";
+import { serveHere } from "./serve-here.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
+const token = "drv_0123456789abcdef0123456789abcdef";
 const away = JSON.stringify(refusalOf(new HostError({ code: "DROVER-STA-008", message: "away" })).problem);
+const isRoot = process.getuid?.() === 0;
 
-it.each([
-  ["a coordinator whose record is away is there", away, true],
-  ["a server that is not a coordinator is not", "Service Unavailable", false],
-])("%s", async (_what, text, isThere) => {
-  const server = createServer((_, response) => void response.writeHead(503).end(text));
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => void server.close());
+function folder(): string {
   const cwd = mkdtempSync(join(tmpdir(), "drover-connect-"));
   closing.push(() => rmSync(cwd, { recursive: true, force: true }));
-  // a TCP server's address is never a string
-  const { port } = server.address() as { port: number };
-  writeFileSync(
-    beaconFile(cwd),
-    JSON.stringify({ url: `http://127.0.0.1:${port}`, pid: process.pid, token_file: "token" }),
+  return cwd;
+}
+
+const inputFor = (cwd: string, env: Record<string, string> = {}): CommandInput => ({
+  options: {},
+  positionals: [],
+  rest: null,
+  others: [],
+  env: { DROVER_STATE_DIR: cwd, ...env },
+  cwd,
+});
+
+async function listening(listener: RequestListener, at: string | number): Promise<Server> {
+  const server = createServer(listener);
+  await new Promise<void>(
+    (resolve) => void (typeof at === "string" ? server.listen(at, resolve) : server.listen(at, "127.0.0.1", resolve)),
   );
-  const env = { DROVER_STATE_DIR: cwd };
-  const { client } = await connect({ options: {}, positionals: [], rest: null, others: [], env, cwd });
+  closing.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return server;
+}
+
+/** A state directory with what a coordinator leaves in it, and somebody who listens where it says. */
+async function place(listener: RequestListener, beacon: Record<string, unknown> = {}): Promise<string> {
+  const cwd = folder();
+  // a TCP server's address is never a string
+  const { port } = (await listening(listener, 0)).address() as { port: number };
+  const url = `http://127.0.0.1:${port}`;
+  const record = recordDirectory(cwd);
+  mkdirSync(record, { mode: 0o700 });
+  writeFileSync(beaconFile(record), JSON.stringify({ url, pid: process.pid, token_file: "token", ...beacon }));
+  writeFileSync(tokenFile(record, "token"), `${token}\n`, { mode: 0o600 });
+  return cwd;
+}
+
+const isAway: RequestListener = (_, response) => void response.writeHead(503).end(away);
+const isWell: RequestListener = (_, response) =>
+  void response.end(JSON.stringify({ status: "ok", version: "0", protocol: 1 }));
+
+it.each([
+  ["a coordinator whose record is away is there", proving(token, isAway), true],
+  ["a coordinator that is well is there", proving(token, isWell), true],
+  ["one that knows another token is somebody else's", proving("drv_other", isWell), false],
+  ["a server that says it is well, and proves nothing, is not", isWell, false],
+  ["a server that is away is not", isAway, false],
+])("%s", async (_what, listener, isThere) => {
+  const { client } = await connect(inputFor(await place(listener)));
   expect(client !== null).toBe(isThere);
 });
+
+test("without a token nobody on a port is taken for the coordinator", async () => {
+  const cwd = await place(proving(token, isWell));
+  rmSync(tokenFile(recordDirectory(cwd), "token"));
+  expect((await connect(inputFor(cwd))).client).toBeNull();
+});
+
+test("a coordinator leaves a socket that is this user's alone, commands use it first, and it goes with it", async () => {
+  const cwd = folder();
+  const input = inputFor(cwd);
+  const coordinator = await serveHere(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  coordinator.announce();
+  const socket = join(recordDirectory(cwd), "sock");
+  expect(lstatSync(socket).mode & 0o777).toBe(0o600);
+  const { client, target } = await connect(input);
+  expect(target?.url).toBe(`unix:${socket}`);
+  expect(client?.url).toBe(coordinator.url);
+  await expect(client?.me()).resolves.toMatchObject({ role: "admin" });
+  // where it is not there, the port is proved instead
+  renameSync(socket, `${socket}.away`);
+  expect((await connect(input)).target?.url).toBe(coordinator.url);
+  renameSync(`${socket}.away`, socket);
+  await coordinator.stop();
+  expect(existsSync(socket)).toBe(false);
+});
+
+test("a socket that a killed coordinator left is replaced", async () => {
+  const cwd = folder();
+  mkdirSync(recordDirectory(cwd), { mode: 0o700 });
+  const socket = join(recordDirectory(cwd), "sock");
+  const script = `require("node:net").createServer().listen(${JSON.stringify(socket)}, () => process.kill(process.pid, "SIGKILL"))`;
+  const child = spawn(process.execPath, ["-e", script]);
+  await new Promise((resolve) => child.once("close", resolve));
+  expect(existsSync(socket)).toBe(true);
+  const input = inputFor(cwd);
+  const coordinator = await serveHere(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  closing.push(() => coordinator.stop());
+  coordinator.announce();
+  expect((await connect(input)).target?.url).toBe(`unix:${socket}`);
+});
+
+test("where the path is too long for a socket, it is in the folder of the user's runtime files", async () => {
+  const runtime = folder();
+  const cwd = join(folder(), "long-".repeat(25));
+  mkdirSync(cwd, { mode: 0o700 });
+  const input = inputFor(cwd, { XDG_RUNTIME_DIR: runtime });
+  const coordinator = await serveHere(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  closing.push(() => coordinator.stop());
+  coordinator.announce();
+  expect(coordinator.socket).toMatch(new RegExp(`^${runtime}/drover/[0-9a-f]{12}\\.sock$`));
+  const { client, target } = await connect(input);
+  expect(target?.url).toBe(`unix:${coordinator.socket}`);
+  await expect(client?.me()).resolves.toMatchObject({ role: "admin" });
+});
+
+const nobody = 65_534;
+const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: true][] = [
+  ["a folder that a group can write to", (record) => chmodSync(record, 0o770)],
+  ["a folder that everybody can write to", (record) => chmodSync(record, 0o777)],
+  ["a folder like /tmp", (record) => chmodSync(record, 0o1777)],
+  ["a folder of another user", (record) => chownSync(record, nobody, nobody), true],
+  ["a beacon of another user", (record) => chownSync(beaconFile(record), nobody, nobody), true],
+  ["a token of another user", (record) => chownSync(tokenFile(record, "token"), nobody, nobody), true],
+  [
+    "a link in place of the beacon",
+    (record) => {
+      renameSync(beaconFile(record), join(record, "there"));
+      symlinkSync("there", beaconFile(record));
+    },
+  ],
+  [
+    "a link in place of the token",
+    (record) => {
+      renameSync(tokenFile(record, "token"), join(record, "there"));
+      symlinkSync("there", tokenFile(record, "token"));
+    },
+  ],
+  [
+    "a link in place of the folder",
+    (record) => {
+      renameSync(record, `${record}.there`);
+      symlinkSync(`${record}.there`, record);
+    },
+  ],
+  [
+    "a folder in place of the beacon",
+    (record) => {
+      rmSync(beaconFile(record));
+      mkdirSync(beaconFile(record));
+    },
+  ],
+];
+
+it.each(foreignPlaces.filter(([, , asRoot]) => !asRoot || isRoot))(
+  "takes no address and no token from %s",
+  async (_what, spoil) => {
+    let heard = 0;
+    const cwd = await place((request, response) => {
+      heard += 1;
+      proving(token, isWell)(request, response);
+    });
+    spoil(recordDirectory(cwd));
+    await expect(connect(inputFor(cwd))).rejects.toMatchObject({
+      code: "DROVER-API-027",
+    });
+    expect(heard).toBe(0);
+  },
+);

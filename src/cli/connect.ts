@@ -1,24 +1,16 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { findLocal, type Local } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
-import type { TokenFile } from "../serve/token-file.ts";
 import { type Client, createClient } from "../wire/client.ts";
+import type { Target } from "../wire/send.ts";
+import { isUnencrypted } from "../wire/address.ts";
+import { type Beacon, isAlive, readBeacon, readKeptToken } from "./beacon.ts";
+import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
-
-/** Written by a coordinator into its state directory while it serves. */
-export interface Beacon {
-  url: string;
-  pid: number;
-  /** Beside it, with the token that it takes. */
-  token_file: TokenFile;
-}
-
-export const beaconFile = (stateDirectory: string): string => join(stateDirectory, "coordinator.json");
 
 interface Connection {
   client: Client | null;
-  token: string | null;
+  /** How the client reaches it. */
+  target: Target | null;
   local: Local;
 }
 
@@ -29,14 +21,42 @@ interface Connection {
 export async function connect(input: CommandInput): Promise<Connection> {
   const local = await findLocal(input.env, input.cwd);
   const url = input.env["DROVER_API_URL"];
-  const key = input.env["DROVER_API_KEY"] || null;
-  if (url) return { client: createClient({ url, token: key }), token: key, local };
+  const token = input.env["DROVER_API_KEY"] || null;
+  if (url?.startsWith("unix:") && input.env["DROVER_NESTED_LOG"]) {
+    const { awaitSocket } = await import("../wire/await-socket.ts");
+    await awaitSocket(url.slice("unix:".length));
+  }
+  if (url) return connection({ url, token, allowHttp: allowsHttp(input, url) }, local);
   const { stateDirectory } = local.places;
   const beacon = readBeacon(stateDirectory);
-  // whoever has its port now must not be handed our token
-  if (!beacon || !isAlive(beacon.pid) || !(await answers(beacon.url))) return { client: null, token: null, local };
-  const token = key ?? (readText(join(stateDirectory, beacon.token_file))?.trim() || null);
-  return { client: createClient({ url: beacon.url, token }), token, local };
+  if (beacon && isAlive(beacon.pid)) {
+    const known = token ?? readKeptToken(stateDirectory, beacon.token_file);
+    for (const target of targetsOf(beacon, known)) {
+      const found = connection(target, local);
+      if (await answers(found.client)) return found;
+    }
+  }
+  return { client: null, target: null, local };
+}
+
+function connection(target: Target, local: Local): Connection & { client: Client } {
+  return { client: createClient(target), target, local };
+}
+
+/** The socket first. Without a token there is nothing to know by who has the port now, so only the socket will do. */
+function targetsOf({ url, socket }: Beacon, token: string | null): Target[] {
+  return [
+    ...(socket === null ? [] : [{ url: `unix:${socket}`, shownAs: url, token }]),
+    ...(token === null ? [] : [{ url, token }]),
+  ];
+}
+
+/** Says so wherever it makes a difference. */
+function allowsHttp({ env, options }: CommandInput, url: string): boolean {
+  const allowed = options["allow-http"] === true || env["DROVER_ALLOW_HTTP"] === "1";
+  if (allowed && isUnencrypted(url))
+    write(2, `drover: ${url} is not encrypted: anybody on the way can read the token and answer in its place\n`);
+  return allowed;
 }
 
 export async function connectOrFail(input: CommandInput): Promise<Client> {
@@ -49,53 +69,18 @@ export async function connectOrFail(input: CommandInput): Promise<Client> {
   });
 }
 
-/** null where there is none, or none that makes sense: a coordinator that serves writes it whole. */
-export function readBeacon(stateDirectory: string): Beacon | null {
-  const beacon = tryJson(readText(beaconFile(stateDirectory)) ?? "");
-  if (typeof beacon !== "object" || beacon === null || !("url" in beacon) || !("pid" in beacon)) return null;
-  const { url, pid } = beacon;
-  const token_file = "token_file" in beacon && beacon.token_file === "fleet-token" ? "fleet-token" : "token";
-  if (typeof url !== "string" || !URL.canParse(url)) return null;
-  return typeof pid === "number" && Number.isInteger(pid) && pid > 0 ? { url, pid, token_file } : null;
-}
-
-function tryJson(text: string): unknown {
+/** A socket that nobody listens on, or a port that somebody else has by now, is as good as no coordinator. */
+async function answers(client: Client): Promise<boolean> {
   try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // someone else's process lives as well
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
-}
-
-/** Asked without a token: does a coordinator answer there? */
-async function answers(url: string): Promise<boolean> {
-  try {
-    const { status, protocol } = await createClient({ url, token: null }).health();
+    const { status, protocol } = await client.health();
     return status === "ok" && protocol === 1;
   } catch (error) {
     // it is there, and says what it cannot do now
-    if (error instanceof HostError && error.code !== "DROVER-API-023" && error.code !== "DROVER-API-028") return true;
-    // nobody there, a refusal, or an answer that is not JSON: someone else
+    if (error instanceof HostError && !notThere.has(error.code)) return true;
+    // nobody there, a stranger, a refusal, or an answer that is not JSON
     if (error instanceof HostError || error instanceof RequestError || error instanceof SyntaxError) return false;
     throw error;
   }
 }
 
-function readText(file: string): string | null {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
-    throw error;
-  }
-}
+const notThere: ReadonlySet<string> = new Set(["DROVER-API-023", "DROVER-API-028", "DROVER-API-034"]);

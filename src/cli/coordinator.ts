@@ -2,6 +2,7 @@ import { findLocal } from "../local.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { readListen, serveHere, serveOptions } from "./serve-here.ts";
+import { settleTrust } from "./settle-trust.ts";
 import { untilToldToEnd } from "./until-told.ts";
 
 export const coordinatorCommand: CommandSpec = {
@@ -18,7 +19,7 @@ export const coordinatorCommand: CommandSpec = {
 };
 
 async function serve(input: CommandInput): Promise<number> {
-  const local = await findLocal(input.env, input.cwd);
+  const local = await settleTrust(input, await findLocal(input.env, input.cwd), { agents: true });
   const coordinator = await serveHere(input, local, readListen(input, "coordinator"));
   coordinator.announce();
   let forced = false;

@@ -1,10 +1,14 @@
+import type { Places } from "../define/places.ts";
 import { findLocal } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
 import { profileFolders } from "../runner-profiles.ts";
 import { type ClientFound, findAgentSdk, findClients } from "./clients-found.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
+import { describeLeftOut, findLeftOut } from "./settle-trust.ts";
+import { reasonOf } from "./state.ts";
 import { printable } from "./table.ts";
 
 export const doctor: CommandSpec = {
@@ -19,22 +23,32 @@ export const doctor: CommandSpec = {
 
 async function examine(input: CommandInput): Promise<number> {
   // a broken drover.yaml is named here as everywhere
-  const { places, config } = await findLocal(input.env, input.cwd);
+  const local = await findLocal(input.env, input.cwd);
+  const { places, config } = local;
+  const leftOut = findLeftOut(input, local, { profiles: true, agents: true });
   const [host, programs] = await Promise.all([probeHost(), findClients(input.env)]);
-  const folders = profileFolders(input.cwd, config, true);
-  const clients = { ...programs, "claude-sdk": findAgentSdk(folders, input.cwd) };
+  const folders = profileFolders(input.cwd, config, true, input.env);
+  const clients = { ...programs, "claude-sdk": findAgentSdk(folders, input) };
   if (input.options["json"]) {
     const { stateDirectory, configFile } = places;
     write(
       1,
-      `${JSON.stringify({ node: process.version, state_directory: stateDirectory, config_file: configFile, ...host, clients })}\n`,
+      jsonLine({
+        node: process.version,
+        state_directory: stateDirectory,
+        config_file: configFile,
+        trusted: local.trusted,
+        ...host,
+        clients,
+      }),
     );
     return 0;
   }
   const rows: [string, string][] = [
     ["platform", `${host.platform}, Node ${process.version}`],
-    ["state directory", places.stateDirectory],
+    ["state directory", stateLine(places, input.env)],
     ["configuration", places.configFile ?? "none (the defaults)"],
+    ["trusted", local.trusted ? "yes" : "no"],
     ["isolation auto", host.auto ?? "none works"],
     ...section("isolation", host.isolation),
     ...section("limit", byOption(host.limits)),
@@ -42,9 +56,15 @@ async function examine(input: CommandInput): Promise<number> {
     ...Object.entries(clients).map(([name, found]): [string, string] => [`client ${name}`, clientLine(found)]),
   ];
   write(1, `${columns(rows).join("\n")}\n`);
+  for (const line of describeLeftOut(leftOut, input.env)) write(2, `drover: ${line}\n`);
   const missing = [...missingThings(host), ...missingClients(clients)];
   if (missing.length > 0) write(1, `\nMissing here\n${missing.map((line) => `  ${line}`).join("\n")}\n`);
   return 0;
+}
+
+function stateLine(places: Places, env: CommandInput["env"]): string {
+  const { stateDirectory, passedOver } = places;
+  return `${stateDirectory} (${reasonOf(places, env)})${passedOver ? `; not used: ${passedOver.path}` : ""}`;
 }
 
 function section(kind: string, findings: Record<string, Finding>): [string, string][] {

@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, renameSync, r
 import { dirname } from "node:path";
 import { hostFault } from "../record/sqlite/faults.ts";
 import { createClient } from "../wire/client.ts";
+import type { Target } from "../wire/send.ts";
 
 /** More than a token has. */
 const room = 128;
@@ -10,7 +11,7 @@ const room = 128;
  * Exchanges an enrolment for the runner's own token, kept in `file`. That is good once: so the place for what it gives
  * is made before, and on the disk. Under its name the file is whole, or not there.
  */
-export async function enrolRunner(url: string, enrolment: string, file: string): Promise<void> {
+export async function enrolRunner(target: Target, enrolment: string, file: string): Promise<void> {
   const draft = `${file}.${process.pid}`;
   const fd = onDisk(file, () => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
@@ -21,7 +22,7 @@ export async function enrolRunner(url: string, enrolment: string, file: string):
       writeSync(fd, " ".repeat(room));
       fsyncSync(fd);
     });
-    const { token } = await createClient({ url, token: enrolment }).runners.enroll();
+    const { token } = await createClient({ ...target, token: enrolment }).runners.enroll();
     onDisk(file, () => {
       ftruncateSync(fd, writeSync(fd, `${token}\n`, 0));
       fsyncSync(fd);

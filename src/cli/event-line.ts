@@ -20,9 +20,9 @@ export function eventLine({ event }: StoredEvent): string | null {
     case "file":
       return `file ${printable(event.path)} (${size(event.size)}, ${event.media_type})`;
     case "execution_started":
-      return `$ ${event.execution.command}`;
+      return `${event.execution.reported_by ? "nested " : ""}$ ${event.execution.command}`;
     case "execution_ended":
-      return `ended with ${event.execution.signal ?? event.execution.exit_code ?? "no code"}`;
+      return `${event.execution.reported_by ? "nested " : ""}ended with ${event.execution.signal ?? event.execution.exit_code ?? "no code"}`;
     case "permission_request":
       return `asks to use ${event.tool}: ${inWords(event.input)}`;
     case "permission_decision":
@@ -54,8 +54,11 @@ const ourFaults: ReadonlySet<string> = new Set([
   "bad_event",
   "bad_line",
   "bad_outcome",
+  "event_refused",
   "event_too_large",
   "on_finish",
+  "refused_decision",
+  "refused_execution",
   "result_truncated",
   "upload_failed",
 ]);

@@ -1,5 +1,6 @@
 import { constants } from "node:os";
 import type { ExecRecord, ExecRequest } from "../execute/exec.ts";
+import { monotonicMs } from "../model/clock.ts";
 import type { CommandResult } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { isTerminal, tryWrite, write } from "./io.ts";
@@ -39,9 +40,9 @@ export async function withSignals<T>(
 }
 
 async function stopIfUntold(stop: (reason: StopReason) => void, agoMs: number): Promise<void> {
-  const since = performance.now() - agoMs;
+  const since = monotonicMs() - agoMs;
   const { someoneHadNoInterrupt } = await import("./interrupt.ts");
-  if (someoneHadNoInterrupt(process.pid, performance.now() - since)) stop("user");
+  if (someoneHadNoInterrupt(process.pid, monotonicMs() - since)) stop("user");
 }
 
 /** The command's own code, or what design calls for where it has none; says on stderr what happened. */

@@ -1,9 +1,13 @@
 import { resolve } from "node:path";
+import { protectOwn } from "../define/protect-own.ts";
 import { findWorkedOn } from "../define/repo-sha.ts";
-import { type ExecRecord, type ExecRequest, execOnRecord } from "../execute/exec.ts";
-import { findLocal, type Local, localUser, newLocalIds, openLocalStore } from "../local.ts";
+import { type ExecRecord, type ExecRequest, execOnRecord, type Inside } from "../execute/exec.ts";
+import type { NestedSink } from "../execute/nested/nested-sink.ts";
+import { findLocal, type Local, localUser, newExecKey, newLocalIds, openLocalStore } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { looksSecret } from "../model/secret-names.ts";
+import { logsDirectory, recordDirectory, runsDirectory } from "../model/state-layout.ts";
+import { nestedSocketPath, openNestedSocket } from "../nested-socket.ts";
 import { checkCommand } from "../process/check.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/lookup.ts";
@@ -14,6 +18,7 @@ import { createRedactor } from "../redact/redactor.ts";
 import { exitCodeOf, withSignals } from "./exec-end.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, tryWrite, write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { retainIfDue } from "./retain.ts";
@@ -40,12 +45,16 @@ export function main(argv: readonly string[]): Promise<never> {
 async function runExec(input: CommandInput): Promise<number> {
   const { options } = input;
   const json = options["json"] === true;
-  const local = await findLocal(input.env, input.cwd);
+  const local = await findSettled(input);
   const request = readRequest(input, local);
   // before the state directory is touched: a bad request leaves nothing behind
   checkCommand(request.command);
-  const store = local.config.execution.audit.enabled ? await openLocalStore(local) : null;
+  const nested = await nestedSink(input);
+  if (nested) partOfRun(request, nested, input.env);
+  const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
+  Object.assign(request.options, protectOwn(local.places.stateDirectory, input.env));
   const newId = newLocalIds();
+  const key = newExecKey();
 
   const carryOut = (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean): Promise<ExecRecord> => {
     if (!json) request.capture.onOutput = (stream, chunk) => show(stream, chunk, stop);
@@ -53,13 +62,20 @@ async function runExec(input: CommandInput): Promise<number> {
       request,
       {
         store,
-        redactor: createRedactor({ variables: input.env, values: givenSecrets(request) }),
+        ...(nested ? { nested } : {}),
+        ...insideOf(input, local, store !== null, key),
+        redactor: createRedactor({
+          variables: input.env,
+          values: [...givenSecrets(request), { name: "DROVER_API_KEY", value: key }],
+        }),
         now: () => new Date(),
         newId,
         owner: currentOwner(),
         createdBy: localUser(),
         wasInterrupted,
-        ...(store ? { whileRunning: () => housekeeping("looking for interrupted runs", () => sweep(store)) } : {}),
+        ...(store
+          ? { whileRunning: () => housekeeping("looking for interrupted runs", () => sweep(store, local)) }
+          : {}),
       },
       signal,
     );
@@ -67,8 +83,60 @@ async function runExec(input: CommandInput): Promise<number> {
   const record = await withSignals(request, carryOut, { quiet: options["quiet"] === true });
   if (store) await housekeeping("removing old records", () => retainIfDue(store, local, new Date()));
   await store?.close();
-  if (json) write(1, `${JSON.stringify(await resultJson(record))}\n`);
+  if (json) write(1, jsonLine(await resultJson(record)));
   return exitCodeOf(record, { json, quiet: options["quiet"] === true, lookUp: store ? lookUp(input) : null });
+}
+
+/** Inside a run, the Drover outside records this command. Loaded only there. */
+async function nestedSink({ env }: CommandInput): Promise<NestedSink | null> {
+  const path = env["DROVER_NESTED_LOG"];
+  if (!path) return null;
+  const { openNestedSink } = await import("../execute/nested/nested-sink.ts");
+  return openNestedSink(path);
+}
+
+/** The record is not for it, and the run's own token is passed on with the other variables of the run. */
+function partOfRun(
+  request: ExecRequest,
+  { runId }: NestedSink,
+  { DROVER_API_KEY: _key, ...env }: CommandInput["env"],
+): void {
+  request.parentRunId = runId;
+  request.options.parentEnvironment = env;
+  if (request.spillDirectory !== null) request.spillDirectory = resolve(env["TMPDIR"] || "/tmp", "drover-spill");
+}
+
+/** What Drover commands inside this one get: those of a nested exec are its run's, too. */
+function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: string): { inside?: Inside } {
+  const { env } = input;
+  const inherited = ["DROVER_NESTED_LOG", "DROVER_API_URL", "DROVER_API_KEY", "DROVER_ATTEMPT"];
+  const runs = runsDirectory(local.places.stateDirectory);
+  if (env["DROVER_NESTED_LOG"]) {
+    const variables = Object.fromEntries(inherited.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+    return { inside: { runs, variables, open: () => async () => undefined } };
+  }
+  if (!onRecord) return {};
+  // one that is given on the command line is meant
+  const given = read.readEnvironment(input.options)["DROVER_API_URL"] !== undefined;
+  const path = nestedSocketPath(runs, key);
+  const variables = { DROVER_API_URL: `unix:${path}`, DROVER_API_KEY: key };
+  const serve = async (run_id: string, origin: string) => {
+    const { serveInExec } = await import("../serve-in-exec.ts");
+    const report = (message: string): void => tryWrite(2, `drover: ${message}\n`);
+    return serveInExec({ input, local, run_id, key, origin, report });
+  };
+  const onFault = (error: unknown): void =>
+    tryWrite(2, `drover: commands inside this one find no API: ${messageOf(error)}\n`);
+  const open = (run_id: string) => openNestedSocket(path, (origin) => serve(run_id, origin), onFault).close;
+  return { inside: given ? { runs, variables: {}, open: () => async () => undefined } : { runs, variables, open } };
+}
+
+/** A folder that leaves nothing out, as nearly all do, costs nothing here. */
+async function findSettled(input: CommandInput): Promise<Local> {
+  const local = await findLocal(input.env, input.cwd);
+  if (local.leftOut.length === 0) return local;
+  const { settleTrust } = await import("./settle-trust.ts");
+  return settleTrust(input, local, {});
 }
 
 /** What shows the record of this place, where other commands are led elsewhere: `exec` needs nobody, and asks nobody. */
@@ -96,10 +164,14 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
       limits: read.readLimits(options),
     },
     display,
-    // Drover's own record may lie in there, and grows by what the command writes
-    options: { ...read.readStartOptions(options, config, env), uncounted: { folders: [places.stateDirectory] } },
+    options: {
+      ...read.readStartOptions(options, config, env),
+      // Drover's own record may lie in there, and grows by what the command writes
+      uncounted: { folders: [places.stateDirectory] },
+    },
     capture,
-    spillDirectory: options["spill"] || capture.mode === "file" ? resolve(places.stateDirectory, "logs") : null,
+    spillDirectory:
+      options["spill"] || capture.mode === "file" ? logsDirectory(recordDirectory(places.stateDirectory)) : null,
     parentRunId: run_id,
     correlation: { ...correlation, repo_sha },
     repoRoot: repo_root,
@@ -168,10 +240,10 @@ function messageOf(error: unknown): string {
 }
 
 /** What an earlier Drover left half-done is looked for while the command runs, where it costs nothing. */
-async function sweep(store: SqliteStore): Promise<void> {
+async function sweep(store: SqliteStore, { places }: Local): Promise<void> {
   if ((await interruptedExecutions(store)).length === 0) return;
   const { sweepInterrupted } = await import("./sweep.ts");
-  await sweepInterrupted(store);
+  await sweepInterrupted(store, places.stateDirectory);
 }
 
 async function resultJson(record: ExecRecord) {

@@ -6,6 +6,7 @@ import { callTool, fileTools } from "../tools/file-tools.ts";
 import { ToolFailure } from "../tools/tool-failure.ts";
 import { openWorkspace } from "../tools/workspace.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { untilToldToEnd } from "./until-told.ts";
 
@@ -44,7 +45,7 @@ async function runFileTools({ positionals, options }: CommandInput): Promise<num
 
 async function callOnce(tools: readonly Tool[], json: string): Promise<number> {
   const answer = await callTool(tools, parse(json), { signal: new AbortController().signal, start: startSearch });
-  write(1, `${JSON.stringify(answer)}\n`);
+  write(1, jsonLine(answer));
   return answer.ok ? 0 : 1;
 }
 
@@ -61,7 +62,7 @@ async function serveHttp(tools: readonly Tool[], port: number): Promise<number> 
   const { mcpServer } = await import("../tools/mcp-server.ts");
   const { url, token, close } = await serveMcp(() => mcpServer(tools, DROVER_VERSION, startSearch), port);
   const ended = untilToldToEnd({ gently: close, atOnce: close, ended: new Promise(() => undefined) });
-  write(1, `${JSON.stringify({ url, token })}\n`);
+  write(1, jsonLine({ url, token }));
   await ended;
   return 0;
 }

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { findDatabaseUrl } from "../define/database.ts";
 import { type Local, openLocalStore } from "../local.ts";
 import { HostError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
+import { databaseFile, recordDirectory } from "../model/state-layout.ts";
+import { readHeadCopy } from "../record/audit/head.ts";
 import type { Client } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
@@ -46,21 +47,26 @@ async function refuseToWrite(): Promise<never> {
 }
 
 async function inDirectory<T>(input: CommandInput, local: Local, work: Work<T>): Promise<T | null> {
-  if (!existsSync(join(local.places.stateDirectory, "drover.db"))) {
-    if (!input.options["quiet"]) {
-      write(2, `No record yet in ${local.places.stateDirectory}. Make the first: drover exec "echo hello"\n`);
-    }
+  if (!existsSync(databaseFile(recordDirectory(local.places.stateDirectory)))) {
+    if (!input.options["quiet"]) write(2, noRecord(local));
     return null;
   }
   const { recordClient } = await import("../record-client.ts");
   const store = await openLocalStore(local);
   try {
     // the ends that a killed Drover could not write
-    await sweepInterrupted(store);
+    await sweepInterrupted(store, local.places.stateDirectory);
     return await work(recordClient(store), false);
   } finally {
     await store.close();
   }
+}
+
+function noRecord({ places: { stateDirectory, headCopy } }: Local): string {
+  const gone = headCopy === undefined ? null : readHeadCopy(headCopy);
+  return gone !== null && gone.count > 0
+    ? `The record in ${stateDirectory} is gone: it had ${gone.count} rows. Look into it with drover audit verify\n`
+    : `No record yet in ${stateDirectory}. Make the first: drover exec "echo hello"\n`;
 }
 
 /** Page by page: a run's log may be large. */

@@ -1,6 +1,7 @@
 import type { Hook } from "../model/hook.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
 import { age, writeTable } from "./table.ts";
 
@@ -13,7 +14,7 @@ export const hooksList: CommandSpec = {
   options: {},
   async run(input) {
     const { items } = await (await connectOrFail(input)).hooks.list();
-    if (input.options["json"]) for (const hook of items) write(1, `${JSON.stringify(hook)}\n`);
+    if (input.options["json"]) for (const hook of items) write(1, jsonLine(hook));
     else writeTable(["NAME", "AGENT", "SCHEME", "STATE", "OWNER", "CREATED"], items.map(cells));
     return 0;
   },
@@ -28,7 +29,7 @@ export const hooksShow: CommandSpec = {
   options: {},
   async run(input) {
     const hook = await (await connectOrFail(input)).hooks.get(input.positionals[0]!);
-    write(1, `${JSON.stringify(hook, null, input.options["json"] ? 0 : 2)}\n`);
+    write(1, jsonLine(hook, input.options["json"] ? 0 : 2));
     return 0;
   },
 };
@@ -64,7 +65,7 @@ export const hooksRotate: CommandSpec = {
   async run(input) {
     const client = await connectOrFail(input);
     const hook = await client.hooks.change(input.positionals[0]!, { rotate_secret: true });
-    write(1, input.options["json"] ? `${JSON.stringify(hook)}\n` : `${hook.secret}\n`);
+    write(1, input.options["json"] ? jsonLine(hook) : `${hook.secret}\n`);
     return 0;
   },
 };
@@ -95,7 +96,7 @@ function toggle(word: "enable" | "disable", enabled: boolean): CommandSpec {
     options: {},
     async run(input) {
       const hook = await (await connectOrFail(input)).hooks.change(input.positionals[0]!, { enabled });
-      if (input.options["json"]) write(1, `${JSON.stringify(hook)}\n`);
+      if (input.options["json"]) write(1, jsonLine(hook));
       return 0;
     },
   };
@@ -125,7 +126,7 @@ async function addHook(input: CommandInput): Promise<number> {
     ...(events.length === 0 ? {} : { events }),
     ...(options["attended"] ? { attended: true } : {}),
   });
-  write(1, options["json"] ? `${JSON.stringify(hook)}\n` : `${hook.secret}\n`);
+  write(1, options["json"] ? jsonLine(hook) : `${hook.secret}\n`);
   if (!options["quiet"])
     write(
       2,

@@ -7,6 +7,7 @@ import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 
 /** Not `agents`, where herdctl has its own. */
@@ -115,7 +116,7 @@ function tell(
   { files, out, source, json }: { files: string[]; out: string; source: string; json: boolean },
 ): void {
   if (json) {
-    write(1, `${JSON.stringify({ agents: agents.map(({ name }) => name), files, notes, variables, faults })}\n`);
+    write(1, jsonLine({ agents: agents.map(({ name }) => name), files, notes, variables, faults }));
     return;
   }
   for (const file of files) write(1, `${file}\n`);

@@ -1,6 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { RequestError } from "../model/errors.ts";
+import { trustPath } from "../define/trust.ts";
+import { HostError, RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { quoted } from "./quoted.ts";
@@ -19,7 +20,7 @@ export const initCommand: CommandSpec = {
 };
 
 /** Writes all files or none: what is there is never overwritten. */
-async function init({ positionals, cwd }: CommandInput): Promise<number> {
+async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   const folder = resolve(cwd, positionals[0] ?? ".");
   const taken = files.filter(({ path }) => existsSync(join(folder, path)));
   if (taken.length > 0)
@@ -29,6 +30,8 @@ async function init({ positionals, cwd }: CommandInput): Promise<number> {
       message: `There is already ${taken.map(({ path }) => path).join(", ")} in ${folder}. Nothing was written.`,
       next: "Move it away, or name another folder: drover init my-agents",
     });
+  const isNew = !existsSync(folder) || readdirSync(folder).length === 0;
+  const foreign = ["profiles", "agents"].filter((name) => existsSync(join(folder, name)));
   for (const { path, text, executable } of files) {
     const file = join(folder, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -36,6 +39,14 @@ async function init({ positionals, cwd }: CommandInput): Promise<number> {
     if (executable) chmodSync(file, 0o755);
     write(2, `wrote ${relative(cwd, file)}\n`);
   }
+  // in a folder that has more, only what was written now
+  const own = ["drover.yaml", "profiles", "agents"].filter((name) => !foreign.includes(name));
+  trustOwn(isNew ? [folder] : own.map((name) => join(folder, name)), env);
+  if (foreign.length > 0)
+    write(
+      2,
+      `${foreign.join("/ and ")}/ had files of somebody before. Trust all with: drover trust ${quoted(folder)}\n`,
+    );
   const { columns } = await import("./help.ts");
   write(
     1,
@@ -53,6 +64,16 @@ async function init({ positionals, cwd }: CommandInput): Promise<number> {
     ].join("\n"),
   );
   return 0;
+}
+
+/** A project that works is worth having, also where nothing can be recorded. */
+function trustOwn(paths: readonly string[], env: CommandInput["env"]): void {
+  try {
+    for (const path of paths) trustPath(realpathSync.native(path), env);
+  } catch (error) {
+    if (!(error instanceof HostError || error instanceof RequestError)) throw error;
+    write(2, `drover: warning: it is not recorded as trusted: ${error.message} ${error.next ?? ""}\n`);
+  }
 }
 
 interface ProjectFile {

@@ -8,11 +8,12 @@ import { stripControlCharacters } from "./strip-control-characters.ts";
  * written is lost at `process.exit`; a command line has nothing better to do than to wait for its reader.
  * A reader that went away is an EPIPE (see `isClosedPipe`), whatever else is in the way a HostError.
  *
- * Text is for people and may quote what an agent, a file or a server said: neither stderr nor a terminal gets control
- * sequences from it. Bytes are data, and are written as they are.
+ * Text is for people and may quote what an agent, a file or a server said: no control sequence of it gets out, not even
+ * into a pipe or a file, which somebody shows at a terminal later. Bytes are data, and are written as they are.
  */
 export function write(fd: 1 | 2, data: string | Uint8Array): void {
-  const bytes = typeof data === "string" ? Buffer.from(safe(fd, data), "utf8") : data;
+  const bytes =
+    typeof data === "string" ? Buffer.from(stripControlCharacters(data, { colours: isTerminal(fd) }), "utf8") : data;
   for (let at = 0; at < bytes.length;) {
     try {
       at += writeSync(fd, bytes, at);
@@ -29,8 +30,10 @@ export function draw(fd: 1 | 2, text: string): void {
   write(fd, Buffer.from(text, "utf8"));
 }
 
-function safe(fd: 1 | 2, text: string): string {
-  return fd === 2 || isTerminal(fd) ? stripControlCharacters(text) : text;
+/** What an agent wrote or answered: a program gets exactly that, a terminal gets it as text. */
+export function writeContent(content: string | Uint8Array): void {
+  const bytes = typeof content === "string" ? Buffer.from(content, "utf8") : content;
+  write(1, isTerminal(1) ? Buffer.from(bytes).toString("utf8") : bytes);
 }
 
 /** For hints: a reader that is gone must not end what runs. */

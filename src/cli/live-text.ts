@@ -32,7 +32,7 @@ export function createLiveText(print: (text: string) => void): LiveText {
   };
   const showLines = (): void => {
     if (waiting.length > 0) endLine();
-    for (const text of waiting) print(`${indent}${stripControlCharacters(text)}\n`);
+    for (const text of waiting) print(`${indent}${stripControlCharacters(text, { colours: true })}\n`);
     waiting = [];
   };
   return {

@@ -24,7 +24,7 @@ export async function loadSpec(
   local: Local,
 ): Promise<RunnerProfile & { agent: Agent }> {
   const agent = await readSpec(file);
-  const loaded = modelProfile(cwd, local, provider);
+  const loaded = modelProfile({ cwd, env }, local, provider);
   const text = (key: string): string | undefined => {
     const value = loaded.profile.config[key];
     return typeof value === "string" ? value : undefined;
@@ -79,9 +79,13 @@ async function readSpec(file: string): Promise<Agent> {
 }
 
 /** The project's profile `model`, else one without any settings. Its address is for its own provider alone. */
-function modelProfile(cwd: string, { config: { profiles, isolation } }: Local, provider?: string): LoadedProfile {
+function modelProfile(
+  { cwd, env }: Pick<CommandInput, "env" | "cwd">,
+  { config: { profiles, isolation } }: Local,
+  provider?: string,
+): LoadedProfile {
   const host = { builtIn: ["model"], hasCommand: () => true };
-  const found = loadProfile("model", profileFolders(cwd, { profiles }, false), host);
+  const found = loadProfile("model", profileFolders(cwd, { profiles }, false, env), host);
   if (!found.ok && found.faults[0]?.code !== "DROVER-PRF-001") throw refused("profile", found.faults);
   const bare: LoadedProfile = {
     name: "model",

@@ -1,13 +1,15 @@
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { findDatabase, isDatabaseUrl } from "../define/database.ts";
 import { RequestError } from "../model/errors.ts";
-import { keyFile, readKey } from "../record/audit/key.ts";
+import { auditKeyFile, blobsDirectory, recordDirectory } from "../model/state-layout.ts";
+import { readKey } from "../record/audit/key.ts";
 import type { CopyProgress } from "../record/copy/copy-record.ts";
 import { type Migrated, migrateRecord } from "../record/copy/migrate-record.ts";
 import { openStore } from "../record/open.ts";
 import { publicName } from "../record/postgres/faults.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const migrateCommand: CommandSpec = {
@@ -56,7 +58,7 @@ async function stoppedDirectory(input: CommandInput): Promise<string> {
   const { DROVER_API_URL: _, ...env } = input.env;
   const { client, local } = await connect({ ...input, env });
   const { stateDirectory } = local.places;
-  if (client === null) return stateDirectory;
+  if (client === null) return recordDirectory(stateDirectory);
   throw new RequestError({
     code: "DROVER-USE-001",
     field: stateDirectory,
@@ -75,7 +77,7 @@ function refuseAnotherSecret({ env }: CommandInput, url: string, directory: stri
     code: "DROVER-USE-001",
     field,
     message: `${field} is not the key that the record in ${directory} is sealed with: its chain could not go on.`,
-    next: `Unset it, or give the record's own: DROVER_SECRET_FILE=${keyFile(directory)}`,
+    next: `Unset it, or give the record's own: DROVER_SECRET_FILE=${auditKeyFile(directory)}`,
   });
 }
 
@@ -92,7 +94,7 @@ function tellProgress({ options }: CommandInput): (progress: CopyProgress | { do
 }
 
 function inJson({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
-  return `${JSON.stringify({ state_directory: directory, database: publicName(url), seconds, ...copied, audit })}\n`;
+  return jsonLine({ state_directory: dirname(directory), database: publicName(url), seconds, ...copied, audit });
 }
 
 function inWords({ copied, audit }: Migrated, directory: string, url: string, seconds: number): string {
@@ -103,13 +105,13 @@ function inWords({ copied, audit }: Migrated, directory: string, url: string, se
   return [
     `Copied ${directory} to ${publicName(url)} in ${seconds} s, and compared row by row: ${count(all)} rows are the same.`,
     `  ${count(rows["runs"])} runs, ${count(rows["events"])} events, ${count(rows["sessions"])} sessions, ${count(rows["files"])} files (${count(contents)} contents, ${count(bytes)} bytes)`,
-    ...(missing === 0 ? [] : [`  ${count(missing)} contents were missing in ${join(directory, "files")} already`]),
+    ...(missing === 0 ? [] : [`  ${count(missing)} contents were missing in ${blobsDirectory(directory)} already`]),
     `  ${count(audit.rows)} audit rows, ${chain}`,
     `head ${audit.head}`,
     "",
     "From now on give every coordinator",
     "  DATABASE_URL=(the address above, with its password)",
-    `  DROVER_SECRET_FILE=${keyFile(directory)}   (or a copy of it, readable by its user alone)`,
+    `  DROVER_SECRET_FILE=${auditKeyFile(directory)}   (or a copy of it, readable by its user alone)`,
     `With DATABASE_URL set, no coordinator and no command but drover exec uses the record in ${directory}, which is as it was.`,
     "drover exec needs no network, and goes on recording there.",
     "",

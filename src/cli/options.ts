@@ -43,6 +43,7 @@ export const commonOptions: Record<string, OptionSpec> = {
   json: { about: "print JSON" },
   quiet: { short: "q", about: "no progress and no hints on stderr" },
   "no-input": { about: "never ask anything" },
+  "allow-http": { about: "send the token to another machine unencrypted too" },
   help: { short: "h", about: "show this help" },
 };
 

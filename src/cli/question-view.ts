@@ -17,7 +17,7 @@ export function visible(text: string): string {
 }
 
 // oxlint-disable-next-line no-control-regex
-const unseen = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const unseen = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** What the tool would do, in one line: a command, a path or an address; else the input as JSON. */
 export function shortInput(input: unknown): string {

@@ -3,6 +3,7 @@ import { findQuestion } from "./find-question.ts";
 import { columns } from "./help.ts";
 import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { effectWords, inputLines, shortInput, visible } from "./question-view.ts";
 import { quoted } from "./quoted.ts";
@@ -47,7 +48,7 @@ async function listQuestions(input: CommandInput): Promise<number> {
   );
   if (!page) return 0;
   const now = new Date();
-  if (options["json"]) for (const question of page.items) write(1, `${JSON.stringify(question)}\n`);
+  if (options["json"]) for (const question of page.items) write(1, jsonLine(question));
   else if (page.items.length > 0)
     writeTable(
       ["RUN", "AGE", "AGENT", "TOOL", ...(open ? [] : ["ANSWER"]), "ASKS", "REQUEST", "PART OF"],
@@ -90,7 +91,7 @@ async function showQuestion(input: CommandInput): Promise<number> {
   const question = await withHistory(input, (client) => findQuestion(client, run!, request));
   if (!question) return 1;
   if (input.options["json"]) {
-    write(1, `${JSON.stringify(question)}\n`);
+    write(1, jsonLine(question));
     return 0;
   }
   const { run_id, request_id, effect, parents } = question;

@@ -1,4 +1,5 @@
 import { isClosedPipe, write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 
 interface Shown {
   code: string;
@@ -14,7 +15,7 @@ export function reportError(error: unknown, json: boolean): number {
   const shown = toShown(error);
   const more = [...parameterFaults(error, shown.code), ...(shown.next ? [shown.next] : [])];
   const forPeople = `drover: ${shown.message} [${shown.code}]\n${more.map((line) => `  ${line}\n`).join("")}`;
-  const told = json && shown.code !== "DROVER-OUT-001" && tryWrite(1, `${JSON.stringify({ error: shown })}\n`);
+  const told = json && shown.code !== "DROVER-OUT-001" && tryWrite(1, jsonLine({ error: shown }));
   if (!told) tryWrite(2, forPeople);
   return exitCodeOf(shown.code);
 }

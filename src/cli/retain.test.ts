@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { recordDirectory, retentionStampFile } from "../model/state-layout.ts";
 import { execOnRecord } from "../execute/exec.ts";
 import { type Local, newLocalIds } from "../local.ts";
 import { defaultConfig } from "../model/config.ts";
@@ -19,7 +20,7 @@ let clock: Date;
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "drover-retain-"));
   clock = new Date();
-  store = await openStore({ directory, now: () => clock, createIfMissing: true });
+  store = await openStore({ directory: recordDirectory(directory), now: () => clock, createIfMissing: true });
 });
 afterEach(async () => {
   await store.close();
@@ -55,9 +56,11 @@ it("removes what is older than the operator keeps, at most once a day, and the r
   const local: Local = {
     places: { stateDirectory: directory, configFile: null, repository: null },
     config: { ...defaultConfig, retention: { ...defaultConfig.retention, runs_days: 1e-9 } },
+    trusted: false,
+    leftOut: [],
   };
   const now = new Date();
-  const stamp = join(directory, "retention.stamp");
+  const stamp = retentionStampFile(recordDirectory(directory));
   await retainIfDue(store, local, new Date(now.getTime() - 2 * day));
   const old = await exec(new Date(now.getTime() - 40 * day));
   const recent = await exec(now);
@@ -69,5 +72,5 @@ it("removes what is older than the operator keeps, at most once a day, and the r
   await retainIfDue(store, local, now);
   expect(await store.read.run(old)).toBeNull();
   expect(await store.read.run(recent)).not.toBeNull();
-  expect(await verifyAudit({ directory })).toMatchObject({ ok: true, pruned: { rows: 2 } });
+  expect(await verifyAudit({ directory: recordDirectory(directory) })).toMatchObject({ ok: true, pruned: { rows: 2 } });
 });

@@ -1,16 +1,19 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { createHttpPort } from "../wire/http-port.ts";
+import type { Target } from "../wire/send.ts";
 import { findLocal } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";
+import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
+import { acceptOption, gateOf } from "./agents-accept.ts";
+import { readKeptToken } from "./beacon.ts";
 import { connect } from "./connect.ts";
 import { enrolRunner } from "./enrol-runner.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
+import { looksForProfiles, settleTrust } from "./settle-trust.ts";
 import { untilToldToEnd } from "./until-told.ts";
 
 export const runnerCommand: CommandSpec = {
@@ -32,6 +35,7 @@ export const runnerCommand: CommandSpec = {
     slots: { value: "N", about: "runs at once, in place of the profile's number" },
     "project-dir": { value: "DIR", about: "where runs work that name no directory (default here)" },
     examples: { about: "offer the examples that come with Drover too" },
+    ...acceptOption,
     ...envFileOption,
     "while-stdin": { about: "for a program that starts it: end when stdin does, print `ready` once registered" },
   },
@@ -45,18 +49,32 @@ async function runRunner(input: CommandInput): Promise<number> {
     write(2, `drover runner: ${message}\n`);
     if (cause instanceof Error && env["DROVER_DEBUG"]) write(2, `${cause.stack}\n`);
   };
-  const { places, config } = await findLocal(env, cwd);
-  const folders = profileFolders(cwd, config, options["examples"] === true);
-  const { isolation } = config;
-  const profiles = await openProfiles({ wanted: wanted.length > 0 ? wanted : null, folders, isolation, env, onNotice });
+  // the one that `up` starts leaves the telling to it
+  const looks = { profiles: looksForProfiles(wanted) };
+  const found = await findLocal(env, cwd);
+  const { places, config } = options["while-stdin"] ? found : await settleTrust(input, found, looks);
+  const folders = profileFolders(cwd, config, options["examples"] === true, env);
+  const profiles = await openProfiles({
+    wanted: wanted.length > 0 ? wanted : null,
+    folders,
+    isolation: config.isolation,
+    env,
+    onNotice,
+    gate: gateOf(input, { places, config }),
+  });
   if (profiles.profiles.length === 0)
     throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
-  const { url, token } = await findCoordinator(input, places.stateDirectory);
-  const port = createHttpPort({ url, token });
+  const target = await findCoordinator(input, places.stateDirectory);
+  const { url } = target;
+  const port = createHttpPort(target);
+  if (target.token === null)
+    onNotice(`there is no token, so ${url} cannot prove that it is your coordinator; this runner does what it says`);
   const name = text(options, "name");
   const hurry = new AbortController();
   const runner = await startRunner({
     port,
+    // the socket lies in the record, which no command sees
+    apiUrl: env["DROVER_COMMANDS_URL"] || target.shownAs || url,
     profiles: profiles.profiles,
     stateDirectory: places.stateDirectory,
     projectDir: text(options, "project-dir") ?? cwd,
@@ -100,12 +118,9 @@ async function runRunner(input: CommandInput): Promise<number> {
 }
 
 /** With DROVER_ENROLMENT the runner gets a token of its own, once, and keeps it; from then on it needs neither variable. */
-async function findCoordinator(
-  input: CommandInput,
-  stateDirectory: string,
-): Promise<{ url: string; token: string | null }> {
-  const { client, token } = await connect(input);
-  if (!client) {
+async function findCoordinator(input: CommandInput, stateDirectory: string): Promise<Target> {
+  const { target } = await connect(input);
+  if (!target) {
     throw new RequestError({
       code: "DROVER-API-023",
       field: "DROVER_API_URL",
@@ -113,12 +128,12 @@ async function findCoordinator(
       next: "Start one here with `drover coordinator`, or name one with DROVER_API_URL and DROVER_API_KEY.",
     });
   }
-  const file = join(stateDirectory, "runner-token");
   const enrolment = input.env["DROVER_ENROLMENT"];
-  if (enrolment && !existsSync(file)) await enrolRunner(client.url, enrolment, file);
-  const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : null;
+  const kept = (): string | null => readKeptToken(stateDirectory, "runner-token");
+  if (enrolment && kept() === null)
+    await enrolRunner(target, enrolment, runnerTokenFile(recordDirectory(stateDirectory)));
   // without one, a coordinator with auth refuses the registration
-  return { url: client.url, token: (enrolment ? kept : (token ?? kept)) || null };
+  return { ...target, token: enrolment ? kept() : (target.token ?? kept()) };
 }
 
 /** What the coordinator has against it is the operator's to mend. */
@@ -129,9 +144,14 @@ function notRegistered({ conflict, message, cause }: PortError, url: string): Ho
           "DROVER-API-009",
           "Set DROVER_API_KEY to a token that may register a runner, or DROVER_ENROLMENT to what `drover tokens enrol SUBJECT` printed.",
         ] as const)
-      : conflict === "duplicate_runner"
-        ? (["DROVER-API-018", "End the other one, or tell them apart with --name."] as const)
-        : (["DROVER-API-024", "The coordinator's own log may say more."] as const);
+      : conflict === "unproven"
+        ? ([
+            "DROVER-API-034",
+            "Set DROVER_API_KEY to a token of your coordinator, or DROVER_ENROLMENT to what `drover tokens enrol SUBJECT` printed. Behind a proxy or a forwarded port, start the coordinator with --public-url.",
+          ] as const)
+        : conflict === "duplicate_runner"
+          ? (["DROVER-API-018", "End the other one, or tell them apart with --name."] as const)
+          : (["DROVER-API-024", "The coordinator's own log may say more."] as const);
   return new HostError({ code, message: `${url} did not take this runner: ${message}`, next, cause });
 }
 

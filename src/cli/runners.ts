@@ -1,6 +1,7 @@
 import { onlyMatch } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { age, writeTable } from "./table.ts";
 
@@ -27,7 +28,7 @@ export const runnersDrain: CommandSpec = {
 async function listRunners(input: CommandInput): Promise<number> {
   const items = (await withHistory(input, async (client) => (await client.runners.list()).items)) ?? [];
   if (input.options["json"]) {
-    for (const runner of items) write(1, `${JSON.stringify(runner)}\n`);
+    for (const runner of items) write(1, jsonLine(runner));
     return 0;
   }
   const now = new Date();
@@ -57,7 +58,7 @@ async function drainRunner(input: CommandInput): Promise<number> {
     return found;
   });
   if (runner_id === null) return 1;
-  if (input.options["json"]) write(1, `${JSON.stringify({ runner_id, draining })}\n`);
+  if (input.options["json"]) write(1, jsonLine({ runner_id, draining }));
   else if (!input.options["quiet"])
     write(2, draining ? `${runner_id} takes no further runs.\n` : `${runner_id} claims again.\n`);
   return 0;

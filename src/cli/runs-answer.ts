@@ -4,6 +4,7 @@ import { continueHere } from "./continue-here.ts";
 import { findQuestion } from "./find-question.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { visible } from "./question-view.ts";
 
@@ -68,7 +69,7 @@ async function answer(input: CommandInput, decision: Decision): Promise<number> 
   });
   if (!answered) return 1;
   const { question, run, live } = answered;
-  if (options["json"]) write(1, `${JSON.stringify(question)}\n`);
+  if (options["json"]) write(1, jsonLine(question));
   else write(1, `${question.run_id}\t${question.request_id}\t${question.decision}\n`);
   if (!options["quiet"]) write(2, `${inWords(question)}\n`);
   // without a coordinator nobody else would continue it

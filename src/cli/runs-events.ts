@@ -4,6 +4,7 @@ import { eventLine, outputOf } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
 import { allEvents, withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const runsEvents: CommandSpec = {
@@ -41,7 +42,7 @@ async function showEvents(input: CommandInput): Promise<number> {
 }
 
 function showEvent(event: StoredEvent, json: boolean): void {
-  if (json) return write(1, `${JSON.stringify(event)}\n`);
+  if (json) return write(1, jsonLine(event));
   const output = outputOf(event);
   const lines = output ? output.bytes.toString("utf8") : (eventLine(event) ?? "");
   const line = lines.replace(/\n$/, "").replaceAll("\n", `\n${" ".repeat(12)}`);

@@ -5,6 +5,7 @@ import type { Client } from "../wire/client.ts";
 import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { saveFile } from "./save-file.ts";
@@ -47,7 +48,7 @@ async function files(input: CommandInput): Promise<number> {
 }
 
 function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput): void {
-  if (options["json"]) for (const file of all) write(1, `${JSON.stringify(file)}\n`);
+  if (options["json"]) for (const file of all) write(1, jsonLine(file));
   else {
     // people compare hashes by their beginning, programs by all of it
     const cells = isTerminal(1)
@@ -71,9 +72,9 @@ async function oneFile(
   const target = text(options, "output");
   if (target !== undefined && target !== "-") {
     const saved = await saveFile(content, file, { target, cwd, force });
-    if (options["json"]) write(1, `${JSON.stringify({ ...file, file: saved })}\n`);
+    if (options["json"]) write(1, jsonLine({ ...file, file: saved }));
     else if (!options["quiet"]) write(2, `Wrote ${saved} (${size(file.size)}).\n`);
-  } else if (options["json"]) write(1, `${JSON.stringify({ ...file, ...(await wholeFile(content, file)) })}\n`);
+  } else if (options["json"]) write(1, jsonLine({ ...file, ...(await wholeFile(content, file)) }));
   else await showFile(content, file, { force, run_id });
 }
 

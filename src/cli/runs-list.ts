@@ -2,6 +2,7 @@ import { mostSearchTerms, searchTerms } from "../model/search-terms.ts";
 import { runStatuses } from "../model/states.ts";
 import type { RunFilter, RunRow } from "../model/store.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, type ParsedOptions, readLimit, text, usage } from "./options.ts";
 import { withHistory } from "./history.ts";
 import { quoted } from "./quoted.ts";
@@ -50,7 +51,7 @@ async function listRuns(input: CommandInput): Promise<number> {
   );
   if (!page) return 0;
   if (input.options["json"]) {
-    for (const row of page.items) write(1, `${JSON.stringify(row)}\n`);
+    for (const row of page.items) write(1, jsonLine(row));
   } else {
     const now = new Date();
     writeTable(

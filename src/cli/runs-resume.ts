@@ -3,6 +3,7 @@ import { continueHere } from "./continue-here.ts";
 import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 
 export const runsResume: CommandSpec = {
@@ -26,7 +27,7 @@ async function resume(input: CommandInput): Promise<number> {
   });
   if (found === null) return 1;
   if (!found.live) return continueHere(input, found.run);
-  write(1, input.options["json"] ? `${JSON.stringify(found.run)}\n` : `${found.run.run_id}\t${found.run.status}\n`);
+  write(1, input.options["json"] ? jsonLine(found.run) : `${found.run.run_id}\t${found.run.status}\n`);
   if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${found.run.run_id}\n`);
   return 0;
 }

@@ -5,6 +5,7 @@ import { connect } from "./connect.ts";
 import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { withCoordinator } from "./with-coordinator.ts";
@@ -34,7 +35,7 @@ async function retry(input: CommandInput): Promise<number> {
       return attendRun(own, { run: await own.runs.retry(found.run_id), type }, input);
     });
   const run = await client.runs.retry(found.run_id);
-  write(1, input.options["json"] ? `${JSON.stringify(run)}\n` : `${run.run_id}\n`);
+  write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
   if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
   return 0;
 }

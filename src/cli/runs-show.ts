@@ -7,7 +7,8 @@ import { usageLine } from "./event-line.ts";
 import { findRun } from "./find-id.ts";
 import { columns } from "./help.ts";
 import { allEvents, withHistory } from "./history.ts";
-import { isTerminal, write } from "./io.ts";
+import { write, writeContent } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { duration, printable } from "./table.ts";
 
@@ -37,7 +38,7 @@ async function showRun(input: CommandInput): Promise<number> {
   if (!found) return 1;
   if (input.options["json"]) {
     const { run, executions, events, files } = found;
-    write(1, `${JSON.stringify({ ...run, executions, events, files })}\n`);
+    write(1, jsonLine({ ...run, executions, events, files }));
   } else {
     showHead(found);
     showOutput(found.events);
@@ -47,7 +48,10 @@ async function showRun(input: CommandInput): Promise<number> {
 }
 
 function showHead({ run, executions, files }: { run: Run; executions: Execution[]; files: StoredFile[] }): void {
-  const end = executions[0]?.end;
+  // the newest that Drover started itself
+  const own = executions.find(({ start }) => start.reported_by === undefined);
+  const nested = executions.filter(({ start }) => start.reported_by !== undefined).toReversed();
+  const end = own?.end;
   const rows: [string, string | null | undefined][] = [
     ["run", run.run_id],
     ["agent", run.agent_name],
@@ -55,7 +59,9 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
     ["error", run.error && `${run.error}${end?.error ? ` [${end.error.code}]` : ""}`],
     ["exit code", run.exit_code === null ? null : String(run.exit_code)],
     ["signal", end?.signal],
-    ["command", executions[0]?.start.command],
+    ["command", own?.start.command],
+    ...nested.slice(0, shownNested).map((one): [string, string] => ["nested", nestedLine(one)]),
+    ["nested", nested.length > shownNested ? `${nested.length - shownNested} more: drover runs show --json` : null],
     ["directory", run.project_dir],
     ["started", run.started_at],
     ["took", end?.duration_ms == null ? null : duration(end.duration_ms)],
@@ -78,6 +84,14 @@ function showHead({ run, executions, files }: { run: Run; executions: Execution[
   write(1, `${columns(shown).join("\n")}\n`);
 }
 
+const shownNested = 20;
+
+/** As a command inside the run reported it. */
+function nestedLine({ start, end }: Execution): string {
+  const how = end === null ? "running" : end.interrupted ? "interrupted" : `exit ${end.signal ?? end.exit_code ?? "?"}`;
+  return `${start.command} (${how}, reported by the command)`;
+}
+
 function resources(end: Execution["end"] | undefined): string | null {
   if (!end?.resources) return null;
   const { user_ms, system_ms, max_rss_kb } = end.resources;
@@ -91,8 +105,7 @@ function showOutput(events: StoredEvent[]): void {
     );
     if (bytes.length === 0) continue;
     write(1, `\n${stream}\n`);
-    // stored output may hold what would redraw a terminal; a pipe gets its exact bytes
-    write(1, isTerminal(1) ? bytes.toString("utf8") : bytes);
+    writeContent(bytes);
     if (bytes.at(-1) !== newline) write(1, "\n");
   }
 }
@@ -102,5 +115,6 @@ const newline = 0x0a;
 /** What an agent answered, where that is not what it wrote. */
 function showAnswer({ result_text }: Run, events: StoredEvent[]): void {
   if (!result_text || events.some(({ event }) => event.type === "output" && event.stream === "stdout")) return;
-  write(1, `\nresult\n${result_text}${result_text.endsWith("\n") ? "" : "\n"}`);
+  write(1, "\nresult\n");
+  writeContent(result_text.endsWith("\n") ? result_text : `${result_text}\n`);
 }

@@ -2,6 +2,7 @@ import type { Client } from "../wire/client.ts";
 import { findRunId } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 
 export const runsStop: CommandSpec = {
@@ -28,7 +29,7 @@ async function stopRuns(input: CommandInput): Promise<number> {
     throw usage("Name the runs to stop, or give --agent or --all.", "runs stop", "RUN");
   const stopped =
     (await withHistory(input, (client) => stopWith(client, positionals, agent, options["all"] === true))) ?? [];
-  if (options["json"]) write(1, `${JSON.stringify(stopped)}\n`);
+  if (options["json"]) write(1, jsonLine(stopped));
   else for (const { run_id, status } of stopped) write(1, `${run_id}\t${status}\n`);
   return 0;
 }

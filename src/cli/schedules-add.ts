@@ -2,6 +2,7 @@ import { catchUpPolicies, overlapPolicies, type Schedule } from "../model/schedu
 import type { Client } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { readParameters } from "./run-parameters.ts";
 import { readersZone, slotLines } from "./schedule-times.ts";
@@ -58,7 +59,7 @@ async function addSchedule(input: CommandInput): Promise<number> {
 }
 
 function tellAdded(schedule: Schedule, { options }: CommandInput): void {
-  write(1, options["json"] ? `${JSON.stringify(schedule)}\n` : `${schedule.schedule_id}\n`);
+  write(1, options["json"] ? jsonLine(schedule) : `${schedule.schedule_id}\n`);
   if (options["quiet"] || options["json"]) return;
   if (schedule.next.length === 0) write(2, `Disabled. Enable it: drover schedules enable ${schedule.name}\n`);
   else write(2, `Next:\n${slotLines(schedule.next, schedule.timezone).join("\n")}\n`);

@@ -1,6 +1,7 @@
 import { connectOrFail } from "./connect.ts";
 import { findSchedule } from "./find-schedule.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { timeIn } from "./schedule-times.ts";
 
@@ -14,7 +15,7 @@ export const schedulesRun: CommandSpec = {
   async run(input) {
     const client = await connectOrFail(input);
     const run = await client.schedules.run((await findSchedule(client, input.positionals[0]!)).schedule_id);
-    write(1, input.options["json"] ? `${JSON.stringify(run)}\n` : `${run.run_id}\n`);
+    write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
     if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${run.run_id}\n`);
     return 0;
   },
@@ -45,7 +46,7 @@ export const schedulesRemove: CommandSpec = {
     const client = await connectOrFail(input);
     const { schedule_id, name, agent_name } = await findSchedule(client, input.positionals[0]!);
     await client.schedules.remove(schedule_id);
-    if (input.options["json"]) write(1, `${JSON.stringify({ schedule_id, removed: true })}\n`);
+    if (input.options["json"]) write(1, jsonLine({ schedule_id, removed: true }));
     else if (!input.options["quiet"]) write(2, `${agent_name}/${name} is removed.\n`);
     return 0;
   },
@@ -55,7 +56,7 @@ async function setEnabled(input: CommandInput, enabled: boolean): Promise<number
   const client = await connectOrFail(input);
   const { schedule_id } = await findSchedule(client, input.positionals[0]!);
   const schedule = await client.schedules.change(schedule_id, { enabled });
-  if (input.options["json"]) write(1, `${JSON.stringify(schedule)}\n`);
+  if (input.options["json"]) write(1, jsonLine(schedule));
   else if (!input.options["quiet"]) {
     const [next] = schedule.next;
     const then = next === undefined ? "its slots are skipped" : `next: ${timeIn(next, schedule.timezone)}`;

@@ -5,6 +5,7 @@ import type { Timing } from "../model/schedule.ts";
 import { connectOrFail } from "./connect.ts";
 import { findSchedule } from "./find-schedule.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { readersZone, slotLines } from "./schedule-times.ts";
 
@@ -35,7 +36,7 @@ async function showNext(input: CommandInput): Promise<number> {
     given === undefined
       ? preview({ timezone: text(options, "timezone") ?? readersZone(), ...(cron ? { cron } : { every }) })
       : await findSchedule(await connectOrFail(input), given);
-  if (options["json"]) write(1, `${JSON.stringify({ timezone, next })}\n`);
+  if (options["json"]) write(1, jsonLine({ timezone, next }));
   else if (next.length > 0) write(1, `${slotLines(next, timezone).join("\n")}\n`);
   else write(2, "It is not due: the schedule is disabled.\n");
   return 0;

@@ -3,6 +3,7 @@ import { connectOrFail } from "./connect.ts";
 import { allSchedules, findSchedule } from "./find-schedule.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
 import { slotLines, timeIn } from "./schedule-times.ts";
 import { printable, writeTable } from "./table.ts";
@@ -37,7 +38,7 @@ async function listSchedules(input: CommandInput): Promise<number> {
   const { options } = input;
   const found = await allSchedules(await connectOrFail(input), text(options, "agent"));
   const items = found.toSorted((a, b) => ((a.next[0] ?? "~") < (b.next[0] ?? "~") ? -1 : 1));
-  if (options["json"]) for (const schedule of items) write(1, `${JSON.stringify(schedule)}\n`);
+  if (options["json"]) for (const schedule of items) write(1, jsonLine(schedule));
   else if (items.length > 0) writeTable(["NAME", "AGENT", "WHEN", "NEXT", "LAST", "RUN", "ID"], items.map(cells));
   else if (!options["quiet"])
     write(2, 'There are no schedules. Add one: drover schedules add AGENT NAME --cron "0 3 * * *"\n');
@@ -63,7 +64,7 @@ async function showSchedule(input: CommandInput): Promise<number> {
   const limit = Number(text(input.options, "limit") ?? 10);
   const { items: history } = await client.schedules.history(schedule.schedule_id, { limit });
   if (input.options["json"]) {
-    write(1, `${JSON.stringify({ ...schedule, history })}\n`);
+    write(1, jsonLine({ ...schedule, history }));
     return 0;
   }
   const rows: [string, string | null][] = [

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
+import { recordDirectory } from "../model/state-layout.ts";
 import { registration } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
@@ -18,7 +19,7 @@ afterEach(async () => {
 });
 
 function inputOf(cwd: string) {
-  const env = { DROVER_STATE_DIR: join(cwd, "state") };
+  const env = { DROVER_TRUST: cwd, DROVER_STATE_DIR: join(cwd, "state") };
   return { options: {}, positionals: [], rest: null, others: [], env, cwd };
 }
 
@@ -72,8 +73,8 @@ it("offers the agents, answers to the public URLs and looks for profiles where d
   expect(status).toBe(200);
   expect(text).toContain('"configured"');
 
-  const { config } = await findLocal({}, join(cwd, "below"));
-  const folders = profileFolders(join(cwd, "below"), config, false);
+  const { config } = await findLocal({ DROVER_TRUST: cwd }, join(cwd, "below"));
+  const folders = profileFolders(join(cwd, "below"), config, false, {});
   expect(folders[0]).toBe(join(cwd, "offers"));
   const found = await openProfiles({
     wanted: ["mine"],
@@ -84,7 +85,7 @@ it("offers the agents, answers to the public URLs and looks for profiles where d
   });
   expect(found.profiles).toMatchObject([{ loaded: { name: "mine", profile: { isolation: "group" } } }]);
   await found.stop();
-  expect(() => profileFolders(cwd, { profiles: join(cwd, "none") }, false)).toThrow(
+  expect(() => profileFolders(cwd, { profiles: join(cwd, "none") }, false, {})).toThrow(
     expect.objectContaining({ code: "DROVER-CFG-004", field: "profiles" }),
   );
 });
@@ -93,7 +94,7 @@ it("removes what is older than drover.yaml keeps it", async () => {
   const cwd = folder();
   writeFileSync(join(cwd, "drover.yaml"), "retention:\n  runs_days: 0.001\n");
   const hourAgo = () => new Date(Date.now() - 3_600_000);
-  const past = await openStore({ directory: join(cwd, "state"), now: hourAgo, createIfMissing: true });
+  const past = await openStore({ directory: recordDirectory(join(cwd, "state")), now: hourAgo, createIfMissing: true });
   // the newest run is kept whatever its age
   const [old] = await recordRuns(past, 2);
   await past.close();

@@ -1,17 +1,19 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { type Coordinator, startCoordinator } from "../coordinator.ts";
 import { findDatabase } from "../define/database.ts";
 import type { Local } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import { HostError } from "../model/errors.ts";
+import { beaconFile, recordDirectory, tokenFile, type TokenFileName } from "../model/state-layout.ts";
 import { lockCoordinator, type PlaceLock } from "../record/place-lock.ts";
 import { retentionDays } from "../record/retain.ts";
-import { replaceTokenFile, type TokenFile } from "../serve/token-file.ts";
+import { replaceTokenFile } from "../serve/token-file.ts";
 import { deadShortLived } from "../short-lived-runners.ts";
+import { acceptOption, gateOf } from "./agents-accept.ts";
 import { agentsFolder } from "./agents-folder.ts";
-import { type Beacon, beaconFile, isAlive, readBeacon } from "./connect.ts";
+import { type Beacon, isAlive, readBeacon } from "./beacon.ts";
+import { socketFor } from "./coordinator-socket.ts";
 import { write } from "./io.ts";
 import { type CommandInput, list, type OptionSpec, text, usage } from "./options.ts";
 
@@ -20,6 +22,7 @@ export const serveOptions: Record<string, OptionSpec> = {
   host: { value: "H", about: "which address (default 127.0.0.1; others need auth)" },
   "public-url": { value: "URL", repeat: true, about: "an address it is reached by, beside loopback" },
   agents: { value: "DIR", about: "a folder of agent files (default ./agents where there is one)" },
+  ...acceptOption,
 };
 
 /** Longer than a database takes that is started together with us. */
@@ -42,7 +45,7 @@ interface Listen {
  */
 export async function serveHere(input: CommandInput, local: Local, listen: Listen): Promise<Served> {
   const { stateDirectory } = local.places;
-  const lock = lockCoordinator(stateDirectory);
+  const lock = lockCoordinator(recordDirectory(stateDirectory));
   if (lock === null) throw alreadyServed(stateDirectory);
   try {
     return await serveAlone(input, local, listen, lock);
@@ -55,27 +58,33 @@ export async function serveHere(input: CommandInput, local: Local, listen: Liste
 async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: PlaceLock): Promise<Served> {
   const { stateDirectory } = local.places;
   const database = findDatabase(input.env);
+  const agents = agentsFolder(input, local);
   const publicUrls = [...list(input.options, "public-url"), ...local.config.public_urls];
   const coordinator = await startCoordinator({
     stateDirectory,
+    headCopy: local.places.headCopy,
     database,
     databaseWaitMs,
     onDatabaseAway: ({ message }) =>
       write(2, `drover: ${message} Waiting for it, ${databaseWaitMs / 1000} s at most.\n`),
     ...listen,
-    agentsDirectory: agentsFolder(input, local),
+    socket: socketFor(recordDirectory(stateDirectory), input.env),
+    agentsDirectory: agents,
+    agentGate: agents === null ? null : gateOf(input, local)(agents),
     authEnabled: input.env["AUTH_ENABLED"] !== "false",
     publicUrls,
+    variables: input.env,
     webhookAllow: local.config.webhooks.allow,
     retention: retentionDays(local.config),
     maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
     onDefect: (error, where) =>
-      write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}\n`),
+      write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}${nextOf(error)}\n`),
     onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
   });
   // Nothing that a fleet needs; but commands given here find their way by it.
-  const token_file: TokenFile = database ? "fleet-token" : "token";
-  if (database) replaceTokenFile(stateDirectory, coordinator.adminToken, token_file);
+  const token_file: TokenFileName = database ? "fleet-token" : "token";
+  const record = recordDirectory(stateDirectory);
+  if (database) replaceTokenFile(record, coordinator.adminToken, token_file);
   // A fleet's record is not in this directory, and neither are its short-lived runners.
   const sweeping = database ? null : sweepEvery(input, local, coordinator.port);
   let removeBeacon: (() => void) | null = null;
@@ -88,13 +97,19 @@ async function serveAlone(input: CommandInput, local: Local, listen: Listen, loc
   };
   return {
     ...coordinator,
-    tokenFile: join(stateDirectory, token_file),
+    tokenFile: tokenFile(record, token_file),
     announce() {
       if (stopping) return;
-      removeBeacon = leaveBeacon(stateDirectory, { url: coordinator.url, pid: process.pid, token_file });
+      const { url, socket } = coordinator;
+      removeBeacon = leaveBeacon(stateDirectory, { url, socket, pid: process.pid, token_file });
     },
     stop: () => (stopping ??= stop()),
   };
+}
+
+/** Of what the operator can do something about. */
+function nextOf(error: unknown): string {
+  return error instanceof HostError && error.next ? ` ${error.next}` : "";
 }
 
 /** How long the run of a killed `drover run` may look as if it still ran. */
@@ -118,7 +133,7 @@ function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS
 
 /** Returns what removes it. Only the holder of the coordinator lock writes or removes a beacon. */
 function leaveBeacon(stateDirectory: string, beacon: Beacon): () => void {
-  const file = beaconFile(stateDirectory);
+  const file = beaconFile(recordDirectory(stateDirectory));
   writeFileSync(`${file}.new`, JSON.stringify(beacon), { mode: 0o600 });
   renameSync(`${file}.new`, file);
   return () => rmSync(file, { force: true });

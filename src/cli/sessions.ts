@@ -4,6 +4,7 @@ import { columns } from "./help.ts";
 import { findSession } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { treeLines } from "./session-tree.ts";
@@ -54,7 +55,7 @@ async function listSessions(input: CommandInput): Promise<number> {
     sessions.list({ agent_name: agent, limit, cursor: text(options, "cursor") }),
   );
   if (!page) return 0;
-  if (options["json"]) for (const session of page.items) write(1, `${JSON.stringify(session)}\n`);
+  if (options["json"]) for (const session of page.items) write(1, jsonLine(session));
   else {
     const now = new Date();
     writeTable(
@@ -83,7 +84,7 @@ function cells(session: Session, now: Date): string[] {
 async function showSession(input: CommandInput): Promise<number> {
   const session = await withHistory(input, (client) => findSession(client, input.positionals[0]!));
   if (!session) return 1;
-  if (input.options["json"]) write(1, `${JSON.stringify(session)}\n`);
+  if (input.options["json"]) write(1, jsonLine(session));
   else {
     showHead(session);
     write(1, "\n");
@@ -126,7 +127,7 @@ async function deleteSessions(input: CommandInput): Promise<number> {
     for (const given of input.positionals) ids.push((await findSession(client, given)).session_id);
     for (const session_id of ids) {
       await client.sessions.remove(session_id);
-      write(1, input.options["json"] ? `${JSON.stringify({ session_id, deleted: true })}\n` : `${session_id}\n`);
+      write(1, input.options["json"] ? jsonLine({ session_id, deleted: true }) : `${session_id}\n`);
     }
     return ids;
   });

@@ -211,8 +211,10 @@ describe("a spec", () => {
       mkdirSync(join(folder, "profiles"));
       writeFileSync(join(folder, "profiles", "model.json"), JSON.stringify({ type: "model", config: options.profile }));
     }
-    const local = { places: { stateDirectory: folder, configFile: null, repository: null }, config: defaultConfig };
-    return loadSpec(join(folder, "dev.md"), options.provider, { env: options.env ?? {}, cwd: folder }, local);
+    const places = { stateDirectory: folder, configFile: null, repository: null };
+    const local = { places, config: defaultConfig, trusted: true, leftOut: [] };
+    const env = { DROVER_TRUST: folder, ...options.env };
+    return loadSpec(join(folder, "dev.md"), options.provider, { env, cwd: folder }, local);
   };
   const front = (fields: string) => `---\n${fields}\n---\n# Dev\nYou develop.\n`;
 

@@ -1,5 +1,13 @@
-/** Keeps line breaks, tabs and colours. Every other control sequence could redraw a terminal, or act on it. */
-export function stripControlCharacters(text: string): string {
-  // oxlint-disable-next-line no-control-regex
-  return text.replaceAll(/\u001b(?!\[[\d;]*m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g, "");
+/**
+ * Text without what a terminal obeys or reorders: escape sequences, the other control characters, and marks that change
+ * the direction of writing. Line breaks and tabs stay; colours on request, except the one that hides text.
+ */
+export function stripControlCharacters(text: string, { colours = false } = {}): string {
+  return text.replaceAll(colours ? allButColours : all, "");
 }
+
+// oxlint-disable-next-line no-control-regex
+const all = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]|\p{Bidi_Control}/gu;
+const allButColours =
+  // oxlint-disable-next-line no-control-regex
+  /\u001b(?!\[(?!(?:\d*;)*0*8[;m])[\d;]*m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]|\p{Bidi_Control}/gu;

@@ -1,16 +1,24 @@
+import { recoverNested } from "../execute/nested/recover-nested.ts";
+import { sweepSockets } from "../execute/nested/sweep-sockets.ts";
+import type { RunEvent } from "../model/event.ts";
 import { interruptedEnd } from "../model/interrupted-end.ts";
+import { runsDirectory } from "../model/state-layout.ts";
 import type { Execution } from "../model/store.ts";
 import { killOrphans } from "../process/orphans.ts";
 import { interruptedExecutions } from "../record/audit/interrupted.ts";
 import type { SqliteStore } from "../record/open.ts";
+import { createRedactor } from "../redact/redactor.ts";
 
 /**
  * What a Drover that was itself killed could not do: ends what its commands left running, and writes
  * their end as interrupted, so that no run says "running" for ever.
  */
-export async function sweepInterrupted(store: SqliteStore): Promise<void> {
+export async function sweepInterrupted(store: SqliteStore, stateDirectory: string): Promise<void> {
   const interrupted = await interruptedExecs(store);
-  if (interrupted.length > 0) await endInterrupted(store, interrupted);
+  if (interrupted.length === 0) return;
+  await killOrphans(interrupted.map(({ start }) => start.execution_id));
+  for (const execution of interrupted) await finishInterrupted(store, execution, runsDirectory(stateDirectory));
+  await sweepSockets(runsDirectory(stateDirectory));
 }
 
 /** Those of `exec`, whose one execution has the run's own id. The others have a coordinator that looks after them. */
@@ -18,15 +26,29 @@ async function interruptedExecs(store: SqliteStore): Promise<Execution[]> {
   return (await interruptedExecutions(store)).filter(({ run_id, start }) => run_id === start.execution_id);
 }
 
-async function endInterrupted(store: SqliteStore, interrupted: readonly Execution[]): Promise<void> {
-  await killOrphans(interrupted.map(({ start }) => start.execution_id));
-  for (const execution of interrupted) await finishInterrupted(store, execution);
-}
-
-async function finishInterrupted(store: SqliteStore, { run_id, attempt, start }: Execution): Promise<void> {
+async function finishInterrupted(
+  store: SqliteStore,
+  { run_id, attempt, start }: Execution,
+  runs: string,
+): Promise<void> {
   const at = new Date().toISOString();
   const [known] = await store.apply([{ op: "append_events", run_id, attempt, events: [] }]);
   const message = `The Drover that ran this (process ${start.owner.pid} on ${start.owner.host}) died before it ended.`;
+  const events: RunEvent[] = [];
+  const redactor = createRedactor({ variables: process.env });
+  await recoverNested(
+    {
+      runs,
+      run_id,
+      attempt,
+      owner: start.owner,
+      now: () => new Date(),
+      record: (event) => void events.push(redactor.value(event)),
+      known: await knownOf(store, run_id),
+    },
+    message,
+  );
+  events.push({ type: "execution_ended", execution: interruptedEnd(start.execution_id, at, message) });
   // a conflict is another sweep that was quicker: its end is as good
   await store.apply([
     {
@@ -34,13 +56,7 @@ async function finishInterrupted(store: SqliteStore, { run_id, attempt, start }:
       run_id,
       attempt,
       at,
-      events: [
-        {
-          n: known.last_n + 1,
-          at,
-          event: { type: "execution_ended", execution: interruptedEnd(start.execution_id, at, message) },
-        },
-      ],
+      events: events.map((event, index) => ({ n: known.last_n + 1 + index, at, event })),
       result: {
         type: "result",
         status: "failed",
@@ -53,4 +69,15 @@ async function finishInterrupted(store: SqliteStore, { run_id, attempt, start }:
       isolation: null,
     },
   ]);
+}
+
+async function knownOf(store: SqliteStore, run_id: string): Promise<Map<string, "open" | "ended">> {
+  const known = new Map<string, "open" | "ended">();
+  let before: string | undefined;
+  for (;;) {
+    const page = await store.read.executions({ run_id }, { limit: 1000, ...(before === undefined ? {} : { before }) });
+    for (const { start, end } of page) known.set(start.execution_id, end === null ? "open" : "ended");
+    before = page.at(-1)?.start.execution_id;
+    if (before === undefined || page.length < 1000) return known;
+  }
 }

@@ -3,6 +3,7 @@ import { type TokenRole, tokenRoles } from "../model/token.ts";
 import type { NewToken } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, type OptionSpec, text, usage } from "./options.ts";
 import { readSpan } from "./time-span.ts";
 
@@ -53,7 +54,7 @@ async function create(input: CommandInput, wanted: Omit<NewToken, "subject">): P
   const label = text(options, "label");
   const client = await connectOrFail(input);
   const made = await client.tokens.create({ ...wanted, subject, ...(label ? { label } : {}) });
-  write(1, options["json"] ? `${JSON.stringify(made)}\n` : `${made.token}\n`);
+  write(1, options["json"] ? jsonLine(made) : `${made.token}\n`);
   if (options["quiet"]) return 0;
   const use = enrolment
     ? `There, once: DROVER_API_URL=${client.url} DROVER_ENROLMENT=... drover runner -x PROFILE\n`

@@ -1,8 +1,11 @@
+import { recordDirectory } from "../model/state-layout.ts";
 import { findLocal } from "../local.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
-import { connectOrFail, readBeacon } from "./connect.ts";
+import { readBeacon } from "./beacon.ts";
+import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { readSpan } from "./time-span.ts";
 
@@ -29,7 +32,7 @@ async function rotateToken(input: CommandInput): Promise<number> {
   const client = await connectOrFail(input);
   const token_id = await findToken(client, positionals[0]!);
   const made = await client.tokens.rotate(token_id, overlap);
-  write(1, options["json"] ? `${JSON.stringify(made)}\n` : `${made.token}\n`);
+  write(1, options["json"] ? jsonLine(made) : `${made.token}\n`);
   const { replaces } = made;
   const kept = replaces.asked_with ? await keepInFile(input, made.token) : null;
   if (options["quiet"]) return 0;
@@ -42,7 +45,7 @@ async function rotateToken(input: CommandInput): Promise<number> {
 async function keepInFile(input: CommandInput, token: string): Promise<string | null> {
   if (input.env["DROVER_API_URL"] || input.env["DROVER_API_KEY"]) return null;
   const { places } = await findLocal(input.env, input.cwd);
-  return replaceTokenFile(places.stateDirectory, token, readBeacon(places.stateDirectory)?.token_file);
+  return replaceTokenFile(recordDirectory(places.stateDirectory), token, readBeacon(places.stateDirectory)?.token_file);
 }
 
 function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {

@@ -4,6 +4,7 @@ import type { Client } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text, usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { age, writeTable } from "./table.ts";
@@ -43,7 +44,7 @@ async function listTokens(input: CommandInput): Promise<number> {
   const limit = readLimit(options, "tokens list");
   const cursor = text(options, "cursor");
   const page = await (await connectOrFail(input)).tokens.list({ limit, ...(cursor ? { cursor } : {}) });
-  if (options["json"]) for (const token of page.items) write(1, `${JSON.stringify(token)}\n`);
+  if (options["json"]) for (const token of page.items) write(1, jsonLine(token));
   else {
     const now = new Date();
     writeTable(
@@ -81,7 +82,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   const tell = (token_id: string): void => {
     if (revoked.has(token_id)) return;
     revoked.add(token_id);
-    write(1, options["json"] ? `${JSON.stringify({ token_id, revoked: true })}\n` : `${token_id}\n`);
+    write(1, options["json"] ? jsonLine({ token_id, revoked: true }) : `${token_id}\n`);
   };
   await revokeOthers(
     client,

@@ -1,6 +1,7 @@
 import type { Client } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 
 export const uiCommand: CommandSpec = {
@@ -22,7 +23,7 @@ export const uiCommand: CommandSpec = {
 async function printLink(input: CommandInput): Promise<number> {
   const client = await connectOrFail(input);
   const address = await signInAddress(client);
-  write(1, input.options["json"] ? `${JSON.stringify({ url: address })}\n` : `${address}\n`);
+  write(1, input.options["json"] ? jsonLine({ url: address }) : `${address}\n`);
   return 0;
 }
 

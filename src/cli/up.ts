@@ -10,6 +10,7 @@ import { firstToTry } from "./first-to-try.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
 import { readListen, serveHere, serveOptions } from "./serve-here.ts";
+import { looksForProfiles, settleTrust } from "./settle-trust.ts";
 import { signInAddress } from "./ui.ts";
 import { untilToldToEnd } from "./until-told.ts";
 
@@ -34,8 +35,10 @@ export const upCommand: CommandSpec = {
 
 /** The runner is a process of its own: what it spawns must not make the coordinator wait, nor its memory make spawning slow. */
 async function up(input: CommandInput): Promise<number> {
-  const local = await findLocal(input.env, input.cwd);
+  const looks = { profiles: looksForProfiles(list(input.options, "profile")), agents: true };
+  const local = await settleTrust(input, await findLocal(input.env, input.cwd), looks);
   const coordinator = await serveHere(input, local, readListen(input, "up"));
+  const reached = coordinator.socket === null ? coordinator.url : `unix:${coordinator.socket}`;
   const ending = new AbortController();
   const runner = start(
     {
@@ -43,7 +46,9 @@ async function up(input: CommandInput): Promise<number> {
       arguments: [join(__dirname, "..", "bin", "drover.js"), "runner", ...runnerWords(input)],
       workingDirectory: input.cwd,
       environment: {
-        DROVER_API_URL: coordinator.url,
+        DROVER_API_URL: reached,
+        DROVER_COMMANDS_URL: coordinator.url,
+        DROVER_ALLOW_HTTP: coordinator.socket === null ? "1" : "",
         DROVER_API_KEY: await coordinator.lendRunnerToken(),
         // it would go before the key
         DROVER_ENROLMENT: "",
@@ -60,7 +65,7 @@ async function up(input: CommandInput): Promise<number> {
     },
     ending.signal,
   );
-  runner.stderr?.on("data", (chunk: Buffer) => write(2, chunk));
+  runner.stderr?.setEncoding("utf8").on("data", (text: string) => write(2, text));
   let told = false;
   const welcome = async (): Promise<void> => {
     const ready = await isReady(runner);
@@ -72,8 +77,10 @@ async function up(input: CommandInput): Promise<number> {
     const { items } = await localClient(coordinator, trustTypes).agents.list();
     write(2, greeting(coordinator.url, coordinator.tokenFile, firstToTry(items)));
     if (!coordinator.hasWeb) return;
-    const { url, adminToken: token } = coordinator;
-    write(2, `\nDashboard: ${await signInAddress(createClient({ url, token }))}\n`);
+    const { url: shownAs, adminToken: token } = coordinator;
+    // its own process: what it would send is nobody else's to read
+    const client = createClient({ url: reached, shownAs, token, allowHttp: true });
+    write(2, `\nDashboard: ${await signInAddress(client)}\n`);
   };
   // a signal counts from the beginning: nobody else ends the runner
   const ended = untilToldToEnd({
@@ -107,6 +114,7 @@ function runnerWords({ options }: CommandInput): string[] {
     ...list(options, "profile").flatMap((profile) => ["-x", profile]),
     ...(typeof slots === "string" ? ["--slots", slots] : []),
     ...(options["examples"] ? ["--examples"] : []),
+    ...(options["accept-agents"] ? ["--accept-agents"] : []),
     ...(options["quiet"] ? ["--quiet"] : []),
   ];
 }

@@ -1,6 +1,7 @@
 import type { UsageRow } from "../model/question.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { writeTable } from "./table.ts";
 
@@ -35,7 +36,7 @@ async function showUsage(input: CommandInput): Promise<number> {
     client.usage({ by, since, until, agent_name: text(options, "agent"), limit: 1000 }),
   );
   if (!found) return 0;
-  if (options["json"]) for (const row of found.items) write(1, `${JSON.stringify(row)}\n`);
+  if (options["json"]) for (const row of found.items) write(1, jsonLine(row));
   else if (found.items.length > 0)
     writeTable(
       [by.toUpperCase(), "RUNS", "TURNS", "TOKENS IN", "TOKENS OUT", "COST"],

@@ -2,6 +2,7 @@ import { type Delivery, type Webhook, deliveryStatuses } from "../model/webhook.
 import { type WebhookEvent, webhookEvents } from "../model/webhook-events.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
+import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, readLimit, text, usage } from "./options.ts";
 import { quoted } from "./quoted.ts";
 import { age, writeTable } from "./table.ts";
@@ -15,7 +16,7 @@ export const webhooksList: CommandSpec = {
   options: {},
   async run(input) {
     const { items } = await (await connectOrFail(input)).webhooks.list();
-    if (input.options["json"]) for (const webhook of items) write(1, `${JSON.stringify(webhook)}\n`);
+    if (input.options["json"]) for (const webhook of items) write(1, jsonLine(webhook));
     else writeTable(["NAME", "EVENTS", "SCOPE", "STATE", "OWNER", "URL"], items.map(cells));
     return 0;
   },
@@ -51,7 +52,7 @@ export const webhooksRotate: CommandSpec = {
   async run(input) {
     const client = await connectOrFail(input);
     const webhook = await client.webhooks.change(input.positionals[0]!, { rotate_secret: true });
-    write(1, input.options["json"] ? `${JSON.stringify(webhook)}\n` : `${webhook.secret}\n`);
+    write(1, input.options["json"] ? jsonLine(webhook) : `${webhook.secret}\n`);
     return 0;
   },
 };
@@ -98,7 +99,7 @@ export const webhooksRedeliver: CommandSpec = {
     const client = await connectOrFail(input);
     for (const id of input.positionals) {
       const delivery = await client.webhooks.redeliver(id);
-      write(1, input.options["json"] ? `${JSON.stringify(delivery)}\n` : `${delivery.delivery_id}\n`);
+      write(1, input.options["json"] ? jsonLine(delivery) : `${delivery.delivery_id}\n`);
     }
     return 0;
   },
@@ -117,7 +118,7 @@ async function addWebhook(input: CommandInput): Promise<number> {
     ...(options["named"] ? { scope: "named" as const } : {}),
     ...(payload === undefined ? {} : { payload: readPayload(payload) }),
   });
-  write(1, options["json"] ? `${JSON.stringify(webhook)}\n` : `${webhook.secret}\n`);
+  write(1, options["json"] ? jsonLine(webhook) : `${webhook.secret}\n`);
   if (!options["quiet"]) write(2, "Deliveries are signed with this secret, which is shown only here.\n");
   return 0;
 }
@@ -154,7 +155,7 @@ async function listDeliveries(input: CommandInput): Promise<number> {
     ...(status === undefined ? {} : { status }),
     ...(cursor === undefined ? {} : { cursor }),
   });
-  if (options["json"]) for (const delivery of page.items) write(1, `${JSON.stringify(delivery)}\n`);
+  if (options["json"]) for (const delivery of page.items) write(1, jsonLine(delivery));
   else
     writeTable(
       ["WEBHOOK", "EVENT", "STATUS", "TRIES", "ANSWER", "NEXT", "AGE", "DELIVERY"],

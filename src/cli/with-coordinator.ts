@@ -19,8 +19,9 @@ export async function withCoordinator(
   if (client) return work(client, false);
   if (input.env["DATABASE_URL"]) throw fleetHasItsOwn();
   // all that dispatches and executes: a command that has a coordinator does not wait for it to load
-  const { withOwn } = await import("./with-own.ts");
-  return withOwn(input, local, wanted, work, report);
+  const { settleWithOwn } = await import("./with-own.ts");
+  // a screen of its own has asked before it was opened
+  return settleWithOwn(input, local, wanted, work, { tell: report, asks: report === reportOnStderr });
 }
 
 export function reportOnStderr(message: string): void {

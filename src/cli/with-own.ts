@@ -4,9 +4,22 @@ import { describeFault } from "../model/definition-fault.ts";
 import type { Client } from "../wire/client.ts";
 import { agentsFolder } from "./agents-folder.ts";
 import type { CommandInput } from "./options.ts";
+import { settleTrust, type Telling } from "./settle-trust.ts";
 
 /** `isOwn`: the client is of this process, and its runs end with it. */
 export type Work = (client: Client, isOwn: boolean) => Promise<number>;
+
+/** The same as `withOwn`, after `settleTrust`. In one bundle, as both load the libraries that read definitions. */
+export async function settleWithOwn(
+  input: CommandInput,
+  local: Local,
+  wanted: Wanted,
+  work: Work,
+  telling: Required<Telling>,
+): Promise<number> {
+  const settled = await settleTrust(input, local, { profiles: true, agents: true }, telling);
+  return withOwn(input, settled, wanted, work, telling.tell);
+}
 
 /** Works with the record opened in this process, and a runner that lives as long as this command. */
 export function withOwn(

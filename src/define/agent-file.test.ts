@@ -62,9 +62,9 @@ test("broken texts are named with their line", () => {
 
 test("what multiplies or nests without end is a fault, not a crash", () => {
   const bomb = `name: a\nmcp_servers:\n  a0: &a0 [x]\n${Array.from({ length: 9 }, (_, i) => `  a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]\n`).join("")}`;
-  expect(faultsOf("a.yaml", bomb)[0]?.code).toBe("DROVER-AGT-002");
-  expect(faultsOf("a.yaml", `name: ${"[".repeat(20_000)}`)[0]?.code).toBe("DROVER-AGT-002");
-  expect(faultsOf("a.yaml", `name: a\ntags:\n  ${"- ".repeat(20_000)}x`)[0]?.code).toBe("DROVER-AGT-002");
+  expect(faultsOf("a.yaml", bomb)[0]?.code).toBe("DROVER-AGT-009");
+  expect(faultsOf("a.yaml", `name: ${"[".repeat(20_000)}`)[0]?.code).toBe("DROVER-AGT-009");
+  expect(faultsOf("a.yaml", `name: a\ntags:\n  ${"- ".repeat(20_000)}x`)[0]?.code).toBe("DROVER-AGT-009");
   expect(faultsOf("a.json", `{"name":"a","mcp_servers":${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}}`)).toHaveLength(
     1,
   );

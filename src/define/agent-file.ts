@@ -8,7 +8,7 @@ import { scheduleFaults } from "./schedule-faults.ts";
 import { schemaLimitFaults } from "./json-schema/limits.ts";
 import { splitMarkdown } from "./markdown.ts";
 import { type ListedParameters, schemaOf } from "./markdown-parameters.ts";
-import { readJson, readYaml } from "./structured-text.ts";
+import { readJson, readYaml, type TextFault } from "./structured-text.ts";
 
 type SchemaKey = "parameters_schema" | "output_schema";
 
@@ -195,7 +195,7 @@ export function schemaFault(
   schema: unknown = null,
 ): DefinitionFault {
   const steps = path === "" ? stepsToKeyword(message, schema) : pointerSteps(path);
-  const next = "Fix the schema; JSON Schema 2020-12 and draft-07 are understood.";
+  const next = "Fix the schema; JSON Schema 2020-12, draft-07 and draft-06 are understood.";
   return fault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
 }
 
@@ -228,17 +228,18 @@ function fault(
 function notReadable(
   file: string,
   what: string,
-  faults: readonly { line: number; problem: string; next?: string }[],
+  faults: readonly (TextFault & { next?: string })[],
 ): Extract<ParsedAgent, { ok: false }> {
   return refused(
     { file, lineOf: null },
-    faults.map(({ line, problem, next }) => ({
-      code: "DROVER-AGT-002",
+    faults.map(({ line, problem, next, isLimit }) => ({
+      code: isLimit ? "DROVER-AGT-009" : "DROVER-AGT-002",
       file,
       line,
       path: "",
-      message: `the file is ${what}: ${problem}`,
-      next: next ?? `Fix line ${line}; \`drover agents check\` reads the file again.`,
+      message: `the file is ${isLimit ? "past a limit" : what}: ${problem}`,
+      next:
+        next ?? `${isLimit ? "Make it smaller" : `Fix line ${line}`}; \`drover agents check\` reads the file again.`,
     })),
   );
 }

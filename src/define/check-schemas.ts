@@ -1,4 +1,5 @@
 import type { Agent } from "../model/agent.ts";
+import type { Asker } from "../model/asker.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import { type ParsedAgent, schemaFault } from "./agent-file.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
@@ -7,16 +8,21 @@ import type { SchemaChecker } from "./json-schema/checker.ts";
 export async function checkSchemas(
   parsed: ParsedAgent,
   schemas: Pick<SchemaChecker, "checkSchema">,
-): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[] }> {
-  const invalid = await Promise.all(
-    parsed.schemas.map(async ([key, schema]) =>
-      firstOfEachPath((await schemas.checkSchema(schema)).faults).map((found) =>
-        schemaFault(key, found, parsed.origin, schema),
-      ),
-    ),
+  asker?: Asker,
+): Promise<
+  | { ok: true; agent: Agent }
+  | { ok: false; faults: DefinitionFault[]; /** Not sure: ask again. */ retryAfterSeconds?: number }
+> {
+  const checked = await Promise.all(
+    parsed.schemas.map(async ([key, schema]) => ({ key, schema, ...(await schemas.checkSchema(schema, asker)) })),
   );
-  const faults = [...(parsed.ok ? [] : parsed.faults), ...invalid.flat()];
-  return parsed.ok && faults.length === 0 ? parsed : { ok: false, faults };
+  const invalid = checked.flatMap(({ key, schema, faults }) =>
+    firstOfEachPath(faults).map((found) => schemaFault(key, found, parsed.origin, schema)),
+  );
+  const faults = [...(parsed.ok ? [] : parsed.faults), ...invalid];
+  if (parsed.ok && faults.length === 0) return parsed;
+  const busy = checked.find(({ retryAfterSeconds }) => retryAfterSeconds !== undefined);
+  return { ok: false, faults, ...(busy?.retryAfterSeconds ? { retryAfterSeconds: busy.retryAfterSeconds } : {}) };
 }
 
 /** A wrong `type` breaks three rules of the meta schema: the first says what to do. */

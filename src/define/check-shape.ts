@@ -29,30 +29,38 @@ export function checkShape<T>(
   const at = (code: ErrorCode, path: readonly PropertyKey[], message: string, next: string): DefinitionFault => {
     return { code, file, line: lineOf?.(path) ?? null, path: keyOf(path), message, next };
   };
-  const altered = inexact.map(({ path, text }) => {
+  const altered = inexact.slice(0, maxFaults).map(({ path, text }) => {
     const message = `${keyOf(path) || "the whole file"} has a wrong value: a number cannot hold ${text} exactly`;
     const next = "Write it in quotes, as a string, or as a number with at most 15 digits.";
     return at(shape.wrongValue, path, message, next);
   });
-  const faults = (parsed.error?.issues ?? []).flatMap(ofTheMeant).flatMap((issue): DefinitionFault[] => {
-    if (issue.code !== "unrecognized_keys") {
-      const key = keyOf(issue.path);
-      const missing = issue.code === "invalid_type" && valueAt(value, issue.path) === undefined;
-      const message = missing ? `${key} is missing` : `${key || "the whole file"} has a wrong value: ${issue.message}`;
-      const next = missing ? `Add ${key}; see ${shape.manual}.` : `See ${shape.manual} for what each key takes.`;
-      return [at(shape.wrongValue, issue.path, message, next)];
-    }
-    const known = keysAt(shape.schema, issue.path);
-    return issue.keys.map((key) => {
-      const near = suggest(key, known);
-      const path = [...issue.path, key];
-      const message = `unknown key ${keyOf(path)}.${near ? ` Did you mean ${near}?` : ""}`;
-      const next = near ? `Write ${near} instead, or remove the key.` : `Known keys here: ${known.join(", ")}.`;
-      return at(shape.unknownKey, path, message, next);
+  const faults = (parsed.error?.issues ?? [])
+    .flatMap(ofTheMeant)
+    .slice(0, maxFaults)
+    .flatMap((issue): DefinitionFault[] => {
+      if (issue.code !== "unrecognized_keys") {
+        const key = keyOf(issue.path);
+        const missing = issue.code === "invalid_type" && valueAt(value, issue.path) === undefined;
+        const message = missing
+          ? `${key} is missing`
+          : `${key || "the whole file"} has a wrong value: ${issue.message}`;
+        const next = missing ? `Add ${key}; see ${shape.manual}.` : `See ${shape.manual} for what each key takes.`;
+        return [at(shape.wrongValue, issue.path, message, next)];
+      }
+      const known = keysAt(shape.schema, issue.path);
+      return issue.keys.slice(0, maxFaults).map((key) => {
+        const near = suggest(key, known);
+        const path = [...issue.path, key];
+        const message = `unknown key ${keyOf(path)}.${near ? ` Did you mean ${near}?` : ""}`;
+        const next = near ? `Write ${near} instead, or remove the key.` : `Known keys here: ${known.join(", ")}.`;
+        return at(shape.unknownKey, path, message, next);
+      });
     });
-  });
   return { ok: false, faults: [...altered, ...faults] };
 }
+
+/** Nobody reads more of one file; and each is looked for in its text. */
+const maxFaults = 50;
 
 /** Of a value that may have several shapes, what is wrong with the one that was meant: the only one of its kind. */
 function ofTheMeant(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {

@@ -1,17 +1,20 @@
-import { readFileSync, statSync } from "node:fs";
+import { constants, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Config } from "../model/config.ts";
+import { type Config, defaultConfig } from "../model/config.ts";
 import { configSchema } from "../model/config-schema.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { checkShape } from "./check-shape.ts";
+import { narrowConfig } from "./narrow-config.ts";
+import { maxDefinitionBytes } from "./definition-limits.ts";
 import { readYaml } from "./structured-text.ts";
 
 /** Reads and checks a drover.yaml. Every fault names the file, the line and the key. */
 export function loadConfig(file: string): Config {
   const read = readYaml(readConfig(file));
   if (!read.ok) {
-    const { line, problem } = read.faults[0]!;
+    const { line, problem, isLimit } = read.faults[0]!;
+    if (isLimit) throw pastLimit(file, line, problem);
     throw new RequestError({
       code: "DROVER-CFG-002",
       field: `${file}:${line}`,
@@ -22,7 +25,9 @@ export function loadConfig(file: string): Config {
   const checked = checkShape(read.value ?? {}, shape, { ...read, file });
   if (checked.ok) {
     const { agents, profiles } = checked.value;
-    const beside = (path: string | null): string | null => path && resolve(dirname(file), path);
+    // a link to a trusted file brings nothing of the folder that the link lies in
+    const folder = dirname(realpathSync.native(file));
+    const beside = (path: string | null): string | null => path && resolve(folder, path);
     return { ...checked.value, agents: beside(agents), profiles: beside(profiles) };
   }
   const [first] = checked.faults;
@@ -32,6 +37,17 @@ export function loadConfig(file: string): Config {
     message: checked.faults.map(describeFault).join("\n"),
     next: first!.next,
   });
+}
+
+/** Of a file that nobody trusts only what tightens; one at fault is left out whole, and stops nothing. */
+export function loadUntrustedConfig(file: string): { config: Config; leftOut: string[] } {
+  try {
+    const { config, leftOut } = narrowConfig(loadConfig(file));
+    return { config, leftOut: leftOut.map((key) => `${key} of drover.yaml`) };
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return { config: defaultConfig, leftOut: [`drover.yaml, which is at fault [${error.code}]`] };
+  }
 }
 
 const shape = {
@@ -44,7 +60,9 @@ const shape = {
 function readConfig(file: string): string {
   try {
     // reading from a pipe would wait for a writer
-    if (!statSync(file).isFile()) throw unreadable(file, "it is not a file");
+    const { size, mode } = statSync(file);
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw unreadable(file, "it is not a file");
+    if (size > maxDefinitionBytes) throw pastLimit(file, 1, `it is larger than ${maxDefinitionBytes / 1024} KB`);
     return readFileSync(file, "utf8");
   } catch (cause) {
     if (cause instanceof RequestError) throw cause;
@@ -59,5 +77,14 @@ function unreadable(file: string, why: string, cause?: unknown): RequestError {
     message: `${file} cannot be read (${why}).`,
     next: "Make it a file that this user can read, or move it away to run with the defaults.",
     cause,
+  });
+}
+
+function pastLimit(file: string, line: number, problem: string): RequestError {
+  return new RequestError({
+    code: "DROVER-CFG-005",
+    field: `${file}:${line}`,
+    message: `${file}:${line} is past a limit: ${problem}`,
+    next: "Make it smaller.",
   });
 }

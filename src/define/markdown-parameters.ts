@@ -10,6 +10,7 @@ export interface ListedParameters {
   faults: { line: number; problem: string }[];
 }
 
+const maxListed = 1000;
 const heading = /^ {0,3}##[ \t]+parameters[ \t]*#*[ \t]*$/i;
 const bullet = /^[-*+][ \t]+(.*)$/;
 const parameter = /^[`*_]{0,2}([A-Za-z_][A-Za-z0-9_.-]*)[`*_]{0,2}[ \t]*(?::|-|–|—)[ \t]*(.*)$/;
@@ -20,7 +21,9 @@ const parameter = /^[`*_]{0,2}([A-Za-z_][A-Za-z0-9_.-]*)[`*_]{0,2}[ \t]*(?::|-|�
  */
 export function readParameters(lines: readonly string[], firstLine: number): ListedParameters {
   const found: ListedParameters = { parameters: [], faults: [] };
-  const start = lines.findIndex((line) => heading.test(line));
+  // the pattern takes time by the square of a line of spaces
+  const start = lines.findIndex((line) => line.length < 200 && heading.test(line));
+  const names = new Set<string>();
   if (start === -1) return found;
   for (const [at, text] of lines.slice(start + 1).entries()) {
     if (/^ {0,3}#{1,2}[ \t]/.test(text)) break;
@@ -33,9 +36,13 @@ export function readParameters(lines: readonly string[], firstLine: number): Lis
         line,
         problem: `a parameter is listed as "- NAME: description", not ${JSON.stringify(text.slice(0, 60))}`,
       });
-    else if (found.parameters.some((other) => other.name === name))
-      found.faults.push({ line, problem: `the parameter ${name} is listed twice` });
+    else if (names.has(name)) found.faults.push({ line, problem: `the parameter ${name} is listed twice` });
     else found.parameters.push({ name, description, line });
+    if (name !== undefined) names.add(name);
+    if (found.parameters.length + found.faults.length > maxListed) {
+      found.faults = [{ line, problem: `more than ${maxListed} parameters are listed` }];
+      break;
+    }
   }
   return found;
 }

@@ -47,8 +47,15 @@ export function splitMarkdown(text: string): MarkdownParts {
 
 /** The number, from 0, of the first line with text outside of comments. */
 function firstText(lines: readonly string[]): number | null {
-  const blanked = lines.join("\n").replaceAll(/<!--[\s\S]*?-->/g, (comment) => comment.replaceAll(/[^\n]/g, ""));
-  const at = blanked.split("\n").findIndex((line) => line.trim() !== "");
+  let text = lines.join("\n");
+  // a search for the end of every beginning would take time by the square of the text
+  for (let from = text.indexOf("<!--"); from >= 0; from = text.indexOf("<!--", from)) {
+    const end = text.indexOf("-->", from + 4);
+    if (end < 0) break;
+    const newlines = text.slice(from, end).split("\n").length - 1;
+    text = `${text.slice(0, from)}${"\n".repeat(newlines)}${text.slice(end + 3)}`;
+  }
+  const at = text.split("\n").findIndex((line) => line.trim() !== "");
   return at === -1 ? null : at;
 }
 
@@ -74,7 +81,10 @@ function readFrontMatter(lines: readonly string[]): FrontMatter {
   if (end < 0) return failure(1, "the front matter is never closed", "Close it with a line of ---.");
   const parsed = readYaml(lines.slice(1, end).join("\n"), 2);
   if (!parsed.ok) {
-    const faults = parsed.faults.map((each) => ({ ...each, problem: `its front matter is not YAML: ${each.problem}` }));
+    const faults = parsed.faults.map((each) => ({
+      ...each,
+      problem: each.isLimit ? `its front matter: ${each.problem}` : `its front matter is not YAML: ${each.problem}`,
+    }));
     return { ok: false, faults };
   }
   return { ...parsed, fields: parsed.value ?? {}, bodyStart: end + 1 };
@@ -100,10 +110,14 @@ function findHeadings(lines: readonly string[], from: number): { title: number |
   return { title, section: null };
 }
 
+/** More is no title, and the patterns below take time by its square. */
+const maxTitle = 1000;
+
 /** Without its marks: a heading may be closed by more of them. */
 function headingText(line: string): string {
   return line
     .trim()
+    .slice(0, maxTitle)
     .replace(/^#+\s+/, "")
     .replace(/\s+#+$/, "")
     .trim();

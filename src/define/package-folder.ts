@@ -11,10 +11,17 @@ export function findWebFolder(): string | null {
   return findUpward(join("dist", "web"), "index.html");
 }
 
+/** The folder of the package itself. */
+export function findPackageRoot(): string | null {
+  for (let directory = here(); ; directory = dirname(directory)) {
+    if (existsSync(join(directory, "package.json"))) return directory;
+    if (dirname(directory) === directory) return null;
+  }
+}
+
 /** Looked for upward from this file. */
 function findUpward(name: string, holds: string): string | null {
-  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
-  let directory = typeof __dirname === "string" ? __dirname : import.meta.dirname;
+  let directory = here();
   for (;;) {
     const candidate = join(directory, name);
     if (existsSync(join(candidate, holds))) return candidate;
@@ -22,4 +29,9 @@ function findUpward(name: string, holds: string): string | null {
     if (existsSync(join(directory, "package.json")) || dirname(directory) === directory) return null;
     directory = dirname(directory);
   }
+}
+
+/** A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round. */
+function here(): string {
+  return typeof __dirname === "string" ? __dirname : import.meta.dirname;
 }

@@ -1,6 +1,7 @@
 import {
   chmodSync,
   chownSync,
+  cpSync,
   existsSync,
   lchownSync,
   mkdirSync,
@@ -10,10 +11,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { tmpdir, userInfo } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { recordDirectory } from "../model/state-layout.ts";
 import { findPlaces } from "./places.ts";
+import { projectState } from "./user-folder.ts";
 
 /** Agents' sandboxes put a .git into the usual folder for temporary files while they run, and it would be found. */
 const quiet = existsSync("/var/tmp") ? "/var/tmp" : tmpdir();
@@ -38,36 +41,121 @@ it("a relative DROVER_STATE_DIR is seen from the directory the command is given 
   );
 });
 
-it("else the nearest .drover upward", () => {
-  mkdirSync(join(top, ".drover"));
-  mkdirSync(join(top, "a", ".drover"));
-  expect(findPlaces(home, join(top, "a", "b")).stateDirectory).toBe(join(top, "a", ".drover"));
-});
-
-it("else beside the nearest drover.yaml, else at the root of the repository", () => {
+it("else it is the project's, in the user's folder: that of the nearest drover.yaml, or of the repository", () => {
   mkdirSync(join(top, ".git"));
-  expect(findPlaces(home, join(top, "a", "b"))).toEqual({
-    stateDirectory: join(top, ".drover"),
+  const own = (folder: string) => projectState("/home/someone/.local/state/drover", folder);
+  expect(findPlaces(home, join(top, "a", "b"))).toMatchObject({
+    stateDirectory: own(top),
     configFile: null,
     repository: top,
   });
   writeFileSync(join(top, "a", "drover.yaml"), "");
-  expect(findPlaces(home, join(top, "a", "b"))).toEqual({
-    stateDirectory: join(top, "a", ".drover"),
+  expect(findPlaces(home, join(top, "a", "b"))).toMatchObject({
+    stateDirectory: own(join(top, "a")),
     configFile: join(top, "a", "drover.yaml"),
     repository: top,
   });
+  expect(own(join(top, "a"))).toMatch(/^\/home\/someone\/\.local\/state\/drover\/projects\/a-[0-9a-f]{12}$/);
 });
 
-it("else the user's state folder", () => {
-  expect(findPlaces(home, top).stateDirectory).toBe("/home/someone/.local/state/drover");
-  expect(findPlaces({ ...home, XDG_STATE_HOME: "/state" }, top).stateDirectory).toBe("/state/drover");
+it("else it is the user's own", () => {
+  expect(findPlaces(home, top).stateDirectory).toBe("/home/someone/.local/state/drover/user");
 });
 
-it("a .drover that is a file, or a link to nothing, is passed over", () => {
-  writeFileSync(join(top, ".drover"), "");
-  symlinkSync(join(top, "nowhere"), join(top, "a", ".drover"));
-  expect(findPlaces(home, join(top, "a")).stateDirectory).toBe("/home/someone/.local/state/drover");
+it("two clones are two projects, and a link to one is that one", () => {
+  for (const name of ["a", "b"]) mkdirSync(join(top, name, ".git"), { recursive: true });
+  symlinkSync(join(top, "a"), join(top, "link"));
+  const [a, b, link] = ["a", "b", "link"].map((name) => findPlaces(home, join(top, name)).stateDirectory);
+  expect(a).not.toBe(b);
+  expect(link).toBe(a);
+});
+
+it("a worktree of a repository is a project of its own", () => {
+  mkdirSync(join(top, ".git"));
+  writeFileSync(join(top, "a", ".git"), "gitdir: ../.git/worktrees/a\n");
+  expect(findPlaces(home, join(top, "a")).stateDirectory).not.toBe(findPlaces(home, top).stateDirectory);
+});
+
+it.each(["we ird'$(x)", "..dots", "-rf", "Ünï", "a".repeat(200), "."])(
+  "a project called %j gets a plain name",
+  (name) => {
+    const folder = join(top, name);
+    mkdirSync(join(folder, ".git"), { recursive: true });
+    expect(findPlaces(home, folder).stateDirectory.split("/").at(-1)).toMatch(
+      /^[A-Za-z0-9_][\w.-]{0,39}-[0-9a-f]{12}$/,
+    );
+  },
+);
+
+describe("the user's folder", () => {
+  it.each([
+    [{ XDG_STATE_HOME: "/state" }, "/state/drover"],
+    [{ XDG_STATE_HOME: "relative" }, "/home/someone/.local/state/drover"],
+    [{ XDG_STATE_HOME: "" }, "/home/someone/.local/state/drover"],
+  ])("with %j is %s", (env, folder) => {
+    expect(findPlaces({ ...home, ...env }, top).stateDirectory).toBe(`${folder}/user`);
+  });
+
+  it.each([{}, { HOME: "" }, { HOME: "here" }])(
+    "without a HOME (%j) is what the system knows, and never /tmp",
+    (env) => {
+      expect(findPlaces(env, top).stateDirectory).toBe(join(userInfo().homedir, ".local/state/drover/user"));
+    },
+  );
+});
+
+describe("a .drover/ in a folder", () => {
+  /** As a command with DROVER_STATE_DIR leaves it. */
+  const madeHere = (folder: string) => {
+    const env = { HOME: join(top, "home"), DROVER_STATE_DIR: join(folder, ".drover") };
+    mkdirSync(recordDirectory(env.DROVER_STATE_DIR), { recursive: true });
+    const { headCopy } = findPlaces(env, folder);
+    mkdirSync(dirname(headCopy!), { recursive: true });
+    writeFileSync(headCopy!, "");
+  };
+  const env = () => ({ HOME: join(top, "home") });
+  const trusting = (folder: string) => ({ ...env(), DROVER_TRUST: folder });
+  const elsewhere = () => join(top, "home/.local/state/drover/user");
+
+  it("that a repository brought is passed over, also where the folder is trusted", () => {
+    mkdirSync(recordDirectory(join(top, ".drover")), { recursive: true });
+    for (const seen of [env(), trusting(top)])
+      expect(findPlaces(seen, join(top, "a"))).toMatchObject({
+        stateDirectory: elsewhere(),
+        passedOver: { path: join(top, ".drover"), made: false },
+      });
+  });
+
+  it("that this user's Drover made is used where the folder is trusted", () => {
+    madeHere(top);
+    expect(findPlaces(env(), top)).toMatchObject({
+      stateDirectory: elsewhere(),
+      passedOver: { path: join(top, ".drover"), made: true },
+    });
+    const { stateDirectory, passedOver } = findPlaces(trusting(top), join(top, "a", "b"));
+    expect([stateDirectory, passedOver]).toEqual([join(top, ".drover"), undefined]);
+  });
+
+  it("does not count for another folder to which it was copied or linked", () => {
+    madeHere(join(top, "a"));
+    cpSync(join(top, "a", ".drover"), join(top, ".drover"), { recursive: true });
+    expect(findPlaces(trusting(top), top).stateDirectory).toBe(elsewhere());
+  });
+
+  it("that is nearer and passed over does not hide one that counts", () => {
+    madeHere(top);
+    mkdirSync(join(top, "a", ".drover"));
+    expect(findPlaces(trusting(top), join(top, "a"))).toMatchObject({
+      stateDirectory: join(top, ".drover"),
+      passedOver: { path: join(top, "a", ".drover"), made: false },
+    });
+  });
+
+  it("that is a file, or a link to nothing, is nothing", () => {
+    writeFileSync(join(top, ".drover"), "");
+    symlinkSync(join(top, "nowhere"), join(top, "a", ".drover"));
+    expect(findPlaces(env(), join(top, "a")).passedOver).toBeUndefined();
+  });
 });
 
 it.each([
@@ -82,33 +170,26 @@ it.each([
 const asRoot = it.runIf(process.getuid?.() === 0);
 
 asRoot("root takes only what is root's, link and target", () => {
-  mkdirSync(join(top, ".git"));
-  for (const name of [".drover", "drover.yaml"]) {
-    if (name === ".drover") mkdirSync(join(top, name));
-    else writeFileSync(join(top, name), "");
-    chownSync(join(top, name), 1234, 1234);
-    symlinkSync(join(top, name), join(top, "a", name));
-  }
-  const none = { stateDirectory: "/home/someone/.local/state/drover", configFile: null };
-  expect(findPlaces(home, join(top, "a"))).toMatchObject(none);
-  for (const name of [".drover", "drover.yaml"]) {
-    chownSync(join(top, name), 0, 0);
-    lchownSync(join(top, "a", name), 1234, 1234);
-  }
-  expect(findPlaces(home, join(top, "a"))).toMatchObject({
-    stateDirectory: join(top, ".drover"),
-    configFile: join(top, "drover.yaml"),
-  });
+  writeFileSync(join(top, "drover.yaml"), "");
+  chownSync(join(top, "drover.yaml"), 1234, 1234);
+  symlinkSync(join(top, "drover.yaml"), join(top, "a", "drover.yaml"));
+  expect(findPlaces(home, join(top, "a")).configFile).toBeNull();
+  chownSync(join(top, "drover.yaml"), 0, 0);
+  lchownSync(join(top, "a", "drover.yaml"), 1234, 1234);
+  expect(findPlaces(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
 });
 
-asRoot("as an ordinary user, what belongs to someone else is passed over", () => {
+asRoot("what belongs to someone else is no place of ours", () => {
   mkdirSync(join(top, ".drover"));
   writeFileSync(join(top, "drover.yaml"), "");
   chownSync(join(top, ".drover"), 1234, 1234);
   chownSync(join(top, "drover.yaml"), 1234, 1234);
   chmodSync(top, 0o755);
-  const none = { stateDirectory: "/home/someone/.local/state/drover", configFile: null };
-  expect(asNobody(() => findPlaces(home, top))).toMatchObject(none);
+  const none = { stateDirectory: "/home/someone/.local/state/drover/user", configFile: null };
+  for (const seen of [findPlaces(home, top), asNobody(() => findPlaces(home, top))]) {
+    expect(seen).toMatchObject(none);
+    expect(seen.passedOver).toBeUndefined();
+  }
   chmodSync(top, 0o700);
   // nor does a folder that may not even be searched stop us
   expect(asNobody(() => findPlaces(home, join(top, "a")))).toMatchObject(none);

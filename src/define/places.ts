@@ -1,5 +1,8 @@
-import { accessSync, constants, lstatSync, type Stats, statSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, type Stats, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { recordDirectory } from "../model/state-layout.ts";
+import { isTrusted } from "./trust.ts";
+import { headCopyFile, noHome, ownState, projectState, userStateFolder } from "./user-folder.ts";
 
 /** Where a command's configuration, state and repository are, seen from the directory it is given in. */
 export interface Places {
@@ -8,39 +11,52 @@ export interface Places {
   configFile: string | null;
   /** The nearest folder upward that holds `.git`. */
   repository: string | null;
+  /** The head of the record's chain, kept a second time. None where this user has no folder for it. */
+  headCopy?: string;
+  /** A `.drover/` of this user that is not used. `made`: by this user's Drover, so that trust alone is missing. */
+  passedOver?: { path: string; made: boolean };
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export function findPlaces(env: Environment, cwd: string): Places {
-  let state: string | null = null;
+  const userFolder = userStateFolder(env);
+  const given = env["DROVER_STATE_DIR"];
+  let state: string | null = given ? resolve(cwd, given) : null;
+  let passedOver: Places["passedOver"];
   let configFile: string | null = null;
   let repository: string | null = null;
   for (let folder = cwd; ; folder = dirname(folder)) {
-    if (!state && isOurStateDirectory(join(folder, ".drover"))) state = join(folder, ".drover");
+    const inFolder = join(folder, ".drover");
+    if (!state && isOurStateDirectory(inFolder)) {
+      const made = isMadeHere(inFolder, userFolder);
+      if (made && isTrusted(folder, env)) state = inFolder;
+      else passedOver ??= { path: inFolder, made };
+    }
     if (!configFile && isOurs(join(folder, "drover.yaml"), constants.R_OK)) configFile = join(folder, "drover.yaml");
     if (!repository && look(join(folder, ".git"), statSync)) repository = folder;
     if (dirname(folder) === folder) break;
   }
-  const given = env["DROVER_STATE_DIR"];
+  const project = configFile ? dirname(configFile) : repository;
+  const stateDirectory = state ?? defaultState(userFolder, project);
   return {
-    stateDirectory: given ? resolve(cwd, given) : (state ?? newStateDirectory(env, configFile, repository)),
+    stateDirectory,
     configFile,
     repository,
+    ...(userFolder === null ? {} : { headCopy: headCopyFile(userFolder, recordDirectory(stateDirectory)) }),
+    ...(passedOver === undefined ? {} : { passedOver }),
   };
 }
 
-/** Where there is something already, it was passed over: it cannot be made there. */
-function newStateDirectory(env: Environment, configFile: string | null, repository: string | null): string {
-  const beside = configFile ? dirname(configFile) : repository;
-  const wanted = beside && join(beside, ".drover");
-  return wanted && !look(wanted, lstatSync) ? wanted : userStateDirectory(env);
+/** Never in the project: what a command or a repository does there must not reach the record. */
+function defaultState(userFolder: string | null, project: string | null): string {
+  if (userFolder === null) throw noHome();
+  return project === null ? ownState(userFolder) : projectState(userFolder, project);
 }
 
-function userStateDirectory(env: Environment): string {
-  const base = env["XDG_STATE_HOME"];
-  if (base?.startsWith("/")) return join(base, "drover");
-  return join(env["HOME"] || "/tmp", ".local", "state", "drover");
+/** One that a repository brought has its owner and its contents, but nothing in this user's own folder. */
+function isMadeHere(stateDirectory: string, userFolder: string | null): boolean {
+  return userFolder !== null && existsSync(headCopyFile(userFolder, recordDirectory(stateDirectory)));
 }
 
 function isOurStateDirectory(path: string): boolean {
@@ -54,7 +70,7 @@ function isOurStateDirectory(path: string): boolean {
 export function isOurs(path: string, access: number): boolean {
   const found = look(path, lstatSync);
   if (!found) return false;
-  // a link to nothing is its owner's mistake, and told to them
+  // a link to nothing is its owner's mistake, and they should hear of it
   const owners = [found.uid, look(path, statSync)?.uid ?? found.uid];
   const uid = process.getuid?.() ?? 0;
   if (owners.every((owner) => owner === uid)) return true;

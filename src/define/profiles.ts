@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { constants, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
@@ -6,6 +6,7 @@ import { type Profile, profileSchema } from "../model/profile.ts";
 import type { Registration } from "../model/runner-port.ts";
 import { suggest } from "../model/suggest.ts";
 import { checkShape } from "./check-shape.ts";
+import { maxDefinitionBytes } from "./definition-limits.ts";
 import { errorCode } from "./error-code.ts";
 import { readJson, readYaml } from "./structured-text.ts";
 
@@ -84,7 +85,15 @@ export function toRegistrationExecutor({ type, command, module, config }: Profil
 
 function readProfile(file: string, host: ProfileHost): ProfileResult {
   let text: string;
+  const refused = (code: ErrorCode, why: string): ProfileResult => ({
+    ok: false,
+    faults: [fault(code, file, `profile ${file} ${why}`, "Move it out of the folder, or make it smaller.")],
+  });
   try {
+    const { size, mode } = statSync(file);
+    // reading a pipe would wait for ever
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return refused("DROVER-PRF-002", "is not a regular file");
+    if (size > maxDefinitionBytes) return refused("DROVER-PRF-007", `is larger than ${maxDefinitionBytes / 1024} KB`);
     text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
     const missing = errorCode(error) === "ENOENT";
@@ -104,8 +113,10 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   const read = extname(file) === ".json" ? readJson(text) : readYaml(text);
   if (!read.ok) {
     const kind = extname(file) === ".json" ? "JSON" : "YAML";
-    const faults = read.faults.map(({ line, problem }) => ({
-      ...fault("DROVER-PRF-002", file, `the file is not valid ${kind}: ${problem}`, `Fix line ${line}.`),
+    const faults = read.faults.map(({ line, problem, isLimit }) => ({
+      ...(isLimit
+        ? fault("DROVER-PRF-007", file, `the file is past a limit: ${problem}`, "Make it smaller.")
+        : fault("DROVER-PRF-002", file, `the file is not valid ${kind}: ${problem}`, `Fix line ${line}.`)),
       line,
     }));
     return { ok: false, faults };

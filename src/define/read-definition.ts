@@ -1,8 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import type { DefinitionFault } from "../model/definition-fault.ts";
+import { maxDefinitionBytes } from "./definition-limits.ts";
 import { errorCode } from "./error-code.ts";
-
-const maxFileBytes = 1024 * 1024;
 
 type Content = { ok: true; text: string } | { ok: false; faults: DefinitionFault[]; gone: boolean };
 
@@ -18,7 +17,7 @@ export async function readDefinition(file: string): Promise<Content> {
     const { size, mode } = await stat(file);
     // reading a pipe would wait for ever
     if ((mode & 0o170000) !== 0o100000) return refused("is not a regular file", "Move it out of the folder.");
-    if (size > maxFileBytes) return refused(`is larger than ${maxFileBytes / 1024} KB`, "Make it smaller.");
+    if (size > maxDefinitionBytes) return tooLarge(file);
     bytes = await readFile(file);
   } catch (error) {
     return { ok: false, faults: [unreadable(file, error)], gone: isGone(error) };
@@ -30,6 +29,11 @@ export async function readDefinition(file: string): Promise<Content> {
     const [before] = bytes.toString("utf8").split("\uFFFD");
     return refused("is not UTF-8 text", "Save it as UTF-8.", before!.split("\n").length);
   }
+}
+
+function tooLarge(file: string): Content {
+  const limit = fault(file, `is larger than ${maxDefinitionBytes / 1024} KB`, "Make it smaller.");
+  return { ok: false, faults: [{ ...limit, code: "DROVER-AGT-009" }], gone: false };
 }
 
 export function isGone(error: unknown): boolean {

@@ -1,7 +1,8 @@
+import { buildSync } from "esbuild";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findWorkedOn } from "./repo-sha.ts";
 
@@ -62,3 +63,27 @@ it("is inherited inside one repository and outside of any, not from another; a g
   expect(findWorkedOn(join(top, "two"), null, { DROVER_REPO_SHA: "set by hand" }).repo_sha).toBe("set by hand");
   expect(findWorkedOn(join(top, "two"), "given", env).repo_sha).toBe("given");
 });
+
+// each of them held up the whole process for ever: a run can leave it for the next one
+it.each([".git", ".git/HEAD", ".git/commondir", ".git/packed-refs", ".git/refs/heads/main"])(
+  "does not wait for a pipe, nor read a device, in the place of %s",
+  (name) => {
+    if (name !== ".git") mkdirSync(join(top, ".git", "refs", "heads"), { recursive: true });
+    if (!/HEAD|git$/.test(name)) writeFileSync(join(top, ".git", "HEAD"), "ref: refs/heads/main\n");
+    const outfile = join(top, "repo-sha.cjs");
+    buildSync({
+      entryPoints: [resolve("src/define/repo-sha.ts")],
+      outfile,
+      bundle: true,
+      platform: "node",
+      format: "cjs",
+    });
+    const script = `console.log(require(${JSON.stringify(outfile)}).findWorkedOn(${JSON.stringify(top)}, null).repo_sha)`;
+    for (const put of [() => spawnSync("mkfifo", [join(top, name)]), () => symlinkSync("/dev/zero", join(top, name))]) {
+      rmSync(join(top, name), { force: true });
+      put();
+      const done = spawnSync(process.execPath, ["-e", script], { encoding: "utf8", timeout: 120_000 });
+      expect([done.error, done.stdout]).toEqual([undefined, "null\n"]);
+    }
+  },
+);

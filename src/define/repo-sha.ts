@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 export interface WorkedOn {
@@ -32,7 +32,7 @@ export function findWorkedOn(
 function readRepoSha(repository: string): string | null {
   try {
     const gitDirectory = findGitDirectory(repository);
-    const head = readFileSync(join(gitDirectory, "HEAD"), "utf8").trim();
+    const head = (readIfThere(join(gitDirectory, "HEAD")) ?? "").trim();
     if (isSha(head)) return head;
     const ref = /^ref: (refs\/\S+)$/.exec(head)?.[1];
     if (!ref || ref.includes("..")) return null;
@@ -54,13 +54,8 @@ function findRepository(directory: string): string | null {
 /** `.git` is a folder, or in a work tree a file that names one. */
 function findGitDirectory(repository: string): string {
   const dotGit = join(repository, ".git");
-  try {
-    const pointer = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, "utf8"))?.[1];
-    return pointer ? resolve(repository, pointer.trim()) : dotGit;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EISDIR") return dotGit;
-    throw error;
-  }
+  const pointer = /^gitdir: (.+)$/m.exec(readIfThere(dotGit) ?? "")?.[1];
+  return pointer ? resolve(repository, pointer.trim()) : dotGit;
 }
 
 function resolveRef(ref: string, gitDirectory: string): string | null {
@@ -80,12 +75,26 @@ function commonDirectory(gitDirectory: string): string {
   return pointer ? resolve(dirname(join(gitDirectory, "commondir")), pointer) : gitDirectory;
 }
 
+/** Of packed-refs of a large repository. */
+const maxBytes = 16 * 1024 * 1024;
+
+/**
+ * null where there is no plain file of a sensible size. A pipe or a device in its place, left by the author of
+ * the folder or by an earlier run, would block the process for ever.
+ */
 function readIfThere(file: string): string | null {
+  let fd: number;
   try {
-    return readFileSync(file, "utf8");
+    fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch (error) {
     if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) return null;
     throw error;
+  }
+  try {
+    const found = fstatSync(fd);
+    return found.isFile() && found.size <= maxBytes ? readFileSync(fd, "utf8") : null;
+  } finally {
+    closeSync(fd);
   }
 }
 

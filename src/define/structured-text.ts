@@ -1,6 +1,8 @@
 import { type Document, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
-import { isExact } from "../model/exact-numbers.ts";
+import { findInexact, isExact } from "../model/exact-numbers.ts";
+import { isWithinTextLimits, textLimit, tooDeep, valueLimit } from "./definition-limits.ts";
 import { findJsonFault } from "./json-fault.ts";
+import { hasRepeatedKeys } from "./repeated-keys.ts";
 
 export type Structured =
   | { ok: true; value: unknown; lineOf: LineOf; inexact: InexactNumber[] }
@@ -9,6 +11,8 @@ export type Structured =
 export interface TextFault {
   line: number;
   problem: string;
+  /** Nothing is wrong with it but its size. */
+  isLimit?: true;
 }
 
 /** A number that the parsed value does not hold as it was written. */
@@ -29,38 +33,70 @@ export function readJson(text: string): Structured {
     const { offset, problem } = findJsonFault(text);
     return failure(text.slice(0, offset).split("\n").length, problem);
   }
-  if (isDeep(value)) return failure(1, tooDeep);
+  const limit = valueLimit(value);
+  if (limit !== null) return pastLimit(1, limit);
+  if (isWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexact(text) === null)
+    return { ok: true, value, lineOf: lazily(() => readByYaml(text, value)), inexact: [] };
+  return readByYaml(text, value);
+}
+
+/** Only where a line is asked for is the text parsed a second time. */
+function lazily(read: () => Structured): LineOf {
+  let lineOf: LineOf | null = null;
+  return (path) => {
+    if (lineOf === null) {
+      const again = read();
+      lineOf = again.ok ? again.lineOf : () => 1;
+    }
+    return lineOf(path);
+  };
+}
+
+/** Every JSON text is YAML too, and a YAML document remembers where each key stands. */
+function readByYaml(text: string, value: unknown): Structured {
+  const unread = textLimit(text);
+  if (unread !== null) return pastLimit(unread.line, unread.problem);
   const lines = new LineCounter();
-  // every JSON text is YAML too, and a YAML document remembers where each key stands
   const document = tryParse(text, lines);
-  if (document === null) return failure(1, tooDeep);
-  const twice = document.errors.filter(({ code }) => code === "DUPLICATE_KEY");
+  if (document === null) return pastLimit(1, tooDeep);
+  const twice = repeatedKeys(document, lines);
   if (twice.length > 0)
     return {
       ok: false,
-      faults: twice.map(({ linePos }) => ({ line: linePos?.[0].line ?? 1, problem: "a key stands there twice" })),
+      faults: twice.slice(0, maxFaults).map((line) => ({ line, problem: "a key stands there twice" })),
     };
   return { ok: true, value, lineOf: lineFinder(document, lines, 1), inexact: inexactNumbers(document) };
 }
 
+/** Nobody reads more of one file. */
+const maxFaults = 50;
+
 /** `firstLine` is where the text begins in its file. */
 export function readYaml(text: string, firstLine = 1): Structured {
+  const unread = textLimit(text);
+  if (unread !== null) return pastLimit(unread.line + firstLine - 1, unread.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
-  if (document === null) return failure(firstLine, tooDeep);
+  if (document === null) return pastLimit(firstLine, tooDeep);
   // a warning is a tag we do not know: its value would silently be something else than was meant
-  const faults = [...document.errors, ...document.warnings].map(({ linePos, message }) => ({
+  const told = [...document.errors, ...document.warnings].map(({ linePos, message }) => ({
     line: (linePos?.[0].line ?? 1) + firstLine - 1,
     problem: message.split("\n")[0]!.replace(/ at line .*$/, ""),
   }));
+  const twice = repeatedKeys(document, lines).map((line) => ({
+    line: line + firstLine - 1,
+    problem: "Map keys must be unique",
+  }));
+  const faults = [...told, ...twice].slice(0, maxFaults);
   if (faults.length > 0) return { ok: false, faults };
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
-    if (isDeep(value)) return failure(firstLine, tooDeep);
+    const limit = valueLimit(value);
+    if (limit !== null) return pastLimit(firstLine, limit);
     return { ok: true, value, lineOf: lineFinder(document, lines, firstLine), inexact: inexactNumbers(document) };
   } catch (error) {
     // aliases that multiply into something huge
-    if (error instanceof ReferenceError) return failure(firstLine, error.message);
+    if (error instanceof ReferenceError) return pastLimit(firstLine, error.message);
     throw error;
   }
 }
@@ -69,15 +105,35 @@ function failure(line: number, problem: string): Structured {
   return { ok: false, faults: [{ line, problem }] };
 }
 
+function pastLimit(line: number, problem: string): Structured {
+  return { ok: false, faults: [{ line, problem, isLimit: true }] };
+}
+
 /** null where it is nested too deep. */
 function tryParse(text: string, lineCounter: LineCounter): Document.Parsed | null {
   try {
-    return parseDocument(text, { lineCounter, prettyErrors: true, logLevel: "silent" });
+    return parseDocument(text, { lineCounter, prettyErrors: true, logLevel: "silent", uniqueKeys: false });
   } catch (error) {
     // the parser calls itself for each level
     if (error instanceof RangeError) return null;
     throw error;
   }
+}
+
+/** The lines of keys that stood in their map before. The parser would compare each with all others. */
+function repeatedKeys(document: Document.Parsed, lines: LineCounter): number[] {
+  const found: number[] = [];
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        if (seen.has(key.value)) found.push(lines.linePos(key.range?.[0] ?? 0).line);
+        seen.add(key.value);
+      }
+    },
+  });
+  return found;
 }
 
 function inexactNumbers(document: Document.Parsed): InexactNumber[] {
@@ -93,19 +149,6 @@ function inexactNumbers(document: Document.Parsed): InexactNumber[] {
     },
   });
   return found;
-}
-
-const maxDepth = 100;
-const tooDeep = `it is nested more than ${maxDepth} levels deep`;
-
-/** Level by level, with no recursion that a hostile text could exhaust. */
-function isDeep(value: unknown): boolean {
-  let level = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > maxDepth) return true;
-    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
-  }
-  return false;
 }
 
 function lineFinder(document: Document.Parsed, lines: LineCounter, firstLine: number): LineOf {

@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { AgentGate } from "./agent-gate.ts";
 import { isAgentFile, type LoadedAgent, loadAgents, type LoadedAgents } from "./agents-folder.ts";
 import { errorCode } from "./error-code.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
@@ -17,7 +18,8 @@ const pollMs = 1000;
 
 /**
  * Calls `onChange` with what the folder, or the fleet file in its place, holds now, and again each time that becomes something else. A file that was
- * sound once (here or in `loadedBefore`) keeps its last sound definition until it is sound again or removed.
+ * sound once (here or in `loadedBefore`) keeps its last sound definition until it is sound again or removed. The gate
+ * decides which of them are used.
  * It must not throw. A folder that is missing holds nothing but a fault; it is noticed when it comes (back).
  */
 export function watchAgents(
@@ -25,7 +27,7 @@ export function watchAgents(
   schemas: SchemaChecker,
   onChange: (loaded: LoadedAgents) => void | Promise<void>,
   signal: AbortSignal,
-  loadedBefore: readonly LoadedAgent[] = [],
+  { loadedBefore = [], gate }: { loadedBefore?: readonly LoadedAgent[]; gate?: AgentGate | undefined } = {},
 ): AgentsWatch {
   let before = loadedBefore;
   let others: readonly string[] = [];
@@ -40,13 +42,15 @@ export function watchAgents(
   const look = async (): Promise<void> => {
     const state = await fingerprint(folder, others);
     if (state.folder !== watched || watcher === undefined) renewWatcher(state.folder);
-    const changed = hinted || state.all !== seen;
+    const now = `${state.all}\n${gate?.state() ?? ""}`;
+    const changed = hinted || now !== seen;
     hinted = false;
-    seen = state.all;
+    seen = now;
     if (!changed) return;
-    const loaded = await loadAgents(folder, schemas, before);
-    before = loaded.agents;
-    others = loaded.others;
+    const found = await loadAgents(folder, schemas, before);
+    before = found.agents;
+    others = found.others;
+    const loaded = gate?.admit(found) ?? found;
     const text = JSON.stringify(loaded);
     if (stopped || text === told) return;
     told = text;

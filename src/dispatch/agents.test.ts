@@ -26,7 +26,12 @@ it("of files go before the API's and runners'; of two runners' neither goes befo
   expect(await host.agents.find("a")).toMatchObject({ source: "api", owner: "ann" });
   host.agents.setFiles([of("file")]);
   expect(await host.agents.find("a")).toMatchObject({ source: "file" });
-  expect((await host.agents.list()).map(({ source }) => source)).toEqual(["file", "api", "runner", "runner"]);
+  expect((await host.agents.page({ limit: 10 })).items.map(({ source }) => source)).toEqual([
+    "file",
+    "api",
+    "runner",
+    "runner",
+  ]);
   host.agents.setFiles([of("file")], new Map([["a", "a.json:1: unknown key comand"]]));
   expect(await host.agents.find("a")).toMatchObject({ source: "file", fault: "a.json:1: unknown key comand" });
   host.agents.setFiles([]);

@@ -1,12 +1,19 @@
 import type { Agent } from "../model/agent.ts";
+import { type AgentPlace, compareAgentPlaces, placeOfAgent } from "../model/agent-place.ts";
 import type { ListedAgent, RunnerRow } from "../model/dispatch-ops.ts";
+import { sizeOf } from "../model/event-size.ts";
 import type { NewSchedule } from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
 
 /** Every agent there is: of files, put by the API, brought by runners. */
 export interface AgentBook {
-  /** All of them, by name; of one name in the order in which they go before each other. */
-  list(): Promise<ListedAgent[]>;
+  /**
+   * By name; of one name in the order in which they go before each other. At most `limit`, and fewer where they are large.
+   * `next`: where the following page begins; null after the last one.
+   */
+  page(page: { after?: AgentPlace; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPlace | null }>;
+  /** Some thousands at most: to say what may have been meant. */
+  names(): Promise<string[]>;
   /** `name`, or `name@runner` with the id or the name of a runner. */
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
   put(agent: Agent, by: string): Promise<void>;
@@ -27,10 +34,24 @@ export function createAgentBook(
   let own = new Map<string, ListedAgent>();
 
   return {
-    async list() {
-      const all = [...files.values(), ...own.values(), ...(await store.read.agents())];
-      // The sort is stable, and both lists are in order of precedence.
-      return all.sort((a, b) => (a.agent.name < b.agent.name ? -1 : a.agent.name > b.agent.name ? 1 : 0));
+    async page(page) {
+      const stored = await store.read.agent_page(page);
+      const end = stored.items.at(-1);
+      const until = stored.more && end !== undefined ? placeOfAgent(end) : null;
+      const here = [...files.values(), ...own.values()].filter((listed) => {
+        const place = placeOfAgent(listed);
+        if (page.after !== undefined && compareAgentPlaces(place, page.after) <= 0) return false;
+        return until === null || compareAgentPlaces(place, until) < 0;
+      });
+      const all = [...here, ...stored.items];
+      all.sort((a, b) => compareAgentPlaces(placeOfAgent(a), placeOfAgent(b)));
+      const items = all.slice(0, Math.min(countThatFit(all), page.limit));
+      const last = items.at(-1);
+      const isLast = items.length === all.length && !stored.more;
+      return { items, next: isLast || last === undefined ? null : placeOfAgent(last) };
+    },
+    async names() {
+      return [...files.keys(), ...own.keys(), ...(await store.read.agent_names(mostNames))];
     },
     async find(asked) {
       const at = asked.lastIndexOf("@");
@@ -74,15 +95,24 @@ export function createAgentBook(
     const found = (await store.read.agents(name)).filter(({ source }) => source === "runner");
     const byId = found.find(({ runner_id }) => runner_id === runner);
     if (byId !== undefined) return byId;
-    const rows = await store.read.runners();
-    return one(
-      found.filter(({ runner_id }) => rows.some((row) => row.runner_id === runner_id && isCalled(row, runner))),
-    );
+    const rows = await Promise.all(found.map(({ runner_id }) => store.read.runner(runner_id ?? "")));
+    return one(found.filter((_, at) => isCalled(rows[at] ?? null, runner)));
   }
 }
 
-function isCalled(row: RunnerRow, name: string): boolean {
-  return row.name === name || row.hostname === name;
+const mostNames = 5000;
+/** Of one page, as JSON. */
+const pageLength = 512 * 1024;
+
+/** At least one. */
+function countThatFit(agents: readonly ListedAgent[]): number {
+  let left = pageLength;
+  const over = agents.findIndex(({ agent }, at) => (left -= sizeOf(agent)) < 0 && at > 0);
+  return over < 0 ? agents.length : over;
+}
+
+function isCalled(row: RunnerRow | null, name: string): boolean {
+  return row?.name === name || row?.hostname === name;
 }
 
 function one(found: ListedAgent[]): ListedAgent | { candidates: ListedAgent[] } | null {

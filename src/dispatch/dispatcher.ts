@@ -7,7 +7,7 @@ import type { Change } from "../model/store.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import { drainRunner, stopRuns } from "./by-record.ts";
 import { createFarClock } from "./far-clock.ts";
-import { createPoll, portConflict } from "./poll.ts";
+import { createPoll, type PollDeps, portConflict } from "./poll.ts";
 import { report } from "./report.ts";
 import { hashKey, runnerIdOf } from "./runner-id.ts";
 import { loadSession, saveSession } from "./session-state.ts";
@@ -24,6 +24,8 @@ export interface DispatcherOptions {
   /** How long a run waits for a runner that could take it. */
   unmatchedMs: number;
   signAttempt: (run_id: string, attempt: number) => string;
+  /** What a run was asked with, where the record keeps that sealed. */
+  openSealed?: NonNullable<PollDeps["openSealed"]>;
   /** Why nothing may be started now; null: there is room. Asked with every claim. */
   lowDisk?: () => string | null;
   /** Files that are larger are refused. */
@@ -88,7 +90,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const storeClock = createFarClock();
   const storeNow = () => storeClock.latest(performance.now());
   const shortages = new Map<string, string>();
-  const poll = createPoll({ ...options, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
+  const poll = createPoll({ ...options, onFault, shortages, lowDisk, waiters, storeNow, stopped: stopping.signal });
   let looking: Promise<void> | null = null;
   let lookAgain = false;
   const unsubscribe = store.changes(notice);

@@ -1,7 +1,10 @@
 import type { ClaimedRun } from "../model/dispatch-ops.ts";
+import { BugError } from "../model/errors.ts";
+import type { Invocation } from "../model/executor.ts";
 import { PortError } from "../model/port-error.ts";
 import type { Order, PollAnswer, PollRequest } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
+import type { Vault } from "../model/vault.ts";
 import type { Seat, Waiters, Wake } from "./waiters.ts";
 
 export interface PollDeps {
@@ -13,6 +16,9 @@ export interface PollDeps {
   /** Kept here: why runners took no run when they last polled. */
   shortages: Map<string, string>;
   signAttempt: (run_id: string, attempt: number) => string;
+  /** What a run was asked with, where the record keeps that sealed. */
+  openSealed?: (run_id: string, sealed: string) => ReturnType<Vault["open"]>;
+  onFault?: (fault: unknown) => void;
   /** The store's clock as far as it can be told from here, rather ahead than behind; null: not at all. */
   storeNow: () => number | null;
   /** Ends every poll that is held. */
@@ -127,14 +133,25 @@ export function createPoll(
     else delivered.set(runner_id, { no: last.no, at: performance.now() });
     return {
       orders,
-      claims: claims.map(({ run_id, attempt, invocation, correlation }) => ({
-        run_id,
-        attempt,
-        invocation,
-        correlation,
-        attempt_token: deps.signAttempt(run_id, attempt),
-      })),
+      claims: claims.flatMap((claimed) => {
+        const invocation = invocationOf(claimed);
+        if (invocation === null) return [];
+        const { run_id, attempt, correlation } = claimed;
+        return [{ run_id, attempt, invocation, correlation, attempt_token: deps.signAttempt(run_id, attempt) }];
+      }),
     };
+  }
+
+  /** With its secrets. null where they cannot be read: it is not handed out, and ends as one that its runner lost. */
+  function invocationOf({ run_id, invocation, sealed }: ClaimedRun): Invocation | null {
+    if (sealed === undefined) return invocation;
+    try {
+      if (deps.openSealed === undefined) throw new BugError("nothing can open what the record keeps sealed");
+      return { ...invocation, ...deps.openSealed(run_id, sealed) };
+    } catch (fault) {
+      deps.onFault?.(fault);
+      return null;
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import type { Outcome } from "../model/executor.ts";
 import { resultOf } from "../model/outcome.ts";
 import type { ReportAnswer, ReportRequest } from "../model/runner-port.ts";
 import type { AppendEvents, FinishRun, OpResult, Store } from "../model/store.ts";
+import { boundReport } from "./bound-report.ts";
 import { portConflict } from "./poll.ts";
 
 export interface ReportDeps {
@@ -15,11 +16,8 @@ export interface ReportDeps {
 type Attempt = { run_id: string; attempt: number };
 
 /** Everything of one report in one transaction: what happened first, then what it proves about what is held. */
-export async function report(
-  request: ReportRequest,
-  owner: string | undefined,
-  deps: ReportDeps,
-): Promise<ReportAnswer> {
+export async function report(given: ReportRequest, owner: string | undefined, deps: ReportDeps): Promise<ReportAnswer> {
+  const request = boundReport(given);
   const speaker = { runner_id: request.runner_id, epoch: request.epoch, ...(owner === undefined ? {} : { owner }) };
   const writes = writesOf(request, speaker, deps.now().toISOString());
   const results = await deps.store.apply([

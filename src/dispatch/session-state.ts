@@ -1,3 +1,4 @@
+import { boundEvent } from "../model/event-size.ts";
 import type {
   LoadSessionAnswer,
   LoadSessionRequest,
@@ -26,7 +27,7 @@ export async function loadSession(
 }
 
 export async function saveSession(
-  { runner_id, epoch, bytes, files, ...rest }: SaveSessionRequest,
+  { runner_id, epoch, bytes, files, events, ...rest }: SaveSessionRequest,
   owner: Owner,
   { apply }: Pick<Store, "apply">,
 ): Promise<SaveSessionAnswer> {
@@ -35,6 +36,7 @@ export async function saveSession(
     {
       op: "save_session",
       ...rest,
+      events: events.map(boundEvent),
       runner,
       bytes: bytes === null ? null : Buffer.from(bytes, "base64"),
       files: files.map((file) => (file.type === null ? file : { ...file, bytes: Buffer.from(file.bytes, "base64") })),

@@ -34,7 +34,7 @@ const defaultParkSeconds = 600;
 const unattended =
   "Denied: nobody attends this run, so nobody can be asked. Start it with `attended: true`, or from a terminal, to let a person decide.";
 /** A question is an event, and larger events are left out of the log. */
-const maxQuestionLength = 1024 * 1024;
+const maxQuestionLength = 1_000_000;
 const tooLarge = `Denied: what it would do is longer than ${maxQuestionLength} characters, which is more than a person can be asked about.`;
 const reused = "Denied: its request_id was used before, for another question of this run.";
 

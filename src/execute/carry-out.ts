@@ -11,12 +11,13 @@ import { environmentEvent } from "./environment-event.ts";
 import { inheritedIds } from "./execution-record.ts";
 import { createExecutions, type Executions } from "./executions.ts";
 import type { LiveText } from "./live-text.ts";
+import { openNestedLog } from "./nested/nested-log.ts";
 import { runOnFinish } from "./on-finish.ts";
 import type { Recorder } from "./recorder.ts";
 import { createRunContext } from "./run-context.ts";
 import { idleMsOf, limitsOf, timeoutMsOf } from "./run-settings.ts";
 import type { RunStop } from "./run-stop.ts";
-import { watchRun } from "./run-watch.ts";
+import { type RunWatch, watchRun } from "./run-watch.ts";
 import type { SessionKeeper } from "./session-keeper.ts";
 import { outcomeOfStop, stopReasonOf } from "./stop-outcome.ts";
 import type { RunLinks, SuperviseOptions } from "./supervise-options.ts";
@@ -98,10 +99,18 @@ async function workIn(
   const limits = limitsOf(invocation.agent);
   const timeoutMs = timeoutMsOf(invocation.agent, options.limits);
   const { correlation, repoRoot } = workedOn(claim, opened.dirs.work, options);
+  const { run_id, attempt } = claim;
+  const nested = openNestedLog({ ...options, runs: options.places.runs, run_id, attempt, record: log.record });
   const executions = createExecutions({
     ...options,
     options: options.startOptions,
-    ids: { ...inheritedIds(claim.run_id, correlation, repoRoot), DROVER_ATTEMPT: String(claim.attempt) },
+    writable: [nested.path],
+    ids: {
+      ...inheritedIds(run_id, correlation, repoRoot),
+      DROVER_ATTEMPT: String(attempt),
+      DROVER_NESTED_LOG: nested.path,
+      ...(options.apiUrl === null ? {} : { DROVER_API_URL: options.apiUrl, DROVER_API_KEY: claim.attempt_token }),
+    },
     dirs: opened.dirs,
     timeoutMs,
     commandLimits: limits.ofCommands,
@@ -110,16 +119,17 @@ async function workIn(
     recorder: log,
     sync: links.journal.sync,
   });
-  const watching = await watchRun({
-    limits: limits.held,
-    folders: opened.folders,
-    except: [options.places.stateDirectory],
-    signal,
-    onPassed: () => stop.abort("disk_limit"),
-  });
-  if (!watching.ok) return failed("dependency_missing", watching.fault.message);
-  const { watch } = watching;
+  let watch: RunWatch | null = null;
   try {
+    const watching = await watchRun({
+      limits: limits.held,
+      folders: opened.folders,
+      except: [options.places.stateDirectory],
+      signal,
+      onPassed: () => stop.abort("disk_limit"),
+    });
+    if (!watching.ok) return failed("dependency_missing", watching.fault.message);
+    watch = watching.watch;
     clocks.begin({ timeoutMs, idleMs: idleMsOf(invocation.agent, options.limits) });
     const context = createRunContext({
       ...parts,
@@ -145,7 +155,8 @@ async function workIn(
     await executions.end();
     return outcome;
   } finally {
-    watch.stop();
+    watch?.stop();
+    await nested.close();
   }
 }
 

@@ -1,11 +1,11 @@
-import { mkdirSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
-import { isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import type { Invocation, RunContext } from "../model/executor.ts";
 import type { SessionFile } from "../model/session-state.ts";
 import type { FailureReason } from "../model/states.ts";
 import { type DirectoryLock, isWithin, lockDirectory, type LockPlace } from "./workspace/directory-lock.ts";
 import { workspaceOf } from "./workspace/kind.ts";
+import { makeOwnFolder, removeImpostors } from "./workspace/own-folder.ts";
 import { removeTree } from "./workspace/remove-tree.ts";
 import { restoreFiles } from "./workspace/session-files.ts";
 import {
@@ -33,6 +33,8 @@ export interface Places {
   tmpRoot: string;
   /** Drover's own: nothing in there is a run's but the folders above. */
   stateDirectory: string;
+  /** The half of it that runs work in. */
+  runs: string;
 }
 
 /** Where a run keeps what it writes. */
@@ -73,7 +75,7 @@ export async function openDirectories(invocation: Invocation, options: OpenOptio
   const work = await workOf(invocation, options);
   if (!work.ok) return work;
   const tmpPath = join(places.tmpRoot, options.name);
-  const tmp = lazyDirectory(tmpPath);
+  const tmp = lazyDirectory(places.stateDirectory, tmpPath);
   const isScratch = workspaceOf(invocation) === "scratch";
   return {
     ok: true,
@@ -143,16 +145,19 @@ async function homeOf(invocation: Invocation, { places, signal, saved }: OpenOpt
 }
 
 /** Made when somebody asks for it, which is when a process is started: a run that starts none needs none. */
-function lazyDirectory(path: string): { path(): string; remove(): Promise<void> } {
+function lazyDirectory(base: string, path: string): { path(): string; remove(): Promise<void> } {
   let made = false;
   return {
     path() {
-      if (!made) mkdirSync(path, { recursive: true, mode: 0o700 });
+      // each time: a process of the run may have put something else there
+      makeOwnFolder(base, path);
       made = true;
       return path;
     },
     async remove() {
-      if (made) await removeTree(path);
+      if (!made) return;
+      removeImpostors(base, dirname(path));
+      await removeTree(path);
     },
   };
 }

@@ -9,6 +9,7 @@ import type { Command, Limits, Running, StartCommand, StartOptions } from "../mo
 import { checkCommand } from "../process/check.ts";
 import { withHeldBefore } from "../process/held-watch.ts";
 import { executionEnd, executionStart } from "./execution-record.ts";
+import { nestedFolders } from "./nested/nested-folders.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** Starts processes on the record: the start is durable before the spawn, the end follows it. */
@@ -29,6 +30,8 @@ export interface ExecutionsOptions {
   /** DROVER_* ids that every process of the run gets. */
   ids: Readonly<Record<string, string>>;
   dirs: RunContext["dirs"];
+  /** Beside its directories, in a sandbox. */
+  writable: readonly string[];
   timeoutMs: number | null;
   /** Of each command, unless it comes with its own. */
   commandLimits: Limits;
@@ -103,7 +106,8 @@ export function createExecutions(options: ExecutionsOptions): Executions {
         command,
         {
           ...startOptions,
-          writable: [options.dirs.home],
+          writable: [options.dirs.home, ...options.writable],
+          show: nestedFolders(options.ids),
           ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },
           stdin: "pipe",
           output: "both",

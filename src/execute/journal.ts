@@ -1,6 +1,8 @@
 import type { NumberedEvent, RunEvent } from "../model/event.ts";
 import type { Outcome } from "../model/executor.ts";
 import type { HostError } from "../model/errors.ts";
+import { failed } from "../model/outcome.ts";
+import { isEventTooLarge, shortenEvent } from "../model/event-size.ts";
 import type { LogFile } from "./log-file.ts";
 
 /**
@@ -35,6 +37,8 @@ export interface Journal {
   /** The events up to this one are stored, with what they were held for. */
   saved(n: number): void;
   ack(n: number): void;
+  /** The coordinator does not take the next event, or where there is none the outcome: says so in its place. False: it does already. */
+  replaceRefused(why: string): boolean;
   /** The coordinator has all of it: the file is removed, or marked as shipped where it stays. */
   shipped(): Promise<void>;
   /** The coordinator wants none of it. */
@@ -66,9 +70,9 @@ interface Entry {
   bytes: number;
 }
 
-/** What every coordinator takes in one report, with room to spare. */
-const maxEventLength = 4 * 1024 * 1024;
 const readBytes = 1024 * 1024;
+/** Of events in one report: a coordinator takes few more at a time. */
+const mostAtOnce = 1000;
 /** What an answer takes at most where all is well. */
 const settleMs = 50;
 /** Left free in a full log, for how the run ended. */
@@ -90,6 +94,7 @@ export function openJournal(options: JournalOptions): Journal {
   let behind = options.found !== undefined;
   /** Events after this one are held. */
   let heldAfter: number | null = null;
+  let replaced: number | "outcome" | null = null;
   let settling: NodeJS.Timeout | undefined;
   /** Events that no disk took. */
   const unwritten: Entry[] = [];
@@ -120,12 +125,7 @@ export function openJournal(options: JournalOptions): Journal {
   function lineOf(event: RunEvent): { numbered: NumberedEvent; line: string } {
     const numbered: NumberedEvent = { n: lastN + 1, at: options.now().toISOString(), event };
     const line = JSON.stringify({ attempt, ...numbered, ...(heldAfter === null ? {} : { held: true }) });
-    if (line.length <= maxEventLength) return { numbered, line };
-    return lineOf({
-      type: "error",
-      code: "event_too_large",
-      message: `An event of type ${event.type} was ${line.length} characters long and was left out.`,
-    });
+    return isEventTooLarge(event, line) ? lineOf(shortenEvent(event)) : { numbered, line };
   }
 
   function enqueue(entry: Entry): void {
@@ -196,7 +196,7 @@ export function openJournal(options: JournalOptions): Journal {
       const events: NumberedEvent[] = [];
       let bytes = 0;
       for (const entry of queue) {
-        if (events.length > 0 && bytes + entry.bytes > maxBytes) break;
+        if (events.length > 0 && (bytes + entry.bytes > maxBytes || events.length === mostAtOnce)) break;
         if (heldAfter !== null && entry.numbered.n > heldAfter) break;
         events.push(entry.numbered);
         bytes += entry.bytes;
@@ -237,6 +237,23 @@ export function openJournal(options: JournalOptions): Journal {
       ackedN = n;
       // a Drover before us got further than its log tells
       lastN = Math.max(lastN, n);
+    },
+
+    replaceRefused(why) {
+      if (queue.length === 0) load();
+      const [entry] = queue;
+      if (entry === undefined) {
+        if (outcome === null || replaced === "outcome") return false;
+        outcome = failed("internal", `The coordinator refused the result: ${why}`);
+        [replaced, outcomeBytes] = ["outcome", JSON.stringify(outcome).length];
+        return true;
+      }
+      const { n, event } = entry.numbered;
+      if (replaced === n) return false;
+      const message = `The coordinator refused an event of type ${event.type}, which was left out: ${why}`;
+      entry.numbered = { ...entry.numbered, event: { type: "error", code: "event_refused", message } };
+      replaced = n;
+      return true;
     },
 
     async shipped() {

@@ -37,8 +37,8 @@ export function createRunLog(run_id: string, attempt: number, stays: boolean, op
 /** What a runner that died left unshipped. */
 export interface FoundLog {
   journal: Journal;
-  /** Executions that have no end. */
-  open: string[];
+  /** By id, whether they have an end. */
+  executions: ReadonlyMap<string, "open" | "ended">;
 }
 
 /** Those that were shipped and kept are nobody's to ship again. */
@@ -104,7 +104,7 @@ function readLog(path: string, run_id: string, attempt: number, options: LogsOpt
   let stays = false;
   let good = 0;
   let held: { at: number; lastN: number } | null = null;
-  const open = new Set<string>();
+  const executions = new Map<string, "open" | "ended">();
   for (let from = 0; ;) {
     const { lines, end } = file.read(from, 1024 * 1024);
     if (lines.length === 0) break;
@@ -120,8 +120,8 @@ function readLog(path: string, run_id: string, attempt: number, options: LogsOpt
       if (line.n !== undefined) lastN = line.n;
       if (line.outcome) outcome = line.outcome;
       const id = line.event?.execution?.execution_id;
-      if (id !== undefined && line.event?.type === "execution_started") open.add(id);
-      if (id !== undefined && line.event?.type === "execution_ended") open.delete(id);
+      if (id !== undefined && line.event?.type === "execution_started") executions.set(id, "open");
+      if (id !== undefined && line.event?.type === "execution_ended") executions.set(id, "ended");
     }
     from = end;
     if (good < end) break;
@@ -146,7 +146,7 @@ function readLog(path: string, run_id: string, attempt: number, options: LogsOpt
       stays,
       found: { lastN, outcome },
     }),
-    open: [...open],
+    executions,
   };
 }
 

@@ -1,13 +1,11 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import type { Agent } from "../model/agent.ts";
+import { PortError } from "../model/port-error.ts";
 import type { Registered, Registration, RunnerPort } from "../model/runner-port.ts";
 import { createBackoff, sleep } from "./backoff.ts";
 import { boundFiles } from "./bound-files.ts";
 import { startClaimLoop } from "./claim-loop.ts";
 import { countDescriptors, describeShortage, roomForRuns } from "./descriptors.ts";
 import type { Places } from "./directories.ts";
-import { interruptedEnd } from "../model/interrupted-end.ts";
 import { createHeldRuns } from "./held-runs.ts";
 import { createIdentity } from "./identity.ts";
 import type { Journal } from "./journal.ts";
@@ -15,15 +13,12 @@ import { isLeaseOver } from "./lease-watch.ts";
 import { findRunLogs, type LogsOptions } from "./logs.ts";
 import { portFault } from "./port-faults.ts";
 import { createSessionPort } from "./session-port.ts";
+import { settleFound } from "./settle-found.ts";
 import { startShipper } from "./shipper.ts";
-import { outcomeOfStop } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise-options.ts";
 import { tellOutages, type ToldPort } from "./tell-outages.ts";
 import { createUpload } from "./uploads.ts";
-import { removeTree } from "./workspace/remove-tree.ts";
 import { startSessionSweep } from "./workspace/session-sweep.ts";
-
-const diedWithIt = "The runner died before it ended; what was left of it was killed by the next one.";
 
 export interface Times {
   heartbeatMs: number;
@@ -76,9 +71,11 @@ export async function startRegistration(
   const { port } = told;
   let registration = options.registration;
   let latest!: Registered;
+  let isFirst = true;
   let hurry = (): void => undefined;
   const identity = createIdentity(async () => {
-    latest = await register(registration, told, options, AbortSignal.any([ending.signal, signal]));
+    latest = await register(registration, told, options, AbortSignal.any([ending.signal, signal]), isFirst);
+    isFirst = false;
     hurry();
     return latest;
   });
@@ -230,6 +227,7 @@ async function register(
   { port, tell }: ToldPort,
   { times, random, supervise }: RegistrationOptions,
   signal: AbortSignal,
+  isFirst: boolean,
 ): Promise<Registered> {
   const once = { ...registration, registration_id: supervise.newId() };
   const backoff = createBackoff({ firstMs: times.pollPauseMs, longestMs: times.pollPauseMs * 10, random });
@@ -241,39 +239,11 @@ async function register(
       signal.throwIfAborted();
       const fault = portFault(error);
       if (fault === "duplicate" || fault === "refused") throw error;
+      // later it is somebody who took the coordinator's place, and the coordinator may be back
+      if (isFirst && error instanceof PortError && error.conflict === "unproven") throw error;
       tell("register", error, fault);
       await backoff.wait(signal);
     }
-  }
-}
-
-/** Logs without an outcome belong to executions whose runner died: what is left of them is ended, and they end as lost. */
-async function settleFound(
-  found: ReturnType<typeof findRunLogs>,
-  { killOrphans, supervise, onNotice }: RegistrationOptions,
-): Promise<void> {
-  const unfinished = found.filter(({ journal }) => journal.outcome === null);
-  await killOrphans(unfinished.flatMap(({ open }) => open));
-  await emptyFolder(supervise.places.tmpRoot, onNotice);
-  for (const { journal, open } of unfinished) {
-    const at = supervise.now().toISOString();
-    for (const id of open) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at, diedWithIt) });
-    const lost = outcomeOfStop("lease_lost");
-    journal.finish(
-      lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost,
-    );
-  }
-}
-
-/** This runner's alone, and it has no run yet. A folder that cannot be removed, such as one with an immutable file, stays. */
-async function emptyFolder(folder: string, onNotice: RegistrationOptions["onNotice"]): Promise<void> {
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    throw error;
-  });
-  for (const name of names) {
-    const path = join(folder, name);
-    await removeTree(path).catch((error: unknown) => onNotice(`${path} of an earlier run could not be removed`, error));
   }
 }
 

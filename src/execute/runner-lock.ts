@@ -1,8 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { HostError } from "../model/errors.ts";
 import type { ExecutionStart } from "../model/execution.ts";
+import { placeFile } from "../model/state-layout.ts";
 
 export interface RunnerLock {
   release(): void;
@@ -39,17 +40,16 @@ export function lockRunner(directory: string, owner: Owner, isAlive: (owner: Own
 
 /** The runner's secret identity, made once. */
 export function runnerKey(directory: string): string {
-  return madeOnce(directory, "key", () => randomBytes(32).toString("hex"));
+  return madeOnce(join(directory, "key"), () => randomBytes(32).toString("hex"));
 }
 
 /** The id of a state directory, made once: sessions lie in it, whichever runner made them. */
-export function placeId(stateDirectory: string): string {
-  return madeOnce(stateDirectory, "place", () => randomUUID());
+export function placeId(record: string): string {
+  return madeOnce(placeFile(record), () => randomUUID());
 }
 
-function madeOnce(directory: string, name: string, make: () => string): string {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const path = join(directory, name);
+function madeOnce(path: string, make: () => string): string {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const known = readOrNull(path)?.trim();
   if (known) return known;
   const aside = `${path}.${randomUUID()}`;

@@ -173,3 +173,33 @@ test("a lease is not over because the coordinator was away for long and now is s
   now += 101;
   expect(isLeaseOver(shipper, 1000)).toBe(true);
 });
+
+test("what a coordinator always refuses is left out, and nothing else is held up", async () => {
+  const stored: unknown[] = [];
+  const isBad = (value: unknown): boolean => JSON.stringify(value).includes("poison");
+  const finished: string[] = [];
+  const { shipper, requests, journal } = setUp((request) => {
+    if (isBad(request.events) || isBad(request.finishes)) throw new PortError("refused", "body.events: not so");
+    for (const { run_id, events } of request.events)
+      stored.push(...events.map(({ n, event }) => [run_id, n, "text" in event ? event.text : event]));
+    return takeAll(request);
+  });
+  const [good, bad] = [journal("good"), journal("bad")];
+  for (const text of ["one", "poison", "two", "poison"]) bad.append(output(text));
+  bad.finish({ status: "completed", exit_code: 0, text: "poison" });
+  good.append(output("fine"));
+  good.finish(done);
+  for (const one of [good, bad])
+    shipper.add({ journal: one, onLost: () => undefined, onFinished: () => finished.push(one.run_id) });
+  await poll(() => [...finished].sort()).toEqual(["bad", "good"]);
+  const refused = { type: "error", code: "event_refused" };
+  expect(stored.filter((one) => (one as unknown[])[0] === "bad")).toMatchObject([
+    ["bad", 1, "one"],
+    ["bad", 2, refused],
+    ["bad", 3, "two"],
+    ["bad", 4, refused],
+  ]);
+  expect(stored).toContainEqual(["good", 1, "fine"]);
+  const outcome = requests.flatMap(({ finishes }) => finishes).findLast(({ run_id }) => run_id === "bad")?.outcome;
+  expect(outcome).toMatchObject({ status: "failed", reason: "internal" });
+});

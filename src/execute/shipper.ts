@@ -3,6 +3,7 @@ import type { ReportAnswer, ReportRequest, RunnerPort } from "../model/runner-po
 import { createBackoff, createBell } from "./backoff.ts";
 import type { Identity } from "./identity.ts";
 import type { Journal } from "./journal.ts";
+import { PortError } from "../model/port-error.ts";
 import { portFault, type PortFault } from "./port-faults.ts";
 
 /** Everything this runner holds, and what became of it. */
@@ -75,6 +76,8 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   let sentAt: number | null = null;
   let lastFault: PortFault | null = null;
   let gathering: NodeJS.Timeout | null = null;
+  /** After a refusal: the journals to ship event by event, so that only what is refused is left out. */
+  let suspects: Shipment[] = [];
 
   const gathered = (): void => {
     if (gathering !== null) clearTimeout(gathering);
@@ -103,13 +106,16 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     bell.reset();
     gathered();
     const sending = [...shipments.values()];
+    suspects = suspects.filter((one) => sending.includes(one) && hasMore(one.journal));
+    const suspect = suspects[0] ?? null;
     const request = buildReport({
       runner_id,
       epoch,
       as_of_claim: options.asOfClaim(),
       sending,
-      partials,
-      maxBytes: options.maxReportBytes,
+      suspect,
+      partials: suspect === null ? partials : [],
+      maxBytes: suspect === null ? options.maxReportBytes : 1,
     });
     partials = [];
     sentAt = monotonic();
@@ -124,6 +130,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       if (lastFault === "down") leasedFrom = monotonic();
       if (stopping.signal.aborted) return false;
       options.onFault(error, lastFault);
+      if (isRefusedReport(error) && suspectsRefused(request, sending, suspect, error.message)) return true;
       if (lastFault === "register") await identity.renew(epoch);
       else await backoff.wait(stopping.signal);
       return true;
@@ -131,6 +138,19 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       sentAt = null;
       letGo();
     }
+  }
+
+  /** A report that is always refused would hold up every run. Whether the next one will be another. */
+  function suspectsRefused(
+    { events, finishes }: ReportRequest,
+    sending: readonly Shipment[],
+    suspect: Shipment | null,
+    why: string,
+  ): boolean {
+    if (events.length === 0 && finishes.length === 0) return false;
+    if (suspect !== null) return suspect.journal.replaceRefused(why);
+    suspects = sending.filter(({ journal }) => hasMore(journal));
+    return suspects.length > 0;
   }
 
   /** Whether there is a reason to send the next report at once. */
@@ -157,6 +177,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       progress = true;
     }
     // one that makes no progress is tried again with the next heartbeat, not in a circle
+    if (suspects.length > 0) return progress;
     return progress && [...shipments.values()].some(({ journal }) => isReady(journal, request));
   }
 
@@ -232,26 +253,39 @@ function isReady(journal: Journal, sent: ReportRequest): boolean {
   return journal.lastN > journal.ackedN;
 }
 
+/** The request itself was at fault, and not who sent it. */
+function isRefusedReport(error: unknown): error is PortError {
+  return error instanceof PortError && error.conflict === "refused";
+}
+
+function hasMore({ outcome, lastN, ackedN }: Journal): boolean {
+  return outcome !== null || lastN > ackedN;
+}
+
 interface Parts {
   runner_id: string;
   epoch: number;
   as_of_claim: string | null;
   sending: Shipment[];
+  /** Only this one's events go out, one by one, and its outcome after them. */
+  suspect: Shipment | null;
   partials: ReportRequest["partials"];
   maxBytes: number;
 }
 
-function buildReport({ runner_id, epoch, as_of_claim, sending, partials, maxBytes }: Parts): ReportRequest {
+function buildReport({ runner_id, epoch, as_of_claim, sending, suspect, partials, maxBytes }: Parts): ReportRequest {
   const report: ReportRequest = { runner_id, epoch, held: [], as_of_claim, events: [], partials, finishes: [] };
   let left = maxBytes;
-  for (const { journal } of sending) {
+  for (const shipment of sending) {
+    const { journal } = shipment;
     const { run_id, attempt, outcome } = journal;
     report.held.push([run_id, attempt]);
-    if (left <= 0) continue;
+    if (left <= 0 || (suspect !== null && shipment !== suspect)) continue;
     const { events, bytes, whole } = journal.next(left);
     left -= bytes;
     if (events.length > 0) report.events.push({ run_id, attempt, events });
     // a large result goes alone: many at once could be more than anyone takes
+    if (suspect !== null && events.length > 0) continue;
     if (outcome === null || !whole || (journal.outcomeBytes > left && report.finishes.length > 0)) continue;
     left -= journal.outcomeBytes;
     report.finishes.push({ run_id, attempt, last_n: journal.lastN, outcome });

@@ -3,6 +3,7 @@ import type { Delta, Executor } from "../model/executor.ts";
 import type { Variables } from "../model/expand.ts";
 import type { NewId } from "../model/ids.ts";
 import type { Redactor, StartCommand, StartOptions } from "../model/process.ts";
+import type { NamedValue } from "../redact/secret-values.ts";
 import type { Places } from "./directories.ts";
 import type { Journal } from "./journal.ts";
 import type { UploadTimes } from "./keep-files.ts";
@@ -16,6 +17,8 @@ export interface SuperviseOptions {
   /** Where a relative command is looked for first. */
   runnerDirectory: string;
   places: Places;
+  /** Where Drover commands inside its runs reach the coordinator; null: nowhere. */
+  apiUrl: string | null;
   limits: TimeLimits;
   variables: Variables;
   start: StartCommand;
@@ -30,6 +33,8 @@ export interface SuperviseOptions {
   /** The commit that a run in this directory works on, unless one is given. */
   findWorkedOn: (directory: string, given: string | null) => { repo_sha: string | null; repo_root: string };
   redactor: Redactor;
+  /** The same, and these values, whatever their names. */
+  redactorWith(values: readonly NamedValue[]): Redactor;
   newId: NewId;
   now: () => Date;
   monotonic: () => number;

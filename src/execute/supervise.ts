@@ -1,6 +1,8 @@
 import type { Decision, UserInput } from "../model/executor.ts";
+import type { Redactor } from "../model/process.ts";
 import type { Claim } from "../model/runner-port.ts";
 import type { StopReason } from "../model/states.ts";
+import { conceal } from "../redact/conceal.ts";
 import { createQuestions } from "./ask.ts";
 import { carryOut } from "./carry-out.ts";
 import { createDefectOutcomes, internal } from "./defect-outcome.ts";
@@ -30,7 +32,8 @@ export interface Supervised {
 
 export function superviseRun(claim: Claim, options: SuperviseOptions, links: RunLinks): Supervised {
   const { journal } = links;
-  const { redactor, onNotice } = options;
+  const { onNotice } = options;
+  const redactor = redactorOf(claim, options);
   const { can } = options.executor;
   const name = `${claim.run_id}.${claim.attempt}`;
   const overBudget = new AbortController();
@@ -107,7 +110,7 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       record({
         type: "error",
         code: "result_truncated",
-        message: "The result is larger than a run may have; its data was left out.",
+        message: "The result is larger than a run may have; what does not fit was left out.",
       });
       outcome = smaller;
     }
@@ -131,4 +134,11 @@ export function superviseRun(claim: Claim, options: SuperviseOptions, links: Run
       links.hurry();
     }),
   };
+}
+
+/** Finds also what the run was asked with and is secret: its program may print it, in whatever encoding. */
+function redactorOf({ invocation, attempt_token }: Claim, { redactor, redactorWith }: SuperviseOptions): Redactor {
+  const { agent, parameters, prompt } = invocation;
+  const secrets = conceal(agent.parameters_schema, { parameters, prompt }, redactor)?.secrets ?? [];
+  return redactorWith([...secrets, { name: "DROVER_API_KEY", value: attempt_token }]);
 }

@@ -81,9 +81,11 @@ test("what is too large for any coordinator is left out, and that is told", asyn
   const id = coordinator.submit({});
   expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "fine" });
   expect(coordinator.events(id).flatMap((event) => (event.type === "error" ? [event.code] : []))).toEqual([
-    "event_too_large",
     "result_truncated",
   ]);
+  const said = coordinator.events(id).find((event) => event.type === "assistant");
+  expect(said).toMatchObject({ truncated: true });
+  expect(JSON.stringify(said).length).toBeLessThan(1024 * 1024);
 });
 
 test("an executor that throws is a defect with a clean message, and the runner goes on", async () => {

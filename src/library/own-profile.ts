@@ -13,16 +13,17 @@ import { profileFolders } from "../runner-profiles.ts";
 interface Place {
   cwd: string;
   config: Config;
+  env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
  * The profile that carries the agent out: the project's of its executor's name, else one without any settings. The
  * caller is the operator, so that the agent may name any variable and work in any folder.
  */
-export function ownProfile(agent: Agent, { cwd, config }: Place): RunnerProfile {
+export function ownProfile(agent: Agent, { cwd, config, env }: Place): RunnerProfile {
   const executor = agent.executor ?? "procedural";
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
-  const found = loadProfile(executor, profileFolders(cwd, config, false), host);
+  const found = loadProfile(executor, profileFolders(cwd, config, false, env), host);
   if (!found.ok && (found.faults[0]?.code !== "DROVER-PRF-001" || !isBuiltIn(executor))) {
     const [fault] = found.faults;
     throw new RequestError({

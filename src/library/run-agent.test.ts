@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { recordDirectory } from "../model/state-layout.ts";
 import { AgentRunner, type ResolvedAgentConfig, runAgent, RunnerError, SDKError, SessionError } from "../index.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
@@ -22,7 +23,11 @@ function place(turns: readonly unknown[] = [{ text: "It is done." }]) {
 }
 
 async function runsOf(stateDir: string): Promise<Run[]> {
-  const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+  const store = await openStore({
+    directory: recordDirectory(stateDir),
+    now: () => new Date(),
+    createIfMissing: false,
+  });
   try {
     const rows = await store.read.runs({}, { limit: 100 });
     return await Promise.all(rows.map(async ({ run_id }) => (await store.read.run(run_id))!));
@@ -137,7 +142,11 @@ describe("runAgent", () => {
       prompt: "x",
       stateDir,
       async onQuestion({ jobId, requestId }) {
-        const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+        const store = await openStore({
+          directory: recordDirectory(stateDir),
+          now: () => new Date(),
+          createIfMissing: false,
+        });
         const answer = { decision: "allow" } as const;
         await store.apply([{ op: "answer_question", run_id: jobId, request_id: requestId, answer, by: "bob" }]);
         await store.close();
@@ -234,7 +243,11 @@ describe("AgentRunner", () => {
     const second = await runner.resume(first.sessionId!, agent, "Go on");
     expect(second).toMatchObject({ success: true, sessionId: first.sessionId, summary: "two" });
     expect(second.run).toMatchObject({ mode: "resume", trigger_type: "manual" });
-    const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+    const store = await openStore({
+      directory: recordDirectory(stateDir),
+      now: () => new Date(),
+      createIfMissing: false,
+    });
     expect(await store.read.session(first.sessionId!)).toMatchObject({ run_count: 2, agent_name: "helper" });
     await store.close();
   });

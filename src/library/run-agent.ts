@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
+import { describeLeftOut, findLeftOut } from "../cli/settle-trust.ts";
 import { withEmbedded } from "../embedded.ts";
 import { findLocal } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { createClient, type Client, type Submission } from "../wire/client.ts";
+import type { Target } from "../wire/send.ts";
 import { agentOf, checkVariables, type OwnAgent } from "./agent-of.ts";
 import { attend, type AttendOptions } from "./attend.ts";
 import { createCallbacks, type Callbacks } from "./callbacks.ts";
@@ -46,15 +48,16 @@ async function inThisProcess(
   if (typeof options.agent === "string") throw needsCoordinator(options.agent);
   const own = await agentOf(options.agent, cwd);
   checkVariables(own.agent, env);
-  const local = await findLocal(env, cwd);
+  const local = await findLocal({ ...env, DROVER_STATE_DIR: options.stateDir }, cwd);
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
+  describeLeftOut(findLeftOut({ cwd, env, options: {} }, local, { profiles: true }), env).forEach(warn);
   return withEmbedded(
     {
-      local: { ...local, places: { ...local.places, stateDirectory: resolve(cwd, options.stateDir) } },
+      local,
       env,
       cwd,
       agentsDirectory: null,
-      wanted: { spec: { profile: ownProfile(own.agent, { cwd, config: local.config }), workspace: cwd } },
+      wanted: { spec: { profile: ownProfile(own.agent, { cwd, config: local.config, env }), workspace: cwd } },
       name: "runAgent",
       inProcess: { mcpServers: own.mcpServers, onMessage: callbacks.message },
       onNotice: warn,
@@ -117,14 +120,12 @@ function submissionOf({ name, working_directory }: OwnAgent["agent"], options: R
   };
 }
 
-function addressOf({ coordinator, env = process.env }: RunnerOptionsWithCallbacks): {
-  url: string;
-  token: string | null;
-} {
-  if (typeof coordinator === "object") return { url: coordinator.url, token: coordinator.token ?? null };
+function addressOf({ coordinator, env = process.env }: RunnerOptionsWithCallbacks): Target {
+  const allowHttp = env["DROVER_ALLOW_HTTP"] === "1";
+  if (typeof coordinator === "object") return { allowHttp, ...coordinator, token: coordinator.token ?? null };
   const url = env["DROVER_API_URL"];
   if (!url) throw refused("coordinator", "is to come from the environment, and DROVER_API_URL is not set");
-  return { url, token: env["DROVER_API_KEY"] || null };
+  return { url, token: env["DROVER_API_KEY"] || null, allowHttp };
 }
 
 function isSessionFault(error: unknown): error is RequestError {
@@ -161,6 +162,6 @@ function refused(field: string, what: string): RequestError {
     code: "DROVER-USE-001",
     field,
     message: `${field} ${what}.`,
-    next: 'Call it like runAgent({ agent: { name: "helper" }, prompt: "...", stateDir: ".drover" }).',
+    next: 'Call it like runAgent({ agent: { name: "helper" }, prompt: "...", stateDir: "/var/lib/helper" }).',
   });
 }

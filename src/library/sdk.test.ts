@@ -9,8 +9,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { logsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { startTestCoordinator } from "../../test/coordinator.ts";
 import type { Script } from "../../test/model-server/script.ts";
 import { startModelServer } from "../../test/model-server/server.ts";
@@ -59,7 +60,11 @@ async function place(script: Script) {
   const options = { env, cwd: clients };
   const runner = new AgentRunner(stateDir);
   async function record<T>(read: (store: Awaited<ReturnType<typeof openStore>>) => Promise<T>): Promise<T> {
-    const store = await openStore({ directory: stateDir, now: () => new Date(), createIfMissing: false });
+    const store = await openStore({
+      directory: recordDirectory(stateDir),
+      now: () => new Date(),
+      createIfMissing: false,
+    });
     try {
       return await read(store);
     } finally {
@@ -112,7 +117,7 @@ describe("runAgent on the Agent SDK", () => {
     let atFirst: Run | null = null;
     const result = await opened.run({
       async onMessage(message) {
-        const logs = join(opened.stateDir, "logs");
+        const logs = logsDirectory(recordDirectory(opened.stateDir));
         const lines = readdirSync(logs).map((name) => readFileSync(join(logs, name), "utf8"));
         seen.push({ message, isLogged: lines.join("").includes(String(message["uuid"])) });
         atFirst ??= await opened.record(async ({ read }) => {
@@ -288,7 +293,7 @@ describe("runAgent on the Agent SDK", () => {
     const opened = await place(writes);
     const coordinator = await startTestCoordinator();
     closing.push(coordinator.dispose);
-    const { env } = opened.options;
+    const env = { ...opened.options.env, DROVER_TRUST: dirname(opened.work) };
     const profiles = join(opened.work, "..", "profiles");
     mkdirSync(profiles);
     symlinkSync(join(clients, "node_modules"), join(opened.work, "..", "node_modules"));

@@ -70,7 +70,7 @@ export interface RunnerOptions {
   /** Whether a person answers questions. True where there is an `onQuestion`. */
   attended?: boolean;
   /** Runs it through this coordinator instead of in this process; `environment`: DROVER_API_URL and DROVER_API_KEY. */
-  coordinator?: { url: string; token?: string | null } | "environment";
+  coordinator?: { url: string; token?: string | null; allowHttp?: boolean } | "environment";
   /** Stops the run. */
   signal?: AbortSignal;
   /** The folder that relative paths, profiles and the Agent SDK are looked for in; the working directory unless given. */

@@ -19,7 +19,7 @@ export const bedrock: ProviderDefinition = {
   default_model: null,
   async open({ base_url }, { env, directory }) {
     const credentials = login(env);
-    const { createAmazonBedrock } = await loadPackage<BedrockPackage>(sdk, { directory }, "The provider bedrock");
+    const { createAmazonBedrock } = await loadPackage<BedrockPackage>(sdk, { directory, env }, "The provider bedrock");
     const vendor = createAmazonBedrock({
       ...credentials,
       region: env["AWS_REGION"] || env["AWS_DEFAULT_REGION"] || "us-east-1",

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { isTrusted } from "../define/trust.ts";
 import { RequestError } from "../model/errors.ts";
 import type { ProviderHost } from "./definition.ts";
 import { importModule } from "./import-module.ts";
@@ -11,11 +12,15 @@ export interface OptionalPackage {
   version: string;
 }
 
-/** Where the package is, or null: in the runner's directory first, then beside Drover. */
-export function findPackage({ name }: OptionalPackage, { directory }: Pick<ProviderHost, "directory">): string | null {
+/** Where packages are looked for, and who has trusted those of a folder. */
+export type PackageHost = Pick<ProviderHost, "directory" | "env">;
+
+/** Where the package is, or null: in the runner's directory first, if that is trusted, then beside Drover. */
+export function findPackage({ name }: OptionalPackage, { directory, env }: PackageHost): string | null {
   // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
   const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  for (const folder of [directory, here])
+  // a package is code that runs inside Drover
+  for (const folder of isTrusted(directory, env) ? [directory, here] : [here])
     try {
       return createRequire(join(folder, "package.json")).resolve(name);
     } catch (error) {
@@ -25,23 +30,16 @@ export function findPackage({ name }: OptionalPackage, { directory }: Pick<Provi
 }
 
 /** What to say where a package is not there, and what to do about it; null where it is. */
-export function missingPackage(
-  wanted: OptionalPackage,
-  host: Pick<ProviderHost, "directory">,
-): { message: string; next: string } | null {
+export function missingPackage(wanted: OptionalPackage, host: PackageHost): { message: string; next: string } | null {
   if (findPackage(wanted, host) !== null) return null;
   return {
     message: `it needs the package ${wanted.name}, which is not installed`,
-    next: `Run \`npm install ${wanted.name}@${wanted.version}\` in ${host.directory}.`,
+    next: `Run \`npm install ${wanted.name}@${wanted.version}\` in ${host.directory}${isTrusted(host.directory, host.env) ? "" : `, and trust that folder: drover trust ${host.directory}`}.`,
   };
 }
 
 /** Loads a package that Drover does not install by itself. The caller knows what it exports. */
-export async function loadPackage<T>(
-  wanted: OptionalPackage,
-  host: Pick<ProviderHost, "directory">,
-  neededBy: string,
-): Promise<T> {
+export async function loadPackage<T>(wanted: OptionalPackage, host: PackageHost, neededBy: string): Promise<T> {
   const missing = missingPackage(wanted, host);
   if (missing === null) return (await importModule(pathToFileURL(findPackage(wanted, host)!).href)) as T;
   throw new RequestError({

@@ -41,6 +41,7 @@ export const configSchema: z.ZodType<Config> = z.strictObject({
     .prefault({}),
   isolation: z.enum(["auto", ...isolationLevels]).default(defaultConfig.isolation),
   agents: z.string().min(1).nullable().default(defaultConfig.agents),
+  agents_auto_accept: z.boolean().default(defaultConfig.agents_auto_accept),
   profiles: z.string().min(1).nullable().default(defaultConfig.profiles),
   provider: z.string().min(1).nullable().default(defaultConfig.provider),
   public_urls: z.array(z.string()).default(defaultConfig.public_urls),

@@ -18,6 +18,8 @@ export interface Config {
   isolation: Isolation | "auto";
   /** The coordinator's folder of agents; absolute. null: `agents` beside drover.yaml, where there is one. */
   agents: string | null;
+  /** Whether agents that are new or changed while Drover serves are used at once; else somebody accepts them first. */
+  agents_auto_accept: boolean;
   /** The folder where profiles are looked for first; absolute. null: `./profiles`. */
   profiles: string | null;
   /** The provider of models for agents and profiles that name none. null: the first that is set up. */
@@ -41,6 +43,7 @@ export const defaultConfig: Config = {
   retention: { runs_days: 30, events_days: 30, files_days: 30, sessions_days: 30 },
   isolation: "auto",
   agents: null,
+  agents_auto_accept: false,
   profiles: null,
   provider: null,
   public_urls: [],

@@ -18,6 +18,10 @@ export interface CreateRun {
   timeout_seconds?: number;
   /** The same key and fingerprint again: the run that was made then. Another fingerprint is a conflict. */
   idempotency?: { subject: string; key: string; fingerprint: string };
+  /** A command of this attempt asks for it: refused as `fenced` where the attempt is over or being stopped. */
+  inside?: { run_id: string; attempt: number };
+  /** What the run was asked with, encrypted, where its parameters or prompt are redacted. Kept until it ends. */
+  sealed?: string;
   /** Webhooks with scope `named` that are notified of this run. */
   webhooks?: readonly string[];
   /**

@@ -160,6 +160,8 @@ export interface ClaimedRun {
   correlation: Correlation;
   /** For what the runner must know beyond the invocation. */
   timeout_seconds: number | null;
+  /** Holds the parameters and prompt in place of the invocation's, which are redacted. */
+  sealed?: string;
 }
 
 export interface RunnerRow {

@@ -1,3 +1,4 @@
+import type { AgentPlace } from "./agent-place.ts";
 import type { ClaimRuns, ListedAgent, RunnerRow, WhyPending } from "./dispatch-ops.ts";
 import type { Run } from "./run.ts";
 
@@ -5,8 +6,13 @@ export interface DispatchReads {
   runner(runner_id: string): Promise<RunnerRow | null>;
   /** Online, draining and lately lost ones, by id. */
   runners(): Promise<RunnerRow[]>;
-  /** Those put by the API and those of runners that are there, by name. */
-  agents(name?: string): Promise<ListedAgent[]>;
+  /** The same, some at a time: at most `limit`, and fewer where they are large. */
+  runner_page(page: { after?: string; limit: number; owner?: string }): Promise<{ items: RunnerRow[]; more: boolean }>;
+  /** Those of this name that were put by the API, and those of runners that are there. */
+  agents(name: string): Promise<ListedAgent[]>;
+  /** All of them by name, some at a time: at most `limit`, and fewer where they are large. */
+  agent_page(page: { after?: AgentPlace; limit: number }): Promise<{ items: ListedAgent[]; more: boolean }>;
+  agent_names(limit: number): Promise<string[]>;
   /** A runner that polls; or why it may not. */
   poller(poll: Poll): Promise<Poller | { conflict: "unknown_runner" | "old_epoch" }>;
   /** Those of these runners that have an order, or a run they could claim. */

@@ -15,6 +15,8 @@ export const questionDecisions = ["allow", "deny", "stop", "expired", "supersede
 
 /** The whole message of a client that the event was made of. Of several events of one message the first has it. */
 const raw = z.unknown().optional();
+/** The event was larger than one may be, and its runner left out a part of it. */
+const truncated = z.literal(true).optional();
 
 /** One line of a run's log, as an executor emits it: redacted and numbered by the scaffold, not here. */
 export const runEventSchema = z.discriminatedUnion("type", [
@@ -26,15 +28,24 @@ export const runEventSchema = z.discriminatedUnion("type", [
     executor_session_id: z.string().optional(),
     data: z.unknown().optional(),
     raw,
+    truncated,
   }),
-  z.object({ type: z.literal("assistant"), text: z.string(), raw }),
-  z.object({ type: z.literal("tool_use"), tool_use_id: z.string(), name: z.string(), input: z.unknown(), raw }),
+  z.object({ type: z.literal("assistant"), text: z.string(), raw, truncated }),
+  z.object({
+    type: z.literal("tool_use"),
+    tool_use_id: z.string(),
+    name: z.string(),
+    input: z.unknown(),
+    raw,
+    truncated,
+  }),
   z.object({
     type: z.literal("tool_result"),
     tool_use_id: z.string(),
     is_error: z.boolean(),
     output: z.unknown(),
     raw,
+    truncated,
   }),
   z.object({
     type: z.literal("output"),
@@ -69,7 +80,7 @@ export const runEventSchema = z.discriminatedUnion("type", [
   }),
   /** What one turn cost; a run's usage is the sum of these. */
   z.object({ type: z.literal("usage"), usage: usageSchema }),
-  z.object({ type: z.literal("error"), code: z.string().optional(), message: z.string(), raw }),
+  z.object({ type: z.literal("error"), code: z.string().optional(), message: z.string(), raw, truncated }),
   /** Always the last of a run. */
   z.object({
     type: z.literal("result"),
@@ -96,7 +107,10 @@ export interface StoredEvent {
   seq: number;
   attempt: number;
   n: number | null;
+  /** By the clock of the process that made the event. A runner's clock may be wrong. */
   at: string;
+  /** By the store's clock. Missing in records of older versions. */
+  received_at?: string;
   cursor: number;
   event: RunEvent;
 }

@@ -30,7 +30,8 @@ export function findInexact(json: string): { path: (string | number)[]; text: st
   return null;
 }
 
-function endOfString(json: string, start: number): number {
+/** Behind the quote that ends the string which begins at `start`, in a text that is valid. */
+export function endOfString(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); ; end = json.indexOf('"', end + 1)) {
     let before = end;
     while (json[before - 1] === "\\") before--;

@@ -12,6 +12,9 @@ export const correlationSchema = z.object({
 });
 export type Correlation = z.infer<typeof correlationSchema>;
 
+/** Of an execution inside a run that Drover has from the run's own commands: it is their word. */
+const reportedBy = z.literal("command").optional();
+
 /** Written and durable before the process is spawned. */
 export const executionStartSchema = z.object({
   execution_id: z.string(),
@@ -30,6 +33,9 @@ export const executionStartSchema = z.object({
   /** Of the Drover process that spawns: how a later sweep tells that it died. */
   owner: z.object({ pid: z.number(), start: z.string(), host: z.string() }),
   correlation: correlationSchema,
+  reported_by: reportedBy,
+  /** Only the beginning of `command` and `argv` is here: they were longer than an event may be. */
+  truncated: z.literal(true).optional(),
 });
 export type ExecutionStart = z.infer<typeof executionStartSchema>;
 
@@ -52,5 +58,6 @@ export const executionEndSchema = z.object({
   stdout_bytes: z.number(),
   stderr_bytes: z.number(),
   truncated: z.boolean(),
+  reported_by: reportedBy,
 });
 export type ExecutionEnd = z.infer<typeof executionEndSchema>;

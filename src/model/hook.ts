@@ -54,7 +54,10 @@ export const hookSchema = z.object({
   created_at: z.string(),
   updated_at: z.string(),
 });
-export type Hook = z.infer<typeof hookSchema>;
+export type Hook = z.infer<typeof hookSchema> & {
+  /** In the record: what it was given with, encrypted, where its parameters or prompt are redacted. */
+  sealed?: string;
+};
 
 export const newHookSchema = z.strictObject({
   name: triggerName,

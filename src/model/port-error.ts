@@ -2,6 +2,8 @@
 export type PortConflict =
   /** Nobody answered, or not in time, or with a server's own fault: ask again later, nothing is lost. */
   | "away"
+  /** The program that answered has not proved that it knows this runner's token, so nothing was sent to it. Ask again later. */
+  | "unproven"
   /** This registration was replaced by a newer one of the same runner: stop. */
   | "old_epoch"
   /** The other side does not know (or has forgotten) this runner: register again. */

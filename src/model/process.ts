@@ -73,6 +73,18 @@ export interface StartOptions {
   /** Directories writable inside `sandbox`, beside the working directory. */
   writable?: readonly string[];
   /**
+   * Absolute directories that the command finds empty and read-only, at `pid` and `sandbox`; `auto` becomes `group`
+   * where they cannot be hidden. One that does not exist is passed over. `group` and `none` hide nothing.
+   */
+  hide?: readonly string[];
+  /**
+   * Directories inside hidden ones that the command sees and uses. One that does not exist is passed over. At `sandbox`
+   * the command can change only what `writable`, its working directory and its temporary folder name of them.
+   */
+  show?: readonly string[];
+  /** Absolute directories that the command can read but not change, under the same conditions as `hide`. */
+  readOnly?: readonly string[];
+  /**
    * What the limits `diskBytes` and `files` do not count of the working directory: what it held before, which
    * `execute` finds out by itself, and folders in it that are somebody else's.
    */
@@ -159,6 +171,8 @@ export interface Redactor {
   bytes(bytes: Uint8Array): Uint8Array;
   /** Strings at any depth of plain data, keys included. */
   value<T>(value: T): T;
+  /** The same, with a pause after each millisecond's work or two. */
+  valueInPieces<T>(value: T): Generator<undefined, T>;
   stream(): RedactStream;
   /** Known secrets alone, without guessing from shapes: whatever else is in there stays as it is. */
   exactBytes(bytes: Uint8Array): Uint8Array;

@@ -40,6 +40,8 @@ export const runRequestSchema = z.strictObject({
 export type RunRequest = z.output<typeof runRequestSchema> & {
   /** From the Idempotency-Key header: the same key and request again is the same run. */
   idempotency_key?: string;
+  /** Of a schedule: holds the parameters and prompt in place of these, which are redacted. */
+  sealed?: string;
   /** Of a hook's delivery or a chain: what is settled with the run. */
   settles?: NonNullable<CreateRun["settles"]>;
 };

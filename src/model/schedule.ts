@@ -56,7 +56,10 @@ const definitionShape = {
 };
 
 export const scheduleDefinitionSchema = z.strictObject(definitionShape).refine(hasOneTiming, oneTiming());
-export type ScheduleDefinition = z.infer<typeof scheduleDefinitionSchema>;
+export type ScheduleDefinition = z.infer<typeof scheduleDefinitionSchema> & {
+  /** In the record: what it was given with, encrypted, where its parameters or prompt are redacted. */
+  sealed?: string;
+};
 export type Timing = Pick<ScheduleDefinition, "cron" | "every" | "timezone">;
 
 export const newScheduleSchema = z

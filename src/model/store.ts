@@ -188,9 +188,10 @@ export interface Reads
     filter: RunFilter,
     page: Page,
   ): Promise<{ items: FoundRun[]; next: string | null; indexing: boolean }>;
-  events(run_id: string, after: number, limit: number): Promise<StoredEvent[]>;
-  /** All runs, in commit order. */
-  feed(after: number, limit: number): Promise<StoredEvent[]>;
+  /** At most `limit`, and fewer where they are long: about `maxBytes`, 512 KB unless given. There may be more even so, up to `last_place`. */
+  events(run_id: string, after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;
+  /** The same of all runs, in commit order. */
+  feed(after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;
   /** The `seq` of the last event of this run, or the cursor of the last one of all that are kept (null); 0 without any. */
   last_place(run_id: string | null): Promise<number>;
   execution(execution_id: string): Promise<Execution | null>;
@@ -229,6 +230,9 @@ export type FoundRun = RunRow & { match: SearchMatch };
 export interface Execution {
   run_id: string;
   attempt: number;
+  /** When the start and the end were recorded, by the store's clock; the times in them are by the runner's. */
+  received_at: string;
+  end_received_at: string | null;
   start: ExecutionStart;
   end: ExecutionEnd | null;
 }

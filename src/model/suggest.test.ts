@@ -11,3 +11,18 @@ it.each([
 ])("%s -> %s", (typed, expected) => {
   expect(suggest(typed, ["timeout", "default_timeout_seconds", "exec", "json"])).toBe(expected);
 });
+
+it("compares nothing with what is too long to be a slip", () => {
+  const candidates = Array.from({ length: 1000 }, (_, at) => `${at}${"x".repeat(1000)}`);
+  expect(suggest("x".repeat(5_000_000), candidates)).toBeUndefined();
+  expect(suggest("timeou", ["x".repeat(5_000_000), "timeout"])).toBe("timeout");
+});
+
+it("ends before it has compared what takes long", () => {
+  let asked = 0;
+  function* names() {
+    for (; asked < 1_000_000; asked += 1) yield `${asked}`.padStart(60, "x");
+  }
+  expect(suggest("y".repeat(60), names())).toBeUndefined();
+  expect(asked).toBeLessThan(1000);
+});

@@ -1,8 +1,18 @@
+/** Nobody mistypes more than this; and comparing costs the product of both lengths. */
+const longest = 300;
+/** Pairs of characters in all, some milliseconds: strangers choose what is compared, and some of what it is compared with. */
+const mostCompared = 500_000;
+
 /** "Did you mean": the candidate a slip of the keyboard away from what was typed, if any is close enough. */
 export function suggest(typed: string, candidates: Iterable<string>): string | undefined {
+  if (typed.length > longest) return undefined;
+  let left = mostCompared;
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1;
   for (const candidate of candidates) {
+    // each character too many, or too few, is one step
+    if (Math.abs(candidate.length - typed.length) >= bestDistance) continue;
+    if ((left -= candidate.length * typed.length) < 0) break;
     const distance = editDistance(typed.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }

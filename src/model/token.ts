@@ -113,6 +113,8 @@ export type TokenResult =
 export interface TokenReads {
   /** By hash; revoked and expired ones too, so that the caller can say so. */
   token(hash: string): Promise<Token | null>;
+  /** The whole hash that begins so, of a token of any kind; revoked and expired ones too. */
+  token_hash(beginning: string): Promise<string | null>;
   /** Newest first. */
   tokens(page: { before?: string; limit: number }): Promise<Token[]>;
 }

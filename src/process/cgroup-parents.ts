@@ -1,5 +1,6 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { type Mount, readMounts } from "./mounts.ts";
 
 /** Under which cgroup one for a command can be made, per limit. */
 export interface CgroupParents {
@@ -7,6 +8,8 @@ export interface CgroupParents {
   processes: CgroupPlace | null;
   /** Said where a place is null. */
   missing: string;
+  /** Where cgroups of any kind are mounted. */
+  mountPoints: readonly string[];
 }
 
 export interface CgroupPlace {
@@ -23,13 +26,18 @@ const noController =
  */
 export function findCgroupParents(
   membership: string = readOr("/proc/self/cgroup"),
-  mounts: string = readOr("/proc/self/mountinfo"),
+  mounts: Mount[] = readMounts(),
 ): CgroupParents {
+  const mountPoints = mounts.filter(({ type }) => type === "cgroup" || type === "cgroup2").map(({ point }) => point);
   const found = { memoryBytes: place("memory", membership, mounts), processes: place("pids", membership, mounts) };
-  return { ...found, missing: membership === "" ? "this system has no cgroups" : noController };
+  return {
+    ...found,
+    missing: membership === "" ? "this system has no cgroups" : noController,
+    mountPoints: [...new Set(mountPoints)],
+  };
 }
 
-function place(controller: string, membership: string, mounts: string): CgroupPlace | null {
+function place(controller: string, membership: string, mounts: readonly Mount[]): CgroupPlace | null {
   const own = ownDirectory(controller, membership, mounts);
   if (own !== null && isWritable(own)) return { parent: own, version: 1 };
   const unified = ownDirectory("", membership, mounts);
@@ -42,7 +50,7 @@ function place(controller: string, membership: string, mounts: string): CgroupPl
 }
 
 /** Where this process is in the hierarchy of a controller; "" is the unified one of version 2. */
-function ownDirectory(controller: string, membership: string, mounts: string): string | null {
+function ownDirectory(controller: string, membership: string, mounts: readonly Mount[]): string | null {
   const path = membership
     .split("\n")
     .map((line) => /^\d+:([^:]*):(.*)$/.exec(line))
@@ -50,12 +58,8 @@ function ownDirectory(controller: string, membership: string, mounts: string): s
       (match) => match !== null && (controller === "" ? match[1] === "" : match[1]!.split(",").includes(controller)),
     )?.[2];
   if (path === undefined) return null;
-  for (const line of mounts.split("\n")) {
-    const [left = "", right = ""] = line.split(" - ");
-    const [type, , superOptions = ""] = right.split(" ");
-    const [, , , root = "", point = ""] = left.split(" ");
-    const isIt =
-      controller === "" ? type === "cgroup2" : type === "cgroup" && superOptions.split(",").includes(controller);
+  for (const { type, root, point, options } of mounts) {
+    const isIt = controller === "" ? type === "cgroup2" : type === "cgroup" && options.includes(controller);
     // in a container only a part of the tree is mounted
     if (isIt && (root === "/" || path === root || path.startsWith(`${root}/`)))
       return join(point, root === "/" ? path : path.slice(root.length));

@@ -6,10 +6,15 @@ import { isCode } from "./plain-group.ts";
 
 export type CgroupLimit = "memoryBytes" | "processes";
 
-/** A cgroup of one command. */
+/**
+ * A cgroup of one command. The limits are on an outer cgroup and the command is in an inner one: a process that makes
+ * its own cgroup namespace sees the inner one at the top, and can change only that.
+ */
 export interface Cgroup {
   /** Who writes 0 into these files is moved into it. */
   procsFiles: readonly string[];
+  /** Read-only for the command, so that it does not leave. */
+  mountPoints: readonly string[];
   /** Which of its limits was run into. */
   exceeded(): CgroupLimit | null;
   /** Removes it; what is in it must be dead. */
@@ -38,8 +43,10 @@ export function createCgroup(
     const directory = join(place.parent, name);
     directories.set(limit, directory);
     try {
-      if (!existsSync(directory)) mkdirSync(directory);
+      for (const each of [directory, inner(directory)]) if (!existsSync(each)) mkdirSync(each);
       setLimit(directory, place.version, limit, value);
+      // memory of version 1 need not count what is in cgroups below
+      if (place.version === 1) setLimit(inner(directory), 1, limit, value);
     } catch (error) {
       return fail(
         `${place.parent} does not let this user set it (${messageOf(error)}); it takes root, or a delegated cgroup`,
@@ -50,7 +57,8 @@ export function createCgroup(
   return {
     ok: true,
     cgroup: {
-      procsFiles: unique.map((directory) => join(directory, "cgroup.procs")),
+      procsFiles: unique.map((directory) => join(inner(directory), "cgroup.procs")),
+      mountPoints: places.mountPoints,
       exceeded: () => wanted.map(([limit]) => limit).find((limit) => ranInto(directories.get(limit)!, limit)) ?? null,
       remove: async () => {
         for (const directory of unique) await removeSoon(directory);
@@ -72,6 +80,8 @@ export function sweepCgroups(parents: CgroupParents = findCgroupParents()): stri
   }
   return removed;
 }
+
+const inner = (directory: string): string => join(directory, "command");
 
 function limitsOf(limits: Limits | undefined): [CgroupLimit, number][] {
   const wanted: [CgroupLimit, number][] = [];
@@ -97,12 +107,25 @@ function writeIfThere(file: string, value: string): void {
   if (existsSync(file)) writeFileSync(file, value);
 }
 
+/** Version 1 counts where the process was that it ended: in the inner cgroup, or in one that the command made. */
 function ranInto(directory: string, limit: CgroupLimit): boolean {
-  if (limit === "processes") return counter(join(directory, "pids.events"), "max") > 0;
+  const counters: [string, string][] =
+    limit === "processes"
+      ? [["pids.events", "max"]]
+      : [
+          ["memory.events", "oom_kill"],
+          ["memory.oom_control", "oom_kill"],
+        ];
   return (
-    counter(join(directory, "memory.events"), "oom_kill") + counter(join(directory, "memory.oom_control"), "oom_kill") >
-    0
+    counters.some(([file, name]) => counter(join(directory, file), name) > 0) ||
+    cgroupsIn(directory).some((child) => ranInto(child, limit))
   );
+}
+
+function cgroupsIn(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => join(directory, entry.name));
 }
 
 function counter(file: string, name: string): number {
@@ -123,8 +146,7 @@ async function removeSoon(directory: string): Promise<void> {
 function removeNow(directory: string): boolean {
   try {
     // the command may have made cgroups of its own
-    for (const entry of readdirSync(directory, { withFileTypes: true }))
-      if (entry.isDirectory()) removeNow(join(directory, entry.name));
+    for (const child of cgroupsIn(directory)) removeNow(child);
     rmdirSync(directory);
     return true;
   } catch (error) {

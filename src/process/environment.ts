@@ -24,6 +24,8 @@ export function buildEnvironment({ options, parent, given, ids }: EnvironmentReq
   const withheld: string[] = [];
   if (mode !== "replace") {
     for (const name in parent) {
+      // a Drover inside is recorded by the one outside; where that keeps its record is not for commands
+      if (name === "DROVER_STATE_DIR") continue;
       const told = mode === "inherit" || matches(options?.deny, name);
       // process.env asks the system for each value: only for those that pass
       if (passes(name, mode, options)) put(environment, name, parent[name]);

@@ -1,4 +1,5 @@
-import { access, constants } from "node:fs/promises";
+import { constants, promises } from "node:fs";
+import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, Held, Limits, StartOptions } from "../model/process.ts";
 import { limitExceeded, limitMissing } from "./faults.ts";
 import { countHeld } from "./held.ts";
@@ -47,7 +48,7 @@ export function watchHeld(options: WatchOptions): HeldWatch {
     return passed && limitExceeded(passed.limit, limits[passed.limit], { found: passed.found, whose });
   };
   const lookAgain = async (): Promise<void> => {
-    const since = { ms: performance.now(), cpu: process.cpuUsage() };
+    const since = { ms: monotonicMs(), cpu: process.cpuUsage() };
     let fault: CommandFault | null = null;
     try {
       fault = await look(ending.signal);
@@ -102,7 +103,7 @@ export async function heldBefore(
   signal: AbortSignal,
 ): Promise<HeldBefore> {
   try {
-    for (const root of roots) await access(root, constants.R_OK | constants.X_OK);
+    for (const root of roots) await promises.access(root, constants.R_OK | constants.X_OK);
     const withBytes = limits.diskBytes !== undefined;
     return { ok: true, held: await countHeld({ roots, except, withBytes, enough: () => false, signal }) };
   } catch (error) {
@@ -144,7 +145,7 @@ function passedBy(
 /** A busy machine or a slow disk makes a look long, which is no reason to look nine times as late; but half the time it rests. */
 function restAfter(since: { ms: number; cpu: NodeJS.CpuUsage }): number {
   const { user, system } = process.cpuUsage(since.cpu);
-  return Math.max(shortestRestMs, ((user + system) / 1000) * restFactor, performance.now() - since.ms);
+  return Math.max(shortestRestMs, ((user + system) / 1000) * restFactor, monotonicMs() - since.ms);
 }
 
 function cannotLook(limits: HeldLimits, roots: readonly string[], error: unknown): CommandFault {

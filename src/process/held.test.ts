@@ -143,13 +143,15 @@ test("others have their turn after every few hundred entries of a large folder",
 test("entries that come and go meanwhile are no fault", async () => {
   const script =
     'while :; do mkdir -p a/b c; echo > a/b/1; echo > c/2; mv a/b c/b; ln -s /etc a/b; rm -rf a c; done 2> "/dev/null"';
-  const child = spawn("sh", ["-c", script], { cwd: directory, stdio: "ignore" });
+  // a pipe that all of it holds closes when the last of them has ended
+  const child = spawn("sh", ["-c", script], { cwd: directory, stdio: ["ignore", "pipe", "ignore"], detached: true });
   try {
     let seen = 0;
     for (let at = 0; at < 300 || seen === 0; at += 1) seen += (await count([directory])).files;
     expect(seen).toBeGreaterThan(0);
   } finally {
-    child.kill("SIGKILL");
-    await once(child, "exit");
+    child.stdout.resume();
+    process.kill(-child.pid!, "SIGKILL");
+    await once(child, "close");
   }
 });

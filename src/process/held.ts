@@ -1,5 +1,4 @@
-import { type Dir, type Dirent, lstat, type Stats } from "node:fs";
-import { opendir, realpath } from "node:fs/promises";
+import { type Dir, type Dirent, lstat, promises, type Stats } from "node:fs";
 import type { Held } from "../model/process.ts";
 
 export interface Counting {
@@ -62,7 +61,7 @@ function pathsOf(entries: readonly Dirent[], folder: string): string[] {
 
 async function realOf(path: string): Promise<string> {
   try {
-    return Buffer.from(await realpath(path)).toString("latin1");
+    return Buffer.from(await promises.realpath(path)).toString("latin1");
   } catch (error) {
     if (!isUnseen(error)) throw error;
     return Buffer.from(path).toString("latin1");
@@ -73,7 +72,10 @@ async function* slicesOf(folder: string): AsyncGenerator<Dirent[]> {
   let listing: Dir | undefined;
   try {
     // as bytes: Node's types know the option's text forms alone
-    listing = await opendir(bytesOf(folder), { encoding: "buffer" as BufferEncoding, bufferSize: sliceEntries });
+    listing = await promises.opendir(bytesOf(folder), {
+      encoding: "buffer" as BufferEncoding,
+      bufferSize: sliceEntries,
+    });
     for (let slice = await readSlice(listing); slice.length > 0; slice = await readSlice(listing)) yield slice;
   } catch (error) {
     if (!isUnseen(error)) throw error;

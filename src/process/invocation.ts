@@ -1,4 +1,5 @@
 import type { Command, Isolation, Limits } from "../model/process.ts";
+import type { ProtectedPaths } from "./hidden.ts";
 import type { Rung } from "./launcher.ts";
 
 /** What is asked of a rung, with everything looked up. */
@@ -11,6 +12,9 @@ export interface LaunchRequest {
   merged: boolean;
   keepLeftovers: boolean;
   cgroupFiles: readonly string[];
+  protectedPaths: ProtectedPaths;
+  /** Mount points that the command must not write to. */
+  readonlyMounts: readonly string[];
 }
 
 /** The words to spawn, and the name the program is given where it is not its path. */
@@ -103,6 +107,11 @@ export function launcherOptions(request: LaunchRequest, level: string): string[]
   if (request.keepLeftovers) words.push("-k");
   for (const [name, value] of rlimits(request.command.limits)) words.push("-l", `${name}=${value}`);
   for (const file of request.cgroupFiles) words.push("-c", file);
+  const { hidden, shown, frozen } = request.protectedPaths;
+  for (const directory of hidden) words.push("-h", directory);
+  for (const directory of shown) words.push("-s", directory);
+  for (const directory of frozen) words.push("-o", directory);
+  for (const point of request.readonlyMounts) words.push("-r", point);
   return words;
 }
 

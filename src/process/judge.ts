@@ -117,6 +117,13 @@ function launcherFailure(
         command.limits?.memoryBytes === undefined ? "processes" : "memoryBytes",
         `the command could not be moved into its cgroup (${name})`,
       );
+    case "readonly":
+      return limitMissing(
+        command.limits?.memoryBytes === undefined ? "processes" : "memoryBytes",
+        `the command could leave its cgroup, as the system refused to make cgroups read-only for it (${name})`,
+      );
+    case "hide":
+      return isolationMissing(level, `Drover's record could not be hidden from the command (${name})`);
     case "unshare":
     case "map":
     case "init":

@@ -56,7 +56,8 @@ describe.each(users)("as %s", (_, user) => {
   test.each(ways)("at %s by %s nothing outlives Drover's own death by SIGKILL", async (isolation, rung) => {
     const mark = newMark();
     const child = run("doomed.ts", isolation, rung, scripts, mark);
-    await once(child.stdout!, "data");
+    const ended = once(child, "close").then(([code, signal]) => `ended before all were away: ${code ?? signal}`);
+    expect(await Promise.race([once(child.stdout!, "data").then(String), ended])).toBe("ready\n");
     expect(survivors(mark).length).toBeGreaterThanOrEqual(escapes.length);
     child.kill("SIGKILL");
     const allDead = await eventually(() => survivors(mark).length === 0, 60_000);

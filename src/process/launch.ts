@@ -6,6 +6,7 @@ import { createCgroup, type Cgroup } from "./cgroup.ts";
 import { cannotKeep, execRefused, isolationMissing, limitMissing, notExecutable, notFound } from "./faults.ts";
 import { environmentFor, invocationFor, isRaw, type Invocation, type LaunchRequest } from "./invocation.ts";
 import { isExecutable, type Launcher, type Rung } from "./launcher.ts";
+import { nothingProtected, protectedPaths, realPaths } from "./hidden.ts";
 import { findExecutable } from "./lookup.ts";
 import { findBwrap, sandboxInvocation } from "./sandbox.ts";
 import { openStatusFile } from "./status.ts";
@@ -42,7 +43,8 @@ export function launch(
   }
   const made = createCgroup(command.limits);
   if (!made.ok) return { fault: limitMissing(made.limit, made.why) };
-  if (made.cgroup !== null) request = { ...request, cgroupFiles: made.cgroup.procsFiles };
+  if (made.cgroup !== null)
+    request = { ...request, cgroupFiles: made.cgroup.procsFiles, readonlyMounts: made.cgroup.mountPoints };
 
   const result = climbDown(launcher, request, options, environment);
   if ("fault" in result) void made.cgroup?.remove(); // empty, hence gone at once
@@ -51,15 +53,19 @@ export function launch(
 
 function requestFor(command: Command, options: StartOptions): LaunchRequest {
   const keepLeftovers = options.leftovers === "keep";
+  const level = levelFor(options.isolation ?? "auto", keepLeftovers);
+  const canHide = level !== "group" && level !== "none";
   return {
     path: command.executable,
     command,
-    level: levelFor(options.isolation ?? "auto", keepLeftovers),
+    level,
     // a program that shall read from a terminal has to stay in its foreground group
     onTerminal: options.stdin === "inherit" && isatty(0),
     merged: options.output === "merged",
     keepLeftovers,
     cgroupFiles: [],
+    protectedPaths: canHide ? protectedPaths(options) : nothingProtected,
+    readonlyMounts: [],
   };
 }
 
@@ -124,6 +130,7 @@ function invoke(
     workingDirectory: request.command.workingDirectory ?? process.cwd(),
     tmp: environment["TMPDIR"] ?? "/tmp",
     writable: options.writable ?? [],
+    shared: realPaths(options.show ?? []),
     environment,
   });
 }

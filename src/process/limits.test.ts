@@ -7,6 +7,7 @@ import type { CommandResult, Limits, StartCommand } from "../model/process.ts";
 import { createCgroup, sweepCgroups } from "./cgroup.ts";
 import { findCgroupParents } from "./cgroup-parents.ts";
 import { createExecute } from "./execute.ts";
+import { readMounts } from "./mounts.ts";
 import { createStart, start } from "./start.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "drover-limits-"));
@@ -136,6 +137,7 @@ const none = (): ReturnType<typeof findCgroupParents> => ({
   memoryBytes: null,
   processes: null,
   missing: "there is none",
+  mountPoints: [],
 });
 
 test("without a place for cgroups the limit is refused and says why", () => {
@@ -145,7 +147,7 @@ test("without a place for cgroups the limit is refused and says why", () => {
 
 test("a place that turns out not to take limits is left as it was", () => {
   const place = { parent: join(directory, "none"), version: 2 } as const;
-  expect(createCgroup({ processes: 1 }, () => ({ memoryBytes: place, processes: place, missing: "" }))).toMatchObject({
+  expect(createCgroup({ processes: 1 }, () => ({ ...none(), memoryBytes: place, processes: place }))).toMatchObject({
     ok: false,
     limit: "processes",
     why: expect.stringContaining("ENOENT"),
@@ -159,12 +161,12 @@ test("version 2: beside our own cgroup where the controllers were delegated to i
   writeFileSync(join(own, "..", "cgroup.subtree_control"), "cpu memory pids\n");
   const mounts = `30 20 0:26 / ${join(directory, "unified")} rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n`;
   const place = { parent: join(own, ".."), version: 2 };
-  expect(findCgroupParents("0::/user.slice/drover.scope\n", mounts)).toMatchObject({
+  expect(findCgroupParents("0::/user.slice/drover.scope\n", readMounts(mounts))).toMatchObject({
     memoryBytes: place,
     processes: place,
   });
   writeFileSync(join(own, "..", "cgroup.subtree_control"), "cpu\n");
-  expect(findCgroupParents("0::/user.slice/drover.scope\n", mounts)).toMatchObject({
+  expect(findCgroupParents("0::/user.slice/drover.scope\n", readMounts(mounts))).toMatchObject({
     memoryBytes: null,
     processes: null,
   });
@@ -173,7 +175,7 @@ test("version 2: beside our own cgroup where the controllers were delegated to i
 test("version 1 in a container, where a part of the tree is mounted", () => {
   mkdirSync(join(directory, "v1", "inner"), { recursive: true });
   const mounts = `40 30 0:33 /docker/abc ${join(directory, "v1")} rw - cgroup cgroup rw,memory\n`;
-  expect(findCgroupParents("4:memory:/docker/abc/inner\n0::/\n", mounts)).toMatchObject({
+  expect(findCgroupParents("4:memory:/docker/abc/inner\n0::/\n", readMounts(mounts))).toMatchObject({
     memoryBytes: { parent: join(directory, "v1", "inner"), version: 1 },
     processes: null,
   });

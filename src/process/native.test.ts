@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -103,12 +102,20 @@ describe.each(stage.combinations)("$name", ({ implementation, level }) => {
     expect(result.code).toBe(0);
   });
 
-  it("leaves the command's descriptors and signals as they were given", async () => {
+  it("passes on no descriptor but the first three, and one that is named", async () => {
     const descriptors = shell("cd /proc/self/fd && echo *");
-    const listed = await run(implementation, { options, command: descriptors });
-    // this process may itself have been given some by whoever started the tests
-    const plainly = spawnSync("/bin/sh", descriptors.slice(2), { encoding: "utf8" });
-    expect(listed.stdout.toString()).toBe(plainly.stdout);
+    const within = ["/bin/bash", "-c", 'exec 4</etc 5</etc/passwd 9</ 10</ 77</etc 254</ 1000</; exec "$@"', "bash"];
+    const listed = await run(implementation, { options, within, command: descriptors });
+    expect(listed).toMatchObject({ code: 0, stderr: "" });
+    // the shell itself has the folder open that it lists
+    expect(listed.stdout.toString()).toBe("0 1 2 3\n");
+    const named = await run(implementation, { options: [...options, "-d", "5"], within, command: descriptors });
+    expect(named.stdout.toString()).toBe("0 1 2 3 5\n");
+    const missing = await run(implementation, { options, within, command: ["/nonexistent/program", "program"] });
+    expect(missing.lines.at(-1)).toBe(`E exec ${constants.errno.ENOENT}`);
+  });
+
+  it("leaves the command's signals as they were given", async () => {
     const signals = await run(implementation, {
       options,
       command: ["/bin/grep", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"],

@@ -1,3 +1,4 @@
+import { isWithin, realPaths } from "./hidden.ts";
 import { findExecutable } from "./lookup.ts";
 import type { Invocation, LaunchRequest } from "./invocation.ts";
 import { bwrapEnvironmentFor, launcherOptions } from "./invocation.ts";
@@ -11,6 +12,8 @@ export interface SandboxPlaces {
   /** Where the command is told to put temporary files. */
   tmp: string;
   writable: readonly string[];
+  /** Real paths of directories that other commands use too: one that `writable` contains stays read-only but for what it names in there. */
+  shared: readonly string[];
   environment: Readonly<Record<string, string>>;
 }
 
@@ -33,7 +36,8 @@ export function sandboxInvocation(
   request: LaunchRequest,
   places: SandboxPlaces,
 ): Invocation {
-  const outer = [...rung.words, ...launcherOptions(request, "pid"), "--", bwrap, "bwrap"];
+  const passOn = ["-d", String(innerStatusDescriptor)];
+  const outer = [...rung.words, ...launcherOptions(request, "pid"), ...passOn, "--", bwrap, "bwrap"];
   const terminal = request.onTerminal ? ["-t"] : [];
   const inner = [
     ...rung.words,
@@ -62,15 +66,30 @@ export function sandboxInvocation(
   };
 }
 
-function bwrapOptions({ workingDirectory, tmp, writable }: SandboxPlaces, onTerminal: boolean): string[] {
+function bwrapOptions(places: SandboxPlaces, onTerminal: boolean): string[] {
+  const { workingDirectory } = places;
   const words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
-  for (const directory of [tmp, ...writable, workingDirectory]) words.push("--bind-try", directory, directory);
+  // bwrap itself stays outside, where everything is writable: root must not find it in /proc
+  words.push("--unshare-pid", "--as-pid-1");
+  words.push(...writableBinds(places));
   words.push("--chdir", workingDirectory);
   // away from Drover's terminal, lest the command types into it
   if (!onTerminal) words.push("--new-session");
   if (process.getuid?.() === 0)
     words.push("--cap-drop", "ALL", ...rootMayStill.flatMap((capability) => ["--cap-add", capability]));
   return words;
+}
+
+/** In this order: a folder that contains a shared one, the shared one over it, and what is the command's own in there. */
+function writableBinds({ workingDirectory, tmp, writable, shared }: SandboxPlaces): string[] {
+  const all = [tmp, ...writable, workingDirectory];
+  const isAround = (directory: string): boolean =>
+    realPaths([directory]).some((real) => shared.some((path) => path !== real && isWithin(path, real)));
+  return [
+    ...all.filter(isAround).flatMap((directory) => ["--bind-try", directory, directory]),
+    ...shared.flatMap((directory) => ["--ro-bind-try", directory, directory]),
+    ...all.filter((each) => !isAround(each)).flatMap((directory) => ["--bind-try", directory, directory]),
+  ];
 }
 
 /** What root needs for files and users; nothing that could mount, load, trace or reboot. */

@@ -1,3 +1,4 @@
+import { monotonicMs } from "../model/clock.ts";
 import type { CommandFault, Ended, Running, StartCommand } from "../model/process.ts";
 import type { StopReason } from "../model/states.ts";
 import { checkCommand, checkVariables } from "./check.ts";
@@ -23,7 +24,7 @@ export function createStart(launcherOptions: LauncherOptions = {}): StartCommand
       const reason = reasonOf(signal);
       return neverStarted(stoppedBy(reason, command), withheld, reason);
     }
-    const [startTime, startedAt] = [new Date(), performance.now()];
+    const [startTime, startedAt] = [new Date(), monotonicMs()];
     const launched = launch(launcher, command, options, environment);
     if ("fault" in launched) return neverStarted(launched.fault, withheld, null);
     return supervise(launched, { command, options, signal, startTime, startedAt, withheld, path: environment["PATH"] });

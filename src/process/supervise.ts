@@ -1,5 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { setMaxListeners } from "node:events";
+import { monotonicMs } from "../model/clock.ts";
 import type { Command, CommandFault, Ended, Running, StartOptions } from "../model/process.ts";
 import { stopReasons, type StopReason } from "../model/states.ts";
 import { endHeldPipes } from "./drain.ts";
@@ -66,7 +67,7 @@ export function supervise(
     };
     const noteEnd = (): void => {
       // endTime - startTime is durationMs, also where somebody sets the clock meanwhile
-      durationMs = Math.round(performance.now() - startedAt);
+      durationMs = Math.round(monotonicMs() - startedAt);
       endTime = new Date(startTime.getTime() + durationMs);
     };
     child.once("error", (error: NodeJS.ErrnoException) => {

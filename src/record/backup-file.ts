@@ -6,6 +6,7 @@ import { RequestError } from "../model/errors.ts";
 import { chainEnd } from "./audit/chain.ts";
 import { formatHead } from "./audit/head.ts";
 import type { Verified } from "./audit/verify.ts";
+import { foreignContents, wrongBytes } from "./check-backup.ts";
 import { isErrno } from "./errno.ts";
 import { carryOut } from "./sqlite/carry-out.ts";
 import { connect, type Connection } from "./sqlite/connection.ts";
@@ -30,6 +31,16 @@ export interface BackupExtras {
 export interface Restored {
   made_at: string;
   audit: Verified;
+  /** Tokens of the backup that were good until now; null: they still are. */
+  revoked_tokens: number | null;
+}
+
+export interface RestoreOptions {
+  now: Date;
+  /** The tokens of the backup stay as good as they were when it was made. */
+  keepTokens?: boolean;
+  /** Called when everything is verified, before there is a record. */
+  beforeNamed?: () => void;
 }
 
 const extrasTable = `
@@ -118,14 +129,20 @@ export function dropExtras(copy: Connection): void {
   copy.exec("drop table backup_extras");
 }
 
+/** Everything that can be said against a backup without writing anything; its audit chain is verified in the copy. */
 export function readExtras(file: string): BackupExtras {
   if (!existsSync(file)) throw notABackup(file, "it does not exist");
   let copy;
   try {
+    const wrong = wrongBytes(file);
+    if (wrong !== null) throw notABackup(file, wrong);
     copy = connect(file, "immutable");
     const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
     if (version > schemaVersion)
       throw notABackup(file, `it was made by a newer Drover (version ${version}, this one knows ${schemaVersion})`);
+    if (!(version >= 1)) throw notABackup(file, `it has the version ${version}, which no Drover has made`);
+    const foreign = foreignContents(copy);
+    if (foreign !== null) throw notABackup(file, foreign);
     const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
     if (row === undefined) throw notABackup(file, "it has no head");
     // The statement selects exactly these columns, written by addExtras.

@@ -51,7 +51,7 @@ it("copies a store that is being written, and the copy goes on where it was", as
   expect(statSync(join(folder, "copy")).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder).sort()).toEqual(["copy", "state"]);
 
-  const { audit, made_at } = await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  const { audit, made_at } = await restoreStore({ now, directory: join(folder, "new"), file: join(folder, "copy") });
   expect(made_at).toBe(now.toISOString());
   expect(audit).toMatchObject({ ok: true, head });
   const restored = await open(join(folder, "new"));
@@ -71,7 +71,7 @@ it("carries the files of runs, of several pieces and of none, and refuses those 
   const unused = Buffer.from("uploaded, never named");
   await store.blobs.put(Readable.from([unused]), { sha256: sha256Of(unused), size: unused.length }, never);
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
-  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  await restoreStore({ now, directory: join(folder, "new"), file: join(folder, "copy") });
   const restored = await open(join(folder, "new"));
   try {
     expect(await restored.read.files(run_id)).toHaveLength(3);
@@ -92,7 +92,7 @@ it("carries the files of runs, of several pieces and of none, and refuses those 
   const bytes = readFileSync(join(folder, "copy"));
   bytes.write("X", bytes.indexOf("small: unmistakable"));
   writeFileSync(join(folder, "copy"), bytes);
-  await expect(restoreStore({ directory: join(folder, "newer"), file: join(folder, "copy") })).rejects.toThrow(
+  await expect(restoreStore({ now, directory: join(folder, "newer"), file: join(folder, "copy") })).rejects.toThrow(
     "were changed",
   );
   const left = readdirSync(join(folder, "newer"), { recursive: true, withFileTypes: true }).filter((one) =>
@@ -110,7 +110,7 @@ it("carries what a run under way has brought and not named yet", async () => {
   await store.blobs.put(Readable.from([Buffer.from("brought")]), facts, never);
   await store.apply([{ op: "add_upload", run_id, attempt: 1, runner, ...facts }]);
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
-  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  await restoreStore({ now, directory: join(folder, "new"), file: join(folder, "copy") });
   const restored = await open(join(folder, "new"));
   try {
     expect(String(await buffer((await restored.blobs.open(facts.sha256))!.stream))).toBe("brought");
@@ -127,7 +127,7 @@ it("leaves out files whose contents went while it was made", async () => {
   const sha256 = sha256Of(Buffer.from("gone"));
   rmSync(join(store.directory, "files", sha256.slice(0, 2), sha256));
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
-  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  await restoreStore({ now, directory: join(folder, "new"), file: join(folder, "copy") });
   const restored = await open(join(folder, "new"));
   expect((await restored.read.files(run_id)).map(({ path }) => path)).toEqual(["file 0"]);
   await restored.close();
@@ -140,7 +140,7 @@ it("never overwrites a file or a state", async () => {
   );
   expect(readFileSync(join(folder, "copy"), "utf8")).toBe("mine");
   await backupStore({ directory: store.directory, file: join(folder, "good") }, now);
-  await expect(restoreStore({ directory: store.directory, file: join(folder, "good") })).rejects.toThrow(
+  await expect(restoreStore({ now, directory: store.directory, file: join(folder, "good") })).rejects.toThrow(
     "There is a state",
   );
 });
@@ -148,10 +148,12 @@ it("never overwrites a file or a state", async () => {
 it("refuses what is no backup, or was changed since, and leaves nothing", async () => {
   await record(store);
   const directory = join(folder, "new");
-  await expect(restoreStore({ directory, file: join(folder, "none") })).rejects.toThrow("does not exist");
+  await expect(restoreStore({ now, directory, file: join(folder, "none") })).rejects.toThrow("does not exist");
   writeFileSync(join(folder, "text"), "not a database at all, whatever its length may be");
-  await expect(restoreStore({ directory, file: join(folder, "text") })).rejects.toThrow("not a backup");
-  await expect(restoreStore({ directory, file: join(store.directory, "drover.db") })).rejects.toThrow("not a backup");
+  await expect(restoreStore({ now, directory, file: join(folder, "text") })).rejects.toThrow("not a backup");
+  await expect(restoreStore({ now, directory, file: join(store.directory, "drover.db") })).rejects.toThrow(
+    "not a backup",
+  );
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
   const bytes = readFileSync(join(folder, "copy"));
   // wherever it stands: in the run, in its events, and in the audit row, which is the one that tells
@@ -159,7 +161,7 @@ it("refuses what is no backup, or was changed since, and leaves nothing", async 
     bytes[at] = "E".charCodeAt(0);
   chmodSync(join(folder, "copy"), 0o600);
   writeFileSync(join(folder, "copy"), bytes);
-  await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");
+  await expect(restoreStore({ now, directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");
   expect(readdirSync(directory)).toEqual([]);
 });
 
@@ -167,7 +169,7 @@ it("keeps the store's id, which no other store has", async () => {
   const id = await store.storeId();
   expect(id).toMatch(/^[0-9a-f]{32}$/);
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
-  await restoreStore({ directory: join(folder, "new"), file: join(folder, "copy") });
+  await restoreStore({ now, directory: join(folder, "new"), file: join(folder, "copy") });
   const others = [await open(store.directory), await open(join(folder, "new")), await open(join(folder, "another"))];
   try {
     const [again, restored, another] = await Promise.all(others.map((other) => other.storeId()));
@@ -187,7 +189,7 @@ it("can be restored again where an earlier try was killed, whatever that left", 
   for (const name of ["drover.db.part", "drover.db.part-journal", "drover.db.part-wal", "audit.head"])
     writeFileSync(join(directory, name), "half");
   writeFileSync(join(directory, "audit.key"), key, { mode: 0o600 });
-  await expect(restoreStore({ directory, file: join(folder, "copy") })).resolves.toMatchObject({
+  await expect(restoreStore({ now, directory, file: join(folder, "copy") })).resolves.toMatchObject({
     audit: { ok: true, head },
   });
   expect(readdirSync(directory).sort()).toEqual(["audit.head", "audit.key", "drover.db"]);
@@ -211,7 +213,7 @@ it("keeps a key that is another record's", async () => {
   const directory = join(folder, "new");
   mkdirSync(directory);
   writeFileSync(join(directory, "audit.key"), `${"0".repeat(64)}\n`, { mode: 0o600 });
-  await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("There is a state");
+  await expect(restoreStore({ now, directory, file: join(folder, "copy") })).rejects.toThrow("There is a state");
   expect(readdirSync(directory)).toEqual(["audit.key"]);
 });
 
@@ -227,7 +229,7 @@ it("gives nothing its name before it is verified", async () => {
   const seen = new Set<string | null>();
   const watching = watch(directory, (_, name) => seen.add(name));
   try {
-    await expect(restoreStore({ directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");
+    await expect(restoreStore({ now, directory, file: join(folder, "copy") })).rejects.toThrow("audit chain is broken");
     writeFileSync(join(directory, "last"), "");
     await expect.poll(() => [...seen]).toContain("last");
   } finally {

@@ -5,7 +5,7 @@ import { backUpBlobs } from "./blobs/backup-blobs.ts";
 import { connect } from "./sqlite/connection.ts";
 import { copyDatabase } from "./sqlite/driver.ts";
 import { openConnection } from "./sqlite/open-connection.ts";
-import { databaseFile } from "./state-directory.ts";
+import { databaseFile } from "../model/state-layout.ts";
 
 /** Where a record is kept: in a state directory, or in PostgreSQL with what seals its chain. */
 export type RecordPlace = { directory: string } | { url: string; secret: Uint8Array };

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   closeSync,
   existsSync,
   mkdirSync,
@@ -15,6 +16,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { recordDirectory } from "../model/state-layout.ts";
 import { workers } from "../../test/fixtures/record/processes.ts";
 import { executionStarted, numbered, recordRuns, sampleRun } from "../../test/fixtures/record/sample.ts";
 import { scratchStores } from "../../test/fixtures/record/scratch.ts";
@@ -29,16 +31,17 @@ const nobody = 65534;
 
 describe("a new state directory", () => {
   it("is for its owner alone and, as .drover, ignores itself", async () => {
-    const directory = join(dirname(scratch.newDirectory()), "deep", ".drover");
+    const state = join(dirname(scratch.newDirectory()), "deep", ".drover");
+    const directory = recordDirectory(state);
     await recordRuns(await scratch.open(directory), 1);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
     for (const name of ["drover.db", "drover.db-wal", "audit.key", "audit.head"]) {
       expect([name, statSync(join(directory, name)).mode & 0o777]).toEqual([name, 0o600]);
     }
-    expect(readFileSync(join(directory, ".gitignore"), "utf8")).toBe("*\n");
-    expect(
-      readdirSync(directory).filter((name) => !/^(drover\.db(-wal|-shm)?|audit\.(key|head)|\.gitignore)$/.test(name)),
-    ).toEqual([]);
+    expect(readFileSync(join(state, ".gitignore"), "utf8")).toBe("*\n");
+    expect(readdirSync(directory).filter((name) => !/^(drover\.db(-wal|-shm)?|audit\.(key|head))$/.test(name))).toEqual(
+      [],
+    );
   });
 
   it("is only made where that was asked for", async () => {
@@ -225,14 +228,16 @@ it("leaves a database of a newer Drover alone", async () => {
 });
 
 describe("an audit key", () => {
-  const faults: [string, (file: string) => void][] = [
+  const faults: [string, (file: string) => void, asRoot?: true][] = [
+    ["of another user", (file) => chownSync(file, nobody, nobody), true],
+    ["in a folder of another user", (file) => chownSync(dirname(file), nobody, nobody), true],
     ["that others can read", (file) => chmodSync(file, 0o640)],
     ["that is gone although there are rows", (file) => rmSync(file)],
     ["that is empty", (file) => writeFileSync(file, "")],
     ["that is no file", (file) => (rmSync(file), mkdirSync(file, 0o700))],
   ];
-  for (const [what, spoil] of faults) {
-    it(`${what} is refused for writing, and is not needed for reading`, async () => {
+  for (const [what, spoil, asRoot = false] of faults) {
+    it.runIf(isRoot || !asRoot)(`${what} is refused for writing, and is not needed for reading`, async () => {
       const { directory } = await closed();
       const file = join(directory, "audit.key");
       spoil(file);

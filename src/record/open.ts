@@ -1,23 +1,33 @@
 import { existsSync } from "node:fs";
+import { monotonicMs } from "../model/clock.ts";
 import { BugError } from "../model/errors.ts";
 import type { Blobs } from "../model/file.ts";
 import type { Redactor } from "../model/process.ts";
 import { chainEnd } from "./audit/chain.ts";
-import { openHead } from "./audit/head.ts";
-import { hmacWith } from "./audit/hmac.ts";
+import { openHead, openHeadCopy } from "./audit/head.ts";
+import type { Seal } from "./audit/trail.ts";
+import { hmacWith } from "../model/hmac.ts";
 import { missingKey, readKey } from "./audit/key.ts";
 import type { RecordStore } from "./record-store.ts";
+import type { Rescued } from "./rescue.ts";
 import { applyWith, readsOf, storeIdOf } from "./store-parts.ts";
 import { openChanges, type Changes } from "./sqlite/changes.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { openSqliteEngine, type SqliteEngine } from "./sqlite/engine.ts";
 import { hostFault } from "./sqlite/faults.ts";
 import { groupCommit } from "./sqlite/group-commit.ts";
-import { createStateDirectory, databaseFile } from "./state-directory.ts";
+import { holdFiles, isLost } from "./sqlite/held-files.ts";
+import { createStateDirectory } from "./state-directory.ts";
+import { auditHeadFile, databaseFile } from "../model/state-layout.ts";
 import { openWriter } from "./writer.ts";
 
 export interface StoreOptions {
+  /** The record directory, see src/model/state-layout.ts. */
   directory: string;
+  /** Where the head of the audit chain is kept a second time, so that it shows when the record is gone. */
+  headCopy?: string | undefined;
+  /** See `Seal`. */
+  onMismatch?: Seal["onMismatch"];
   now: () => Date;
   /** Without it, a directory that has no database is an error. */
   createIfMissing?: boolean;
@@ -37,19 +47,29 @@ export interface SqliteStore extends RecordStore {
 /** Dozens of commands may share a record: under load one that is unlucky waits for many turns of the others. */
 export const defaultLockWaitMs = 30_000;
 
-/** The record of a state directory. */
 export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   const { directory, now, redactor, mode = "write", lockWaitMs: waitMs = defaultLockWaitMs } = options;
+  const { headCopy, onMismatch } = options;
   const file = databaseFile(directory);
   if (options.createIfMissing && !existsSync(file)) createStateDirectory(directory);
   const engine = await openSqliteEngine(file, mode, waitMs);
   const { connection } = engine;
   try {
     const { listen, publish, lookForForeign }: Changes = openChanges(connection);
-    const mac = mode === "read" ? null : hmacWith(readKey(directory) ?? (await firstKey(directory, engine)));
-    const seal = { mac: mac ?? refuseToSeal, openHead: () => openHead(directory) };
+    const key = mode === "read" ? null : (readKey(directory) ?? (await firstKey(directory, engine)));
+    const mac = key === null ? null : hmacWith(key);
+    const held = holdFiles(file);
+    const rescued = rescueOnce({ connection, directory, headCopy, key, now });
+    const seal: Seal = {
+      mac: mac ?? refuseToSeal,
+      openHead: () => openHead(auditHeadFile(directory)),
+      ...(headCopy === undefined ? {} : { openHeadCopy: () => openHeadCopy(headCopy) }),
+      onMismatch,
+    };
     const writer =
-      mac === null ? null : openWriter(seal, publish, (work) => groupCommit({ ...work, connection, waitMs, now }));
+      mac === null
+        ? null
+        : openWriter(seal, publish, (work) => groupCommit({ ...work, connection, waitMs, held, now }));
     const { close: closeBlobs, ...blobs } = lazyBlobs(directory);
     return {
       engine,
@@ -57,10 +77,12 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       connection,
       now,
       seal,
-      apply: applyWith(writer, redactor),
+      apply: applyWith(writer, redactor, rescued),
       storeId: storeIdOf(engine),
+      restoredAt: async () => engine.read((await import("./revoke-restored.ts")).readRestoredAt),
       read: readsOf(engine, mode === "write"),
       blobs,
+      placeFault: () => rescued(held.writeFault()),
       changes: listen,
       lookForForeign,
       // Whoever else has it open is a command that came to write or to look something up.
@@ -84,6 +106,34 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     connection.close();
     throw hostFault(fault, file);
   }
+}
+
+/** Where there was no place for a rescued record, the next one that asks after so long has it tried again. */
+const rescueAgainMs = 10_000;
+
+/** What a fault becomes once the record was written elsewhere, which is done once for each time its files go away. */
+function rescueOnce({ key, now, ...place }: Rescue): (fault: unknown) => Promise<unknown> {
+  let current: { since: number; rescued: Promise<Rescued> } | null = null;
+  return async (fault) => {
+    if (fault === null) current = null;
+    if (key === null || !isLost(fault)) return fault;
+    const known = await current?.rescued;
+    if (known?.file === null && monotonicMs() - current!.since > rescueAgainMs) current = null;
+    current ??= {
+      since: monotonicMs(),
+      rescued: import("./rescue.ts").then(({ rescueRecord }) => rescueRecord(fault, { ...place, key, now: now() })),
+    };
+    return (await current.rescued).fault;
+  };
+}
+
+interface Rescue {
+  connection: Connection;
+  directory: string;
+  headCopy: string | undefined;
+  /** null: opened for reading, and nothing of it is only here. */
+  key: Uint8Array | null;
+  now: () => Date;
 }
 
 function refuseToSeal(): never {

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { coordinatorLockFile } from "../model/state-layout.ts";
 import { openDatabase } from "./sqlite/driver.ts";
 import { hostFault, isBusy } from "./sqlite/faults.ts";
 import { createDirectory } from "./state-directory.ts";
@@ -12,10 +12,10 @@ export interface PlaceLock {
  * lock (SQLite's lock on an empty file), so exactly one of several that ask in the same moment gets it, and a process
  * that is killed loses it at once.
  */
-export function lockCoordinator(stateDirectory: string): PlaceLock | null {
-  const file = join(stateDirectory, "coordinator.lock");
+export function lockCoordinator(record: string): PlaceLock | null {
+  const file = coordinatorLockFile(record);
   try {
-    createDirectory(stateDirectory);
+    createDirectory(record);
     const database = openDatabase(file, { timeout: 0 });
     try {
       database.exec("begin exclusive");

@@ -1,58 +1,69 @@
 import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
-import { headFile } from "./audit/head.ts";
 import { givenHeadCheck } from "./audit/expected-head.ts";
-import { keyFile, readKey } from "./audit/key.ts";
+import { readKey } from "./audit/key.ts";
 import { type Verified, verifyChain, verifyingMac } from "./audit/verify.ts";
-import { type BackupExtras, dropExtras, notABackup, readExtras, type Restored } from "./backup-file.ts";
+import {
+  type BackupExtras,
+  dropExtras,
+  notABackup,
+  readExtras,
+  type Restored,
+  type RestoreOptions,
+} from "./backup-file.ts";
 import type { RecordPlace } from "./backup.ts";
 import { restoreBlobs } from "./blobs/backup-blobs.ts";
+import { revokeRestored } from "./revoke-restored.ts";
+import { carryOut } from "./sqlite/carry-out.ts";
 import { connect } from "./sqlite/connection.ts";
 import { openSqliteEngine } from "./sqlite/engine.ts";
 import { hostFault } from "./sqlite/faults.ts";
 import { migrate } from "./sqlite/migrations/migrate.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 import { walkStatements } from "./sqlite/walk-statements.ts";
-import { createDirectory, databaseFile } from "./state-directory.ts";
+import { createDirectory } from "./state-directory.ts";
+import { auditHeadFile, auditKeyFile, databaseFile } from "../model/state-layout.ts";
 import { sync } from "./sync.ts";
 
 /**
  * A record made from a backup, whichever engine that was made of. Never over an existing one; and where the chain of
  * the copy does not verify, nothing is left behind. Killed, it can be done again.
  */
-export async function restoreRecord(place: RecordPlace, file: string): Promise<Restored> {
-  if ("directory" in place) return restoreStore({ ...place, file });
+export async function restoreRecord(place: RecordPlace, file: string, options: RestoreOptions): Promise<Restored> {
+  if ("directory" in place) return restoreStore({ ...place, file, ...options });
   const { restoreIntoPostgres } = await import("./copy/restore-postgres.ts");
-  return restoreIntoPostgres(place, file, new Date());
+  return restoreIntoPostgres(place, file, options);
 }
 
 /** The database gets its name last: until then there is no record, whatever a restore that was killed has left. */
-export async function restoreStore({ directory, file }: { directory: string; file: string }): Promise<Restored> {
+export async function restoreStore(options: { directory: string; file: string } & RestoreOptions): Promise<Restored> {
+  const { directory, file } = options;
   if (existsSync(databaseFile(directory))) throw occupied(directory, databaseFile(directory));
   const extras = readExtras(file);
-  const hasKey = existsSync(keyFile(directory));
-  if (hasKey && !isKeyOf(directory, extras)) throw occupied(directory, keyFile(directory));
+  const hasKey = existsSync(auditKeyFile(directory));
+  if (hasKey && !isKeyOf(directory, extras)) throw occupied(directory, auditKeyFile(directory));
   const part = `${databaseFile(directory)}.part`;
   const made: string[] = [];
   try {
     createDirectory(directory);
-    made.push(part, `${keyFile(directory)}.part`);
+    made.push(part, `${auditKeyFile(directory)}.part`);
     remove(made);
     copyFileSync(file, part);
     chmodSync(part, 0o600);
-    await unpack(directory, part, made, extras);
+    const revoked_tokens = await unpack(part, made, extras, options);
     const audit = await verify(part, extras);
     // What the chain itself tells of the past is no fault of the copy, and goes with it.
     if (!audit.ok && !audit.first_bad?.told)
       throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
-    made.push(headFile(directory));
+    made.push(auditHeadFile(directory));
     writeBeside(directory, extras, hasKey);
-    if (!hasKey) made.push(keyFile(directory));
+    if (!hasKey) made.push(auditKeyFile(directory));
     turnToWal(part);
     sync(part);
+    options.beforeNamed?.();
     renameSync(part, databaseFile(directory));
     sync(directory);
-    return { made_at: extras.made_at, audit };
+    return { made_at: extras.made_at, audit, revoked_tokens };
   } catch (fault) {
     remove(made);
     throw hostFault(fault, databaseFile(directory));
@@ -81,9 +92,9 @@ async function verify(part: string, { audit_key, audit_head }: BackupExtras): Pr
 }
 
 function writeBeside(directory: string, { audit_key, audit_head }: BackupExtras, hasKey: boolean): void {
-  writeFileSync(headFile(directory), headText(audit_head), { mode: 0o600 });
-  sync(headFile(directory));
-  if (audit_key !== null && !hasKey) writeKey(keyFile(directory), Buffer.from(audit_key).toString("hex"));
+  writeFileSync(auditHeadFile(directory), headText(audit_head), { mode: 0o600 });
+  sync(auditHeadFile(directory));
+  if (audit_key !== null && !hasKey) writeKey(auditKeyFile(directory), Buffer.from(audit_key).toString("hex"));
 }
 
 /** Linked into place: nobody ever sees half a key, and one that is there stays. */
@@ -100,13 +111,20 @@ function writeKey(file: string, key: string): void {
 }
 
 /** What belongs beside the database is put there; an older one is brought up to date. One file is left of it. */
-async function unpack(directory: string, part: string, made: string[], { version }: BackupExtras): Promise<void> {
+async function unpack(
+  part: string,
+  made: string[],
+  { version, made_at }: BackupExtras,
+  { directory, now, keepTokens = false }: { directory: string } & RestoreOptions,
+): Promise<number | null> {
   const copy = connect(part, "write");
   try {
     dropExtras(copy);
     restoreBlobs(directory, copy, made);
     if (version < schemaVersion) await migrate(copy, 0);
+    const revoked = keepTokens ? null : carryOut(copy, revokeRestored(made_at, now));
     copy.exec("pragma journal_mode = delete");
+    return revoked;
   } finally {
     copy.close();
   }

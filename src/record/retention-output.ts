@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { logsDirectory } from "../model/state-layout.ts";
 import { hostFault } from "./sqlite/faults.ts";
 
 /** No id of ours is anything else; one that were must not lead out of the folder. */
@@ -9,7 +10,7 @@ const plainName = /^[\w-]+$/;
 export async function removeOutput(directory: string, run_ids: readonly string[]): Promise<void> {
   for (const run_id of run_ids.filter((name) => plainName.test(name))) {
     for (const stream of ["stdout", "stderr"]) {
-      const file = join(directory, "logs", `${run_id}.${stream}`);
+      const file = join(logsDirectory(directory), `${run_id}.${stream}`);
       await rm(file, { force: true }).catch((fault: unknown) => {
         throw hostFault(fault, file);
       });

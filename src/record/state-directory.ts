@@ -1,10 +1,7 @@
 import { existsSync, mkdirSync, openSync, closeSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { databaseFile } from "../model/state-layout.ts";
 import { hostFault } from "./sqlite/faults.ts";
-
-export function databaseFile(directory: string): string {
-  return join(directory, "drover.db");
-}
 
 /** The directory and an empty database file in it, both for this user alone. */
 export function createStateDirectory(directory: string): void {
@@ -20,7 +17,8 @@ export function createStateDirectory(directory: string): void {
 
 export function createDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  if (basename(directory) === ".drover") writeOnce(join(directory, ".gitignore"), "*\n");
+  const state = dirname(directory);
+  if (basename(state) === ".drover") writeOnce(join(state, ".gitignore"), "*\n");
 }
 
 function writeOnce(file: string, text: string): void {

@@ -8,10 +8,21 @@ import { readExecution, readExecutions } from "./reads/executions.ts";
 import { readRun, readRuns } from "./reads/runs.ts";
 import type { Writer } from "./writer.ts";
 
-export function applyWith(writer: Writer | null, redactor: Redactor | undefined): Store["apply"] {
+/** `explained` adds to a fault what to do about it. */
+export function applyWith(
+  writer: Writer | null,
+  redactor: Redactor | undefined,
+  explained: (fault: unknown) => Promise<unknown> = async (fault) => fault,
+): Store["apply"] {
   return async <const T extends readonly Op[]>(ops: T) => {
     if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
-    const results = await writer.apply(redactor === undefined ? ops : redactor.value(ops));
+    const pieces = redactor?.valueInPieces(ops);
+    let piece = pieces?.next();
+    // what is much is not done at once: others have their turn in between
+    for (; piece?.done === false; piece = pieces?.next()) await new Promise((resolve) => setImmediate(resolve));
+    const results = await writer.apply(piece?.value ?? ops).catch(async (fault) => {
+      throw await explained(fault);
+    });
     // One result per operation, in their order: the array has the shape of T.
     return results as { [K in keyof T]: ResultOf<T[K]> };
   };
@@ -39,14 +50,17 @@ export function readsOf(engine: Engine, mayIndex: boolean): Reads {
     runs: (filter, page) => engine.read(() => readRuns(filter, page)),
     search: async (text, filter, page) =>
       (await import("./search/search.ts")).search(engine, mayIndex, text, filter, page),
-    events: (run_id, after, limit) => engine.read(() => readEvents(run_id, after, limit)),
-    feed: (after, limit) => engine.read(() => readFeed(after, limit)),
+    events: (run_id, after, limit, maxBytes) => engine.read(() => readEvents(run_id, after, limit, maxBytes)),
+    feed: (after, limit, maxBytes) => engine.read(() => readFeed(after, limit, maxBytes)),
     last_place: (run_id) => engine.read(() => readLastPlace(run_id)),
     execution: (execution_id) => engine.read(() => readExecution(execution_id)),
     executions: (filter, page) => engine.read(() => readExecutions(filter, page)),
     runner: (runner_id) => later(({ readRunner }) => readRunner(runner_id)),
     runners: () => later(({ readRunners }) => readRunners()),
+    runner_page: (page) => later(({ readRunnerPage }) => readRunnerPage(page)),
     agents: (name) => later(({ readAgents }) => readAgents(name)),
+    agent_page: (page) => later(({ readAgentPage }) => readAgentPage(page)),
+    agent_names: (limit) => later(({ readAgentNames }) => readAgentNames(limit)),
     poller: (poll) => later(({ readPoller }) => readPoller(poll)),
     with_work: (runner_ids) => later(({ readWithWork }) => readWithWork(runner_ids)),
     why: (run_id, shortages) => later(({ readWhy }) => readWhy(run_id, shortages)),
@@ -76,6 +90,7 @@ export function readsOf(engine: Engine, mayIndex: boolean): Reads {
     triggers_due: (now) => later(({ readTriggersDue }) => readTriggersDue(now)),
     pending_chains: (limit) => later(({ readPendingChains }) => readPendingChains(limit)),
     token: (hash) => later(({ readToken }) => readToken(hash)),
+    token_hash: (beginning) => later(({ readTokenHash }) => readTokenHash(beginning)),
     tokens: (page) => later(({ readTokens }) => readTokens(page)),
   };
 

@@ -10,6 +10,29 @@ export interface Transaction {
   audit: AuditEntry[];
   /** Told to whoever listens, after the commit. */
   changed: Changed;
+  /** Executions that this transaction begins or ends: the chain has them only when it is done. */
+  executions?: Map<string, KnownExecution>;
+  /** Refused writes, by run and runner: many of one report are one row. */
+  refused?: Map<string, RefusedWrites>;
+}
+
+/** What was refused of one runner for one run. */
+export interface RefusedWrites {
+  kinds: Set<string>;
+  writes: number;
+  executions: object[];
+  decisions: object[];
+  /** Executions and decisions that are not kept. */
+  omitted: number;
+  /** How much more is kept. */
+  room: number;
+}
+
+/** Whose an execution is. */
+export interface KnownExecution {
+  run_id: string;
+  attempt: number;
+  ended: boolean;
 }
 
 export interface Changed {

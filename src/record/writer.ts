@@ -1,8 +1,7 @@
 import type { Op, RunEnd, StoreResult } from "../model/store.ts";
 import type { AuditEntry } from "./audit/chain.ts";
-import type { ChainHead, HeadFile } from "./audit/head.ts";
-import type { Mac } from "./audit/hmac.ts";
-import { openTrail, type Trail } from "./audit/trail.ts";
+import type { ChainHead } from "./audit/head.ts";
+import { openTrail, type Seal, type Trail } from "./audit/trail.ts";
 import { applyOp } from "./ops/apply-op.ts";
 import type { ApplyOther } from "./ops/apply-other.ts";
 import { countEnds } from "./moves/count-ends.ts";
@@ -33,19 +32,13 @@ export interface Writer extends GroupCommit {
   close(): Promise<void>;
 }
 
-/** How the chain is sealed, and where its head is kept; null: nowhere but in the chain. */
-export interface Seal {
-  mac: Mac;
-  openHead(): HeadFile | null;
-}
-
 /** Everything that writes goes through here, so that nothing is stored without its place in the chain. */
 export function openWriter(
   seal: Seal,
   changed: (changed: Changed) => void,
   commitWith: (work: CommitWork) => GroupCommit,
 ): Writer {
-  const trail = openTrail(seal.openHead(), seal.mac);
+  const trail = openTrail(seal);
   let other: ApplyOther | null = null;
   const commits = commitWith({
     applyOp: (tx, op) => applyOp(tx, op, other),

@@ -1,4 +1,4 @@
-import { byteClass, failed, latin1, markOf, more, readRun, visibleExcept } from "./matcher.ts";
+import { byteClass, complement, failed, hasOther, latin1, markOf, more, readRun, visibleExcept } from "./matcher.ts";
 import type { Matcher, Verdict, View } from "./matcher.ts";
 import { isStrong, tellingWord } from "./strong.ts";
 
@@ -79,6 +79,19 @@ function readScheme(text: View, at: number): number {
 function readValue(text: View, start: number, quoted: boolean, word: string): Verdict {
   const end = readRun(text, start, quoted ? quotedValue : bareValue, 6, 4096);
   if (end === more) return { undecidedFrom: start };
-  if (end === failed || !isStrong(latin1(text.bytes, start, end))) return undefined;
+  if (end === failed || !isStrongAt(text, start, end)) return undefined;
   return { start, end, mark: markOf(word), rank: 2 };
 }
+
+/** What `isStrong` says. Of a long value it reads the head: a text of many names has a long value behind each of them. */
+function isStrongAt(text: View, start: number, end: number): boolean {
+  if (end - start <= headLength) return isStrong(latin1(text.bytes, start, end));
+  if (!hasOther(text, start, end, withoutSigns)) return false;
+  const head = latin1(text.bytes, start, start + headLength);
+  // where the head alone may not tell an address, a path, a placeholder, a number or signs from a secret
+  const isTelling = /[^a-z_.~/:{-]/.test(head) && /[^\d.,:_-]/.test(head) && /[^!@#$%^*+?=]/.test(head);
+  return isStrong(isTelling ? `${head}0` : latin1(text.bytes, start, end));
+}
+
+const headLength = 64;
+const withoutSigns = complement(byteClass("0-9!@#$%^*+?"));

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { conceal } from "./conceal.ts";
 import { formsOf } from "./fixtures/forms.ts";
 import { createRedactor } from "./redactor.ts";
 
@@ -31,6 +32,20 @@ test("200 canaries, in no form and over no seam, get through", () => {
       }
     }
   }
+  expect(leaks).toEqual([]);
+});
+
+test("200 canaries as parameters are concealed, and are found in no form where their run writes them", () => {
+  const plain = createRedactor({ variables: {} });
+  const parameters = Object.fromEntries(canaries.map((value, at) => [`p${at}`, [{ value }]]));
+  const schema = { additionalProperties: { items: { properties: { value: { writeOnly: true } } } } };
+  const concealed = conceal(schema, { parameters, prompt: null }, plain)!;
+  expect(canaries.filter((canary) => holds(JSON.stringify(concealed.parameters), canary, formsOf(canary)))).toEqual([]);
+  const own = createRedactor({ variables: {}, values: concealed.secrets });
+  const leaks = canaries.flatMap((canary) => {
+    const forms = formsOf(canary);
+    return forms.filter(([, written]) => holds(own.text(`line before\nx=${written} and after\n`), canary, forms));
+  });
   expect(leaks).toEqual([]);
 });
 

@@ -1,4 +1,5 @@
-import { byteClass, failed, markStart, more, readLiteral, readRun, type Matcher } from "./matcher.ts";
+import { markStart } from "../model/mark.ts";
+import { byteClass, failed, more, readLiteral, readRun, type Matcher } from "./matcher.ts";
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 

@@ -1,3 +1,5 @@
+import { markStart } from "../model/mark.ts";
+
 /**
  * How something secret is recognised. A matcher names the four bytes its text begins with (the scan finds
  * those), and then decides from there. It may look at most `leftContext` bytes behind where its secret
@@ -17,6 +19,12 @@ export interface View {
   open: boolean;
   /** How far the secrets reach that start before the place being looked at. */
   coveredEnd: number;
+  /** The run of each class that was read last: a text of nothing but beginnings is not read anew from each of them. */
+  runs: Map<ByteClass, { start: number; end: number }>;
+}
+
+export function viewOf(bytes: Uint8Array, open: boolean, coveredEnd = 0): View {
+  return { bytes, open, coveredEnd, runs: new Map() };
 }
 
 /**
@@ -58,7 +66,9 @@ export function readLiteral(text: View, at: number, literal: string): number {
 export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: number, max: number): number {
   const { bytes } = text;
   const limit = Math.min(bytes.length, at + max);
-  let end = at;
+  const known = max < longRun ? undefined : text.runs.get(bytesAllowed);
+  const within = known !== undefined && known.start <= at && at <= known.end;
+  let end = within ? Math.min(known.end, limit) : at;
   while (end < limit && bytesAllowed[bytes[end]!] === 1) {
     if (bytes[end] === openingBracket) {
       const mark = readLiteral(text, end, markStart);
@@ -67,8 +77,18 @@ export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: nu
     }
     end++;
   }
+  if (max >= longRun && !(within && end <= known.end))
+    text.runs.set(bytesAllowed, { start: within ? known.start : at, end });
   if (end === bytes.length && end < at + max && text.open) return more;
   return end - at < min ? failed : end;
+}
+
+/** Shorter ones are read at once. */
+const longRun = 1024;
+
+/** Whether a byte of another class stands there. */
+export function hasOther(text: View, at: number, end: number, bytes: ByteClass): boolean {
+  return readRun({ ...text, open: false }, at, bytes, 0, Infinity) < end;
 }
 
 export type ByteClass = Uint8Array;
@@ -85,6 +105,10 @@ export function byteClass(ranges: string): ByteClass {
   return table;
 }
 
+export function complement(bytes: ByteClass): ByteClass {
+  return bytes.map((one) => 1 - one);
+}
+
 /** Every byte but blanks, control characters and the given ones. */
 export function visibleExcept(excluded: string): ByteClass {
   const table = new Uint8Array(256).fill(1, 0x21);
@@ -97,7 +121,6 @@ export function latin1(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
 }
 
-export const markStart = "[redacted:";
 const openingBracket = 0x5b;
 
 export function markOf(name: string): string {

@@ -1,61 +1,97 @@
-import { markOf, markStart } from "./matcher.ts";
+import { markStart } from "../model/mark.ts";
+import { markOf } from "./matcher.ts";
 import { isStrong, tellingWord } from "./strong.ts";
+
+/** How a text is redacted: at once, or a long one piece by piece. */
+export interface RedactText {
+  text(text: string): string;
+  inPieces(text: string): Generator<undefined, string>;
+}
 
 /**
  * Redacts the strings of plain data, keys included, and what stands under a telling key or behind a telling
- * flag in a list of arguments. Returns the same object where nothing changed.
+ * flag in a list of arguments. Returns the same object where nothing changed. Pauses after each piece of work, so that
+ * others can have their turn.
  */
-export function redactValue(value: unknown, text: (text: string) => string): unknown {
-  return walk(value, { text, parents: [] });
+export function redactValue(value: unknown, by: RedactText): Generator<undefined, unknown> {
+  return walk(value, { by, parents: [], left: pieceWork });
 }
 
 interface Walk {
-  text: (text: string) => string;
+  by: RedactText;
   parents: object[];
+  /** Of this piece. */
+  left: number;
 }
 
 const deepest = 256;
+/** In characters: a millisecond's work or two. */
+const pieceWork = 64 * 1024;
+/** What a member costs beside its characters. */
+const memberWork = 20;
 
-function walk(value: unknown, context: Walk): unknown {
-  if (typeof value === "string") return context.text(value);
+function* walk(value: unknown, context: Walk): Generator<undefined, unknown> {
+  if (typeof value === "string") return yield* redacted(value, context);
   if (typeof value !== "object" || value === null) return value;
   // What cannot be read to its end is not passed on.
   if (context.parents.includes(value)) return markOf("circular");
   if (context.parents.length >= deepest) return markOf("too-deep");
   context.parents.push(value);
-  const redacted = Array.isArray(value)
-    ? walkList(value, context)
+  const result = Array.isArray(value)
+    ? yield* walkList(value, context)
     : isPlain(value)
-      ? walkRecord(value, context)
+      ? yield* walkRecord(value, context)
       : value;
   context.parents.pop();
-  return redacted;
+  return result;
 }
 
-function walkList(list: readonly unknown[], context: Walk): unknown {
+function* redacted(text: string, context: Walk): Generator<undefined, string> {
+  if (text.length > pieceWork) return yield* context.by.inPieces(text);
+  context.left -= text.length;
+  return context.by.text(text);
+}
+
+function* walkList(list: readonly unknown[], context: Walk): Generator<undefined, unknown> {
   let changed = false;
-  const redacted = list.map((item, at) => {
+  const results: unknown[] = [];
+  for (const [at, item] of list.entries()) {
+    if ((context.left -= memberWork) <= 0) yield* nextPiece(context);
     const before = list[at - 1];
     const flag =
       typeof before === "string" && /^--?[A-Za-z][\w.-]*$/.test(before) ? before.replace(/^-+/, "") : undefined;
-    const result = walkNamed(flag, item, context);
+    const result = isText(item) || isBranch(item) ? yield* walkNamed(flag, item, context) : item;
     changed ||= result !== item;
-    return result;
-  });
-  return changed ? redacted : list;
+    results.push(result);
+  }
+  return changed ? results : list;
 }
 
-function walkRecord(record: object, context: Walk): unknown {
+function* walkRecord(record: object, context: Walk): Generator<undefined, unknown> {
   let changed = false;
-  const redacted = new Map<string, unknown>();
+  const results = new Map<string, unknown>();
   for (const [key, item] of Object.entries(record)) {
-    const result = walkNamed(key, item, context);
-    const newKey = unusedKey(context.text(key), redacted);
+    if ((context.left -= memberWork) <= 0) yield* nextPiece(context);
+    const result = isText(item) || isBranch(item) ? yield* walkNamed(key, item, context) : item;
+    const newKey = unusedKey(yield* redacted(key, context), results);
     changed ||= result !== item || newKey !== key;
-    redacted.set(newKey, result);
+    results.set(newKey, result);
   }
   // Not by assignment: a key may be __proto__.
-  return changed ? Object.fromEntries(redacted) : record;
+  return changed ? Object.fromEntries(results) : record;
+}
+
+function* nextPiece(context: Walk): Generator<undefined, void> {
+  context.left = pieceWork;
+  yield;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isBranch(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 /** Two keys may become the same mark. */
@@ -65,8 +101,8 @@ function unusedKey(key: string, used: ReadonlyMap<string, unknown>): string {
   return candidate;
 }
 
-function walkNamed(name: string | undefined, item: unknown, context: Walk): unknown {
-  const result = walk(item, context);
+function* walkNamed(name: string | undefined, item: unknown, context: Walk): Generator<undefined, unknown> {
+  const result = yield* walk(item, context);
   if (name === undefined || typeof item !== "string" || result !== item) return result;
   const word = tellingWord(name);
   if (word === undefined || !isStrong(item) || /\s/.test(item) || item.startsWith(markStart)) return item;

@@ -1,4 +1,4 @@
-import type { Redactor } from "../model/process.ts";
+import type { Redactor, RedactStream } from "../model/process.ts";
 import { assignmentMatcher } from "./assignments.ts";
 import { exactMatchers } from "./exact.ts";
 import { loginMatchers } from "./logins.ts";
@@ -31,16 +31,46 @@ export function createRedactor({ variables, values = [] }: RedactorOptions): Red
     return redacted.length === bytes.length && bytes.equals(redacted) ? plain : Buffer.from(redacted).toString("utf8");
   }
 
+  function stream(): RedactStream {
+    return openStream(() => indexFor(Infinity));
+  }
+
+  function* inPieces(plain: string): Generator<undefined, string> {
+    const bytes = Buffer.from(plain, "utf8");
+    const open = stream();
+    const pieces: Uint8Array[] = [];
+    for (let from = 0; from < bytes.length; from += pieceBytes) {
+      pieces.push(open.push(bytes.subarray(from, from + pieceBytes)));
+      yield;
+    }
+    const redacted = Buffer.concat([...pieces, open.end()]);
+    return redacted.equals(bytes) ? plain : redacted.toString("utf8");
+  }
+
+  function* valueInPieces<T>(plain: T): Generator<undefined, T> {
+    // Of the same shape as what came in: only strings are replaced, by strings.
+    return (yield* redactValue(plain, { text, inPieces })) as T;
+  }
+
+  function value<T>(plain: T): T {
+    const pieces = valueInPieces(plain);
+    for (;;) {
+      const next = pieces.next();
+      if (next.done === true) return next.value;
+    }
+  }
+
   return {
     text,
     bytes: (bytes) => redactBytes(indexFor(bytes.length), bytes),
-    // Of the same shape as what came in: only strings are replaced, by strings.
-    value: <T>(value: T): T => redactValue(value, text) as T,
-    stream: () => openStream(() => indexFor(Infinity)),
+    value,
+    valueInPieces,
+    stream,
     exactBytes: (bytes) => redactBytes((exact ??= exactIndex(given)), bytes),
   };
 }
 
+const pieceBytes = 64 * 1024;
 /** The search works on four bytes, and no given value is shorter. */
 const shortestValue = 4;
 /** No variable's value and no shape is shorter: the smallest command lines need no search at all. */

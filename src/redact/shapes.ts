@@ -1,14 +1,16 @@
 import { beforeAllows } from "./boundary.ts";
 import {
   byteClass,
+  complement,
   failed,
-  latin1,
+  hasOther,
   markOf,
   more,
   readLiteral,
   readRun,
   type ByteClass,
   type Matcher,
+  type View,
 } from "./matcher.ts";
 
 /** A token that tells itself by its prefix. */
@@ -20,7 +22,7 @@ interface Shape {
   /** Bytes that must not stand right before it. */
   notAfter?: ByteClass;
   /** Must still hold for a longer text if it holds for a shorter one. */
-  accepts?: (token: string) => boolean;
+  accepts?: (text: View, at: number, end: number) => boolean;
 }
 
 interface Run {
@@ -30,6 +32,8 @@ interface Run {
 }
 
 const alphanumeric = byteClass("A-Za-z0-9");
+const alphanumericOrDash = byteClass("A-Za-z0-9-");
+const digit = byteClass("0-9");
 const word = byteClass("A-Za-z0-9_");
 const wordOrDash = byteClass("A-Za-z0-9_-");
 const wordDashOrDot = byteClass("A-Za-z0-9_.-");
@@ -39,6 +43,11 @@ const run = (bytes: ByteClass, min: number, max = 4096): Run => ({ bytes, min, m
 
 const shapes: readonly Shape[] = [
   { name: "drover-token", prefixes: ["drv_", "drve_", "drvl_", "drvb_"], rest: [run(alphanumeric, 32)] },
+  {
+    name: "drover-token",
+    prefixes: ["drva_"],
+    rest: [run(alphanumericOrDash, 1, 64), ".", run(digit, 1, 7), ".", run(alphanumeric, 64, 64)],
+  },
   { name: "github-token", prefixes: ["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], rest: [run(word, 36)] },
   { name: "github-token", prefixes: ["github_pat_"], rest: [run(word, 22)] },
   {
@@ -94,7 +103,7 @@ function shapeMatcher(shape: Shape): Matcher {
           typeof part === "string" ? readLiteral(text, end, part) : readRun(text, end, part.bytes, part.min, part.max);
       }
       if (end === more) return { undecidedFrom: at };
-      if (end === failed || shape.accepts?.(latin1(text.bytes, at, end)) === false) return undefined;
+      if (end === failed || shape.accepts?.(text, at, end) === false) return undefined;
       return { start: at, end, mark, rank: 1 };
     },
   };
@@ -114,11 +123,15 @@ function slackPrefixes(): string[] {
   return [...Array.from("abcdeoprs", (kind) => `xox${kind}-`), "xapp-", "xoxe."];
 }
 
-function hasDigit(token: string): boolean {
-  return /\d/.test(token);
+function hasDigit(text: View, at: number, end: number): boolean {
+  return hasOther(text, at, end, notDigit);
 }
 
 /** Digits and capitals: `sk-spinner-container-large` is a style, not a key. */
-function isMixed(token: string): boolean {
-  return /\d/.test(token) && /[A-Z]/.test(token) && /[a-z]/.test(token.slice(3));
+function isMixed(text: View, at: number, end: number): boolean {
+  return hasDigit(text, at, end) && hasOther(text, at, end, notCapital) && hasOther(text, at + 3, end, notSmall);
 }
+
+const notDigit = complement(digit);
+const notCapital = complement(byteClass("A-Z"));
+const notSmall = complement(byteClass("a-z"));

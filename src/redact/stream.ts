@@ -1,5 +1,5 @@
 import type { RedactStream } from "../model/process.ts";
-import { leftContext, type Span } from "./matcher.ts";
+import { leftContext, type Span, viewOf } from "./matcher.ts";
 import { scan, type Index } from "./scan.ts";
 
 /**
@@ -15,7 +15,7 @@ export function openStream(index: () => Index): RedactStream {
 
   function advance(chunk: Uint8Array, open: boolean): Uint8Array {
     const bytes = kept.length === 0 ? chunk : Buffer.concat([kept, chunk]);
-    const { spans, decided } = scan(index(), { bytes, open, coveredEnd }, givenOut);
+    const { spans, decided } = scan(index(), viewOf(bytes, open, coveredEnd), givenOut);
     const written = writeOut(bytes, { spans, from: givenOut, to: decided, coveredEnd });
     const keepFrom = Math.max(0, decided - leftContext);
     kept = Buffer.from(bytes.subarray(keepFrom));
@@ -37,7 +37,7 @@ export function openStream(index: () => Index): RedactStream {
 }
 
 export function redactBytes(index: Index, bytes: Uint8Array): Uint8Array {
-  const { spans } = scan(index, { bytes, open: false, coveredEnd: 0 }, 0);
+  const { spans } = scan(index, viewOf(bytes, false), 0);
   return writeOut(bytes, { spans, from: 0, to: bytes.length, coveredEnd: 0 }).bytes;
 }
 

@@ -13,6 +13,7 @@ export interface Api {
 
 export interface ApiInput extends CallInput {
   bytes?: SizedBytes;
+  readonly arrivedAt?: string | null;
   /** Reads the body once it is known that it is wanted. */
   readBody?(): Promise<unknown>;
   /** Limits how long the handler may take. */
@@ -48,6 +49,9 @@ export function createApi<Deps extends RecordDeps>(deps: Deps, routes: readonly 
         body,
         object,
         stream: input.stream === true,
+        get arrivedAt() {
+          return input.arrivedAt ?? null;
+        },
         bytes: input.bytes,
         get signal() {
           return input.signal ?? never;

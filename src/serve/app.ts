@@ -3,25 +3,31 @@ import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
 import { contracts } from "../wire/contracts.ts";
+import { originOf } from "../wire/proof.ts";
 import { fillPath } from "../wire/transport.ts";
 import { type Api, type ApiInput, createApi } from "./api.ts";
 import { authenticate } from "./authenticate.ts";
+import { type BodyRoom, createBodyRooms, type EnterBodies } from "./body-room.ts";
 import { checkByContract } from "./check-input.ts";
 import { credentialOf } from "./credential.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";
-import { createGuard } from "./guard.ts";
+import { createGuard, isLoopbackAddress } from "./guard.ts";
+import { createHeavyTurns, type HeavyTurn } from "./heavy-turns.ts";
 import { timeFor } from "./in-time.ts";
 import { createLifeSigns, type LifeSigns } from "./life-signs.ts";
 import { createMcpCalls } from "./mcp-calls.ts";
+import { createOpenRequests, type EnterOpen, runnerLimits } from "./open-requests.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
+import { createPacing, type Pace } from "./pacing.ts";
 import { readJsonBody, throwAway } from "./read-body.ts";
 import { readBytes } from "./read-bytes.ts";
+import { hungUp, Presence } from "./presence.ts";
 import { Refusal } from "./refusal.ts";
 import { alwaysHeaders, render, renderError, renderRefusal } from "./render.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
-import { needsNoToken, type Principal } from "./rule.ts";
+import { needsNoToken, type Principal, subjectOf } from "./rule.ts";
 import { sendBackup } from "./send-backup.ts";
 import { createStanding, type Standing, type Stay } from "./standing.ts";
 import { createWeb } from "./web.ts";
@@ -40,6 +46,12 @@ interface Server {
   api: Api;
   standing: Standing;
   lifeSigns: LifeSigns;
+  enterOpen: EnterOpen;
+  /** Each waits in a poll of its own, so they are many. */
+  enterOpenOfRunner: EnterOpen;
+  pace: Pace;
+  heavyTurn: HeavyTurn;
+  enterBodies: EnterBodies;
 }
 
 /** The API over HTTP, and the dashboard below /ui/. Everything else that is not in the table is refused. */
@@ -60,7 +72,19 @@ export function createApp(
     document,
     answerMcp: createMcpCalls(() => server.api, deps),
   };
-  const server: Server = { deps, api: createApi(system, table, checkByContract), standing, lifeSigns };
+  const api = createApi(system, table, checkByContract);
+  const enterOpen = createOpenRequests(deps.openLimits);
+  const server: Server = {
+    deps,
+    api,
+    standing,
+    lifeSigns,
+    enterOpen,
+    enterOpenOfRunner: createOpenRequests(runnerLimits),
+    enterBodies: createBodyRooms(deps.openLimits?.bodyBytes),
+    pace: createPacing(),
+    heavyTurn: createHeavyTurns(),
+  };
   app.use("*", async (c, next) => {
     const refused = guard(c.req.method, c.env.incoming.headers);
     if (refused) {
@@ -103,16 +127,25 @@ interface Http {
 async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<Response> {
   const { incoming, outgoing } = http;
   const { deps, standing, lifeSigns } = server;
+  // a pipeline alone listens by six, and each of the limits below by one
+  outgoing.setMaxListeners(20);
   let stay: Stay | null = null;
   let presence: Presence | null = null;
+  let room: BodyRoom | null = null;
   try {
     const open = needsNoToken(row.rule);
     const credential = open ? undefined : credentialOf(incoming.method, incoming.headers, deps.cookieName);
+    // what writes is gathered into one commit, and what reads may be much
+    await server.pace(credential ?? addressOf(incoming), row.method === "get" ? 4 : 1);
     const inTime = timeFor(row.recordMs, (fault) => deps.onDefect(fault, `${row.method} ${row.path}, late`));
     const principal = open ? nobody : await inTime(authenticate(credential, deps));
+    const caller = callerOf(principal, incoming);
+    if (row.path.startsWith("/runner/")) server.enterOpenOfRunner(caller, outgoing);
+    else if (row.path !== "/health") server.enterOpen(caller, outgoing, { isStranger: open });
     stay = standing.enter(credential, principal);
     presence = new Presence(stay, outgoing);
-    const input = inputOf(row, http, presence, inTime);
+    room = server.enterBodies(caller);
+    const input = inputOf(row, http, { presence, within: inTime, room, turn: server.heavyTurn });
     const work = async (): Promise<Response> =>
       answer(await server.api.call(principal, row.name, input), http, presence!, server);
     return await (row.held ? lifeSigns.during(outgoing, work) : work());
@@ -123,17 +156,34 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   } finally {
+    room?.leave();
     presence?.end();
     if (stay) leaveAtTheEnd(stay, outgoing);
   }
+}
+
+/** All tokens of one name together; without a token, those who come from one address. */
+function callerOf(principal: Principal, incoming: IncomingMessage): string {
+  return principal === nobody ? addressOf(incoming) : `of ${subjectOf(principal)}`;
+}
+
+/** A program on this machine can use any of its millions of loopback addresses: they count as one caller. */
+function addressOf({ socket: { remoteAddress = "" } }: IncomingMessage): string {
+  return isLoopbackAddress(remoteAddress.replace(/^::ffff:/, "")) ? "from this machine" : `from ${remoteAddress}`;
+}
+
+interface Handling {
+  presence: Presence;
+  within: NonNullable<ApiInput["within"]>;
+  room: BodyRoom;
+  turn: HeavyTurn;
 }
 
 /** Most of it is read only when it is asked for: who may not ask is refused before. */
 function inputOf(
   { name, method, bodyLimit = defaultBodyLimit }: Route<SystemDeps>,
   { params, url, incoming }: Http,
-  presence: Presence,
-  within: NonNullable<ApiInput["within"]>,
+  { presence, within, room, turn }: Handling,
 ): ApiInput {
   const takesBytes = "takesBytes" in contracts[name];
   return {
@@ -143,13 +193,16 @@ function inputOf(
     },
     headers: incoming.headers,
     stream: wantsStream(incoming),
+    get arrivedAt() {
+      return originOf(incoming.socket.localAddress, incoming.socket.localPort);
+    },
     within,
     ...(takesBytes ? { bytes: readBytes(incoming, () => presence.signal) } : {}),
     ...(method === "get" || takesBytes
       ? {}
       : {
           async readBody() {
-            const value = await readJsonBody(incoming, bodyLimit);
+            const value = await readJsonBody(incoming, { limit: bodyLimit, turn, room });
             // it may have been long in coming
             if (presence.stay.refused) throw presence.stay.refused;
             return value;
@@ -161,43 +214,12 @@ function inputOf(
   };
 }
 
-/** Whether the caller is still there and may still have the answer. */
-class Presence {
-  readonly stay: Stay;
-  readonly #outgoing: ServerResponse;
-  #leaving: AbortController | null = null;
-  #stopWatching: (() => void) | null = null;
-
-  constructor(stay: Stay, outgoing: ServerResponse) {
-    this.stay = stay;
-    this.#outgoing = outgoing;
-    // an answer that is being written, such as a stream of events, is for one who may still read it
-    stay.whenRefused(() => {
-      this.#leaving?.abort(stay.refused);
-      if (outgoing.headersSent && !outgoing.writableEnded) outgoing.destroy();
-    });
-  }
-
-  /** Made only for those who wait for something. */
-  get signal(): AbortSignal {
-    if (this.#leaving === null) {
-      const leaving = (this.#leaving = new AbortController());
-      if (this.stay.refused) leaving.abort(this.stay.refused);
-      this.#stopWatching = whenClosed(this.#outgoing, () => leaving.abort(hungUp()));
-    }
-    return this.#leaving.signal;
-  }
-
-  end(): void {
-    this.#stopWatching?.();
-  }
-}
-
 function answer(reply: unknown, { incoming, outgoing }: Http, presence: Presence, server: Server): Promise<Response> {
   const { deps, standing } = server;
   return render(reply, {
     outgoing,
     hub: deps.hub,
+    stalledMs: deps.stalledMs,
     onDefect: deps.onDefect,
     sendBackup: ({ making }) =>
       sendBackup(making, {
@@ -221,10 +243,6 @@ function answer(reply: unknown, { incoming, outgoing }: Http, presence: Presence
 function isLeaving(error: unknown): boolean {
   const codes = ["ERR_STREAM_PREMATURE_CLOSE", "ERR_STREAM_DESTROYED", "ECONNRESET", "EPIPE"];
   return error instanceof Error && codes.includes(String(Reflect.get(error, "code")));
-}
-
-function hungUp(): Refusal {
-  return new Refusal(400, "DROVER-API-029", "The caller hung up.");
 }
 
 function leaveAtTheEnd(stay: Stay, outgoing: ServerResponse): void {

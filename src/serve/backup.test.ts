@@ -127,11 +127,11 @@ test("what a coordinator that was killed left of one is removed by the next, and
 
 const copies = (): string[] => readdirSync(folder).filter((name) => name.includes("backup-") && !name.endsWith(".db"));
 
-/** A table that a backup reads, and nothing else that happens here. */
+/** A table that a backup reads, and nothing else that happens here: retention, which begins a second after the start, does not. */
 async function holdUp(): Promise<void> {
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
-  await client.query("begin; lock table drover.uploads in access exclusive mode");
+  await client.query("begin; lock table drover.hooks in access exclusive mode");
   unlock = async () => {
     unlock = null;
     await client.query("rollback");

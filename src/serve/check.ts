@@ -11,19 +11,23 @@ export function check<T extends z.ZodType>(
 ): z.output<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const faults = result.error.issues.slice(0, 50).flatMap((issue) => faultsOf(schema, issue, part));
+  const faults = result.error.issues.slice(0, maxFaults).flatMap((issue) => faultsOf(schema, issue, part));
   const first = faults[0];
   throw new Refusal(
     400,
     "DROVER-API-006",
     first ? `${first.path}: ${first.message}` : "The request does not fit its schema.",
-    { faults },
+    { faults: faults.slice(0, maxFaults) },
   );
 }
 
+/** Nobody reads more of one request, and each costs the sender little. */
+const maxFaults = 50;
+const maxKeyLength = 200;
+
 function faultsOf(schema: z.ZodType, issue: z.core.$ZodIssue, part: string): ProblemFault[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({
+    return issue.keys.slice(0, maxFaults).map((key) => ({
       path: pathText(part, [...issue.path, key]),
       message: unknownKey(key, issue.path.length === 0 ? schema : null),
     }));
@@ -39,7 +43,11 @@ function unknownKey(key: string, schema: z.ZodType | null): string {
 
 function pathText(part: string, path: readonly PropertyKey[]): string {
   return path.reduce<string>(
-    (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${String(key)}`),
+    (text, key) => (typeof key === "number" ? `${text}[${key}]` : `${text}.${shorten(String(key))}`),
     part,
   );
+}
+
+function shorten(key: string): string {
+  return key.length > maxKeyLength ? `${key.slice(0, maxKeyLength)}...` : key;
 }

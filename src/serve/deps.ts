@@ -1,4 +1,6 @@
+import type { AgentPlace } from "../model/agent-place.ts";
 import type { Agent } from "../model/agent.ts";
+import type { Asker } from "../model/asker.ts";
 import type { AuditState, AuditVerified } from "../model/audit.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ListedAgent, WhyPending } from "../model/dispatch-ops.ts";
@@ -8,6 +10,7 @@ import type { Run } from "../model/run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
+import type { Vault } from "../model/vault.ts";
 import type { TokenRole } from "../model/token.ts";
 import type { ScheduleDesk } from "../trigger/desk.ts";
 import type { FeedHub } from "../show/feed-hub.ts";
@@ -18,6 +21,8 @@ import type { Receiver } from "../trigger/receive.ts";
 import type { SecretBox } from "../trigger/secret-box.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
+import type { OpenLimits } from "./open-requests.ts";
+import type { Prove } from "./prove.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import type { Principal } from "./rule.ts";
 
@@ -33,7 +38,8 @@ export interface AnswerDeps extends RecordDeps {
   checkInput(
     schema: Record<string, unknown>,
     input: unknown,
-  ): Promise<{ code: ErrorCode; path: string; message: string }[]>;
+    asker: Asker,
+  ): Promise<{ code: ErrorCode; path: string; message: string; retry_after_seconds?: number }[]>;
 }
 
 /** Everything the handlers ask of a coordinator, handed in by the composition. */
@@ -45,7 +51,7 @@ export interface ApiDeps extends AnswerDeps {
     why(run_id: string): Promise<WhyPending[]>;
   };
   agents: {
-    list(): Promise<ListedAgent[]>;
+    page(page: { after?: AgentPlace; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPlace | null }>;
     find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
     put(agent: Agent, by: string): Promise<void>;
     /** False where the API has put none of that name. */
@@ -53,9 +59,13 @@ export interface ApiDeps extends AnswerDeps {
   };
   schedules: ScheduleDesk;
   /** A definition by the rules that agent files are checked by. */
-  checkAgent(definition: unknown): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[] }>;
+  checkAgent(
+    definition: unknown,
+    asker: Asker,
+  ): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[]; retryAfterSeconds?: number }>;
   triggers: {
     secrets: SecretBox;
+    vault: Vault;
     addresses: AddressRules;
     receiver: Receiver;
   };
@@ -70,6 +80,8 @@ export interface SystemDeps extends ApiDeps {
   metrics: { seeRequest: SeeRequest; write(): Promise<string> };
   /** Why the record cannot be used now; null where it can. Does not take long. */
   recordFault(): Promise<unknown>;
+  /** What a caller knows this coordinator by; null for an origin that is not one of its own. */
+  prove: Prove;
   audit: {
     state(): Promise<AuditState>;
     /** Joins one that is under way. It is given up once everyone who waits for it has hung up. */
@@ -104,6 +116,10 @@ export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilen
   webFolder: string | null;
   /** How often a poll that is held says that it still is, and a backup that it is being made. */
   pollSignMs?: number;
+  /** What the requests of one caller may take up. */
+  openLimits?: OpenLimits;
+  /** After which an answer is cut off whose reader takes nothing of it. */
+  stalledMs?: number;
   /** Told of whatever is answered with 5xx. */
   onDefect(error: unknown, where: string): void;
 }
@@ -123,8 +139,22 @@ export interface BackupFile {
 export interface Who {
   subject: string;
   role: TokenRole;
+  /** Where a command of a run asks: which attempt it belongs to. */
+  inside?: { run_id: string; attempt: number };
+  /** Aborted when nobody waits for the answer any more. */
+  signal?: AbortSignal;
 }
 
 export type SubmitAnswer =
   | { ok: true; run: Run; repeated: boolean }
-  | { ok: false; fault: { status: number; code: ErrorCode; message: string; faults: ProblemFault[]; next?: string } };
+  | {
+      ok: false;
+      fault: {
+        status: number;
+        code: ErrorCode;
+        message: string;
+        faults: ProblemFault[];
+        next?: string;
+        retry_after_seconds?: number;
+      };
+    };

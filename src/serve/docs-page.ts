@@ -28,9 +28,9 @@ function page(document: OpenApiDocument): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Drover: HTTP API</title><style>${css}</style></head><body>
 <h1>Drover ${escape(document.info.version)}: HTTP API</h1>
-<p>Send <code>Authorization: Bearer TOKEN</code>; the first admin's token is in the file <code>token</code> of the state directory.
+<p>Send <code>Authorization: Bearer TOKEN</code>; the first admin's token is in the file <code>record/token</code> of the state directory, which <code>drover state</code> names.
 For programs: <a href="/openapi.json">openapi.json</a>.</p>
-<pre>curl -H "Authorization: Bearer $(cat .drover/token)" -H "Content-Type: application/json" \\
+<pre>curl -H "Authorization: Bearer $DROVER_API_KEY" -H "Content-Type: application/json" \\
   -d '{"agent_name":"echo","parameters":{"message":"Hello World"}}' http://127.0.0.1:8765/runs</pre>
 ${sections.join("\n")}
 </body></html>`;

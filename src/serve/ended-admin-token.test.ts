@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { recordDirectory, tokenFile } from "../model/state-layout.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { freshDatabase } from "../../test/postgres/fresh-database.ts";
 import { type CoordinatorOptions, startCoordinator } from "../coordinator.ts";
@@ -55,12 +55,12 @@ test("neither is the one in a state directory's file, be it the first one or a r
     if (rotated) {
       const { token } = await coordinator.client.tokens.rotate("self", { overlap_seconds: 0 });
       const { replaceTokenFile } = await import("./token-file.ts");
-      replaceTokenFile(coordinator.directory, token);
+      replaceTokenFile(recordDirectory(coordinator.directory), token);
       await createClient({ url: coordinator.url, token }).tokens.revoke("self");
     } else await coordinator.client.tokens.revoke("self");
     await muchLater(coordinator);
     await coordinator.stop();
-    expect(existsSync(join(coordinator.directory, "token"))).toBe(true);
+    expect(existsSync(tokenFile(recordDirectory(coordinator.directory), "token"))).toBe(true);
     await expect(startCoordinator({ stateDirectory: coordinator.directory, port: 0 })).rejects.toMatchObject({
       code: "DROVER-API-027",
       message: expect.stringContaining("was revoked"),
@@ -77,6 +77,6 @@ test("a coordinator removes tokens by itself that ended longer ago than is kept"
   const subjects = async () => (await client.tokens.list()).items.map(({ token_id }) => token_id);
   await expect.poll(subjects).not.toContain(gone.token_id);
   expect(await subjects()).toContain(kept.token_id);
-  expect(await refusal(coordinator, gone.token)).toBe("DROVER-API-009");
+  expect(await refusal(coordinator, gone.token)).toBe("DROVER-API-034");
   expect(coordinator.defects).toEqual([]);
 });

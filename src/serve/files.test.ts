@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { blobsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type ClaimedRun, claimOverHttp, sha256Of } from "../../test/fixtures/dispatch/claimed.ts";
 import { hostilePaths } from "../../test/fixtures/dispatch/hostile-paths.ts";
@@ -25,7 +26,7 @@ afterAll(async () => {
 });
 
 const authorization = () => ({ authorization: `Bearer ${coordinator.adminToken}` });
-const folder = () => join(coordinator.directory, "files");
+const folder = () => blobsDirectory(recordDirectory(coordinator.directory));
 const fileOf = (bytes: Uint8Array) => join(folder(), sha256Of(bytes).slice(0, 2), sha256Of(bytes));
 const unfinished = () => (existsSync(folder()) ? readdirSync(folder()).filter((name) => name.length > 2) : []);
 const text = (value: string) => Buffer.from(value);

@@ -9,12 +9,13 @@ import { hashToken, lettersOf } from "./token-text.ts";
  */
 export async function fleetAdminToken(
   secret: Uint8Array,
-  store: Pick<Store, "apply" | "read">,
+  store: Pick<Store, "apply" | "read"> & { restoredAt(): Promise<string | null> },
   now: () => Date,
   newId: () => string,
 ): Promise<string> {
+  const restored = await store.restoredAt();
   for (let no = 1; ; no += 1) {
-    const text = followingToken(secret, no);
+    const text = followingToken(secret, no, restored);
     const hash = hashToken(text);
     const known = await store.read.token(hash);
     // one that was replaced is good for a while yet, but not for long
@@ -32,9 +33,13 @@ export async function fleetAdminToken(
   }
 }
 
-/** Of the same shape as any other; 32 letters have 190 bits. The first words keep it apart from what else is signed. */
-function followingToken(secret: Uint8Array, no: number): string {
-  const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}`).digest();
+/**
+ * Of the same shape as any other; 32 letters have 190 bits. The first words keep it apart from what else is signed. A restored
+ * record does not know which of them were revoked after its backup was made: from then on others follow.
+ */
+function followingToken(secret: Uint8Array, no: number, restored: string | null): string {
+  const since = restored === null ? "" : `\n${restored}`;
+  const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}${since}`).digest();
   // of 64 bytes some 62 give a letter
   return `drv_${lettersOf(digest).slice(0, 32)}`;
 }

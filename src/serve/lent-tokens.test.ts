@@ -53,7 +53,7 @@ test("it is in no record: not listed, unknown to another coordinator, and gone a
   expect((await coordinator.client.tokens.list()).items).toMatchObject([{ role: "admin" }]);
   const other = await startCoordinator({ stateDirectory: coordinator.directory, port: 0 });
   try {
-    expect(await registered(other, token)).toBe("unauthorized");
+    expect(await registered(other, token)).toBe("unproven");
     expect(await registered(other, await other.lendRunnerToken())).toBe("registered");
   } finally {
     await other.stop();

@@ -10,9 +10,10 @@ export interface LentTokens {
   lend(token: Pick<Token, "token_id" | "role" | "subject" | "label" | "created_at">): string;
   /** One of these, else one of the record. */
   token: TokenReads["token"];
+  token_hash: TokenReads["token_hash"];
 }
 
-export function createLentTokens(read: Pick<TokenReads, "token">): LentTokens {
+export function createLentTokens(read: Pick<TokenReads, "token" | "token_hash">): LentTokens {
   const lent = new Map<string, Token>();
   return {
     lend(token) {
@@ -28,5 +29,9 @@ export function createLentTokens(read: Pick<TokenReads, "token">): LentTokens {
       return text;
     },
     token: async (hash) => lent.get(hash) ?? read.token(hash),
+    async token_hash(beginning) {
+      for (const hash of lent.keys()) if (hash.startsWith(beginning)) return hash;
+      return read.token_hash(beginning);
+    },
   };
 }

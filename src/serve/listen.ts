@@ -1,8 +1,11 @@
-import { createServer, type Server } from "node:http";
+import { chmodSync, rmSync } from "node:fs";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
 import { HostError, RequestError } from "../model/errors.ts";
+import { boundConnections } from "./bound-connections.ts";
+import { cutStalled } from "./cut-stalled.ts";
 import { isLoopbackAddress } from "./guard.ts";
 import { Refusal } from "./refusal.ts";
 import { renderRefusal } from "./render.ts";
@@ -12,11 +15,22 @@ export interface ListenOptions {
   /** 0: whichever is free. */
   port: number;
   authEnabled: boolean;
+  /** The path of a socket to listen on as well. One that is there already is replaced. */
+  socket?: string | null;
+  /** Told where that cannot be had: nobody is kept out by it. */
+  onSocketFault?: (fault: unknown) => void;
+  /** After which an answer is cut off whose reader takes nothing of it. */
+  stalledMs?: number | undefined;
+  mostConnections?: number | undefined;
 }
+
+const mostConnections = 10_000;
 
 export interface Listening {
   url: string;
   port: number;
+  /** null where there is none. */
+  socket: string | null;
   /** No new requests; those under way have `graceMs` to end. Idempotent. */
   close(graceMs: number): Promise<void>;
 }
@@ -50,21 +64,72 @@ function isHttpAddress(url: string): boolean {
 
 export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: ListenOptions): Promise<Listening> {
   refuseOpenDoor(options);
-  const answer = getRequestListener(app.fetch, { errorHandler: malformed });
-  const server = createServer(
-    // a file may take long: how long a body may is for whoever reads it
-    { requestTimeout: 0, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
-    (incoming, outgoing) => void answer(incoming, outgoing),
-  );
+  const server = serverOf(app, options);
   await bind(server, options);
   // a TCP server's address is never a string
   const { port } = server.address() as AddressInfo;
+  const onSocket = options.socket ? await tryToListen(app, options.socket, options) : null;
   let closing: Promise<void> | null = null;
+  const closeAll = async (graceMs: number): Promise<void> => {
+    await Promise.all([close(server, graceMs), onSocket?.close(graceMs)]);
+  };
   return {
     url: `http://${urlHost(options.host)}:${port}`,
     port,
-    close: (graceMs) => (closing ??= close(server, graceMs)),
+    socket: onSocket && options.socket ? options.socket : null,
+    close: (graceMs) => (closing ??= closeAll(graceMs)),
   };
+}
+
+async function tryToListen(
+  app: Hono<{ Bindings: HttpBindings }>,
+  path: string,
+  { onSocketFault, stalledMs }: ListenOptions,
+): Promise<Pick<Listening, "close"> | null> {
+  try {
+    return await listenOnSocket(app, path, { stalledMs });
+  } catch (fault) {
+    onSocketFault?.(fault);
+    return null;
+  }
+}
+
+/** Listens on a socket alone, for this user's programs only. Its folder must be one that nobody else can write to. */
+export async function listenOnSocket(
+  app: Hono<{ Bindings: HttpBindings }>,
+  path: string,
+  options: Pick<ListenOptions, "stalledMs"> = {},
+): Promise<Pick<Listening, "close">> {
+  const server = serverOf(app, options);
+  // left by one that was killed: nobody listens on it any more
+  rmSync(path, { force: true });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, resolve);
+  });
+  chmodSync(path, 0o600);
+  let closing: Promise<void> | null = null;
+  // it removes the file with it
+  return { close: (graceMs) => (closing ??= close(server, graceMs)) };
+}
+
+function serverOf(
+  app: Hono<{ Bindings: HttpBindings }>,
+  { stalledMs, mostConnections: most = mostConnections }: Pick<ListenOptions, "stalledMs" | "mostConnections">,
+): Server {
+  const answer = getRequestListener(app.fetch, { errorHandler: malformed });
+  const onRequest: RequestListener = (incoming, outgoing) => {
+    // whatever its route: all of it is written, and takes up memory until it is read
+    outgoing.once("prefinish", () => cutStalled(outgoing, stalledMs));
+    void answer(incoming, outgoing);
+  };
+  const server = createServer(
+    // a file may take long: how long a body may is for its reader to say
+    { requestTimeout: 0, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
+    onRequest,
+  );
+  boundConnections(server, most);
+  return server;
 }
 
 /** A request that cannot even be made into one: a Host header or a path that is no part of a URL. */

@@ -1,4 +1,4 @@
-import { type Client, clientOver } from "../wire/client.ts";
+import { type Client, clientOver } from "../wire/api-client.ts";
 import { errorFromProblem } from "../wire/problem.ts";
 import type { Api } from "./api.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";

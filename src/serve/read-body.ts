@@ -1,28 +1,46 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { findInexact } from "../model/exact-numbers.ts";
+import { excessOf } from "../model/json-weight.ts";
+import type { BodyRoom } from "./body-room.ts";
+import type { HeavyTurn } from "./heavy-turns.ts";
+import { forbiddenKey, inexactNumber, isForbidden, notUtf8, tooHeavy } from "./json-refusals.ts";
+import { parseInTurns } from "./parse-in-turns.ts";
 import { Refusal } from "./refusal.ts";
 
 /** The body as parsed JSON; undefined where there is none. Nothing past `limit` is ever held. */
-export async function readJsonBody(incoming: IncomingMessage, limit: number): Promise<unknown> {
+export async function readJsonBody(
+  incoming: IncomingMessage,
+  { limit, turn, room }: { limit: number; turn: HeavyTurn; room: BodyRoom },
+): Promise<unknown> {
   const { "content-length": length, "content-type": type } = incoming.headers;
   if (length !== undefined && Number(length) > limit) throw tooLarge(limit);
-  const bytes = await collect(incoming, limit);
+  const bytes = await collect(incoming, limit, room);
   if (bytes.length === 0) return undefined;
   if (!isJson(type)) {
     throw new Refusal(415, "DROVER-API-002", `The body must be application/json, not ${type ?? "untyped"}.`, {
       faults: [{ path: "header.content-type", message: "application/json expected" }],
     });
   }
+  if (!isUtf8(bytes)) throw notUtf8();
+  if (bytes.length > mostAtOnce) return parseInTurns(bytes, turn);
   const { text, value } = parseJson(bytes);
   refuseKeys(value);
-  refuseInexact(text);
+  const inexact = findInexact(text);
+  if (inexact !== null) throw inexactNumber(inexact.path, inexact.text);
   return value;
 }
 
-/** Refuses what is not UTF-8, not JSON or too deep. */
+/** A longer body is parsed in turns. Of a shorter one JSON.parse makes short work, whatever it is made of. */
+const mostAtOnce = 64 * 1024;
+
+/** Refuses what is not UTF-8, not JSON, too deep or too much to read. */
 export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
-  if (isTooDeep(bytes)) throw tooDeep("body");
-  const text = decode(bytes);
+  // before it is parsed: JSON.parse takes most of a second for a megabyte of brackets
+  const excess = excessOf(bytes);
+  if (excess !== null) throw tooHeavy(excess);
+  if (!isUtf8(bytes)) throw notUtf8();
+  const text = new TextDecoder().decode(bytes);
   return { text, value: parse(text) };
 }
 
@@ -30,7 +48,7 @@ export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
 const slowestMs = 120_000;
 
 /** By events: an async iterator takes longer than everything else about a small body. */
-function collect(incoming: IncomingMessage, limit: number): Promise<Buffer> {
+function collect(incoming: IncomingMessage, limit: number, room: BodyRoom): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -42,6 +60,9 @@ function collect(incoming: IncomingMessage, limit: number): Promise<Buffer> {
     const take = (bytes: Buffer): void => {
       size += bytes.length;
       chunks.push(bytes);
+      const wait = room.take(bytes.length);
+      if (wait) incoming.pause();
+      void wait?.then(() => incoming.resume());
       if (size <= limit) return;
       settle();
       incoming.pause();
@@ -89,17 +110,6 @@ export function tooLarge(limit: number): Refusal {
   });
 }
 
-function decode(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new Refusal(400, "DROVER-API-001", "The body is not UTF-8.", {
-      faults: [{ path: "body", message: "not UTF-8" }],
-    });
-  }
-}
-
 function isJson(type: string | undefined): boolean {
   return /^application\/json\s*(?:;|$)/i.test(type ?? "");
 }
@@ -115,49 +125,11 @@ function parse(text: string): unknown {
   }
 }
 
-const deepest = 64;
-
-/** Before it is parsed: JSON.parse takes most of a second for a megabyte of brackets. */
-function isTooDeep(bytes: Uint8Array): boolean {
-  let depth = 0;
-  let quoted = false;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
-    if (quoted) {
-      if (byte === 0x5c) at += 1;
-      else if (byte === 0x22) quoted = false;
-    } else if (byte === 0x22) quoted = true;
-    else if (byte === 0x5b || byte === 0x7b) {
-      depth += 1;
-      if (depth > deepest) return true;
-    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
-  }
-  return false;
-}
-
-function tooDeep(path: string): Refusal {
-  return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${deepest} levels deep.`, {
-    faults: [{ path, message: `at most ${deepest} levels` }],
-  });
-}
-
-function refuseInexact(text: string): void {
-  const found = findInexact(text);
-  if (found === null) return;
-  const path = `body${found.path.map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`)).join("")}`;
-  throw new Refusal(400, "DROVER-PAR-005", `${path}: a JSON number cannot carry ${found.text} exactly.`, {
-    faults: [{ path, message: `${found.text} is not exact as a JSON number` }],
-    next: "Send it as a string.",
-  });
-}
-
-const forbidden = new Set(["__proto__", "constructor", "prototype"]);
-
 function refuseKeys(root: unknown): void {
   const waiting: Node[] = isBranch(root) ? [{ value: root, parent: null, key: "" }] : [];
   for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
     for (const key of Object.keys(node.value)) {
-      if (forbidden.has(key)) throw forbiddenKey({ value: {}, parent: node, key });
+      if (isForbidden(key)) throw forbiddenKey([...pathOf(node), key]);
       const value: unknown = Reflect.get(node.value, key);
       if (isBranch(value)) waiting.push({ value, parent: node, key });
     }
@@ -174,15 +146,9 @@ function isBranch(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-function forbiddenKey(node: Node): Refusal {
-  return new Refusal(400, "DROVER-API-005", `The key ${node.key} is not allowed.`, {
-    faults: [{ path: pathOf(node), message: "forbidden key" }],
-  });
-}
-
-function pathOf(node: Node): string {
-  const keys: string[] = [];
+function pathOf(node: Node): (string | number)[] {
+  const keys: (string | number)[] = [];
   for (let at: Node | null = node; at?.parent; at = at.parent)
-    keys.unshift(Array.isArray(at.parent.value) ? `[${at.key}]` : `.${at.key}`);
-  return `body${keys.join("")}`;
+    keys.unshift(Array.isArray(at.parent.value) ? Number(at.key) : at.key);
+  return keys;
 }

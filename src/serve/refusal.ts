@@ -2,6 +2,15 @@ import { type ErrorCode, errorCodes, HostError, RequestError } from "../model/er
 import type { Problem, ProblemFault } from "../wire/problem.ts";
 import { nextStep } from "./next-step.ts";
 
+interface FaultOfRequest {
+  status: number;
+  code: ErrorCode;
+  message: string;
+  faults: ProblemFault[];
+  next?: string;
+  retry_after_seconds?: number;
+}
+
 interface RefusalOptions {
   faults?: ProblemFault[];
   next?: string;
@@ -30,6 +39,24 @@ export class Refusal extends Error {
 export function notFound(what: string, path = "path"): Refusal {
   return new Refusal(404, "DROVER-API-014", `There is no ${what} with that id, or it is not yours.`, {
     faults: [{ path, message: "not found" }],
+  });
+}
+
+/** What a part of Drover below the API has to say against a request. */
+export function refusalOfFault({ status, code, message, faults, next, retry_after_seconds }: FaultOfRequest): Refusal {
+  return new Refusal(status, code, message, {
+    faults,
+    ...(next ? { next } : {}),
+    ...(retry_after_seconds === undefined ? {} : { headers: { "retry-after": String(retry_after_seconds) } }),
+  });
+}
+
+/** The caller has used up what there is of the schema checker's time for each. */
+export function tooManyChecks(retryAfterSeconds: number): Refusal {
+  const detail = "This cannot be checked now: this caller has asked for too many slow checks.";
+  return new Refusal(429, "DROVER-LIM-002", detail, {
+    headers: { "retry-after": String(retryAfterSeconds) },
+    next: `Ask again in ${retryAfterSeconds} s.`,
   });
 }
 

@@ -4,6 +4,7 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { FeedHub } from "../show/feed-hub.ts";
+import { cutStalled } from "./cut-stalled.ts";
 import { type Refusal, refusalOf } from "./refusal.ts";
 import { BackupReply, BytesReply, FeedReply, Reply, TextReply, WebReply } from "./reply.ts";
 import { sinkOf } from "./sse-sink.ts";
@@ -21,6 +22,8 @@ const problemHeaders = { ...jsonHeaders, "content-type": "application/problem+js
 interface Rendering {
   outgoing: ServerResponse;
   hub: FeedHub;
+  /** After which a stream is cut off whose reader takes nothing of it. */
+  stalledMs?: number | undefined;
   sendBackup(reply: BackupReply): Promise<void>;
   onDefect(error: unknown, where: string): void;
 }
@@ -31,7 +34,7 @@ export async function render(answer: unknown, to: Rendering): Promise<Response> 
   else if (answer instanceof WebReply) await sendWeb(answer, to);
   else if (answer instanceof BackupReply) await to.sendBackup(answer);
   else if (answer instanceof FeedReply) {
-    const sink = sinkOf(to.outgoing);
+    const sink = sinkOf(to.outgoing, to.stalledMs);
     sink.whenClosed(to.hub.follow(answer.source, answer.after, sink, answer.partials).stop);
   } else if (answer instanceof TextReply)
     return new Response(answer.text, { headers: { ...alwaysHeaders, ...answer.headers } });
@@ -51,7 +54,8 @@ function json(status: number, body: unknown, headers?: Readonly<Record<string, s
 
 export function renderError(error: unknown, where: string, onDefect: Rendering["onDefect"]): Response {
   const refusal = refusalOf(error);
-  if (refusal.problem.status >= 500) onDefect(error, where);
+  // what is refused for being too much is no defect, and would fill the log
+  if (refusal.problem.status >= 500 && refusal.problem.code !== "DROVER-LIM-001") onDefect(error, where);
   return renderRefusal(refusal);
 }
 
@@ -67,8 +71,9 @@ export function renderRefusal({ problem, headers }: Refusal): Response {
   });
 }
 
-async function sendBytes({ bytes, headers }: BytesReply, { outgoing, onDefect }: Rendering): Promise<void> {
+async function sendBytes({ bytes, headers }: BytesReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
   outgoing.writeHead(200, { ...alwaysHeaders, ...headers });
+  cutStalled(outgoing, stalledMs);
   try {
     await pipeline(bytes, outgoing);
   } catch (error) {
@@ -79,12 +84,13 @@ async function sendBytes({ bytes, headers }: BytesReply, { outgoing, onDefect }:
 }
 
 /** Written here instead of returned, so that the request stays open, and its token watched, until all of it is sent. */
-async function sendWeb({ answer }: WebReply, { outgoing, onDefect }: Rendering): Promise<void> {
+async function sendWeb({ answer }: WebReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
   const { status, headers, body } = answer.response;
   try {
     outgoing.writeHead(status, { ...alwaysHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });
-    // the first byte of a stream may be long in coming
+    // the first byte of a stream may be long in coming; it carries keepalives
     outgoing.flushHeaders();
+    cutStalled(outgoing, stalledMs);
     // the same stream by the types of Node instead of the browser's
     if (body === null) outgoing.end();
     else await pipeline(Readable.fromWeb(body as ReadableStream<Uint8Array>), outgoing);

@@ -30,6 +30,8 @@ export interface Call<Deps, R extends RouteName, Object extends ObjectKind | und
   object: Object extends ObjectKind ? Objects[Object] : undefined;
   /** The caller wants events as a stream, not as a page. */
   stream: boolean;
+  /** The origin that a caller who is connected directly sees; null for a call that did not come over TCP. */
+  readonly arrivedAt: string | null;
   /** The body of a route that takes bytes. */
   bytes: SizedBytes | undefined;
   /** Aborted with a Refusal when the caller hangs up or may no longer go on. A handler that waits has to heed it. */

@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
+import { cutStalled } from "./cut-stalled.ts";
 import type { BackupFile } from "./deps.ts";
 import { beginGzip, emptyBlock, gzipBody } from "./gzip-with-signs.ts";
 
@@ -14,9 +15,6 @@ interface Sending {
   /** Throws where whoever asked may not have it any more. */
   mayHaveIt(): Promise<void>;
 }
-
-/** A reader that takes nothing for so long is not there: the copy takes up the disk meanwhile. */
-const stalledMs = 60_000;
 
 /**
  * One that is made soon is sent as it is, with its length, and what goes wrong is answered as anywhere. For one that takes
@@ -43,7 +41,8 @@ export async function sendBackup(making: Promise<BackupFile>, sending: Sending):
     try {
       await mayHaveIt();
       noMoreSigns();
-      outgoing.setTimeout(stalledMs, () => void outgoing.destroy());
+      // the copy takes up the disk meanwhile
+      cutStalled(outgoing);
       if (!outgoing.headersSent)
         outgoing.writeHead(200, headOf(sending, { "content-length": String((await stat(file)).size) }));
       if (packed) await pipeline(createReadStream(file), ...gzipBody(), outgoing);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
+import { createClient } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 
 let coordinator: TestCoordinator;
@@ -56,6 +57,12 @@ test("a session shows its runs and where they came from, is continued where it l
   const fork = await client.submit({ agent_name: "chat", mode: "fork", session_id });
   const forked = await take("c3");
   expect(forked.invocation).toMatchObject({ mode: "fork", executor_session_id: "theirs", forked_from: session_id });
+  // a command inside a run must not read the owner's other conversations
+  const inside = createClient({ url: coordinator.url, token: forked.attempt_token });
+  for (const mode of ["resume", "fork"] as const)
+    await expect(inside.submit({ agent_name: "chat", mode, session_id })).rejects.toMatchObject({
+      code: "DROVER-SUB-003",
+    });
   await finish(forked, "other");
   expect(await client.sessions.get(session_id)).toMatchObject({
     runner_id,

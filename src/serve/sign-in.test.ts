@@ -52,6 +52,9 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     // it cannot renew itself, and is no bearer token
     const admins = await signIn(coordinator.adminToken);
     expect((await post("/sign-in/links", admins, {})).status).toBe(403);
+    // a stolen cookie must not become a token that outlives it
+    const other = await makeToken({ role: "user", subject: "bob" });
+    expect((await post(`/tokens/${other.token_id}/rotate`, await signIn(other.token), {})).status).toBe(403);
     const text = /=(drvb_\w+)/.exec(admins)![1]!;
     const asBearer = await rawCall(coordinator.url, {
       path: "/me",

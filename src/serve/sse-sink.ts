@@ -1,13 +1,14 @@
 import type { ServerResponse } from "node:http";
 import type { Sink } from "../show/feed.ts";
+import { cutStalled } from "./cut-stalled.ts";
 import { whenClosed } from "./when-closed.ts";
 
 export interface SseSink extends Sink {
   whenClosed(callback: () => void): void;
 }
 
-/** The answer itself as a sink: bytes go to the socket as they are, and a full socket says so. */
-export function sinkOf(outgoing: ServerResponse): SseSink {
+/** The answer itself as a sink: bytes go to the socket as they are, and a full socket says so. A deaf reader is cut off. */
+export function sinkOf(outgoing: ServerResponse, stalledMs?: number): SseSink {
   outgoing.writeHead(200, {
     "content-type": "text/event-stream",
     "cache-control": "no-store",
@@ -16,6 +17,7 @@ export function sinkOf(outgoing: ServerResponse): SseSink {
     "x-accel-buffering": "no",
   });
   outgoing.flushHeaders();
+  cutStalled(outgoing, stalledMs);
   return {
     write: (bytes) => outgoing.write(bytes),
     get waiting() {

@@ -1,7 +1,8 @@
-import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { recordDirectory, tokenFile } from "../model/state-layout.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { rawCall } from "../../test/http-call.ts";
 import { startCoordinator } from "../coordinator.ts";
@@ -15,7 +16,7 @@ afterEach(async () => {
 test("a fresh start listens on loopback with a random admin token that only its user can read", async () => {
   running = await startTestCoordinator();
   expect(new URL(running.url).hostname).toBe("127.0.0.1");
-  const file = join(running.directory, "token");
+  const file = tokenFile(recordDirectory(running.directory), "token");
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const token = readFileSync(file, "utf8").trim();
   // 32 characters of base62 are 190 bits
@@ -75,14 +76,28 @@ test("without auth it works on loopback, and is still closed to other web pages"
 test("a token file that others can read is refused", async () => {
   running = await startTestCoordinator();
   await running.stop();
-  chmodSync(join(running.directory, "token"), 0o644);
+  chmodSync(tokenFile(recordDirectory(running.directory), "token"), 0o644);
   await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({
     code: "DROVER-API-027",
   });
-  chmodSync(join(running.directory, "token"), 0o600);
-  writeFileSync(join(running.directory, "token"), "not a token");
+  chmodSync(tokenFile(recordDirectory(running.directory), "token"), 0o600);
+  writeFileSync(tokenFile(recordDirectory(running.directory), "token"), "not a token");
   await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({
     code: "DROVER-API-027",
+  });
+});
+
+const nobody = 65_534;
+test.runIf(process.getuid?.() === 0).each<[string, (file: string) => void]>([
+  ["of another user", (file) => chownSync(file, nobody, nobody)],
+  ["in a folder of another user", (file) => chownSync(dirname(file), nobody, nobody)],
+])("a token file %s is refused", async (_what, spoil) => {
+  running = await startTestCoordinator();
+  await running.stop();
+  spoil(tokenFile(recordDirectory(running.directory), "token"));
+  await expect(startCoordinator({ stateDirectory: running.directory, port: 0 })).rejects.toMatchObject({
+    message: expect.stringContaining(`belongs to another user (uid ${nobody})`),
+    next: expect.stringContaining("DROVER_STATE_DIR"),
   });
 });
 

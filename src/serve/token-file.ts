@@ -9,14 +9,13 @@ import {
   unlinkSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { HostError } from "../model/errors.ts";
+import { ownerFault, secretFault } from "../model/ownership.ts";
+import { tokenFile, type TokenFileName } from "../model/state-layout.ts";
 import { endOf, type Token } from "../model/token.ts";
 import type { Store } from "../model/store.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
-
-/** A fleet's is another file: the directory may have a record of its own, with a token of its own. */
-export type TokenFile = "token" | "fleet-token";
 
 const shape = /^drv_[0-9A-Za-z]{32}$/;
 
@@ -27,7 +26,7 @@ export async function ensureAdminToken(
   now: () => Date,
   newId: () => string,
 ): Promise<string> {
-  const file = join(directory, "token");
+  const file = tokenFile(directory, "token");
   const text = readTokenFile(file) ?? makeTokenFile(file);
   const hash = hashToken(text);
   const known = await store.read.token(hash);
@@ -63,8 +62,9 @@ export function adminToken(token_id: string, now: Date, label: string): Token {
 function readTokenFile(file: string): string | null {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) return null;
-  if (process.platform !== "win32" && (found.mode & 0o077) !== 0)
-    throw fileFault(file, "can be read by others", `chmod 600 ${file}`);
+  const folder = dirname(file);
+  const fault = ownerFault(folder, statSync(folder)) ?? secretFault(file, found);
+  if (fault) throw fileFault(file, `is not used: ${fault.why}`, fault.next);
   const text = read(file).trim();
   if (!shape.test(text))
     throw fileFault(file, "does not hold a token", `Remove it, and the next start makes a new one: rm ${file}`);
@@ -80,8 +80,8 @@ function read(file: string): string {
 }
 
 /** After its token was rotated. Whoever reads it meanwhile gets the old one or the new one. Gives the file's path. */
-export function replaceTokenFile(directory: string, text: string, name: TokenFile = "token"): string {
-  const file = join(directory, name);
+export function replaceTokenFile(directory: string, text: string, name: TokenFileName = "token"): string {
+  const file = tokenFile(directory, name);
   try {
     renameSync(writeDraft(file, text), file);
     return file;

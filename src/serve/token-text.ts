@@ -1,4 +1,6 @@
-import { hash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
+
+export { hashToken } from "../wire/proof.ts";
 
 /** What begins a token says what it is, to people and to secret scanners. */
 export type TokenPrefix = "drv_" | "drve_" | "drvl_" | "drvb_";
@@ -17,8 +19,4 @@ export function lettersOf(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) if (byte < 248) text += alphabet[byte % 62];
   return text;
-}
-
-export function hashToken(text: string): string {
-  return hash("sha256", text);
 }

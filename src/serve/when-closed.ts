@@ -20,6 +20,7 @@ export function whenClosed(outgoing: ServerResponse, callback: () => void): () =
     socket.off("close", closed);
   };
   outgoing.once("close", closed);
-  socket.once("close", closed);
+  // requests sent at once over one connection each watch it
+  socket.setMaxListeners(0).once("close", closed);
   return takeBack;
 }

@@ -1,4 +1,6 @@
-import { createFeed, type Feed, type FeedSource, type Sink } from "./feed.ts";
+import { type Batch, createFeed, type Feed, type FeedSource, type Sink } from "./feed.ts";
+import { createSharedPages } from "./shared-pages.ts";
+import { createTurns } from "./turns.ts";
 
 export interface FeedHub {
   /** Sends everything after `after` to the sink, then what comes, until it ends or `stop` is called. */
@@ -21,12 +23,15 @@ export interface FollowedPartials {
 }
 
 export interface FeedHubOptions {
-  /** How long events gather before they are sent in one piece. */
+  /** How long events gather, after some were sent, before the next go in one piece. */
   tickMs?: number;
   heartbeatMs?: number;
   /** Reading failed: the streams it was for are ended, so that their readers come back. */
   onFault(error: unknown): void;
 }
+
+/** Of pages that are kept for others who are at the same place. */
+const maxKeptBytes = 8 * 1024 * 1024;
 
 /**
  * One reader per followed run (and one per asker of the feed of all runs), however many follow it: what
@@ -35,6 +40,13 @@ export interface FeedHubOptions {
 export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: FeedHubOptions): FeedHub {
   const feeds = new Map<string, Feed>();
   const withPartials = new Map<Sink, { name: string | null; runs: ReadonlySet<string> }>();
+  const turn = createTurns();
+  const pages = createSharedPages<Batch>({
+    maxBytes: maxKeptBytes,
+    bytesOf: ({ bytes }) => bytes.length,
+    // what follows an empty one may be stored any moment
+    keeps: ({ empty }) => !empty,
+  });
   let heartbeat: NodeJS.Timeout | null = null;
   let stopped = false;
 
@@ -47,7 +59,7 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
       heartbeat ??= setInterval(beat, heartbeatMs).unref();
       let feed = feeds.get(source.key);
       if (!feed) {
-        feed = createFeed({ source, tickMs, onFault, onEmpty: () => forget(source.key) });
+        feed = createFeed({ source, tickMs, turn, pages, onFault, onEmpty: () => forget(source.key) });
         feeds.set(source.key, feed);
       }
       const following = feed.add(after, sink);
@@ -95,6 +107,7 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
 
   function forget(key: string): void {
     feeds.delete(key);
+    pages.forget(`${key} `);
     if (feeds.size > 0 || !heartbeat) return;
     clearInterval(heartbeat);
     heartbeat = null;

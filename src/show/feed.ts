@@ -1,11 +1,14 @@
+import { monotonicMs } from "../model/clock.ts";
 import type { StoredEvent } from "../model/event.ts";
+import type { SharedPages } from "./shared-pages.ts";
+import type { TakeTurn } from "./turns.ts";
 
 export interface FeedSource {
   /** A run_id, or another name for a feed of all runs. */
   key: string;
   ofAll: boolean;
-  /** Events after a place, and the place reached: it may be past the last event given. */
-  read(after: number, limit: number): Promise<{ events: StoredEvent[]; reached: number }>;
+  /** Events after a place, about `maxBytes` of them, and the place reached: it may be past the last event given. */
+  read(after: number, limit: number, maxBytes: number): Promise<{ events: StoredEvent[]; reached: number }>;
   /** The place of the last event there is. */
   last(): Promise<number>;
   encode(event: StoredEvent): string;
@@ -37,6 +40,9 @@ export interface Feed {
 interface FeedOptions {
   source: FeedSource;
   tickMs: number;
+  /** Shared by all feeds: a reader that catches up waits for its turn before each page. */
+  turn: TakeTurn;
+  pages: SharedPages<Batch>;
   onFault(error: unknown): void;
   onEmpty(): void;
 }
@@ -53,7 +59,8 @@ interface Follower {
   bounded: boolean;
 }
 
-interface Batch {
+/** A page, encoded. */
+export interface Batch {
   from: number;
   to: number;
   bytes: Uint8Array;
@@ -61,19 +68,21 @@ interface Batch {
   last: boolean;
 }
 
-/** The shared page exists once, a follower's own once for each of them: at 64 KB an event, 16 MB and 2 MB. */
-const sharedPage = 256;
-const ownPage = 32;
+/** The shared page exists once, a follower's own once for each of them. */
+const sharedPage = { events: 256, bytes: 256 * 1024 };
+const ownPage = { events: 256, bytes: 64 * 1024 };
 /** How far a follower may be behind and still share: some pages of ordinary events. */
 const maxShared = 1024 * 1024;
 const heartbeat = Buffer.from(": still here\n\n");
 const endMark = Buffer.from("event: end\ndata: {}\n\n");
 
-export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): Feed {
+export function createFeed({ source, tickMs, turn, pages, onFault, onEmpty }: FeedOptions): Feed {
   const followers = new Set<Follower>();
   /** Up to where the shared reader has read; null until the first follower has caught up by itself. */
   let place: number | null = null;
   let timer: NodeJS.Timeout | null = null;
+  /** When a batch was last sent. An event after a pause is sent at once; events within a tick of the last batch are gathered. */
+  let sharedAt = -Infinity;
   let reading = false;
   let again = false;
 
@@ -106,7 +115,7 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
 
   function wake(): void {
     if (reading) again = true;
-    else timer ??= setTimeout(() => void share(), tickMs);
+    else timer ??= setTimeout(() => void share(), Math.max(1, sharedAt + tickMs - monotonicMs()));
   }
 
   /** The shared read: everything new, encoded once, in as many sends as there are pages. */
@@ -121,6 +130,7 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
         if (place === batch.from) place = batch.to;
         for (const follower of followers) if (!follower.apart && follower.place === batch.from) give(follower, batch);
         more = !batch.empty;
+        if (more) sharedAt = monotonicMs();
       }
     } catch (error) {
       endAll(error);
@@ -137,8 +147,10 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
   async function catchUp(follower: Follower): Promise<void> {
     try {
       while (!follower.gone) {
+        await turn();
+        if (follower.gone) return;
         const shared = place;
-        const batch = await readBatch(follower.place, ownPage);
+        const batch = await ownBatch(follower.place);
         if (follower.gone) return;
         if (batch.empty) {
           await comeDown(follower);
@@ -161,6 +173,8 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
     if (follower.bounded) return;
     follower.place = Math.min(follower.place, await source.last());
     follower.bounded = true;
+    // from here on nothing is missed: one who also reads lists reads them after this
+    send(follower, heartbeat);
   }
 
   /**
@@ -206,8 +220,13 @@ export function createFeed({ source, tickMs, onFault, onEmpty }: FeedOptions): F
     void follower.sink.drained().then(() => catchUp(follower));
   }
 
-  async function readBatch(from: number, limit: number): Promise<Batch> {
-    const { events, reached } = await source.read(from, limit);
+  /** Many who begin at the same place get the same bytes. */
+  function ownBatch(from: number): Promise<Batch> {
+    return pages.get(`${source.key} ${from}`, () => readBatch(from, ownPage));
+  }
+
+  async function readBatch(from: number, page: typeof ownPage): Promise<Batch> {
+    const { events, reached } = await source.read(from, page.events, page.bytes);
     const last = events.at(-1);
     return {
       from,

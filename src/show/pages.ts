@@ -93,18 +93,21 @@ async function pageOfSeen<T>(list: string, page: Page, { read, idOf, sees }: See
   return { items, next_cursor: before === undefined ? null : toCursor(list, before) };
 }
 
+/** What one answer has of the events, about. */
+export const maxPageBytes = 512 * 1024;
+
 /** Events of all runs in commit order, and where to go on: also past events that were not the asker's. */
 export async function readFeed(
   read: Reads,
   after: number,
-  limit: number,
+  { limit, maxBytes }: { limit: number; maxBytes: number },
   only: Only,
   owners: Owners,
 ): Promise<{ events: StoredEvent[]; reached: number }> {
   const events: StoredEvent[] = [];
   let reached = after;
   for (let scanned = 0; scanned < mostScanned && events.length < limit;) {
-    const rows = await read.feed(reached, limit);
+    const rows = await read.feed(reached, limit, maxBytes);
     for (const row of rows) {
       if (events.length === limit) break;
       reached = row.cursor;

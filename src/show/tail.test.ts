@@ -35,6 +35,22 @@ test("every follower has every event once and in order, however slow it is and w
   expect(hub.followers).toBe(0);
 });
 
+test("one who follows from now on hears at once from when, and has all that comes after", async () => {
+  const { store, hub, start, append } = await setUp();
+  await start("run-1");
+  let heard = "";
+  const sink: Sink = {
+    write: (bytes) => ((heard += Buffer.from(bytes).toString()), true),
+    waiting: 0,
+    drained: () => Promise.resolve(),
+    end: () => undefined,
+  };
+  hub.follow(allFeed(store.read, null, createOwners(store.read)), Number.MAX_SAFE_INTEGER, sink);
+  await expect.poll(() => heard).toBe(": still here\n\n");
+  await append("run-1", 0, 1);
+  await expect.poll(() => heard).toContain("data: ");
+});
+
 test("nothing is lost where reads are slow and overtake each other", async () => {
   const log: StoredEvent[] = [];
   const add = (event: StoredEvent["event"]) =>
@@ -124,6 +140,28 @@ test("many events stored at once reach a follower in few pieces", async () => {
   expect(one.writes()).toBeLessThan(200);
 });
 
+test("an event that comes after a silence waits for no other", async () => {
+  const hub = createFeedHub({ tickMs: 2 ** 30, onFault: (error) => expect(error).toBeUndefined() });
+  let log: StoredEvent[] = [];
+  const source: FeedSource = {
+    ...runFeed(noReads, "r"),
+    read: async (after) => {
+      const events = log.filter(({ seq }) => seq > after);
+      return { events, reached: events.at(-1)?.seq ?? after };
+    },
+    last: async () => log.length,
+  };
+  const one = reader(0);
+  hub.follow(source, 0, one.sink);
+  // it has read that there is nothing, and shares
+  hub.changed(["r"]);
+  await new Promise((resolve) => setImmediate(resolve));
+  log = [stored(1)];
+  hub.changed(["r"]);
+  await expect.poll(() => one.seen().map(({ seq }) => seq)).toEqual([1]);
+  hub.stop();
+});
+
 test("readers that are a page behind still share what is read", async () => {
   const { store, hub, start, append, finish } = await setUp();
   await start("run-1");
@@ -151,11 +189,11 @@ test("whoever says to be far ahead of the log gets what comes, and keeps nobody 
   let reads = 0;
   const counted = (source: FeedSource): FeedSource => ({
     ...source,
-    async read(after, limit) {
+    async read(...page) {
       reads += 1;
       // else one that reads without a pause would let nobody else have a turn, this test included
       await new Promise(setImmediate);
-      return source.read(after, limit);
+      return source.read(...page);
     },
   });
   const owners = createOwners(store.read);

@@ -10,8 +10,8 @@ export function runFeed(read: Reads, run_id: string): FeedSource {
   return {
     key: run_id,
     ofAll: false,
-    async read(after, limit) {
-      const events = await read.events(run_id, after, limit);
+    async read(after, limit, maxBytes) {
+      const events = await read.events(run_id, after, limit, maxBytes);
       return { events, reached: events.at(-1)?.seq ?? after };
     },
     last: () => read.last_place(run_id),
@@ -25,7 +25,7 @@ export function allFeed(read: Reads, only: string | null, owners: Owners): FeedS
   return {
     key: only === null ? "*" : `*${only}`,
     ofAll: true,
-    read: (after, limit) => readFeed(read, after, limit, only, owners),
+    read: (after, limit, maxBytes) => readFeed(read, after, { limit, maxBytes }, only, owners),
     last: () => read.last_place(null),
     encode: (event) => toMessage(event.cursor, event),
     isLast: () => false,

@@ -8,7 +8,7 @@ import { placeOf } from "./continue.ts";
 import { faultOf, type SubmitFault } from "./submit-fault.ts";
 
 export interface Agents {
-  list(): Promise<ListedAgent[]>;
+  names(): Promise<string[]>;
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
 }
 
@@ -25,7 +25,7 @@ export async function findAgent(
 ): Promise<FoundAgent | SubmitFault> {
   const { agent_name, demands, session_id } = request;
   const found = await agents.find(agent_name);
-  if (found === null) return unknown(agent_name, await agents.list());
+  if (found === null) return unknown(agent_name, await agents.names());
   const withRunner = async (one: ListedAgent): Promise<FoundAgent> => {
     const row = one.runner_id === null ? null : await read.runner(one.runner_id);
     return { ...one, runner: row && { ...row, executor_type: row.executor.type } };
@@ -48,7 +48,7 @@ export async function findAgent(
   );
 }
 
-function unknown(name: string, all: readonly ListedAgent[]): SubmitFault {
+function unknown(name: string, all: readonly string[]): SubmitFault {
   if (name === "exec")
     return faultOf(
       404,
@@ -57,7 +57,7 @@ function unknown(name: string, all: readonly ListedAgent[]): SubmitFault {
       [{ path: "body.agent_name", message: "not an agent" }],
       'Run a command with: drover exec "COMMAND"',
     );
-  const near = suggest(name, new Set(all.map(({ agent }) => agent.name)));
+  const near = suggest(name, new Set(all));
   const message = `There is no agent ${name}.${near === undefined ? "" : ` Did you mean ${near}?`}`;
   const next =
     all.length === 0

@@ -1,12 +1,16 @@
 import type { Agent } from "../model/agent.ts";
+import type { Asker } from "../model/asker.ts";
 import { checkArguments, pointerSteps } from "../model/argument-rules.ts";
 import type { ErrorCode } from "../model/errors.ts";
-import type { Checked, SchemaChecker } from "../define/json-schema/checker.ts";
+import type { SchemaChecker } from "../define/json-schema/checker.ts";
+import type { Checked } from "../define/json-schema/protocol.ts";
 import { measureValue, type SchemaFault, type ValueLimits } from "../define/json-schema/limits.ts";
 
 /** One thing wrong with what was asked, at a JSON pointer into it. */
 export interface ParameterFault extends SchemaFault {
   code: ErrorCode;
+  /** Where it could not be checked now: when to ask again. */
+  retry_after_seconds?: number;
 }
 
 const parameterLimits: ValueLimits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
@@ -18,13 +22,18 @@ export async function checkParameters(
   agent: Agent,
   parameters: Readonly<Record<string, unknown>>,
   schemas: SchemaChecker,
+  asker?: Asker,
+  turn?: () => Promise<void>,
 ): Promise<ParameterFault[]> {
+  await turn?.();
   const measured = measureValue(parameters, parameterLimits);
   if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault }];
   const faults: ParameterFault[] = [];
+  await turn?.();
   if (agent.parameters_schema && agent.parameters_validation === "strict") {
-    faults.push(...toFaults(await schemas.check(agent.parameters_schema, parameters, parameterLimits)));
+    faults.push(...toFaults(await schemas.check(agent.parameters_schema, parameters, parameterLimits, asker)));
   }
+  await turn?.();
   if (agent.type === "procedural") {
     for (const fault of checkArguments(parameters, agent.list_style)) faults.push({ code: "DROVER-PAR-002", ...fault });
   }
@@ -41,10 +50,11 @@ export async function checkToolInput(
   schema: object,
   value: unknown,
   schemas: SchemaChecker,
+  asker?: Asker,
 ): Promise<ParameterFault[]> {
   const measured = measureValue(value, parameterLimits);
   if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault, path: dotted(measured.fault.path) }];
-  const faults = toFaults(await schemas.check(schema, value, parameterLimits));
+  const faults = toFaults(await schemas.check(schema, value, parameterLimits, asker));
   return faults.map((fault) => ({ ...fault, path: dotted(fault.path) }));
 }
 
@@ -55,7 +65,9 @@ export function dotted(pointer: string): string {
     .join("");
 }
 
-function toFaults({ faults, why }: Checked): ParameterFault[] {
-  const code = why === "late" ? "DROVER-PAR-004" : why === "refused" ? "DROVER-PAR-003" : "DROVER-PAR-001";
-  return faults.map((fault) => ({ code, ...fault }));
+function toFaults({ faults, why, retryAfterSeconds }: Checked): ParameterFault[] {
+  const later = retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds };
+  return faults.map((fault) => ({ code: why === undefined ? "DROVER-PAR-001" : codes[why], ...fault, ...later }));
 }
+
+const codes = { late: "DROVER-PAR-004", refused: "DROVER-PAR-003", busy: "DROVER-LIM-002" } as const;

@@ -7,6 +7,8 @@ export interface SubmitFault {
   message: string;
   faults: { path: string; message: string }[];
   next?: string;
+  /** Of a 429. */
+  retry_after_seconds?: number;
 }
 
 export function faultOf(

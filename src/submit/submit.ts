@@ -2,15 +2,18 @@ import { createHash } from "node:crypto";
 import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { Agent } from "../model/agent.ts";
 import type { NewId } from "../model/ids.ts";
+import { isLarge } from "../model/large-value.ts";
 import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
 import type { CreateRun, Store } from "../model/store.ts";
+import { ownerOfRun, ownerOfStanding, type Vault } from "../model/vault.ts";
 import { findAgent, type Agents, type FoundAgent } from "./find-agent.ts";
 import { continued, type Continued } from "./continue.ts";
-import { tooDeep } from "./depth.ts";
+import { tooManyRuns } from "./depth.ts";
 import { mergeDemands } from "./merge-demands.ts";
-import { checkParameters, dotted } from "./parameters.ts";
+import { checkParameters, dotted, type ParameterFault } from "./parameters.ts";
+import { lostSecrets } from "./lost-secrets.ts";
 import { fail, faultOf, isFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface SubmitDeps {
@@ -19,12 +22,20 @@ export interface SubmitDeps {
   schemas: SchemaChecker;
   now: () => Date;
   newId: NewId;
+  /** Where it is left out, secrets are stored as they come. */
+  vault?: Vault;
+  /** Large requests wait here before each piece of their work, so that several do not keep everybody waiting together. */
+  turn?: () => Promise<void>;
 }
 
 /** Admins continue anybody's sessions, everyone else their own. */
 export interface Submitter {
   subject: string;
   role: "admin" | "user" | "viewer" | "runner";
+  /** Where a command of a run asks: which attempt it belongs to. */
+  inside?: { run_id: string; attempt: number };
+  /** Aborted when nobody waits for the answer any more. */
+  signal?: AbortSignal;
 }
 
 export type Submitted = { ok: true; run: Run; repeated: boolean } | { ok: false; fault: SubmitFault };
@@ -39,22 +50,34 @@ export type Prepared = { ok: true; create: CreateRun } | { ok: false; fault: Sub
 
 /** The operation that stores the run, for callers that store something else with it. Nothing is written. */
 export async function prepareRun(
-  request: RunRequest,
+  given: RunRequest,
   who: Submitter,
   deps: Omit<SubmitDeps, "store"> & { store: Pick<Store, "read"> },
 ): Promise<Prepared> {
+  const request = withSecrets(given, deps.vault);
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
   if (isFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
-  const deep = await tooDeep(request.parent_run_id, deps.store.read);
-  if (deep !== null) return { ok: false, fault: deep };
+  const tooMany = await tooManyRuns(request.parent_run_id, who.inside !== undefined, deps.store.read);
+  if (tooMany !== null) return { ok: false, fault: tooMany };
   const unknown = await unknownWebhook(request, who, deps);
   if (unknown !== null) return { ok: false, fault: unknown };
   const from = await continued(request, agent, who, deps);
   if (isFault(from)) return { ok: false, fault: from };
-  const faults = await checkParameters(agent, request.parameters, deps.schemas);
+  const turn = deps.turn !== undefined && isLarge(request.parameters) ? deps.turn : noTurn;
+  await turn();
+  const gone = lostSecrets(request);
+  if (gone !== null) return { ok: false, fault: gone };
+  const asker = {
+    caller: who.subject,
+    get signal() {
+      return who.signal;
+    },
+  };
+  const faults = await checkParameters(agent, request.parameters, deps.schemas, asker, turn);
   if (faults.length > 0) {
     const [first] = faults;
+    if (first?.retry_after_seconds !== undefined) return { ok: false, fault: tooMuch(first) };
     const paths = faults.map(({ path, message }) => ({ path: `body.parameters${dotted(path)}`, message }));
     const next = "Give what the agent's parameters_schema, or its section ## Parameters, asks for.";
     return fail(
@@ -71,20 +94,52 @@ export async function prepareRun(
   const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
   const key = request.idempotency_key;
   const webhooks = [...(agent.webhooks ?? []), ...(request.webhooks ?? [])];
+  await turn();
+  const asked = runOf(request, who, agent, demands, from, deps);
+  const { sealed, ...shown } =
+    deps.vault?.conceal(ownerOfRun(asked.run_id), agent.parameters_schema, {
+      parameters: asked.parameters,
+      prompt: asked.prompt,
+    }) ?? {};
+  const print = sealed === undefined ? plainFingerprint : deps.vault!.fingerprint;
   return {
     ok: true,
     create: {
       op: "create_run",
-      run: runOf(request, who, agent, demands, from, deps),
+      run: { ...asked, ...shown },
       events: [],
       agent,
       ...(runner_id === null ? {} : { agent_runner_id: runner_id }),
       ...(timeout === null ? {} : { timeout_seconds: timeout }),
-      ...(key === undefined ? {} : { idempotency: { subject: who.subject, key, fingerprint: fingerprint(request) } }),
+      ...(sealed === undefined ? {} : { sealed }),
+      ...(key === undefined
+        ? {}
+        : { idempotency: { subject: keyOwner(who), key, fingerprint: fingerprint(request, print) } }),
+      ...(who.inside === undefined ? {} : { inside: who.inside }),
       ...(webhooks.length === 0 ? {} : { webhooks }),
       ...(request.settles === undefined ? {} : { settles: request.settles }),
     },
   };
+}
+
+const noTurn = (): Promise<void> => Promise.resolve();
+
+/** A run has keys of its own: it can neither learn nor take those of its owner. No subject begins with a space. */
+function keyOwner({ subject, inside }: Submitter): string {
+  return inside === undefined ? subject : ` run ${inside.run_id}`;
+}
+
+/** A schedule is kept without its secrets, and its runs are asked for with them. */
+function withSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefined): RunRequest {
+  if (sealed === undefined || vault === undefined) return request;
+  const { parameters, prompt } = vault.open(ownerOfStanding(request.agent_name), sealed);
+  return { ...request, parameters, ...(prompt === null ? {} : { prompt }) };
+}
+
+function tooMuch({ code, message, retry_after_seconds = 1 }: ParameterFault): SubmitFault {
+  const next = `Ask again in ${retry_after_seconds} s, for fewer runs at a time.`;
+  const detail = "The parameters cannot be checked now: this caller has asked for too many slow checks.";
+  return { ...faultOf(429, code, detail, [{ path: "body.parameters", message }], next), retry_after_seconds };
 }
 
 /** A webhook that the request names has to be there, and be the caller's own or everyone's. */
@@ -118,6 +173,13 @@ async function store(create: CreateRun, deps: SubmitDeps): Promise<Submitted> {
   if (!result.ok && result.conflict === "not_found") {
     return fail(404, "DROVER-SUB-003", "There is no such session.", [{ path: "body.session_id", message: "unknown" }]);
   }
+  if (!result.ok && result.conflict === "fenced")
+    return fail(
+      409,
+      "DROVER-SUB-008",
+      "The run that this command belongs to is being stopped, or has ended: it can start no other run.",
+      [{ path: "body.parent_run_id", message: "is being stopped, or has ended" }],
+    );
   if (!result.ok && result.conflict === "repeated")
     return fail(409, "DROVER-HOK-003", "This delivery was received before, and has made its run.", []);
   if (!result.ok) {
@@ -182,11 +244,13 @@ async function timeoutBefore({ retry_of }: RunRequest, deps: { store: Pick<Store
 }
 
 /** Equal requests have equal ones, whatever the order of their keys. */
-function fingerprint(request: RunRequest): string {
+function fingerprint(request: RunRequest, print: (text: string) => string): string {
   // The key tells nothing about what is asked for: it is the same for both.
-  return createHash("sha256")
-    .update(JSON.stringify(sorted(request)))
-    .digest("hex");
+  return print(JSON.stringify(sorted(request)));
+}
+
+function plainFingerprint(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
 
 function sorted(value: unknown): unknown {

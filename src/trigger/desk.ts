@@ -11,9 +11,11 @@ import type {
   Timing,
 } from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
+import type { Vault } from "../model/vault.ts";
 import type { Submitter } from "../submit/submit.ts";
-import { faultOf, type SubmitFault } from "../submit/submit-fault.ts";
+import { fail, faultOf, type SubmitFault } from "../submit/submit-fault.ts";
 import { type Prepare, prepareScheduled, requestOf } from "./fire.ts";
+import { openStanding, sealStanding, shownStanding, wouldUnseal } from "./standing-secrets.ts";
 
 export interface DeskOptions {
   store: Pick<Store, "apply" | "read">;
@@ -22,6 +24,7 @@ export interface DeskOptions {
   /** The clock of triggers, in milliseconds. */
   now: () => number;
   newId: NewId;
+  vault?: Vault;
 }
 
 type Answer<T> = ({ ok: true } & T) | { ok: false; fault: SubmitFault };
@@ -39,29 +42,45 @@ export interface ScheduleDesk {
 
 const shownNext = 5;
 
-export function createScheduleDesk({ store, prepare, fireTimes, now, newId }: DeskOptions): ScheduleDesk {
+export function createScheduleDesk({ store, prepare, fireTimes, now, newId, vault }: DeskOptions): ScheduleDesk {
   return {
     show,
     async create({ agent_name, ...definition }, who) {
-      const fault = await check(agent_name, definition, who);
-      if (fault !== null) return { ok: false, fault };
-      const base = { schedule_id: newId(), agent_name, created_by: who.subject, source: "api" as const, definition };
-      return put({ ...base, ...timesOf(definition) }, definition.enabled);
+      const checked = await check(agent_name, definition, who);
+      if (!checked.ok) return checked;
+      const kept = sealStanding(agent_name, definition, checked.schema, vault);
+      const base = { schedule_id: newId(), agent_name, created_by: who.subject, source: "api" as const };
+      return put({ ...base, definition: kept, ...timesOf(definition) }, definition.enabled);
     },
     async change(schedule, changes) {
       const { enabled = schedule.enabled, ...others } = changes;
       if (schedule.source !== "api" && Object.keys(others).length > 0)
         return { ok: false, fault: definedElsewhere(schedule, Object.keys(others)) };
-      const definition = schedule.source === "api" ? merged(schedule.definition, changes) : schedule.definition;
+      const { agent_name } = schedule;
+      const opened = openStanding(agent_name, schedule.definition, vault);
+      const definition = merged(opened, schedule.source === "api" ? changes : {});
       const who: Submitter = { subject: schedule.created_by, role: "user" };
       // One that is switched off need not be sound.
-      const fault = enabled && schedule.source === "api" ? await check(schedule.agent_name, definition, who) : null;
-      if (fault !== null) return { ok: false, fault };
+      const checked = schedule.source === "api" ? await check(agent_name, definition, who) : null;
+      if (enabled && checked?.ok === false) return checked;
       const isRetimed = (["cron", "every", "timezone"] as const).some((key) => changes[key] !== undefined);
       const timing = isRetimed ? timingFault(definition) : null;
       if (timing !== null) return { ok: false, fault: timing };
       const times = isRetimed ? timesOf(definition) : {};
-      return put({ ...schedule, definition, ...times }, enabled, schedule.rev);
+      const schema = checked?.ok === true ? checked.schema : undefined;
+      const isAskedAnew = changes.parameters !== undefined || changes.prompt !== undefined;
+      const kept = isAskedAnew
+        ? sealStanding(agent_name, definition, schema, vault)
+        : merged(schedule.definition, schedule.source === "api" ? changes : {});
+      if (wouldUnseal(schedule.definition, kept, changes))
+        return fail(
+          409,
+          "DROVER-API-030",
+          "The agent no longer says which of the schedule's parameters are secret.",
+          [{ path: "body.parameters", message: "to be given again" }],
+          "Give parameters, and the prompt where it has one, with the change.",
+        );
+      return put({ ...schedule, definition: kept, ...times }, enabled, schedule.rev);
     },
     async remove(schedule) {
       if (schedule.source !== "api" && (await isDefined(schedule))) return definedElsewhere(schedule, []);
@@ -77,7 +96,8 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId }: De
   };
 
   function show(schedule: StoredSchedule): Schedule {
-    const { definition, enabled, anchor, due_at, rev: _rev, ...rest } = schedule;
+    const { definition: kept, enabled, anchor, due_at, rev: _rev, ...rest } = schedule;
+    const definition = shownStanding(kept);
     const { cron = null, every = null, prompt = null, attended = null } = definition;
     // The slot that is due is the first, even where it is late.
     const following = due_at === null ? [] : nextOf(definition, Date.parse(anchor), Date.parse(due_at), shownNext - 1);
@@ -103,16 +123,17 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId }: De
     agent_name: string,
     definition: ScheduleDefinition,
     who: Submitter,
-  ): Promise<SubmitFault | null> {
+  ): Promise<Answer<{ schema: object | undefined }>> {
     const timing = timingFault(definition);
-    if (timing !== null) return timing;
+    if (timing !== null) return { ok: false, fault: timing };
     const prepared = await prepare(requestOf(agent_name, definition, "schedule"), who);
-    if (!prepared.ok) return prepared.fault;
-    if (definition.resume_session && prepared.create.agent?.type === "procedural")
-      return faultOf(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
+    if (!prepared.ok) return prepared;
+    const { agent } = prepared.create;
+    if (definition.resume_session && agent?.type === "procedural")
+      return fail(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
         { path: "body.resume_session", message: "of a procedural agent" },
       ]);
-    return null;
+    return { ok: true, schema: agent?.parameters_schema };
   }
 
   function timingFault(timing: Timing): SubmitFault | null {

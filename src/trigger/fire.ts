@@ -78,7 +78,7 @@ const sessionFaults: ReadonlySet<string> = new Set(["DROVER-SUB-003", "DROVER-SU
 
 export function requestOf(
   agent_name: string,
-  { name, prompt, parameters, attended }: ScheduleDefinition,
+  { name, prompt, parameters, attended, sealed }: ScheduleDefinition,
   trigger_type: "schedule" | "manual",
 ): RunRequest {
   return {
@@ -90,6 +90,7 @@ export function requestOf(
     schedule: name,
     ...(prompt === undefined ? {} : { prompt }),
     ...(attended === undefined ? {} : { attended }),
+    ...(sealed === undefined ? {} : { sealed }),
   };
 }
 

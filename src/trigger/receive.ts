@@ -5,9 +5,11 @@ import { fillTemplate, takeValues, valueAt } from "../model/json-values.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Run } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
+import type { Vault } from "../model/vault.ts";
 import type { SubmitFault } from "../submit/submit-fault.ts";
 import { createRate } from "./rate.ts";
 import type { SecretBox } from "./secret-box.ts";
+import { openStanding } from "./standing-secrets.ts";
 import { toleranceMs, verifyGithub, verifyTimed } from "./signature.ts";
 
 export interface ReceiveDeps {
@@ -18,6 +20,7 @@ export interface ReceiveDeps {
     who: { subject: string; role: "user" },
   ): Promise<{ ok: true; run: Pick<Run, "run_id"> } | { ok: false; fault: SubmitFault }>;
   now: () => Date;
+  vault?: Vault;
 }
 
 /** Of one request, as far as it has been read. */
@@ -39,8 +42,11 @@ export type Received =
   | { ok: false; fault: SubmitFault; retry_after_seconds?: number };
 
 export interface Receiver {
-  /** Before a body is read, which is held in memory; null: too many are. What it returns is called once it is over. */
-  enter(): (() => void) | null;
+  /**
+   * Called before a body is read into memory. Call what it returns when the body is there or given up. Nothing is signed at
+   * this point: when too many bodies are being read, the oldest is given up, so that a stranger cannot lock others out.
+   */
+  enter(giveUp: () => void): () => void;
   receive(incoming: Incoming): Promise<Received>;
 }
 
@@ -52,16 +58,20 @@ const keepGithubMs = 400 * 24 * 60 * 60 * 1000;
 const rateOfOne = { burst: 60, perMinute: 120 };
 
 /** What POST /hooks/{name} does with a body: who cannot sign learns nothing, not even whether there is such a hook. */
-export function createReceiver({ store, secrets, submit, now }: ReceiveDeps): Receiver {
+export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDeps): Receiver {
   const rate = createRate(rateOfOne, () => now().getTime());
   const nobodys = randomBytes(32).toString("hex");
-  let reading = 0;
+  const reading = new Set<() => void>();
   return {
     receive,
-    enter() {
-      if (reading >= mostAtOnce) return null;
-      reading += 1;
-      return () => void (reading -= 1);
+    enter(giveUp) {
+      const [longest] = reading;
+      if (longest !== undefined && reading.size >= mostAtOnce) {
+        reading.delete(longest);
+        longest();
+      }
+      reading.add(giveUp);
+      return () => void reading.delete(giveUp);
     },
   };
 
@@ -86,13 +96,14 @@ export function createReceiver({ store, secrets, submit, now }: ReceiveDeps): Re
     const document = incoming.parse(body);
     const skipped = whySkipped(hook, headers["x-github-event"], document);
     if (skipped !== null) return { ok: true, run_id: null, skipped };
-    const { values, missing } = takeValues(hook.parameters, document);
+    const { parameters, prompt } = openStanding(hook.agent_name, hook, vault);
+    const { values, missing } = takeValues(parameters, document);
     if (missing.length > 0) return lacks(missing);
     const submitted = await submit(
       {
         agent_name: hook.agent_name,
         parameters: values,
-        ...(hook.prompt === null ? {} : { prompt: fillTemplate(hook.prompt, document).slice(0, longestPrompt) }),
+        ...(prompt === null ? {} : { prompt: fillTemplate(prompt, document).slice(0, longestPrompt) }),
         ...(hook.attended === null ? {} : { attended: hook.attended }),
         mode: "start",
         priority: 0,

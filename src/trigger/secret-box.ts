@@ -8,8 +8,8 @@ export interface SecretBox {
 }
 
 /** `key` is the record's own: the one its audit chain is sealed with. */
-export function createSecretBox(key: Uint8Array): SecretBox {
-  const own = Buffer.from(hkdfSync("sha256", key, "", "drover webhook secrets", 32));
+export function createSecretBox(key: Uint8Array, purpose = "drover webhook secrets"): SecretBox {
+  const own = Buffer.from(hkdfSync("sha256", key, "", purpose, 32));
   return {
     seal(owner, secret) {
       const nonce = randomBytes(12);

@@ -4,6 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, expect, test } from "vitest";
 import { registration, startTestCoordinator } from "../../test/coordinator.ts";
+import { reservePort } from "../../test/reserve-port.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import { createClient } from "./client.ts";
@@ -14,8 +15,9 @@ afterEach(async () => {
 });
 
 test("readers that are cut off at random have every line once and in order", async () => {
-  const { coordinator, write, run_id } = await runningRun();
-  const proxy = await cuttingProxy(coordinator.url);
+  const proxyPort = await reservePort();
+  const { coordinator, write, run_id } = await runningRun([`http://127.0.0.1:${proxyPort}`]);
+  const proxy = await cuttingProxy(coordinator.url, proxyPort);
   const lines = 10_000;
   const readers = Array.from({ length: 20 }, async () => {
     const client = createClient({ url: proxy.url, token: coordinator.adminToken });
@@ -117,8 +119,8 @@ test.each(["left", "silent"])("a stream that is %s ends although memory was tidi
 });
 
 /** A claimed run, and a way to write so many lines to it and finish it. */
-async function runningRun() {
-  const coordinator = await startTestCoordinator({ leaseMs: 600_000 });
+async function runningRun(publicUrls: string[] = []) {
+  const coordinator = await startTestCoordinator({ leaseMs: 600_000, publicUrls });
   cleanups.push(async () => {
     await coordinator.dispose();
     expect(coordinator.defects).toEqual([]);
@@ -156,7 +158,7 @@ async function runningRun() {
 }
 
 /** Passes bytes on, and cuts a connection in the middle of whatever it is doing. */
-async function cuttingProxy(to: string) {
+async function cuttingProxy(to: string, at: number) {
   const { hostname, port } = new URL(to);
   const open = new Set<Socket>();
   const server = createServer((near) => {
@@ -171,14 +173,13 @@ async function cuttingProxy(to: string) {
     far.on("error", () => near.destroy()).on("close", () => near.destroy());
     near.pipe(far).pipe(near);
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => void server.listen(at, "127.0.0.1", resolve));
   cleanups.push(() => {
     for (const socket of open) socket.destroy();
     server.close();
   });
   return {
-    // a TCP server's address is never a string
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${at}`,
     cutOne() {
       const all = [...open];
       all[Math.floor(Math.random() * all.length)]?.destroy();

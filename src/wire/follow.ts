@@ -2,9 +2,9 @@ import { HostError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { Delta } from "../model/executor.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
-import { unreachable } from "./send.ts";
 import { readSse } from "./sse.ts";
 import type { Transport } from "./transport.ts";
+import { unreachable } from "./unreachable.ts";
 
 export interface FollowOptions {
   /** Begin after this seq (of a run) or cursor (of all runs). */

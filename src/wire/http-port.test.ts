@@ -4,6 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { describeContract } from "../../test/contract/contract.ts";
 import { runnerPortContract } from "../../test/contract/runner-port.ts";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { proving } from "../../test/proving.ts";
 import { createHttpPort, type HttpPort } from "./http-port.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
@@ -30,20 +31,24 @@ describeContract("runner port over HTTP", runnerPortContract, async () => {
   };
 });
 
-test("a coordinator that is gone, one that is silent, and a stranger's answer are all away", async () => {
+test("a coordinator that is gone and one that is silent are away, and a stranger has not proved itself", async () => {
   const { coordinator, port } = await setUp();
   await port.register(registration("key-a"));
   await coordinator.stop();
   await expect(port.register(registration("key-a"))).rejects.toMatchObject({ name: "PortError", conflict: "away" });
-  for (const answer of ["never", 502, 200] as const) {
+  for (const [answer, conflict] of [
+    ["never", "away"],
+    [502, "away"],
+    [200, "unproven"],
+  ] as const) {
     const stranger = createServer((_request, response) => {
       if (answer !== "never") response.writeHead(answer, { "content-type": "text/html" }).end("<h1>proxy</h1>");
     });
     await new Promise<void>((resolve) => void stranger.listen(0, "127.0.0.1", resolve));
     // a TCP server's address is never a string
     const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
-    const strange = createHttpPort({ url, token: "drv_x", timeoutMs: 200 });
-    await expect(strange.register(registration("key-a"))).rejects.toMatchObject({ conflict: "away" });
+    const strange = createHttpPort({ url, token: "drv_x", timeoutMs: answer === "never" ? 200 : 60_000 });
+    await expect(strange.register(registration("key-a"))).rejects.toMatchObject({ conflict });
     strange.close();
     stranger.closeAllConnections();
     stranger.close();
@@ -52,11 +57,13 @@ test("a coordinator that is gone, one that is silent, and a stranger's answer ar
 
 test("a report that is not answered leaves time for another within the lease", async () => {
   const heard: string[] = [];
-  const hanging = createServer((request, response) => {
-    heard.push(request.url ?? "");
-    if (request.url !== "/runner/register") return;
-    response.writeHead(200).end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000 }));
-  });
+  const hanging = createServer(
+    proving("drv_x", (request, response) => {
+      heard.push(request.url ?? "");
+      if (request.url !== "/runner/register") return;
+      response.writeHead(200).end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000 }));
+    }),
+  );
   await new Promise<void>((resolve) => void hanging.listen(0, "127.0.0.1", resolve));
   // a TCP server's address is never a string
   const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`;
@@ -83,8 +90,12 @@ test("an unknown runner, an older epoch, a twin and a bad token are told apart",
   });
   await expect(port.register(registration("key-b"))).rejects.toMatchObject({ conflict: "duplicate_runner" });
   const guessed = createHttpPort({ url: coordinator.url, token: "drv_guessed" });
-  await expect(guessed.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unauthorized" });
+  await expect(guessed.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unproven" });
   guessed.close();
+  const viewer = await coordinator.client.tokens.create({ role: "viewer", subject: "eye" });
+  const looking = createHttpPort({ url: coordinator.url, token: viewer.token });
+  await expect(looking.register(registration("key-c"))).rejects.toMatchObject({ conflict: "unauthorized" });
+  looking.close();
   const wrong = { ...registration("key-d"), slots: 0 };
   await expect(port.register(wrong)).rejects.toMatchObject({
     conflict: "refused",
@@ -181,10 +192,12 @@ async function startFake(
 ) {
   let connections = 0;
   let polls = 0;
-  const server = createServer((incoming, response) => {
-    if (incoming.url === "/runner/poll") return onPoll(response, (polls += 1));
-    response.end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000, ...registered }));
-  });
+  const server = createServer(
+    proving("drv_x", (incoming, response) => {
+      if (incoming.url === "/runner/poll") return onPoll(response, (polls += 1));
+      response.end(JSON.stringify({ runner_id: "r", epoch: 1, lease_ms: 2000, ...registered }));
+    }),
+  );
   server.on("connection", () => (connections += 1));
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   // a TCP server's address is never a string
@@ -206,7 +219,8 @@ async function startFake(
 }
 
 async function setUp(options: { pollHoldMs?: number } = {}): Promise<{ coordinator: TestCoordinator; port: HttpPort }> {
-  const coordinator = await startTestCoordinator(options);
+  // no machine is so busy that a runner is lost meanwhile
+  const coordinator = await startTestCoordinator({ leaseMs: 300_000, ...options });
   const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "box" });
   const port = createHttpPort({ url: coordinator.url, token });
   cleanups.push(async () => {

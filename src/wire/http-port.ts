@@ -1,15 +1,11 @@
-import { Agent as HttpAgent, request as httpRequest } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { PortError } from "../model/port-error.ts";
 import type { Registered, RunnerPort } from "../model/runner-port.ts";
-import { readAnswer } from "./port-answer.ts";
+import { openConnections, type Target } from "./connection.ts";
+import { readAnswer, unanswered } from "./port-answer.ts";
 import { uploadFile } from "./upload-file.ts";
 
-export interface HttpPortOptions {
-  url: string;
-  /** null where the coordinator asks for none. */
-  token: string | null;
+export interface HttpPortOptions extends Target {
   /** How long the coordinator may hold a poll; it gets 10 s more before it counts as away. */
   pollHoldMs?: number;
   timeoutMs?: number;
@@ -29,9 +25,7 @@ export interface HttpPort extends RunnerPort {
  */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
   const { pollHoldMs = 50_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
-  const base = new URL(options.url);
-  const secure = base.protocol === "https:";
-  const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const connections = openConnections(options);
   let reportMs = timeoutMs;
   let pollSilenceMs: number | undefined;
   return {
@@ -47,14 +41,14 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, quietMs: pollSilenceMs, signal }),
     report: (report) => post("/runner/report", report, { limitMs: reportMs }),
     upload: (request, content, signal) =>
-      uploadFile(request, content, signal, { url: base, token: options.token, silenceMs }),
+      uploadFile(request, content, signal, { url: options.url, connections, silenceMs }),
     loadSession: (request) => post("/runner/session/load", request, { limitMs: timeoutMs }),
     saveSession: (request) => post("/runner/session/save", request, { limitMs: timeoutMs }),
     sessions: (request) => post("/runner/sessions", request, { limitMs: timeoutMs }),
     async deregister(request) {
       await post("/runner/deregister", request, { limitMs: timeoutMs });
     },
-    close: () => agent.destroy(),
+    close: () => connections.close(),
   };
 
   async function post<T>(path: string, body: unknown, patience: Patience): Promise<T> {
@@ -82,7 +76,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   /** Others that are in use are judged by what becomes of their own requests. */
   function letGo(used: Socket | null): void {
     used?.destroy();
-    for (const idle of Object.values(agent.freeSockets).flat()) idle?.destroy();
+    connections.dropIdle();
   }
 
   function send<T>(
@@ -92,22 +86,14 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     onSocket: (socket: Socket) => void,
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const request = (secure ? httpsRequest : httpRequest)(
-        new URL(`${base.pathname.replace(/\/+$/, "")}${path}`, base),
-        {
-          method: "POST",
-          agent,
-          headers: {
-            ...(options.token === null ? {} : { authorization: `Bearer ${options.token}` }),
-            "content-type": "application/json",
-            "content-length": bytes.length,
-          },
-        },
-      );
+      const request = connections.request(path, {
+        method: "POST",
+        headers: { "content-type": "application/json", "content-length": bytes.length },
+      });
       const giveUp = (why: string): void => {
         const cause = new Error(why);
         // before what breaks off with it is told as a reason of its own
-        reject(unanswered(cause));
+        reject(unanswered(options.url, cause));
         request.destroy(cause);
       };
       const timer = setTimeout(() => giveUp(`no answer within ${limitMs} ms`), limitMs);
@@ -130,15 +116,12 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       request.on("socket", onSocket);
       request.on("error", (cause) => {
         done();
-        reject(unanswered(cause, request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET"));
+        const stale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
+        const fault = unanswered(options.url, cause);
+        reject(stale ? new StaleConnection(fault.conflict, fault.message, cause) : fault);
       });
       request.end(bytes);
     });
-  }
-
-  function unanswered(cause: Error, stale = false): PortError {
-    const Fault = stale ? StaleConnection : PortError;
-    return new Fault("away", `${options.url} did not answer: ${cause.message}`, cause);
   }
 }
 

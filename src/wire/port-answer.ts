@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { ErrorCode } from "../model/errors.ts";
+import { type ErrorCode, HostError } from "../model/errors.ts";
 import { type PortConflict, PortError } from "../model/port-error.ts";
 import { type Problem, readProblem } from "./problem.ts";
 
@@ -21,6 +21,12 @@ export async function readAnswer<T>(response: IncomingMessage, onBytes?: () => v
   throw new PortError(conflictOf(problem), problem.detail, problem);
 }
 
+/** What became of a request without an answer. */
+export function unanswered(url: string, cause: Error): PortError {
+  if (cause instanceof HostError) return new PortError("unproven", cause.message, cause);
+  return new PortError("away", `${url} did not answer: ${cause.message}`, cause);
+}
+
 function parseAnswer<T>(text: string): T {
   try {
     // made from the port's own types by the coordinator, whose protocol version was agreed at registration
@@ -39,9 +45,9 @@ const conflicts: Partial<Record<ErrorCode, PortConflict>> = {
   "DROVER-API-011": "unauthorized",
 };
 
-/** A stranger's answer (a proxy's, most likely) counts as away, like a server's own fault. */
+/** A stranger's answer (a proxy's, most likely) counts as away, like a server's own fault and one that is too busy. */
 function conflictOf(problem: Problem): PortConflict {
   const known = conflicts[problem.code];
   if (known) return known;
-  return problem.status >= 500 || problem.code === "DROVER-API-028" ? "away" : "refused";
+  return problem.status >= 500 || problem.status === 429 || problem.code === "DROVER-API-028" ? "away" : "refused";
 }

@@ -2,6 +2,7 @@ import { correlationSchema } from "../model/execution.ts";
 import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import { runEventSchema } from "../model/event.ts";
+import { sizeOf } from "../model/event-size.ts";
 import { runModes } from "../model/demands.ts";
 import { parkedWhys } from "../model/executor.ts";
 import { sessionFileTypes } from "../model/session-state.ts";
@@ -23,9 +24,18 @@ function listOf<T extends z.ZodType>(item: T, most: number) {
     .transform((list) => list ?? []);
 }
 
+/** Of an agent, or of what configures an executor: everybody who lists them gets them. */
+const mostLength = 256 * 1024;
+const tooLong = `longer than ${mostLength} characters`;
+
+function isSmall(value: unknown): boolean {
+  return sizeOf(value, mostLength) <= mostLength;
+}
+
 /** An agent as its file has it: its type follows from its command. */
 const broughtAgentSchema = agentSchema
   .partial({ type: true })
+  .refine(isSmall, tooLong)
   .transform((agent) => ({ ...agent, type: agent.type ?? (agent.command === null ? "autonomous" : "procedural") }));
 
 export const registrationSchema = z.strictObject({
@@ -41,12 +51,12 @@ export const registrationSchema = z.strictObject({
     type: name,
     command: z.string().max(4096).exactOptional(),
     module: z.string().max(4096).exactOptional(),
-    config: z.record(z.string(), z.unknown()).default({}),
+    config: z.record(z.string(), z.unknown()).refine(isSmall, tooLong).default({}),
     can: canSchema.exactOptional(),
   }),
-  tags: listOf(name, 1000),
+  tags: listOf(name, 100),
   require_matching_tags: z.boolean().default(false),
-  agents: listOf(broughtAgentSchema, 10_000),
+  agents: listOf(broughtAgentSchema, 1000),
   slots: z.number().int().min(1).max(10_000).default(1),
   only_agent: name.exactOptional(),
   place_id: name.exactOptional(),
@@ -95,7 +105,24 @@ const numberedEventSchema = z.strictObject({
   event: runEventSchema.refine(({ type }) => type !== "result", "a result comes with the finish of its run"),
 });
 
-export const reportSchema = z.strictObject({
+/** Of all lists of a report together: each entry costs the reader as much as a page of text. */
+const mostEntries = 20_000;
+
+/** Before any of them is looked at. */
+function refuseMany(body: unknown, context: z.RefinementCtx): unknown {
+  const entries = ["events", "partials", "finishes"].flatMap((field) => listIn(body, field));
+  const events = entries.map((entry) => listIn(entry, "events").length);
+  if (events.reduce((sum, count) => sum + count, entries.length) <= mostEntries) return body;
+  context.addIssue({ code: "custom", message: `more than ${mostEntries} events, partials and finishes` });
+  return z.NEVER;
+}
+
+function listIn(value: unknown, field: string): readonly unknown[] {
+  const list: unknown = typeof value === "object" && value !== null ? Reflect.get(value, field) : null;
+  return Array.isArray(list) ? list : [];
+}
+
+const wholeReportSchema = z.strictObject({
   runner_id: name,
   epoch: number,
   held: z.array(z.tuple([name, attempt])).max(100_000),
@@ -109,6 +136,7 @@ export const reportSchema = z.strictObject({
   ),
   finishes: z.array(z.strictObject({ ...ofAttempt, last_n: number, outcome: outcomeSchema })),
 });
+export const reportSchema = z.preprocess(refuseMany, wholeReportSchema);
 
 /** In the query: the body is the file. */
 const decimal = z
@@ -155,7 +183,7 @@ export const saveSessionSchema = z.strictObject({
   epoch: number,
   ...ofAttempt,
   n: number,
-  events: z.array(numberedEventSchema),
+  events: z.array(numberedEventSchema).max(10_000),
   format: name,
   bytes: base64.nullable(),
   portable: z.boolean(),

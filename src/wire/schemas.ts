@@ -15,6 +15,7 @@ import { statsSchema } from "../model/stats.ts";
 import { tokenKinds, tokenRoles } from "../model/token.ts";
 import { canSchema } from "./can-schema.ts";
 import { deliveryStatuses } from "../model/webhook.ts";
+import { keyIdShape, nonceShape } from "./proof-shapes.ts";
 import { submitInput } from "./submit-input.ts";
 
 /** A list's page: `next_cursor` is null on the last one. */
@@ -70,6 +71,11 @@ const runFilterShape = {
 };
 
 export const pageQuerySchema = z.strictObject({ limit, cursor: z.string().max(200).optional() });
+/** Most callers want all of them, and most have a few: a page is as long as can be. */
+export const fullPageQuerySchema = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(1000).default(1000),
+  cursor: z.string().max(2000).optional(),
+});
 export const runsQuerySchema = z.strictObject({
   ...runFilterShape,
   status: statusList.optional(),
@@ -183,7 +189,8 @@ export const storedEventSchema = z.object({
   seq: z.number().int(),
   attempt: z.number().int(),
   n: z.number().int().nullable(),
-  at: z.string(),
+  at: z.string().describe("By the clock of the runner"),
+  received_at: z.string().exactOptional().describe("By the coordinator's clock; missing in older records"),
   cursor: z.number().int(),
   event: runEventSchema,
 });
@@ -246,6 +253,8 @@ export const bindSchema = z.strictObject({ executor_session_id: z.string().min(1
 export const executionSchema = z.object({
   run_id: z.string(),
   attempt: z.number().int(),
+  received_at: z.string().describe("When the start was recorded, by the coordinator's clock"),
+  end_received_at: z.string().nullable().describe("When the end was recorded, by the coordinator's clock"),
   start: executionStartSchema,
   end: executionEndSchema.nullable(),
 });
@@ -301,6 +310,13 @@ export const meSchema = z.object({
 });
 
 export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), protocol: z.literal(1) });
+
+export const proofRequestSchema = z.strictObject({
+  nonce: z.string().regex(nonceShape),
+  key_id: z.string().regex(keyIdShape),
+  origin: z.string().max(100),
+});
+export const proofSchema = z.object({ proof: z.string() });
 
 /** The names that these have in the OpenAPI document. */
 const names = {

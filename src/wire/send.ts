@@ -1,116 +1,154 @@
-import { HostError } from "../model/errors.ts";
+import type { IncomingMessage } from "node:http";
+import { HostError, RequestError } from "../model/errors.ts";
+import type { Connections, Target } from "./connection.ts";
 import type { RouteName } from "./contracts.ts";
 import { errorFromProblem, readProblem } from "./problem.ts";
-import { type CallInput, fillPath, type Transport } from "./transport.ts";
+import { requestOf, type WireRequest } from "./request-of.ts";
+import type { CallInput, Transport } from "./transport.ts";
+import { unreachable } from "./unreachable.ts";
 
-export type Fetch = typeof globalThis.fetch;
-
-export interface Target {
-  /** e.g. http://127.0.0.1:8765 */
-  url: string;
-  token: string | null;
-  fetch: Fetch;
-}
+export type { Target } from "./connection.ts";
 
 /** For an answer in JSON. One of bytes may take as long as it takes. */
 const timeoutMs = 10_000;
+/** Over a socket of this machine: the Drover there is alive, and on a busy machine takes its time to open a record. */
+const socketTimeoutMs = 60_000;
 
 /** Over HTTP. Rejects with a RequestError where a call was refused, with a HostError where nobody answered. */
 export function httpTransport(target: Target): Transport {
+  const shown = target.shownAs ?? target.url;
+  const limitMs = target.url.startsWith("unix:") ? socketTimeoutMs : timeoutMs;
+  let opened: Promise<Connections> | null = null;
+  const connections = (): Promise<Connections> =>
+    (opened ??= import("./connection.ts").then(({ openConnections }) => openConnections(target)));
   return {
-    url: target.url,
+    url: shown,
     async json(route, input) {
-      const timeout = AbortSignal.timeout(timeoutMs);
-      const signal = input.signal ? AbortSignal.any([input.signal, timeout]) : timeout;
-      const response = await send(target, route, input, signal);
-      if (response.status === 204) return undefined;
-      return response.json();
+      const limit = new AbortController();
+      const timer = setTimeout(() => limit.abort(new Error(`no answer within ${limitMs / 1000} s`)), limitMs);
+      const leave = (): void => limit.abort(input.signal?.reason);
+      input.signal?.addEventListener("abort", leave);
+      if (input.signal?.aborted) leave();
+      try {
+        const response = await send(route, input, limit.signal);
+        const text = await textOf(response, input, limit.signal);
+        return response.statusCode === 204 ? undefined : JSON.parse(text);
+      } finally {
+        clearTimeout(timer);
+        input.signal?.removeEventListener("abort", leave);
+      }
     },
     async bytes(route, input) {
-      const { status, headers, body } = await send(target, route, input, input.signal ?? null);
-      if (status === 204 || body === null) return null;
-      return { header: (name) => headers.get(name), bytes: chunksOf(body, target.url, input.signal) };
+      const response = await send(route, input, input.signal);
+      if (response.statusCode !== 204)
+        return {
+          header: (name) => headerOf(response, name),
+          bytes: chunksOf(await unpacked(response), shown, input.signal),
+        };
+      response.resume();
+      return null;
     },
   };
-}
 
-async function send(target: Target, route: RouteName, input: CallInput, signal: AbortSignal | null): Promise<Response> {
-  const response = await reach(target, route, input, signal);
-  if (response.ok) return response;
-  throw errorFromProblem(readProblem(response.status, await response.text()));
-}
-
-async function reach(
-  { url, token, fetch }: Target,
-  route: RouteName,
-  { params = {}, query, headers, body, stream, signal: own }: CallInput,
-  signal: AbortSignal | null,
-): Promise<Response> {
-  const [method = "", template = ""] = route.split(" ");
-  const path = fillPath(template, (name, slashes) => encoded(params[name] ?? "", slashes));
-  const sent = method === "POST" ? (body ?? {}) : body;
-  try {
-    return await fetch(`${url.replace(/\/+$/, "")}${path}${searchOf(query)}`, {
-      method,
-      headers: {
-        accept: stream ? "text/event-stream" : "*/*",
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        ...(sent === undefined ? {} : { "content-type": "application/json" }),
-        ...Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)])),
-      },
-      redirect: "error",
-      signal,
-      ...(sent === undefined ? {} : { body: JSON.stringify(sent) }),
-    });
-  } catch (cause) {
-    // the caller's own doing is not the coordinator's absence
-    if (own?.aborted) throw cause;
-    throw unreachable(url, cause);
+  async function send(route: RouteName, input: CallInput, signal: AbortSignal | undefined): Promise<IncomingMessage> {
+    const response = await reach(route, input, signal);
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status < 300) return response;
+    throw errorFromProblem(readProblem(status, await textOf(response, input, signal)));
   }
-}
 
-/** The signal is heeded here once more: what fetch itself keeps of it may be collected while a long answer is read. */
-async function* chunksOf(
-  body: ReadableStream<Uint8Array>,
-  url: string,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<Uint8Array> {
-  const reader = body.getReader();
-  const stop = (): void => void reader.cancel(signal?.reason).catch(() => undefined); // it broke by itself
-  signal?.addEventListener("abort", stop);
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      signal?.throwIfAborted();
-      if (done) return;
-      yield value;
+  async function reach(route: RouteName, input: CallInput, signal: AbortSignal | undefined): Promise<IncomingMessage> {
+    const request = requestOf(route, input);
+    // it may take long, and only what is packed has signs of life in it meanwhile
+    if (route === "POST /backup") request.headers["accept-encoding"] = "gzip";
+    try {
+      return await exchange(await connections(), request, signal);
+    } catch (error) {
+      throw absence(error, input.signal);
     }
-  } catch (error) {
-    // a connection that ends in the middle is the coordinator's absence, and no defect
-    throw error instanceof TypeError && !signal?.aborted ? unreachable(url, error) : error;
-  } finally {
-    signal?.removeEventListener("abort", stop);
-    stop();
+  }
+
+  async function textOf(response: IncomingMessage, input: CallInput, signal: AbortSignal | undefined): Promise<string> {
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of chunksOf(response, shown, signal)) chunks.push(chunk as Buffer); // no encoding is set
+    } catch (error) {
+      throw absence(error, input.signal);
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  }
+
+  /** The caller's own doing is not the coordinator's absence, and what says more is passed on. */
+  function absence(error: unknown, own: AbortSignal | undefined): unknown {
+    if (own?.aborted || error instanceof HostError || error instanceof RequestError) return error;
+    return unreachable(shown, error);
   }
 }
 
-export function unreachable(url: string, cause: unknown): HostError {
-  const why =
-    cause instanceof Error ? (cause.cause instanceof Error ? cause.cause.message : cause.message) : String(cause);
-  return new HostError({
-    code: "DROVER-API-023",
-    message: `The coordinator at ${url} did not answer: ${why}`,
-    next: "Check that it runs (`drover up`) and that DROVER_API_URL is its address.",
-    cause,
+/** Resolves with the head of the answer. */
+async function exchange(
+  connections: Connections,
+  request: WireRequest,
+  signal: AbortSignal | undefined,
+): Promise<IncomingMessage> {
+  try {
+    return await exchangeOnce(connections, request, signal);
+  } catch (error) {
+    // a kept-alive connection that the other side closed at this very moment: what only reads is asked for again
+    if (!(error instanceof StaleConnection) || request.method !== "GET") throw error;
+    return exchangeOnce(connections, request, signal);
+  }
+}
+
+function exchangeOnce(
+  connections: Connections,
+  { method, path, headers, body }: WireRequest,
+  signal: AbortSignal | undefined,
+): Promise<IncomingMessage> {
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    signal?.throwIfAborted();
+    const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+    const request = connections.request(path, { method, headers: { ...headers, ...length } });
+    const abort = (): void => {
+      // before what breaks off with it is a reason of its own
+      reject(signal?.reason);
+      request.destroy();
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    request.once("close", () => signal?.removeEventListener("abort", abort));
+    request.once("response", resolve);
+    request.on("error", (error) => {
+      const stale = request.reusedSocket && Reflect.get(error, "code") === "ECONNRESET";
+      reject(stale ? new StaleConnection(error.message, { cause: error }) : error);
+    });
+    request.end(body);
   });
 }
 
-function encoded(value: string, slashes: boolean): string {
-  return slashes ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
+class StaleConnection extends Error {}
+
+function headerOf({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name];
+  return value === undefined ? null : String(value);
 }
 
-function searchOf(query: CallInput["query"] = {}): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
-  return search.size === 0 ? "" : `?${search.toString()}`;
+async function unpacked(response: IncomingMessage): Promise<AsyncIterable<Uint8Array>> {
+  if (response.headers["content-encoding"] !== "gzip") return response;
+  const [{ createGunzip }, { pipeline }] = await Promise.all([import("node:zlib"), import("node:stream")]);
+  // a fault of either ends both and is thrown to the reader
+  return pipeline(response, createGunzip(), () => undefined);
+}
+
+/** As they come. An answer that ends in the middle is the coordinator's absence, and no defect. */
+async function* chunksOf(
+  body: AsyncIterable<Uint8Array>,
+  url: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of body) yield chunk;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw unreachable(url, error);
+  }
 }

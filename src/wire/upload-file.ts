@@ -1,13 +1,13 @@
-import { type ClientRequest, request as httpRequest } from "node:http";
-import { request as httpsRequest } from "node:https";
+import type { ClientRequest } from "node:http";
 import { PortError } from "../model/port-error.ts";
 import type { UploadAnswer, UploadRequest } from "../model/runner-port.ts";
+import type { Connections } from "./connection.ts";
 import { readAnswer } from "./port-answer.ts";
 import type { Problem } from "./problem.ts";
 
 interface Target {
-  url: URL;
-  token: string | null;
+  url: string;
+  connections: Connections;
   silenceMs: number;
 }
 
@@ -34,19 +34,15 @@ function sendFile(
   request: UploadRequest,
   content: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-  { url, token, silenceMs }: Target,
+  { url, connections, silenceMs }: Target,
 ): Promise<UploadAnswer> {
-  const address = new URL(`${url.pathname.replace(/\/+$/, "")}/runner/files`, url);
-  for (const [name, value] of Object.entries(request)) address.searchParams.set(name, String(value));
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(request)) query.set(name, String(value));
   return new Promise<UploadAnswer>((resolve, reject) => {
-    const sent = (url.protocol === "https:" ? httpsRequest : httpRequest)(address, {
+    const sent = connections.request(`/runner/files?${query.toString()}`, {
       method: "POST",
-      agent: false,
-      headers: {
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        "content-type": "application/octet-stream",
-        "content-length": request.size,
-      },
+      once: true,
+      headers: { "content-type": "application/octet-stream", "content-length": request.size },
     });
     const watch = setTimeout(() => sent.destroy(new Error(`no progress within ${silenceMs} ms`)), silenceMs);
     const abort = (): void => void sent.destroy(new Error("given up by the runner"));
@@ -63,7 +59,7 @@ function sendFile(
         .finally(() => sent.destroy());
     });
     sent.on("error", (cause) => {
-      reject(new PortError("away", `${url.origin} did not take the file: ${cause.message}`, cause));
+      reject(new PortError("away", `${url} did not take the file: ${cause.message}`, cause));
     });
     sent.once("close", done);
     // What comes of this is the sender's own, so it is told first: its file changed meanwhile, or cannot be read.

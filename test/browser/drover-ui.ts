@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { type Client, createClient } from "../../src/wire/client.ts";
 import { payloads } from "./payloads.ts";
 import { findChromium } from "./find-chromium.mjs";
@@ -48,7 +49,12 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
     }
     const up = spawn(process.execPath, [bin, "up", "--examples", "--port", "0"], {
       cwd: place,
-      env: { PATH: process.env["PATH"] ?? "", HOME: place, DROVER_STATE_DIR: join(place, "state") },
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        HOME: place,
+        DROVER_TRUST: place,
+        DROVER_STATE_DIR: join(place, "state"),
+      },
       stdio: ["ignore", "ignore", "pipe"],
     });
     end = () => new Promise((resolve) => (up.once("close", () => resolve()), up.kill("SIGKILL")));
@@ -61,7 +67,10 @@ export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
       up.once("close", () => reject(new Error(`drover up ended: ${said}`)));
     });
     url = /^Drover is up at (\S+)/m.exec(said)![1]!;
-    client = createClient({ url, token: readFileSync(join(place, "state", "token"), "utf8").trim() });
+    client = createClient({
+      url,
+      token: readFileSync(tokenFile(recordDirectory(join(place, "state")), "token"), "utf8").trim(),
+    });
     const { executablePath, env } = findChromium();
     browser = await chromium.launch({
       executablePath,

@@ -10,6 +10,8 @@ export interface OpenedForDispatch {
   dispose(): Promise<void>;
 }
 
+export type EachWithStore = ReturnType<typeof eachWithStore>;
+
 /** A new store for each test of the group it is called in, with what drives it. */
 export function eachWithStore(open: () => Promise<OpenedForDispatch>) {
   let current: OpenedForDispatch;

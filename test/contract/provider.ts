@@ -151,9 +151,9 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
   })),
   ...(
     [
-      ["in seconds", { "retry-after": "7" }, [6_900, 7_000]],
-      ["in milliseconds", { "retry-after-ms": "1500", "retry-after": "9" }, [1_400, 1_500]],
-      ["as a date", { "retry-after": new Date(Date.now() + 3_600_000).toUTCString() }, [3_000_000, 3_600_000]],
+      ["in seconds", () => ({ "retry-after": "7" }), [6_900, 7_000]],
+      ["in milliseconds", () => ({ "retry-after-ms": "1500", "retry-after": "9" }), [1_400, 1_500]],
+      ["as a date", () => ({ "retry-after": new Date(Date.now() + 3_600_000).toUTCString() }), [3_000_000, 3_600_000]],
     ] as const
   ).map(([form, headers, [least, most]]): Case<ProviderSubject> => ({
     title: `a rate limit says when to try again, given ${form}`,
@@ -161,7 +161,7 @@ export const providerContract: readonly Case<ProviderSubject>[] = [
       const subject = await make();
       const session = await openSession(subject);
       if (isBeyond(subject, "rate_limit") || isBeyond(subject, `retry-after ${form}`)) return;
-      subject.script({ fail: "rate_limit", headers });
+      subject.script({ fail: "rate_limit", headers: headers() });
       const turn = await session.sendMessage("hi", options());
       expect(turn).toMatchObject({ ok: false, error: { kind: "rate_limit" } });
       if (turn.ok) return;

@@ -1,43 +1,15 @@
 import { describe, expect, it } from "vitest";
-import type { RunEvent } from "../../src/model/event.ts";
-import type { Decision } from "../../src/model/executor.ts";
-import type { Run } from "../../src/model/run.ts";
-import type { FinishRun } from "../../src/model/store.ts";
-import { agentNamed, type Driven } from "../fixtures/dispatch/drive.ts";
+import { allow, askWith, chat, request } from "../fixtures/dispatch/ask.ts";
+import { agentNamed } from "../fixtures/dispatch/drive.ts";
 import { eachWithStore, type OpenedForDispatch } from "./each-with-store.ts";
-
-const chat = agentNamed("chat", { type: "autonomous", command: null });
-const request = (request_id = "q", more: Partial<Extract<RunEvent, { type: "permission_request" }>> = {}) =>
-  ({ type: "permission_request", request_id, tool: "shell", input: { command: "ls" }, ...more }) as const;
-const allow: Decision = { decision: "allow" };
-const approval: NonNullable<FinishRun["parked"]> = { why: "approval" };
+import { describeParked } from "./store-parked.ts";
 
 /** What every store must do about questions, parked runs and the runs that go on. */
 export function storeQuestionContract(engine: string, open: () => Promise<OpenedForDispatch>): void {
   describe(`${engine} keeps the question contract`, () => {
-    const { store, d, now, advance } = eachWithStore(open);
-    const rescue = (limit = 100) => store.apply([{ op: "rescue", unmatched_ms: 1e9, limit }]);
-    const answer = async (run_id: string, request_id = "q", given: Decision = allow, by = "ann") =>
-      (await store.apply([{ op: "answer_question", run_id, request_id, answer: given, by }]))[0];
-    const inbox = async (filter: Parameters<typeof store.read.questions>[0] = { open: true }) =>
-      (await store.read.questions(filter, { limit: 100 })).items.map(({ run_id, request_id }) => [run_id, request_id]);
-    const types = async (run_id: string) =>
-      (await store.read.events(run_id, 0, 1000)).map(({ event }) =>
-        event.type === "status" ? event.status : event.type === "permission_decision" ? event.decision : event.type,
-      );
-    /** A run that waits for an answer. */
-    const asked = async (runner: Driven, agent = chat, session_id = "s") => {
-      const run_id = await d.submit({ attended: true, session_id }, agent);
-      expect(await d.claim(runner)).toEqual([run_id]);
-      await d.append(runner, run_id, 1, 1, request());
-      return run_id;
-    };
-    const parked = async (runner: Driven, agent = chat, session_id = "s") => {
-      const run_id = await asked(runner, agent, session_id);
-      await d.save(runner, run_id, 1, 2, "state");
-      expect(await d.finish(runner, run_id, 1, { last_n: 2, parked: approval })).toMatchObject({ ok: true });
-      return run_id;
-    };
+    const opened = eachWithStore(open);
+    const { store, d, now, advance } = opened;
+    const { rescue, answer, inbox, asked, parked } = askWith(opened);
 
     describe("asking", () => {
       it("keeps a question with the event that asks it, and the run waits", async () => {
@@ -277,206 +249,6 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
       });
     });
 
-    describe("a run that a command made for its own runner and left parked", () => {
-      const mine = "run-4711-0123abcd-profile-f00d";
-      const place = { place_id: "here", executor_profile: "profile" };
-      const leftParked = async (changes: Partial<Run> = {}) => {
-        const runner = await d.register(mine, { ...place, only_pinned: true });
-        const run_id = await d.submit(
-          { attended: true, session_id: "s", demands: { runner_id: mine }, ...changes },
-          chat,
-        );
-        await d.claim(runner);
-        await d.append(runner, run_id, 1, 1, request());
-        await d.save(runner, run_id, 1, 2, "state");
-        await d.finish(runner, run_id, 1, { last_n: 2, parked: approval });
-        await store.apply([{ op: "leave_runner", ...runner }]);
-        expect(await d.statuses(run_id)).toEqual(["parked"]);
-        return run_id;
-      };
-
-      it("is continued by another runner of its place, and by none of another", async () => {
-        const run_id = await leftParked();
-        const other = await d.register("other", { ...place, place_id: "there" });
-        const up = await d.register("up", place);
-        expect(await answer(run_id)).toMatchObject({ ok: true });
-        expect(await d.claim(other)).toEqual([]);
-        expect((await d.poll(up, 1)).claims).toMatchObject([{ run_id, attempt: 2, invocation: { continues: true } }]);
-      });
-
-      it("waits for a runner of its place that comes after the answer", async () => {
-        const run_id = await leftParked();
-        expect(await answer(run_id)).toMatchObject({ ok: true });
-        const late = await d.register("late", { ...place, place_id: "there" });
-        expect(await d.claim(late)).toEqual([]);
-        expect(await d.claim(await d.register("up", place))).toEqual([run_id]);
-      });
-
-      it("is continued by a command that takes that runner's name", async () => {
-        const run_id = await leftParked();
-        expect(await answer(run_id)).toMatchObject({ ok: true });
-        expect(await d.claim(await d.register(mine, { ...place, only_pinned: true }, "another"))).toEqual([run_id]);
-      });
-
-      it("stays with a runner that its caller chose, also while that is away", async () => {
-        const chosen = await d.register("chosen", place);
-        const run_id = await d.submit({ attended: true, session_id: "s", demands: { runner_id: "chosen" } }, chat);
-        await d.claim(chosen);
-        await d.append(chosen, run_id, 1, 1, request());
-        await d.save(chosen, run_id, 1, 2, "state");
-        await d.finish(chosen, run_id, 1, { last_n: 2, parked: approval });
-        await store.apply([{ op: "leave_runner", ...chosen }]);
-        const up = await d.register("up", place);
-        await answer(run_id);
-        expect(await d.claim(up)).toEqual([]);
-        expect(await d.claim(await d.register("chosen", place))).toEqual([run_id]);
-      });
-    });
-
-    describe("a parked run", () => {
-      it("costs nothing, and goes on with the answer: at no cost, over slot and cap, to its own runner first", async () => {
-        const one = agentNamed("one", { type: "autonomous", command: null, max_concurrent: 1 });
-        const runner = await d.register("r", { slots: 1 });
-        const run_id = await parked(runner, one);
-        expect(await store.read.run(run_id)).toMatchObject({
-          status: "parked",
-          parked_why: "approval",
-          parked_until: null,
-          runner_id: null,
-        });
-        expect(await d.finish(runner, run_id, 1, { last_n: 2, parked: approval })).toMatchObject({ repeated: true });
-        const next = await d.submit({ session_id: "t" }, one);
-        expect(await d.claim(runner)).toEqual([next]);
-        const other = await d.register("other", { slots: 1 });
-        const heard: unknown[] = [];
-        const stop = store.changes(({ resumed = [] }) => heard.push(...resumed));
-        await answer(run_id);
-        stop();
-        expect(heard).toHaveLength(1);
-        expect(await d.statuses(run_id)).toEqual(["pending"]);
-        expect(await store.read.poller({ ...other, claim_id: "known", want: 0 })).toMatchObject({ idle: false });
-        expect(await store.read.with_work(["r", "other"])).toEqual(["r"]);
-        expect(await d.claim(other, 1)).toEqual([]);
-        const { claims } = await d.poll(runner, 0, "full");
-        expect(claims).toMatchObject([{ run_id, attempt: 2, invocation: { mode: "start", continues: true } }]);
-        expect(claims[0]?.invocation.answers).toMatchObject([{ request_id: "q", answer: allow }]);
-        expect((await d.poll(runner, 0, "full")).claims).toMatchObject([{ run_id, attempt: 2 }]);
-        await d.append(runner, run_id, 2, 1, { type: "status", status: "running" });
-        expect(await store.read.run(run_id)).toMatchObject({ status: "running", failures: 0, parked_why: null });
-        expect(await types(run_id)).toEqual([
-          "pending",
-          "claimed",
-          "permission_request",
-          "output",
-          "parked",
-          "allow",
-          "pending",
-          "claimed",
-          "running",
-        ]);
-      });
-
-      it("goes to any runner where its own does not take it", async () => {
-        const runner = await d.register("r");
-        const run_id = await parked(runner);
-        const other = await d.register("other");
-        await answer(run_id);
-        advance(5001);
-        await store.apply([{ op: "renew_idle", runner_ids: ["r", "other"], lease_ms: 10_000 }]);
-        await rescue();
-        expect((await d.poll(other, 0)).claims).toMatchObject([{ run_id, invocation: { continues: true } }]);
-      });
-
-      it("is given to no runner that drains, lacks what it needs, or may start nothing", async () => {
-        const runner = await d.register("r");
-        await answer(await parked(runner));
-        const claim = { op: "claim_runs", ...runner, want: 0, ack_order: 0, lease_ms: 10_000 } as const;
-        const [short, held] = await store.apply([
-          { ...claim, claim_id: "short", shortage: "no descriptors" },
-          { ...claim, claim_id: "held", hold: "no disk" },
-        ]);
-        expect([short, held]).toMatchObject([{ claims: [] }, { claims: [] }]);
-        await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
-        expect((await d.poll(runner, 0)).claims).toEqual([]);
-      });
-
-      it("goes on at once where the answer came before it was parked, and ends where that was a stop", async () => {
-        const runner = await d.register("r", { slots: 9 });
-        const [answered, stopped] = [await asked(runner), await asked(runner, chat, "t")];
-        await answer(answered);
-        await answer(stopped, "q", { decision: "stop" });
-        for (const run_id of [answered, stopped]) await d.finish(runner, run_id, 1, { last_n: 1, parked: approval });
-        expect(await d.statuses(answered)).toEqual(["pending"]);
-        expect(await store.read.run(stopped)).toMatchObject({ status: "failed", reason: "permission_denied" });
-        expect((await d.poll(runner, 0)).claims).toMatchObject([{ run_id: answered, invocation: { continues: true } }]);
-      });
-
-      it("fails where the answer is a stop, and is cancelled where it is stopped", async () => {
-        const runner = await d.register("r");
-        const [refused, stopped] = [await parked(runner), await parked(runner, chat, "t")];
-        await answer(refused, "q", { decision: "stop", message: "never" });
-        await store.apply([{ op: "stop_runs", run_ids: [stopped], reason: "user", by: "ann" }]);
-        expect(await store.read.run(refused)).toMatchObject({ status: "failed", reason: "permission_denied" });
-        expect(await d.statuses(stopped)).toEqual(["cancelled"]);
-        expect(await inbox()).toEqual([]);
-      });
-
-      it("holds up later runs of its session, and not its directory", async () => {
-        const runner = await d.register("r", { slots: 9 });
-        const place = { attended: true, project_dir: "/here" };
-        const run_id = await d.submit({ ...place, session_id: "s" }, chat);
-        await d.claim(runner);
-        const waits = await d.submit({ ...place, session_id: "t" }, chat);
-        const after = await d.submit({ ...place, session_id: "s", mode: "resume" }, chat);
-        expect(await d.claim(runner, 9)).toEqual([]);
-        await d.append(runner, run_id, 1, 1, request());
-        await d.finish(runner, run_id, 1, { last_n: 1, parked: approval });
-        expect(await d.claim(runner, 9)).toEqual([waits]);
-        await answer(run_id);
-        expect(await d.claim(runner, 9)).toEqual([]);
-        await d.finish(runner, waits, 1);
-        expect(await d.claim(runner, 9)).toEqual([run_id]);
-        await d.finish(runner, run_id, 2);
-        expect(await d.claim(runner, 9)).toEqual([after]);
-      });
-
-      it("goes on when its time has come, or when somebody resumes it, but not without its answer", async () => {
-        const runner = await d.register("r", { slots: 9 });
-        const until = new Date(now().getTime() + 60_000).toISOString();
-        const runs = [];
-        for (const session_id of ["a", "b"]) runs.push(await d.submit({ session_id }, chat));
-        const [timed = "", resumed = ""] = runs;
-        await d.claim(runner, 2);
-        await d.finish(runner, timed, 1, { parked: { why: "budget", until, message: "Enough." } });
-        await d.finish(runner, resumed, 1, { parked: { why: "budget" } });
-        const question = await parked(runner, chat, "c");
-        expect(await store.read.run(timed)).toMatchObject({ parked_until: until, waiting_for: "Enough." });
-        expect(await store.read.why(timed)).toEqual([{ demand: "budget", detail: `Enough. It goes on at ${until}.` }]);
-        const resume = async (run_id: string) => (await store.apply([{ op: "resume_run", run_id, by: "ann" }]))[0];
-        expect(await resume(question)).toMatchObject({ conflict: "wrong_state", waits_for: "answer" });
-        expect(await resume("none")).toEqual({ ok: false, conflict: "not_found" });
-        expect(await resume(resumed)).toMatchObject({ ok: true });
-        expect(await resume(resumed)).toMatchObject({ conflict: "wrong_state", status: "pending", waits_for: null });
-        expect((await d.poll(runner, 0)).claims).toMatchObject([{ run_id: resumed }]);
-        await rescue();
-        expect(await d.statuses(timed)).toEqual(["parked"]);
-        advance(60_000);
-        await store.apply([{ op: "renew_idle", runner_ids: ["r"], lease_ms: 10_000 }]);
-        expect(await rescue()).toMatchObject([{ requeued: expect.arrayContaining([timed]) }]);
-      });
-
-      it("resumes no more at a time than it is asked to", async () => {
-        const runner = await d.register("r", { slots: 9 });
-        const until = new Date(now().getTime() + 1000).toISOString();
-        for (const session_id of ["a", "b", "c"]) await d.submit({ session_id }, chat);
-        for (const run_id of await d.claim(runner, 3))
-          await d.finish(runner, run_id, 1, { parked: { why: "budget", until } });
-        advance(2000);
-        expect(await rescue(2)).toMatchObject([{ requeued: [expect.any(String), expect.any(String)], more: true }]);
-        expect(await rescue(2)).toMatchObject([{ requeued: [expect.any(String)], more: false }]);
-      });
-    });
-
     describe("expiry", () => {
       it("fails a run whose question nobody answered: at once where it is parked, by an order where it waits", async () => {
         const runner = await d.register("r", { slots: 9 });
@@ -496,5 +268,7 @@ export function storeQuestionContract(engine: string, open: () => Promise<Opened
         expect(await store.read.run(waits)).toMatchObject({ status: "failed", reason: "approval_expired" });
       });
     });
+
+    describeParked(opened);
   });
 }

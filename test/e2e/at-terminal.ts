@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { it, onTestFinished } from "vitest";
-import { bin, folder, homeFolder } from "./drover.ts";
+import { bin, folder, homeFolder, trusted } from "./drover.ts";
 
 /** util-linux's `script` gives a real terminal; without it there is none. */
 export const onTerminal = it.runIf(process.platform === "linux" && spawnSync("script", ["--version"]).status === 0);
@@ -39,6 +39,7 @@ export function atTerminal(
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: homeFolder(),
+      DROVER_TRUST: trusted,
       TERM: "xterm-256color",
       SHELL: "/bin/sh",
       NODE: process.execPath,

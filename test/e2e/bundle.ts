@@ -4,13 +4,22 @@ import { join } from "node:path";
 import { root } from "./drover.ts";
 
 /** A fixture in TypeScript as a script that plain node runs, in a folder of the project so that it finds the packages and the launcher. */
-export async function bundle(fixture: string): Promise<string> {
-  const outfile = join(root, "dist-test", `${fixture.replaceAll("/", "-").replace(/\.ts$/, "")}.cjs`);
+export function bundle(fixture: string): Promise<string> {
+  return bundleFile(join("test/fixtures", fixture), `${fixture.replaceAll("/", "-").replace(/\.ts$/, "")}.cjs`);
+}
+
+/** A coordinator in a script of ours finds the thread of its schema checker beside it, under this name. */
+export function bundleChecker(): Promise<string> {
+  return bundleFile("src/define/json-schema/engine.ts", "define-json-schema-engine.cjs");
+}
+
+async function bundleFile(source: string, name: string): Promise<string> {
+  const outfile = join(root, "dist-test", name);
   // Several test files bundle the same fixture, and another one may be starting it: nobody sees half of it.
   const draft = `${outfile}.${process.pid}`;
   await build({
     absWorkingDir: root,
-    entryPoints: [join("test/fixtures", fixture)],
+    entryPoints: [source],
     outfile: draft,
     bundle: true,
     platform: "node",

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { chatHistoryFile, recordDirectory } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { atTerminal, keys, onTerminal, type Terminal } from "./at-terminal.ts";
 import { drover } from "./drover.ts";
@@ -106,7 +107,7 @@ onTerminal("the arrow keys bring back what was typed, also in the next chat", as
   await first.see("Yes.", "tokens in");
   first.press(keys.ctrlD);
   await first.exitCode;
-  expect(statSync(join(project.cwd, "state", "chat-history")).mode & 0o777).toBe(0o600);
+  expect(statSync(chatHistoryFile(recordDirectory(join(project.cwd, "state")))).mode & 0o777).toBe(0o600);
   const second = await openChat(project);
   second.press("/cost\r");
   await second.see("0 tokens in");
@@ -236,7 +237,7 @@ it("refuses a command with the line that runs it, and an unknown agent with the 
   const unknown = await drover(["chat", "talkr"], { ...project, input: "hi\n" });
   expect(unknown.code).toBe(2);
   expect(unknown.stderr).toContain("Did you mean talker?");
-  expect(existsSync(join(project.cwd, "state", "chat-history"))).toBe(false);
+  expect(existsSync(chatHistoryFile(recordDirectory(join(project.cwd, "state"))))).toBe(false);
 });
 
 onTerminal("an agent that does not exist ends the chat and leaves the terminal as it was", async () => {

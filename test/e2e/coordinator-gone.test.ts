@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
+import { recordDirectory, runnerTokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { drover, folder, type Ran, type RunOptions } from "./drover.ts";
 import { gate } from "./losing-gate.ts";
@@ -25,7 +26,7 @@ const runs = async (): Promise<Run[]> => (await serving.call<{ items: Run[] }>("
 test("a run whose answers get lost is one run, and ends as it ended", async () => {
   await offer(serving, cwd, "one", ["--examples", "-x", "echo"]);
   let [submits, looks] = [0, 0];
-  const url = await gate(serving.url, (method, path) => {
+  const url = await gate(serving, (method, path) => {
     if (method === "POST" && path === "/runs") return (submits += 1) === 1 ? "lost" : "pass";
     if (method === "GET" && /^\/runs\/[0-9a-f-]+$/.test(path)) return (looks += 1) < 3 ? "cut" : "pass";
     return "pass";
@@ -47,7 +48,7 @@ test("a request that is repeated after its run has ended prints what the run wro
 
 test("a hint that cannot be had does not decide how a run ended", async () => {
   await offer(serving, cwd, "one", ["--examples", "-x", "word-count"]);
-  const url = await gate(serving.url, (_, path) => (path.endsWith("/files") ? "cut" : "pass"));
+  const url = await gate(serving, (_, path) => (path.endsWith("/files") ? "cut" : "pass"));
   const ran = await through(url, ["run", "word-count", "--prompt", "Ship it"]);
   expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining("left files") });
 });
@@ -58,14 +59,14 @@ test("a coordinator that is not there is said at once", async () => {
 });
 
 test("a backup that is cut off is told as such, and nothing of it is left", async () => {
-  const url = await gate(serving.url, (_, path) => (path === "/backup" ? { bytes: 5000, end: "cut" } : "pass"));
+  const url = await gate(serving, (_, path) => (path === "/backup" ? { bytes: 5000, end: "cut" } : "pass"));
   const ran = await through(url, ["backup", "copy"]);
   expect(ran).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-API-023]") });
   expect(readdirSync(cwd)).toEqual(["state"]);
 });
 
 test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("a backup that is ended by %s leaves nothing", async (signal) => {
-  const url = await gate(serving.url, (_, path) => (path === "/backup" ? { bytes: 5000, end: "hold" } : "pass"));
+  const url = await gate(serving, (_, path) => (path === "/backup" ? { bytes: 5000, end: "hold" } : "pass"));
   let pid = 0;
   const ending = through(url, ["backup", "copy"], { onSpawn: (spawned) => (pid = spawned) });
   await expect.poll(() => readdirSync(cwd).some((name) => name.startsWith("copy."))).toBe(true);
@@ -102,8 +103,10 @@ test("an enrolment is not spent where its token cannot be kept", async () => {
   expect(refused).toMatchObject({ code: 125, stderr: expect.stringContaining("[DROVER-STA-00") });
   const state = join(cwd, "runner");
   await keepRunning(words, { cwd, env: { ...env, DROVER_STATE_DIR: state }, ready: /^Offers /m });
-  expect(readFileSync(join(state, "runner-token"), "utf8")).toMatch(/^drv_[0-9A-Za-z]{32}\n$/);
-  expect(readdirSync(state).filter((name) => name.startsWith("runner-token"))).toEqual(["runner-token"]);
+  expect(readFileSync(runnerTokenFile(recordDirectory(state)), "utf8")).toMatch(/^drv_[0-9A-Za-z]{32}\n$/);
+  expect(readdirSync(recordDirectory(state)).filter((name) => name.startsWith("runner-token"))).toEqual([
+    "runner-token",
+  ]);
 });
 
 test("who revokes their own token with others has ended them all, and is told of each", async () => {

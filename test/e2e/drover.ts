@@ -32,12 +32,15 @@ export interface RunOptions {
   onSpawn?: (pid: number) => void;
 }
 
+/** For DROVER_TRUST: the folders that tests make count as their user's own. */
+export const trusted = tmpdir();
+
 /** The real command line in a process of its own, with an environment of its own. */
 export function drover(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const [file, ...words] = [...(options.through ?? []), process.execPath, bin, ...args];
   const child = spawn(file!, words, {
     cwd: options.cwd ?? tmpdir(),
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...options.env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   });

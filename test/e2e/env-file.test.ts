@@ -24,7 +24,7 @@ it("a runner takes its address, token and the rest from the file it is told to, 
     env: wrong,
   });
   expect(overridden.code).not.toBe(0);
-  expect(overridden.stderr).toContain("DROVER-API-009");
+  expect(overridden.stderr).toContain("DROVER-API-034");
 });
 
 it("names the bad line of an env file, and nothing starts", async () => {

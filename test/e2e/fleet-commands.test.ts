@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { auditKeyFile, beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { type FreshDatabase, freshDatabase } from "../postgres/fresh-database.ts";
 import { drover, folder, type Ran } from "./drover.ts";
@@ -23,7 +24,7 @@ const here = (words: string[], env: Record<string, string> = {}): Promise<Ran> =
   drover(words, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
 const moved = (): Record<string, string> => ({
   DATABASE_URL: database.url,
-  DROVER_SECRET_FILE: join(state(), "audit.key"),
+  DROVER_SECRET_FILE: auditKeyFile(recordDirectory(state())),
 });
 const runsOf = ({ stdout }: Ran): Run[] =>
   stdout
@@ -108,7 +109,8 @@ async function coordinator(env: Record<string, string>): Promise<string> {
   return /^Serving (\S+)/m.exec(said)?.[1] ?? "";
 }
 
-const beacon = (): { url: string; pid: number } => JSON.parse(readFileSync(state("state/coordinator.json"), "utf8"));
+const beacon = (): { url: string; pid: number } =>
+  JSON.parse(readFileSync(beaconFile(recordDirectory(state())), "utf8"));
 
 async function ended(pid: number): Promise<void> {
   process.kill(pid, "SIGTERM");
@@ -122,23 +124,26 @@ test("a fleet's coordinators need a state directory each: a second one is refuse
   expect(second).toMatchObject({ code: 125, stderr: expect.stringContaining(`at ${url} (process ${pid})`) });
   expect(beacon()).toMatchObject({ url, pid });
   await ended(pid);
-  expect(existsSync(state("state/coordinator.json"))).toBe(false);
+  expect(existsSync(beaconFile(recordDirectory(state())))).toBe(false);
 });
 
 test("a fleet's token and that of the directory's own record have nothing to do with each other", async () => {
   await coordinator({});
-  const own = readFileSync(state("state/token"), "utf8");
+  const own = readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8");
   await ended(beacon().pid);
 
   await coordinator(fleet());
-  expect(readFileSync(state("state/token"), "utf8")).toBe(own);
-  const theirs = readFileSync(state("state/fleet-token"), "utf8");
+  expect(readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8")).toBe(own);
+  const theirs = readFileSync(tokenFile(recordDirectory(state()), "fleet-token"), "utf8");
   expect(theirs).not.toBe(own);
   expect((await here(["tokens", "list"])).code).toBe(0);
   const rotated = await here(["tokens", "rotate", "self"]);
-  expect(rotated).toMatchObject({ code: 0, stderr: expect.stringContaining(`${state("state/fleet-token")} holds`) });
-  expect(readFileSync(state("state/fleet-token"), "utf8")).toBe(rotated.stdout);
-  expect(readFileSync(state("state/token"), "utf8")).toBe(own);
+  expect(rotated).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`${tokenFile(recordDirectory(state()), "fleet-token")} holds`),
+  });
+  expect(readFileSync(tokenFile(recordDirectory(state()), "fleet-token"), "utf8")).toBe(rotated.stdout);
+  expect(readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8")).toBe(own);
   await ended(beacon().pid);
 
   const url = await coordinator({});

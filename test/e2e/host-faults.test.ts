@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { beaconFile, databaseFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { bundle } from "./bundle.ts";
 import { bin, drover, exists, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
@@ -12,7 +13,7 @@ it("a database that stays locked: 125 in the end, and nothing was run", async ()
   const state = join(cwd, "state");
   const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
   await run("exec", "true");
-  const holder = spawn(process.execPath, [await bundle("e2e/hold-lock.ts"), join(state, "drover.db")], {
+  const holder = spawn(process.execPath, [await bundle("e2e/hold-lock.ts"), databaseFile(recordDirectory(state))], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   await new Promise((resolve) => void holder.stdout.once("data", resolve));
@@ -36,7 +37,7 @@ it.each(["events", "claims"])(
     const state = join(cwd, "state");
     const run = (...args: string[]) => drover(args, { cwd, env: { DROVER_STATE_DIR: state } });
     await run("exec", "true");
-    const database = new DatabaseSync(join(state, "drover.db"));
+    const database = new DatabaseSync(databaseFile(recordDirectory(state)));
     database.exec(`drop table ${table}`);
     database.close();
     const { code, stderr } = await run("run", "echo", "--message", "hi");
@@ -98,7 +99,7 @@ it("what an earlier Drover left in a mess is not the end of the next command", a
   await expect.poll(async () => (await run("runs", "list", "--quiet")).stdout).toContain("sleep 60");
   process.kill(pid, "SIGKILL");
   await killed;
-  const database = new DatabaseSync(join(state, "drover.db"));
+  const database = new DatabaseSync(databaseFile(recordDirectory(state)));
   database.exec("update audit_rows set body = 'not JSON' where kind = 'start'");
   database.close();
   const next = await run("exec", "echo fine");
@@ -178,8 +179,8 @@ it("says why a run waits for a runner that has too few descriptors for its slots
     through: withFiles(64),
     ready: /Drover is up at/,
   });
-  const { url } = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8"));
-  const authorization = `Bearer ${readFileSync(join(state, "token"), "utf8").trim()}`;
+  const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8"));
+  const authorization = `Bearer ${readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim()}`;
   const call = async (path: string, body?: object): Promise<{ items: { run_id: string }[]; why: unknown[] }> =>
     (
       await fetch(url + path, {

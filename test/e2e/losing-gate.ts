@@ -1,6 +1,6 @@
 import { createServer, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach } from "vitest";
+import type { Serving } from "./serving.ts";
 
 /**
  * What becomes of a request: `pass`; `cut` before it is delivered; `lost`, delivered and its answer cut off; or its
@@ -17,7 +17,10 @@ afterEach(() => {
 });
 
 /** Stands between a command and its coordinator, and loses what the test says. Gives its address. */
-export async function gate(url: string, fateOf: (method: string, path: string) => Fate): Promise<string> {
+export async function gate(
+  { url, gatePort }: Pick<Serving, "url" | "gatePort">,
+  fateOf: (method: string, path: string) => Fate,
+): Promise<string> {
   const server = createServer((incoming, outgoing) => {
     const { method = "GET", url: path = "/" } = incoming;
     const fate = fateOf(method, path);
@@ -42,7 +45,6 @@ export async function gate(url: string, fateOf: (method: string, path: string) =
     incoming.pipe(passed);
   });
   gates.push(server);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // a TCP server's address is never a string
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => server.listen(gatePort, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${gatePort}`;
 }

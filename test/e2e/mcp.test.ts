@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, test } from "vitest";
-import { bin, drover, folder, homeFolder } from "./drover.ts";
+import { bin, drover, folder, homeFolder, trusted } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 /** A project with an agent that works until it is let go. */
@@ -31,7 +31,7 @@ async function connect({ cwd, env }: ReturnType<typeof project>, more: Record<st
     command: process.execPath,
     args: [bin, "mcp"],
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...env, ...more },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env, ...more },
     stderr: "inherit",
   });
   const client = new Client({ name: "drover-tests", version: "1" });
@@ -111,7 +111,7 @@ test("inside a run, what drover mcp starts is a child of that run", async () => 
 async function startedRun({ cwd, env }: ReturnType<typeof project>) {
   const child = spawn(process.execPath, [bin, "mcp"], {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env },
     stdio: ["pipe", "pipe", "inherit"],
   });
   const closed = once(child, "close");

@@ -1,6 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { auditKeyFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { type FreshDatabase, freshDatabase } from "../postgres/fresh-database.ts";
 import { drover, folder, type Ran } from "./drover.ts";
 import { serve } from "./serving.ts";
@@ -26,7 +27,7 @@ const here = (words: string[], env: Record<string, string> = {}): Promise<Ran> =
   drover(words, { cwd, env: { DROVER_STATE_DIR: state(), ...env } });
 const there = (url: string): Record<string, string> => ({
   DATABASE_URL: url,
-  DROVER_SECRET_FILE: join(state(), "audit.key"),
+  DROVER_SECRET_FILE: auditKeyFile(recordDirectory(state())),
 });
 const told = (said: string): string => /^head (\d+:[0-9a-f]{64})$/m.exec(said)?.[1] ?? "";
 
@@ -41,7 +42,7 @@ test("a record is moved to PostgreSQL, verified, exported, backed up, and restor
   expect(migrated.code).toBe(0);
   expect(migrated.stdout).toContain("3 runs, ");
   expect(migrated.stdout).toContain("6 audit rows, whole");
-  expect(migrated.stdout).toContain(`DROVER_SECRET_FILE=${join(state(), "audit.key")}`);
+  expect(migrated.stdout).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
   expect(migrated.stdout).not.toContain(new URL(url).password);
   const head = told(migrated.stdout);
   expect(head).toBe(told((await here(["audit", "verify"])).stdout));
@@ -84,10 +85,10 @@ test("what stands in the way of a migration is said, with what to do, and nothin
   for (const words of [[], ["--to", "mysql://x/y"], ["--to", "nonsense"]])
     expect(await here(["migrate", ...words])).toMatchObject({ code: 2, stderr: expect.stringContaining("--to") });
 
-  const key = readFileSync(join(state(), "audit.key"), "utf8").trim();
+  const key = readFileSync(auditKeyFile(recordDirectory(state())), "utf8").trim();
   const wrong = await here(["migrate", "--to", url], { DROVER_SECRET: "0".repeat(64) });
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("is not the key that the record") });
-  expect(wrong.stderr).toContain(`DROVER_SECRET_FILE=${join(state(), "audit.key")}`);
+  expect(wrong.stderr).toContain(`DROVER_SECRET_FILE=${auditKeyFile(recordDirectory(state()))}`);
 
   await serve(cwd);
   const serving = await here(["migrate", "--to", url, "--json"]);
@@ -105,7 +106,7 @@ test("what stands in the way of a migration is said, with what to do, and nothin
 test("with --json a migration tells its counts and head; a second one is refused", async () => {
   await execSome(1);
   const url = await newDatabase();
-  const key = readFileSync(join(state(), "audit.key"), "utf8").trim();
+  const key = readFileSync(auditKeyFile(recordDirectory(state())), "utf8").trim();
   const { code, stdout } = await here(["migrate", "--to", url, "--json"], { DROVER_SECRET: key.toUpperCase() });
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({

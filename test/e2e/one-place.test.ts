@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { beaconFile, recordDirectory, runnersDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
 import { drover, folder, type Ran } from "./drover.ts";
 import { writeScribe } from "./scribe.ts";
@@ -46,7 +47,7 @@ it("20 runs, 20 execs and two ups at once in one empty folder: all complete, one
   expect(statuses).toHaveLength(40);
   expect((await json("run", "echo", "--message", "after")).status).toBe("completed");
   expect((await run("audit", "verify")).code).toBe(0);
-  const store = await openStore({ directory: state, mode: "read", now: () => new Date() });
+  const store = await openStore({ directory: recordDirectory(state), mode: "read", now: () => new Date() });
   const executions = await store.read.executions({}, { limit: 1000 });
   const kinds = store.connection.sql("select distinct kind from audit_rows order by kind").all();
   await store.close();
@@ -67,7 +68,7 @@ it("runs by itself beside a `drover up` whose runner is not registered yet, and 
   const serving = up();
   await expect.poll(() => existsSync(join(cwd, "loading"))).toBe(true);
   expect(await run("run", "echo", "--message", "alone")).toMatchObject({ code: 0, stderr: "" });
-  expect(existsSync(join(state, "coordinator.json"))).toBe(false);
+  expect(existsSync(beaconFile(recordDirectory(state)))).toBe(false);
   writeFileSync(join(cwd, "go"), "");
   await serving;
   expect(await run("run", "echo", "--message", "served")).toMatchObject({ code: 0, stderr: "" });
@@ -100,15 +101,17 @@ it("runs at once after `drover up` was killed, and ends what a killed `drover ru
     attempt: 1,
   });
   expect((await run("runs", "list", "--status", "running")).stdout).toBe("");
-  expect(readdirSync(join(cwd, "state", "runners")).filter((name) => name.startsWith("mine-"))).toHaveLength(1);
+  expect(
+    readdirSync(runnersDirectory(recordDirectory(join(cwd, "state")))).filter((name) => name.startsWith("mine-")),
+  ).toHaveLength(1);
   expect((await run("audit", "verify")).code).toBe(0);
 });
 
 it("runs beside a `drover runner` of another coordinator that has the same profile and state directory", async () => {
   const elsewhere = place();
   const serving = await elsewhere.up();
-  const { url } = JSON.parse(readFileSync(join(elsewhere.state, "coordinator.json"), "utf8"));
-  const token = readFileSync(join(elsewhere.state, "token"), "utf8").trim();
+  const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(elsewhere.state)), "utf8"));
+  const token = readFileSync(tokenFile(recordDirectory(elsewhere.state), "token"), "utf8").trim();
   const { cwd, env, run } = place();
   const remote = { ...env, DROVER_API_URL: url, DROVER_API_KEY: token };
   const runner = await startDrover(["runner", "-x", "echo"], { cwd, env: remote, ready: /^Offers echo/m });

@@ -5,9 +5,9 @@ import { beforeAll, expect, it } from "vitest";
 import { startModelServer } from "../model-server/server.ts";
 import { folder, root } from "./drover.ts";
 
-function succeed(file: string, args: string[], cwd: string): string {
+function succeed(file: string, args: string[], cwd: string, more: Record<string, string> = {}): string {
   // what a developer's own npm is configured to do is not the package's business
-  const env = { ...process.env, npm_config_userconfig: "/dev/null" };
+  const env = { ...process.env, npm_config_userconfig: "/dev/null", ...more };
   const { status, stdout, stderr } = spawnSync(file, args, { cwd, env, encoding: "utf8" });
   expect({ status, ...(status === 0 ? {} : { stdout, stderr }) }).toEqual({ status: 0 });
   return stdout;
@@ -98,11 +98,12 @@ it(
   "runs every example of docs/library.md and the first command of docs/claude-sdk.md, with the real Agent SDK on a scripted model",
   async () => {
     const page = readFileSync(join(root, "docs", "library.md"), "utf8");
+    const state = join(cwd, "triage");
     const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
     expect(examples).toHaveLength(5);
     const files = examples.map((code, at) => {
       const needs = code.includes('from "drover"') ? "" : 'import { runAgent } from "drover";\n';
-      writeFileSync(join(cwd, `example-${at}.ts`), `${needs}${code}`);
+      writeFileSync(join(cwd, `example-${at}.ts`), `${needs}${code.replaceAll("/var/lib/triage", state)}`);
       return `example-${at}`;
     });
     compile(...files.map((file) => `${file}.ts`));
@@ -110,6 +111,7 @@ it(
     const env = {
       PATH: process.env["PATH"] ?? "",
       HOME: cwd,
+      DROVER_STATE_DIR: state,
       ANTHROPIC_BASE_URL: server.url,
       ANTHROPIC_API_KEY: "sk-ant-scripted",
       CLAUDE_CODE_MAX_RETRIES: "0",
@@ -129,7 +131,9 @@ it(
     } finally {
       await server.stop();
     }
-    const listed = succeed(process.execPath, ["node_modules/drover/bin/drover.js", "runs", "list", "--json"], cwd);
+    const listed = succeed(process.execPath, ["node_modules/drover/bin/drover.js", "runs", "list", "--json"], cwd, {
+      DROVER_STATE_DIR: state,
+    });
     const runs = listed
       .trim()
       .split("\n")

@@ -5,7 +5,9 @@ import { deaf } from "../../torture/deaf.ts";
 import { drain } from "../../torture/drain.ts";
 import { escapes } from "../../torture/escapes.ts";
 import type { Finding, Tools } from "../../torture/finding.ts";
+import { forging } from "../../torture/forgeries.ts";
 import { fuzz } from "../../torture/fuzz.ts";
+import { largeEvents } from "../../torture/large-events.ts";
 import { manyReaders } from "../../torture/many-readers.ts";
 import { manyWriters } from "../../torture/many-writers.ts";
 import { outage } from "../../torture/outage.ts";
@@ -86,6 +88,14 @@ if (hostHas("pid")) {
 
 test("K2: a run that ignores SIGTERM ends after its timeout", async () => {
   expectWhole(await deaf({ runs: 3, atOnce: 3 }, tools), { runs: 3 });
+});
+
+test("H1: a runner forges starts, ends and times, and nobody else's record is changed", async () => {
+  expectWhole(await forging({ tries: 22 }, tools), { tries: 22, "wild times": 2 });
+});
+
+test("M2: reports and registrations as large as can be are refused or bounded, and pages stay small", async () => {
+  expectWhole(await largeEvents({ rounds: 1, idleMs: 100 }, tools), { requests: 21 });
 });
 
 test("S3: requests made from the OpenAPI document, and bombs, are refused by name", async () => {

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { drover, folder } from "./drover.ts";
 
 test("a restore that is killed at any moment leaves a place where it can be done again", async () => {
@@ -18,14 +19,14 @@ test("a restore that is killed at any moment leaves a place where it can be done
     let [pid, ended] = [0, false];
     const restoring = at(state, ["restore", "copy"], (spawned) => (pid = spawned));
     void restoring.then(() => (ended = true));
-    while (!ended && !existsSync(join(cwd, state, name))) await turn();
+    while (!ended && !existsSync(join(recordDirectory(join(cwd, state)), name))) await turn();
     if (!ended) process.kill(pid, "SIGKILL");
     const first = await restoring;
     killed += first.signal === "SIGKILL" ? 1 : 0;
     const again = await at(state, ["restore", "copy"]);
     // where the kill came too late there is a record, which is verified
     if (!again.stderr.includes("There is a state")) expect(again, again.stderr).toMatchObject({ code: 0 });
-    else expect(existsSync(join(cwd, state, "drover.db.part"))).toBe(false);
+    else expect(existsSync(`${databaseFile(recordDirectory(join(cwd, state)))}.part`)).toBe(false);
     expect(await at(state, ["audit", "verify"])).toMatchObject({ code: 0, stdout: whole });
   }
   expect(killed).toBeGreaterThan(0);

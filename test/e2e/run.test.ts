@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
 import { agentNamed } from "../fixtures/dispatch/drive.ts";
 import { drover, folder } from "./drover.ts";
@@ -78,7 +79,7 @@ describe("up", () => {
     const here = place();
     const { run, cwd, state } = here;
     const process = await up(here);
-    expect(statSync(join(state, "token")).mode & 0o777).toBe(0o600);
+    expect(statSync(tokenFile(recordDirectory(state), "token")).mode & 0o777).toBe(0o600);
 
     expect((await run("run", "echo", "--message", "hi")).stdout).toBe('{"message":"hi"}\n');
     const whole = JSON.parse((await run("run", "echo", "--message", "hi", "--json")).stdout);
@@ -98,7 +99,7 @@ describe("up", () => {
 
     const token = (await run("tokens", "create", "ada", "--role", "viewer", "--quiet")).stdout.trim();
     expect(token).toMatch(/^drv_/);
-    const { url } = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8"));
+    const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8"));
     const asAda = (...args: string[]) =>
       drover(args, { cwd, env: { ...here.env, DROVER_API_URL: url, DROVER_API_KEY: token } });
     expect((await asAda("runs", "list")).stdout).toBe("");
@@ -129,6 +130,7 @@ describe("up", () => {
     );
     await up(here);
     writeFileSync(join(cwd, "agents-here", "long.yaml"), "name: long\ncommand: sleep 60\n");
+    await expect.poll(async () => (await run("agents", "accept")).stdout).toContain("accepted long");
     await expect.poll(async () => (await run("agents", "list")).stdout).toContain("long\t");
     const id = (await run("run", "long", "--detach", "--quiet")).stdout.trim();
     await expect.poll(async () => JSON.parse((await run("runs", "show", id, "--json")).stdout).status).toBe("running");
@@ -154,7 +156,11 @@ it("lists and shows the agents of a place without a coordinator: of its folder, 
   const found = await names();
   expect(found).toEqual(expect.arrayContaining(["echo runner", "one file"]));
   expect(existsSync(join(cwd, "state"))).toBe(false);
-  const store = await openStore({ directory: env.DROVER_STATE_DIR, now: () => new Date(), createIfMissing: true });
+  const store = await openStore({
+    directory: recordDirectory(env.DROVER_STATE_DIR),
+    now: () => new Date(),
+    createIfMissing: true,
+  });
   const agent = agentNamed("put", { tags: ["slow", "review"] });
   await store.apply([{ op: "put_agent", agent, by: "me" }]);
   await store.close();

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { drover, folder } from "./drover.ts";
 import { serve } from "./serving.ts";
 
@@ -9,7 +10,7 @@ test("a fresh start listens on loopback only, with a random token that only its 
   const second = await serve(folder());
   for (const { url, state, token } of [first, second]) {
     expect(new URL(url).hostname).toBe("127.0.0.1");
-    expect(statSync(join(state, "token")).mode & 0o777).toBe(0o600);
+    expect(statSync(tokenFile(recordDirectory(state), "token")).mode & 0o777).toBe(0o600);
     expect(statSync(state).mode & 0o077).toBe(0);
     // 22 characters of base62 are 130 bits
     expect(token).toMatch(/^drv_[0-9A-Za-z]{22,}$/);

@@ -2,15 +2,19 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
+import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { isTerminal } from "../../src/model/states.ts";
-import { bin, type Lifetime, homeFolder } from "./drover.ts";
+import { reservePort } from "../reserve-port.ts";
+import { bin, type Lifetime, homeFolder, trusted } from "./drover.ts";
 
 /** A coordinator that other processes talk to. */
 export interface Serving {
   url: string;
   token: string;
   state: string;
+  /** A port for something that stands between it and a command: it answers for that address too. */
+  gatePort: number;
   /** As curl would: a method, a path, and JSON or nothing. */
   call<T>(method: string, path: string, body?: unknown, token?: string | null): Promise<{ status: number; json: T }>;
 }
@@ -35,7 +39,7 @@ export async function keepRunning(
 ): Promise<string> {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd: options.cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...options.env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...options.env },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
@@ -65,18 +69,23 @@ export async function serve(
   lifetime: Lifetime = "test",
 ): Promise<Serving> {
   const state = join(cwd, "state");
-  const said = await keepRunning(["coordinator", "--port", "0"], {
+  const gatePort = await reservePort();
+  const said = await keepRunning(["coordinator", "--port", "0", "--public-url", `http://127.0.0.1:${gatePort}`], {
     cwd,
     env: { DROVER_STATE_DIR: state, ...env },
     ready: /^Serving \S+/m,
     lifetime,
   });
   const url = /^Serving (\S+)/m.exec(said)?.[1] ?? "";
-  const token = readFileSync(join(state, env["DATABASE_URL"] ? "fleet-token" : "token"), "utf8").trim();
+  const token = readFileSync(
+    tokenFile(recordDirectory(state), env["DATABASE_URL"] ? "fleet-token" : "token"),
+    "utf8",
+  ).trim();
   return {
     url,
     token,
     state,
+    gatePort,
     async call(method, path, body, as = token) {
       const response = await fetch(`${url}${path}`, {
         method,

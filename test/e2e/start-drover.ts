@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { afterEach } from "vitest";
-import { bin, homeFolder } from "./drover.ts";
+import { bin, homeFolder, trusted } from "./drover.ts";
 
 /** A process of Drover that is to be killed and started again. */
 export interface Process {
@@ -21,18 +21,20 @@ interface StartOptions {
   ready: RegExp;
   /** Words before the command. */
   through?: readonly string[];
+  uid?: number | undefined;
 }
 
 /** Resolves once it has said `ready` on stderr. */
 export function startDrover(
   args: readonly string[],
-  { cwd, env, ready, through = [] }: StartOptions,
+  { cwd, env, ready, through = [], uid }: StartOptions,
 ): Promise<Process> {
   const [file, ...words] = [...through, process.execPath, bin, ...args];
   const child = spawn(file!, words, {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...env },
     stdio: ["ignore", "ignore", "pipe"],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
   });
   let said = "";
   const one: Process = {

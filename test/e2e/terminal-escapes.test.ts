@@ -65,3 +65,30 @@ onTerminal("neither can the closing line of `run`, nor a fault that quotes a fil
     expect(told, args[0]).not.toMatch(acting);
   }
 });
+
+onTerminal("neither can what a folder, an agent or a server calls itself", async () => {
+  const place = hostilePlace();
+  const description = `shown${escapes}`;
+  writeFileSync(
+    join(place.cwd, "agents", "kind.json"),
+    JSON.stringify({ name: "kind", description, command: "scripts/fail" }),
+  );
+  const named = join(place.cwd, `shown${escapes.replaceAll("/", "")}`);
+  mkdirSync(named);
+  writeFileSync(join(named, "drover.yaml"), "isolation: none\n");
+  for (const [args, cwd] of [
+    [["exec", "--no-input", "true"], named],
+    [["agents", "list"], place.cwd],
+    [["agents", "show", "kind"], place.cwd],
+    [["trust", named], place.cwd],
+    [["trust", "list"], place.cwd],
+    [["exec", "--", `./shown${escapes}`], place.cwd],
+    [["exec", `--shown${escapes}`], place.cwd],
+    [["agents", "check", `shown${escapes}`], place.cwd],
+  ] as const) {
+    const env = { ...place.env, ...(cwd === named ? { DROVER_TRUST: "" } : {}) };
+    const shown = await shownBy([...args], { cwd, env });
+    expect(shown, args.join(" ")).toContain("shown");
+    expect(shown, args.join(" ")).not.toMatch(acting);
+  }
+});

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { recordDirectory, runnerTokenFile, tokenFile } from "../../src/model/state-layout.ts";
 import type { Token } from "../../src/model/token.ts";
 import { drover, folder } from "./drover.ts";
 import { keepRunning, serve } from "./serving.ts";
@@ -100,7 +101,7 @@ describe("drover tokens", () => {
     const { run, as, serving } = await place();
     const rotated = await run("tokens", "rotate", "self", "--at-once");
     expect(rotated, rotated.stderr).toMatchObject({ code: 0 });
-    const file = join(serving.state, "token");
+    const file = tokenFile(recordDirectory(serving.state), "token");
     expect(readFileSync(file, "utf8")).toBe(rotated.stdout);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(rotated.stderr).toContain(file);
@@ -124,7 +125,7 @@ describe("drover tokens", () => {
         ready: /^Offers /m,
       });
     await runner("one");
-    const own = readFileSync(join(cwd, "one", "runner-token"), "utf8").trim();
+    const own = readFileSync(runnerTokenFile(recordDirectory(join(cwd, "one"))), "utf8").trim();
     expect(own).toMatch(/^drv_/);
     expect((await serving.call<{ items: { owner: string }[] }>("GET", "/runners")).json.items).toMatchObject([
       { owner: "build-host" },
@@ -135,8 +136,8 @@ describe("drover tokens", () => {
     ]);
     await expect(runner("two")).rejects.toThrow("DROVER-API-019");
     // what it has kept is enough from then on
-    mkdirSync(join(cwd, "three"));
-    writeFileSync(join(cwd, "three", "runner-token"), `${own}\n`, { mode: 0o600 });
+    mkdirSync(recordDirectory(join(cwd, "three")), { recursive: true });
+    writeFileSync(runnerTokenFile(recordDirectory(join(cwd, "three"))), `${own}\n`, { mode: 0o600 });
     await runner("three", {});
   });
 

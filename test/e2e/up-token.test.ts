@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { drover, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
@@ -10,7 +11,7 @@ function place() {
   const env = { DROVER_STATE_DIR: state };
   const run = (...args: string[]) => drover(args, { cwd, env });
   const call = async (path: string, token: string, body?: unknown): Promise<number> => {
-    const { url } = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8"));
+    const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8"));
     const response = await fetch(`${url}${path}`, {
       method: body === undefined ? "GET" : "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
@@ -41,7 +42,7 @@ it("hands its runner a token that may act as a runner only, is stored nowhere an
     const { process, runner, key } = await up(here);
     for (const old of keys) expect(await here.call("/runner/sessions", old, {})).toBe(401);
     expect(key).toMatch(/^drv_[0-9A-Za-z]{32}$/);
-    expect(key).not.toBe(readFileSync(join(here.state, "token"), "utf8").trim());
+    expect(key).not.toBe(readFileSync(tokenFile(recordDirectory(here.state), "token"), "utf8").trim());
     // the first is faulty and none of its role's business, the second is faulty only
     expect([await here.call("/runs", key, {}), await here.call("/runner/sessions", key, {})]).toEqual([403, 400]);
     for (const path of ["/runs", "/tokens", "/agents", "/runners", "/metrics"])

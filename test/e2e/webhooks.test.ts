@@ -2,11 +2,12 @@ import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { createClient } from "../../src/wire/client.ts";
 import { startReceiver } from "../fixtures/trigger/receiver.ts";
 import { reservePort } from "../reserve-port.ts";
-import { bin, folder, homeFolder, root } from "./drover.ts";
+import { bin, folder, homeFolder, root, trusted } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
 const patience = { timeout: 180_000, interval: 200 };
@@ -23,7 +24,7 @@ function blocksOf(page: string): { language: string; file: string | null; text: 
 function bash(script: string, args: readonly string[], options: { cwd: string; env: object; input?: string }) {
   const child = spawn("bash", ["-euo", "pipefail", "-c", script, "bash", ...args], {
     cwd: options.cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), ...options.env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: homeFolder(), DROVER_TRUST: trusted, ...options.env },
   });
   let said = "";
   for (const stream of [child.stdout, child.stderr])
@@ -46,8 +47,8 @@ test("every command and file of docs/webhooks.md does what the page says", async
   }
   const env = { DROVER_STATE_DIR: state };
   const up = await startDrover(["up", "--port", "0", "-x", "procedural"], { cwd, env, ready: /http:\/\/\S+\/ui\// });
-  const beacon = JSON.parse(readFileSync(join(state, "coordinator.json"), "utf8")) as { url: string };
-  const token = readFileSync(join(state, "token"), "utf8").trim();
+  const beacon = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8")) as { url: string };
+  const token = readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim();
   const client = createClient({ url: beacon.url, token });
   const commands = blocks.filter(({ language, file }) => language === "sh" && file === null).map(({ text }) => text);
   expect(commands.length).toBeGreaterThanOrEqual(6);
@@ -105,7 +106,7 @@ test("coordinators killed around the ends of runs lose and double neither what f
   const port = await reservePort();
   const coordinator = () => startDrover(["coordinator", "--port", String(port)], { cwd, env, ready: /^Serving /m });
   let current = await coordinator();
-  const token = readFileSync(join(cwd, "state/token"), "utf8").trim();
+  const token = readFileSync(tokenFile(recordDirectory(join(cwd, "state")), "token"), "utf8").trim();
   const url = `http://127.0.0.1:${port}`;
   const client = createClient({ url, token });
   const runnerEnv = { DROVER_STATE_DIR: join(cwd, "runner"), DROVER_API_URL: url, DROVER_API_KEY: token };
@@ -144,7 +145,7 @@ test("a delivery under way when its coordinator is killed is sent again, under t
   const start = async () => {
     const process = await startDrover(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving /m });
     const url = /^Serving (\S+)/m.exec(process.said)![1]!;
-    const token = readFileSync(join(cwd, "state/token"), "utf8").trim();
+    const token = readFileSync(tokenFile(recordDirectory(join(cwd, "state")), "token"), "utf8").trim();
     return { process, client: createClient({ url, token }) };
   };
   const first = await start();

@@ -1,8 +1,9 @@
 import { HostError, RequestError } from "../../src/model/errors.ts";
-import { createClient } from "../../src/wire/client.ts";
+import { clientOver } from "../../src/wire/api-client.ts";
+import { fetchTransport } from "./fetch-transport.ts";
 
 /** Signed in by the cookie, so without a token of its own. */
-export const api = createClient({ url: location.origin, token: null, fetch: (...given) => fetch(...given) });
+export const api = clientOver(fetchTransport(location.origin));
 
 export type Api = typeof api;
 

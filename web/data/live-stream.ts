@@ -7,7 +7,7 @@ export type LiveMessage =
   | { kind: "connection"; connection: Connection }
   | { kind: "events"; events: StoredEvent[] }
   | { kind: "partial"; run_id: string; attempt: number; delta: { kind: "assistant" | "output"; text: string } }
-  /** The stream was cut and is back: what happened in between may have to be read again. */
+  /** The stream has begun, or was cut and is back: what happened before may have to be read again. */
   | { kind: "caught_up" };
 
 export interface LiveStream {
@@ -50,10 +50,9 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
         if (response.status === 401) return post({ kind: "connection", connection: "signed_out" });
         if (response.ok && response.body) {
           post({ kind: "connection", connection: "live" });
-          if (wasLive) post({ kind: "caught_up" });
           wasLive = true;
           pauseMs = 100;
-          await readAll(response.body, watch.heard);
+          await readAll(response.body, afterFirst(watch.heard));
         }
       } catch {
         // cut off, silent or refused: all are answered by connecting again, and shown as such
@@ -64,6 +63,16 @@ export function openLiveStream(origin: string, post: (message: LiveMessage) => v
       post({ kind: "connection", connection: wasLive ? "reconnecting" : "connecting" });
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
+  }
+
+  /** The server's first bytes say that it sends all that happens from now on: what a page has read before may be old. */
+  function afterFirst(heard: () => void): () => void {
+    let isFirst = true;
+    return () => {
+      heard();
+      if (isFirst) post({ kind: "caught_up" });
+      isFirst = false;
+    };
   }
 
   function addressOf(): string {

@@ -16,6 +16,8 @@ self.addEventListener("connect", (event) => {
   });
   port.start();
   port.postMessage({ kind: "connection", connection } satisfies LiveMessage);
+  // what this tab has read before it heard of the others' stream may be old
+  if (connection === "live") port.postMessage({ kind: "caught_up" } satisfies LiveMessage);
   // signed out: whoever opens the next tab may have signed in again
   if (stream === null || connection === "signed_out") stream = openLiveStream(self.location.origin, post);
 });

@@ -100,13 +100,13 @@ function openLog(run_id: string) {
     reading = true;
     try {
       for (;;) {
-        const { items } = await api.runs.events(run_id, { after: lastSeq(), limit: pageSize });
+        const { items, next_cursor } = await api.runs.events(run_id, { after: lastSeq(), limit: pageSize });
         if (stopped) return;
         // the stream may have brought some of these meanwhile
         const last = lastSeq();
         const next = items.filter(({ seq }) => seq > last);
         if (next.length > 0) add(next);
-        if (items.length < pageSize) break;
+        if (next_cursor === null) break;
       }
       change({ loaded: true, error: null });
     } catch (error) {

@@ -1,11 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { chatHistoryFile, recordDirectory } from "../../model/state-layout.ts";
 import { openHistory } from "./history-file.ts";
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "drover-history-"));
+  mkdirSync(recordDirectory(path));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
@@ -23,7 +25,7 @@ describe("the history of chats", () => {
     history.add("two");
     history.add("  ");
     expect(openHistory(state, never).lines).toEqual(["one\nof two lines", "two"]);
-    expect(statSync(join(state, "chat-history")).mode & 0o777).toBe(0o600);
+    expect(statSync(chatHistoryFile(recordDirectory(state))).mode & 0o777).toBe(0o600);
   });
 
   it("keeps what two chats add at once", () => {
@@ -37,7 +39,7 @@ describe("the history of chats", () => {
   it("keeps the last 500, and no more than 256 kB", () => {
     const state = folder();
     writeFileSync(
-      join(state, "chat-history"),
+      chatHistoryFile(recordDirectory(state)),
       Array.from({ length: 600 }, (_, n) => `${JSON.stringify(`line ${n}`)}\n`).join(""),
     );
     openHistory(state, never).add("the last");
@@ -51,7 +53,7 @@ describe("the history of chats", () => {
 
   it("leaves out lines that are damaged", () => {
     const state = folder();
-    writeFileSync(join(state, "chat-history"), '"good"\nhalf a li\n{"no": "text"}\n');
+    writeFileSync(chatHistoryFile(recordDirectory(state)), '"good"\nhalf a li\n{"no": "text"}\n');
     expect(openHistory(state, never).lines).toEqual(["good"]);
   });
 
@@ -59,7 +61,7 @@ describe("the history of chats", () => {
     const state = folder();
     const target = join(state, "target");
     writeFileSync(target, '"secret"\n');
-    symlinkSync(target, join(state, "chat-history"));
+    symlinkSync(target, chatHistoryFile(recordDirectory(state)));
     const faults: string[] = [];
     const history = openHistory(state, (message) => faults.push(message));
     history.add("typed");

@@ -1,5 +1,5 @@
 import { closeSync, constants, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { chatHistoryFile, recordDirectory } from "../../model/state-layout.ts";
 
 const mostLines = 500;
 const mostBytes = 256 * 1024;
@@ -12,7 +12,8 @@ export interface HistoryFile {
 
 /** A history that cannot be read or written is none: it must not keep anybody from talking. `onFault` gets the reason, once. */
 export function openHistory(stateDirectory: string, onFault: (message: string) => void): HistoryFile {
-  const file = join(stateDirectory, "chat-history");
+  const record = recordDirectory(stateDirectory);
+  const file = chatHistoryFile(record);
   let isFaulty = false;
   const attempt = (what: () => void): void => {
     try {
@@ -33,7 +34,7 @@ export function openHistory(stateDirectory: string, onFault: (message: string) =
       attempt(() => {
         // another chat may have written meanwhile
         const kept = bounded([...parse(read(file)), text]);
-        mkdirSync(stateDirectory, { recursive: true, mode: 0o700 });
+        mkdirSync(record, { recursive: true, mode: 0o700 });
         replace(file, kept.map((one) => `${JSON.stringify(one)}\n`).join(""));
       });
     },

@@ -1,7 +1,8 @@
 import { createInterface } from "node:readline";
 import type { StoredEvent } from "../../model/event.ts";
 import type { Run } from "../../model/run.ts";
-import { isTerminal, write } from "../io.ts";
+import { isTerminal, write, writeContent } from "../io.ts";
+import { jsonLine } from "../json-line.ts";
 import { createStyle } from "../terminal/style.ts";
 import type { Talk } from "./talk.ts";
 import { createTurnView } from "./turn-view.ts";
@@ -33,7 +34,7 @@ export async function chatInLines(talk: Talk, options: PlainOptions): Promise<nu
 async function plainTurn(talk: Talk, line: string, { json, quiet }: PlainOptions): Promise<Run> {
   if (json) {
     const run = await talk.turn(line, { onStart: () => undefined, onPartial: () => undefined, onEvent: writeEvent });
-    write(1, `${JSON.stringify({ run })}\n`);
+    write(1, jsonLine({ run }));
     return run;
   }
   let said = "";
@@ -45,11 +46,11 @@ async function plainTurn(talk: Talk, line: string, { json, quiet }: PlainOptions
     onEvent(stored) {
       if (stored.event.type !== "assistant") return view.event(stored);
       said = stored.event.text;
-      write(1, `${said.trimEnd()}\n`);
+      writeContent(`${said.trimEnd()}\n`);
     },
   });
   // an executor that reports no messages has its answer in the result alone
-  if (said.trim() === "" && run.result_text) write(1, `${run.result_text.trimEnd()}\n`);
+  if (said.trim() === "" && run.result_text) writeContent(`${run.result_text.trimEnd()}\n`);
   // what was said is on stdout
   view.end({ ...run, result_text: null });
   if (isTerminal(1)) write(1, "\n");
@@ -57,5 +58,5 @@ async function plainTurn(talk: Talk, line: string, { json, quiet }: PlainOptions
 }
 
 function writeEvent(stored: StoredEvent): void {
-  write(1, `${JSON.stringify(stored)}\n`);
+  write(1, jsonLine(stored));
 }

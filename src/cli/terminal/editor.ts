@@ -138,9 +138,11 @@ function wrapHard(line: string, indent: string, columns: number): string[] {
   return [...rows, row];
 }
 
-const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+/** Made with the first text: it takes longer than all else that `drover run` loads, which seldom asks anything. */
+let segmenter: Intl.Segmenter | null = null;
 
 function split(text: string): string[] {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 

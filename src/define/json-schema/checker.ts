@@ -1,23 +1,19 @@
-import type { Worker } from "node:worker_threads";
+import type { Asker } from "../../model/asker.ts";
+import { createAllowance } from "./allowance.ts";
 import type { Engine } from "./engine.ts";
+import { type Lane, openLane, type Waiting } from "./lane.ts";
 import { measureSchema, measureValue, type SchemaFault, type SchemaMeasure, type ValueLimits } from "./limits.ts";
-import type { Job, Report } from "./protocol.ts";
-import { startWorker } from "./start-worker.ts";
-import { threadCpuMs } from "./thread-time.ts";
+import { patternCost } from "./pattern-cost.ts";
+import type { Checked, Job } from "./protocol.ts";
 
-/** Checks values against users' JSON Schemas without ever holding up the event loop. */
+/** Checks values against users' JSON Schemas without ever holding up the event loop, or one caller for another. */
 export interface SchemaChecker {
-  check(schema: object, value: unknown, limits: ValueLimits): Promise<Checked>;
+  /** Without an asker it is Drover's own check. */
+  check(schema: object, value: unknown, limits: ValueLimits, asker?: Asker): Promise<Checked>;
   /** Is it a schema at all? */
-  checkSchema(schema: object): Promise<Checked>;
-  /** Ends the worker; what still waits is answered as `late`. Idempotent. */
+  checkSchema(schema: object, asker?: Asker): Promise<Checked>;
+  /** Ends the workers; what still waits is answered as `late`. Idempotent. */
   stop(): Promise<void>;
-}
-
-/** `late`: no answer within the deadline, or none at all; `refused`: past a limit, not even tried. */
-export interface Checked {
-  faults: SchemaFault[];
-  why?: "late" | "refused";
 }
 
 /** `checkMs` and `compileMs` are CPU time where the host tells it: a busy machine makes no schema a hostile one. */
@@ -27,36 +23,33 @@ export interface CheckerOptions {
   startMs?: number;
   /** A worker without work gives its memory back after this long. */
   idleMs?: number;
+  /** How much of the workers' time one caller may have at once. */
+  allowanceMs?: number;
 }
 
-/** Parts of the schema times parts of the value that are checked in place: well under a millisecond. */
+/** Parts of the schema times parts of the value that are checked in place, and steps of patterns: about a millisecond. */
 const maxInPlace = 20_000;
 const maxNodesInPlace = 200;
+const maxStepsInPlace = 200_000;
 const maxWaiting = 500;
-/** Times its deadline: so long a job may take that does not get the CPU. */
-const longestWait = 60;
-
-interface Waiting {
-  job: Job;
-  answer: (checked: Checked) => void;
-}
+const maxOfCaller = 8;
+/** What a thread costs that has to be ended, beside the time it took: another one has to be started. */
+const restartMs = 100;
 
 export function openSchemaChecker({
-  checkMs = 500,
-  compileMs = 2000,
+  checkMs = 250,
+  compileMs = 1000,
   startMs = 60_000,
   idleMs = 5000,
+  allowanceMs = 2000,
 }: CheckerOptions = {}): SchemaChecker {
   const measured = new WeakMap<object, SchemaMeasure | { faults: SchemaFault[] }>();
-  const queue: Waiting[] = [];
+  const allowance = createAllowance(allowanceMs);
+  const times = { checkMs, compileMs, startMs, idleMs };
+  const lane = openLane(times);
+  /** For callers and schemas that were slow lately: they wait for each other, and nobody waits for them. */
+  const slowLane = openLane(times);
   let engine: Engine | undefined;
-  let worker: Worker | undefined;
-  let current: Waiting | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let thread: string | null = null;
-  let starting = false;
-  let launch: Promise<void> | undefined;
-  let stopped = false;
 
   const measure = (schema: object): SchemaMeasure | { faults: SchemaFault[] } => {
     const known = measured.get(schema) ?? measureSchema(schema);
@@ -64,138 +57,86 @@ export function openSchemaChecker({
     return known;
   };
 
-  const inWorker = (job: Job): Promise<Checked> =>
-    new Promise((answer) => {
-      if (stopped) return answer(late("the check was stopped"));
-      if (queue.length >= maxWaiting) return answer(late("too many checks are waiting"));
-      queue.push({ job, answer });
-      advance();
+  const laneOf = ({ caller, job }: Waiting): Lane =>
+    allowance.isSlow(callerName(caller)) || allowance.isSlow(schemaName(job)) ? slowLane : lane;
+
+  const noteSlow = ({ caller, job }: Waiting): void => {
+    allowance.noteSlow(schemaName(job));
+    if (caller === own) return;
+    allowance.noteSlow(callerName(caller));
+    for (const other of lane.take(caller)) slowLane.add(other);
+  };
+
+  // who is there to hear the answer is asked only here: most checks are done on the spot
+  const inWorker = (job: Job, { caller, signal }: Asker = { caller: own }): Promise<Checked> =>
+    new Promise((resolve) => {
+      const seconds = caller === own ? 0 : allowance.waitOf(caller);
+      if (seconds > 0) return resolve(busy("its checks have taken too long", seconds));
+      if (caller !== own && lane.countOf(caller) + slowLane.countOf(caller) >= maxOfCaller)
+        return resolve(busy(`${maxOfCaller} of its checks are waiting`, 1));
+      if (lane.size + slowLane.size >= maxWaiting) return resolve(busy("too many checks are waiting", 5));
+      const waiting: Waiting = {
+        caller,
+        job,
+        answer(checked) {
+          signal?.removeEventListener("abort", leave);
+          resolve(checked);
+        },
+        spent(ms, isCut) {
+          if (caller !== own) allowance.spend(caller, ms + (isCut ? restartMs : 0));
+          if (isCut) noteSlow(waiting);
+        },
+      };
+      const leave = (): void => {
+        lane.drop(waiting);
+        slowLane.drop(waiting);
+      };
+      signal?.addEventListener("abort", leave);
+      laneOf(waiting).add(waiting);
+      if (signal?.aborted) leave();
     });
 
-  const deadline = (ms: number, message: string): void => {
-    const [usedBefore, since] = [threadCpuMs(thread), performance.now()];
-    const look = (waitMs: number): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        const used = threadCpuMs(thread);
-        const left = used === null || usedBefore === null ? 0 : ms - (used - usedBefore);
-        if (left <= 0 || performance.now() - since > ms * longestWait) discard(message);
-        else look(Math.max(left, 10));
-      }, waitMs);
-    };
-    look(ms);
-  };
-
-  /** One job at a time: only then is it clear whose time has run out. */
-  const advance = (): void => {
-    if (current || starting || stopped) return;
-    if (queue.length === 0) return rest();
-    if (!worker) return start();
-    current = queue.shift()!;
-    worker.ref();
-    deadline(compileMs, "the schema took too long to compile");
-    worker.postMessage(current.job, []);
-  };
-
-  const rest = (): void => {
-    clearTimeout(timer);
-    if (!worker) return;
-    worker.unref();
-    timer = setTimeout(() => discard("idle"), idleMs);
-    timer.unref();
-  };
-
-  const start = (): void => {
-    starting = true;
-    clearTimeout(timer);
-    launch = startWorker().then(
-      (started) => {
-        worker = started;
-        thread = null;
-        deadline(startMs, "the checker did not start in time");
-        started.on("message", (report: Report) => {
-          if (worker === started) hear(report);
-        });
-        started.on("error", (error) => {
-          if (worker === started) discard(`the check failed: ${error.message}`);
-        });
-        if (stopped) discard("the check was stopped");
-      },
-      (error: unknown) => {
-        fail(`the checker cannot be started: ${String(error)}`);
-        starting = false;
-        advance();
-      },
-    );
-  };
-
-  const hear = (report: Report): void => {
-    switch (report.type) {
-      case "ready":
-        ({ thread } = report);
-        starting = false;
-        break;
-      case "compiled":
-        return deadline(checkMs, `the check took longer than ${checkMs} ms`);
-      case "done":
-        clearTimeout(timer);
-        current?.answer({ faults: report.faults });
-        current = undefined;
-        break;
-      default:
-        report satisfies never;
-    }
-    advance();
-  };
-
-  /** Ends the worker whatever it is doing, a regular expression included; the next job gets a new one. */
-  const discard = (message: string): void => {
-    clearTimeout(timer);
-    const ending = worker?.terminate();
-    worker = undefined;
-    fail(message);
-    starting = false;
-    ending?.then(advance, advance);
-  };
-
-  /** Of a start that failed it is the first in the queue that hears of it, so that nothing is tried for ever. */
-  const fail = (message: string): void => {
-    const victim = current ?? (starting ? queue.shift() : undefined);
-    current = undefined;
-    victim?.answer(late(message));
-  };
-
   return {
-    async check(schema, value, limits) {
+    async check(schema, value, limits, asker) {
       const size = measure(schema);
       if ("faults" in size) return { faults: size.faults, why: "refused" };
       const parts = measureValue(value, limits);
       if ("fault" in parts) return { faults: [parts.fault], why: "refused" };
-      if (size.costly || size.nodes > maxNodesInPlace || size.nodes * parts.nodes > maxInPlace) {
-        return inWorker({ kind: "check", schemaText: size.text, valueText: parts.text });
-      }
+      if (!isQuick(size, parts))
+        return inWorker({ kind: "check", schemaText: size.text, valueText: parts.text }, asker);
       engine ??= (await import("./engine.ts")).createEngine();
       return { faults: engine.check(size.text, value) };
     },
-    async checkSchema(schema) {
+    async checkSchema(schema, asker) {
       const size = measure(schema);
       if ("faults" in size) return { faults: size.faults, why: "refused" };
-      return inWorker({ kind: "schema", schemaText: size.text });
+      return inWorker({ kind: "schema", schemaText: size.text }, asker);
     },
     async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      for (const { answer } of [...(current ? [current] : []), ...queue.splice(0)])
-        answer(late("the check was stopped"));
-      current = undefined;
-      const ending = worker;
-      worker = undefined;
-      await ending?.terminate();
-      await launch;
+      await Promise.all([lane.stop(), slowLane.stop()]);
     },
   };
 }
 
-function late(message: string): Checked {
-  return { faults: [{ path: "", message }], why: "late" };
+/** Drover's own checks, of files that its operator wrote, are nobody's to use up. */
+const own = "";
+
+/** Whether it can be checked on the spot: no more than a moment, whatever is in the value. */
+function isQuick(schema: SchemaMeasure, value: { nodes: number; text: string }): boolean {
+  if (schema.costly || schema.nodes > maxNodesInPlace || schema.nodes * value.nodes > maxInPlace) return false;
+  let steps = schema.comparesAll ? value.nodes ** 2 : 0;
+  for (const pattern of schema.patterns) steps += patternCost(pattern, value.text.length) * value.nodes;
+  return steps <= maxStepsInPlace;
+}
+
+function callerName(caller: string): string {
+  return `caller ${caller}`;
+}
+
+function schemaName({ schemaText }: Job): string {
+  return `schema ${schemaText}`;
+}
+
+function busy(message: string, retryAfterSeconds: number): Checked {
+  return { faults: [{ path: "", message: `cannot be checked now: ${message}` }], why: "busy", retryAfterSeconds };
 }

@@ -10,3 +10,13 @@ export type Job = { kind: "check"; schemaText: string; valueText: string } | { k
 export type Report =
   /** With its thread, whose time is what counts. */
   { type: "ready"; thread: string | null } | { type: "compiled" } | { type: "done"; faults: SchemaFault[] };
+
+/**
+ * `late`: no answer within the deadline, or none at all; `refused`: past a limit, not even tried; `busy`: this caller has
+ * asked for too much of late, and may ask again after so many seconds.
+ */
+export interface Checked {
+  faults: SchemaFault[];
+  why?: "late" | "refused" | "busy";
+  retryAfterSeconds?: number;
+}

@@ -1,4 +1,4 @@
-import { rm, writeFile } from "node:fs/promises";
+import { lstat, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Invocation } from "../../model/executor.ts";
 import { workspaceOf } from "../workspace/kind.ts";
@@ -21,6 +21,8 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
     async write(name, content) {
       if (name === "" || name === "." || name === ".." || /[/\0]/.test(name))
         throw new RunFailure("internal", `An input is a file name without folders, not ${JSON.stringify(name)}.`);
+      if (!(await isFolder(workDir)))
+        throw new RunFailure("refused", `${workDir} is no longer a folder: a process of the run replaced it.`);
       const path = join(workDir, name);
       // one of an earlier turn goes first, so that no link in its place is followed; a person's file is never touched
       if (!isTheirs || names.has(name)) await rm(path, { force: true, recursive: true });
@@ -35,7 +37,14 @@ export function createInputs(invocation: Invocation, workDir: string): Inputs {
       return path;
     },
     async remove() {
-      if (isTheirs) for (const name of names) await rm(join(workDir, name), { force: true, recursive: true });
+      if (!isTheirs || !(await isFolder(workDir))) return;
+      for (const name of names) await rm(join(workDir, name), { force: true, recursive: true });
     },
   };
+}
+
+/** A link that a process of the run put in its place leads elsewhere. */
+async function isFolder(path: string): Promise<boolean> {
+  const found = await lstat(path).catch(() => null); // what cannot be seen is no place to write to
+  return found?.isDirectory() ?? false;
 }

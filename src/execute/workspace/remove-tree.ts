@@ -33,23 +33,26 @@ function canBeFlattened(error: unknown): boolean {
 /** Paths below a folder may be this much longer than its own before what is there is moved up. */
 const longest = 1024;
 
-/** Makes every folder below writable, and moves those that lie too deep to the top. */
-async function flatten(top: string): Promise<void> {
-  const folders = [top];
+/** Makes every folder below writable, and moves those that lie too deep to the top. In bytes: a name need not be text. */
+async function flatten(path: string): Promise<void> {
+  const top = Buffer.from(path);
+  const folders: Buffer[] = [top];
   let moved = 0;
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     if (!(await lstat(folder)).isDirectory()) continue;
     await chmod(folder, 0o700);
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
+    for (const entry of await readdir(folder, { withFileTypes: true, encoding: "buffer" })) {
       if (!entry.isDirectory()) continue;
-      const below = join(folder, entry.name);
+      const below = Buffer.concat([folder, slash, entry.name]);
       if (below.length <= top.length + longest) folders.push(below);
-      else folders.push(await moveUp(below, join(top, `.removing-${(moved += 1)}`)));
+      else folders.push(await moveUp(below, Buffer.from(join(path, `.removing-${(moved += 1)}`))));
     }
   }
 }
 
-async function moveUp(folder: string, to: string): Promise<string> {
+const slash = Buffer.from("/");
+
+async function moveUp(folder: Buffer, to: Buffer): Promise<Buffer> {
   // a folder is moved by those who may write in it
   await chmod(folder, 0o700);
   await rename(folder, to);

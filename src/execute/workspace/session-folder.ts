@@ -1,7 +1,8 @@
 import { lstat, mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Invocation } from "../../model/executor.ts";
 import type { FailureReason } from "../../model/states.ts";
+import { makeOwnFolder, removeImpostors } from "./own-folder.ts";
 import { removeTree } from "./remove-tree.ts";
 import { copyFolder } from "./session-copy.ts";
 import { markSession, type SessionOwner } from "./session-marks.ts";
@@ -29,6 +30,7 @@ export async function sessionFolder(
   { root, owner, what, signal, restore }: SessionFolderOptions,
 ): Promise<SessionFolder> {
   if (!isName(session_id)) return refused(session_id);
+  removeImpostors(dirname(root), root);
   const path = join(root, session_id);
   const mode = continues ? "resume" : asked;
   const from = mode === "fork" && forked_from !== null && isName(forked_from) ? join(root, forked_from) : path;
@@ -93,7 +95,7 @@ export async function sharedFolder(
   if (!isName(session_id)) return refused(session_id);
   const path = join(root, session_id);
   await markSession(root, session_id, owner);
-  await mkdir(path, { recursive: true, mode: 0o700 });
+  makeOwnFolder(dirname(root), path);
   return { ok: true, path };
 }
 

@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { constants } from "node:fs";
+import { lstat, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { makeOwnFolder, removeImpostors } from "./own-folder.ts";
+import { removeTree } from "./remove-tree.ts";
 import { isName } from "./session-name.ts";
 
 /** The record that knows a session. Every runner of the state directory keeps the session's folder for it. */
@@ -14,13 +17,18 @@ export interface SessionOwner {
  */
 export async function markSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   const folder = folderOf(root, owner);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeFile(join(folder, session_id), "", { mode: 0o600 });
+  makeOwnFolder(dirname(root), folder);
+  const mark = join(folder, session_id);
+  const found = await lstat(mark).catch(() => null); // what cannot be seen cannot be written either
+  if (found && !found.isFile()) await removeTree(mark);
+  await writeFile(mark, "", { mode: 0o600, flag: constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW });
 }
 
 export async function markedSessions(root: string, owner: SessionOwner): Promise<string[]> {
+  const folder = folderOf(root, owner);
+  removeImpostors(dirname(root), folder);
   try {
-    return (await readdir(folderOf(root, owner))).filter(isName);
+    return (await readdir(folder)).filter(isName);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
     throw error;
@@ -29,7 +37,9 @@ export async function markedSessions(root: string, owner: SessionOwner): Promise
 
 /** When the folder is gone. */
 export async function unmarkSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
-  await rm(join(folderOf(root, owner), session_id), { force: true });
+  const folder = folderOf(root, owner);
+  removeImpostors(dirname(root), folder);
+  await rm(join(folder, session_id), { force: true });
 }
 
 /** The id comes from the coordinator, and does not become a path. */

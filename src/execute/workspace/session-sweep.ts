@@ -1,8 +1,9 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { RunnerPort } from "../../model/runner-port.ts";
 import { sleep } from "../backoff.ts";
 import type { Identity } from "../identity.ts";
 import { portFault } from "../port-faults.ts";
+import { removeImpostors } from "./own-folder.ts";
 import { removeTree } from "./remove-tree.ts";
 import { markedSessions, type SessionOwner, unmarkSession } from "./session-marks.ts";
 
@@ -74,6 +75,7 @@ async function sweepOnce(
 
 /** A session's folder with everything that belongs to it. */
 export async function removeFolder(root: string, session_id: string, owner: SessionOwner): Promise<void> {
+  removeImpostors(dirname(root), root);
   const path = join(root, session_id);
   await removeTree(path);
   await removeTree(`${path}.copy`); // which a runner died over

@@ -15,7 +15,7 @@ export const claudeCode: ProviderDefinition = {
   default_model: "sonnet",
   isReady: async (host) => findPackage(agentSdk, host) !== null && (await hasLogin(host.env)),
   async open({ base_url }, { env, start, workDirectory, directory }) {
-    const sdk = await loadPackage<AgentSdk>(agentSdk, { directory }, "The provider claude-code");
+    const sdk = await loadPackage<AgentSdk>(agentSdk, { directory, env }, "The provider claude-code");
     return converse({ sdk, start, workDirectory, env: environment(env, base_url) });
   },
 };

@@ -1,7 +1,7 @@
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { ChainHead } from "./head.ts";
-import type { Mac } from "./hmac.ts";
+import type { Mac } from "../../model/hmac.ts";
 import { genesis, sealBatch, sealRow, type AuditKind, type AuditRow } from "./seal.ts";
 
 /** Before it has its place in the chain. */

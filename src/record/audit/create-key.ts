@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, constants, fsyncSync, linkSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { auditKeyFile } from "../../model/state-layout.ts";
 import { hostFault } from "../sqlite/faults.ts";
 import { createHead } from "./head.ts";
-import { keyFile, missingKey, readKey } from "./key.ts";
+import { missingKey, readKey } from "./key.ts";
 
 /** The key of this directory, made once: of processes that race here, one wins and the others take its key. */
 export function createKey(directory: string): Uint8Array {
-  const draft = `${keyFile(directory)}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  const draft = `${auditKeyFile(directory)}.${process.pid}.${randomBytes(4).toString("hex")}`;
   try {
     const fd = openSync(draft, "wx", 0o600);
     try {
@@ -16,10 +17,10 @@ export function createKey(directory: string): Uint8Array {
       closeSync(fd);
     }
     createHead(directory);
-    publish(draft, keyFile(directory));
+    publish(draft, auditKeyFile(directory));
     syncDirectory(directory);
   } catch (fault) {
-    throw hostFault(fault, keyFile(directory));
+    throw hostFault(fault, auditKeyFile(directory));
   }
   const key = readKey(directory);
   if (key === null) throw missingKey(directory);

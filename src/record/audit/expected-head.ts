@@ -1,5 +1,7 @@
+import { lstatSync } from "node:fs";
 import { RequestError } from "../../model/errors.ts";
-import { parseHead, readHead } from "./head.ts";
+import { auditHeadFile } from "../../model/state-layout.ts";
+import { parseHead, readHead, readHeadCopy } from "./head.ts";
 import type { BadPlace, CheckedPlace } from "./walk.ts";
 
 /** A head noted earlier must be met on the way through the chain. Begun anew for each way. */
@@ -11,11 +13,40 @@ export interface HeadWatch {
   atEnd(last: CheckedPlace | null): BadPlace | null;
 }
 
-/** Of audit.head, and of a head that was given. */
-export function headChecks(directory: string, given: string | undefined): HeadCheck[] {
-  const kept = readHead(directory);
-  const check: HeadCheck = kept === null ? () => missingFile : () => expected("audit.head", kept.count, kept.mac, true);
-  return given === undefined ? [check] : [check, givenHeadCheck(given)];
+export interface KeptHeads {
+  directory: string;
+  /** See `openHeadCopy` of ./head.ts. */
+  headCopy?: string | undefined;
+  /** Noted by a person. */
+  head?: string | undefined;
+}
+
+export function headChecks({ directory, headCopy, head }: KeptHeads): HeadCheck[] {
+  const kept = readHead(auditHeadFile(directory));
+  return [
+    kept === null ? () => missingFile : () => expected("audit.head", kept.count, kept.mac, true),
+    ...(headCopy === undefined ? [] : copyChecks(headCopy)),
+    ...(head === undefined ? [] : [givenHeadCheck(head)]),
+  ];
+}
+
+/** There may be none, but nothing else under its name. */
+function copyChecks(file: string): HeadCheck[] {
+  if (!isThere(file)) return [];
+  const kept = readHeadCopy(file);
+  if (kept !== null) return [() => expected("the head kept outside the record", kept.count, kept.mac, true)];
+  const what = `the head kept outside the record, ${file}, is not readable as one`;
+  return [() => ({ at: () => null, atEnd: (last) => ({ batch_no: last?.batch_no ?? null, what }) })];
+}
+
+function isThere(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch (fault) {
+    // a folder that this user cannot look into
+    if (fault instanceof Error && "code" in fault) return false;
+    throw fault;
+  }
 }
 
 export function givenHeadCheck(given: string): HeadCheck {

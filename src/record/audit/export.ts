@@ -2,10 +2,10 @@ import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
 import type { Execution } from "../../model/store.ts";
 import type { Engine } from "../engine.ts";
 import { all, type Row, type Work } from "../query.ts";
-import { executionFromRow } from "../reads/executions.ts";
+import { executionColumns, executionFromRow } from "../reads/executions.ts";
 import { openSqliteEngine } from "../sqlite/engine.ts";
-import { databaseFile } from "../state-directory.ts";
-import { fromColumn } from "../text.ts";
+import { databaseFile } from "../../model/state-layout.ts";
+import { fromColumn, textOrNull } from "../text.ts";
 import { ownerIsAlive } from "./owner.ts";
 
 export interface ExportOptions extends ExportRange {
@@ -13,7 +13,7 @@ export interface ExportOptions extends ExportRange {
   lockWaitMs?: number;
 }
 
-/** Of the start of an execution; ISO times, inclusive and exclusive. */
+/** Of when a start was recorded, by the store's clock; ISO times, inclusive and exclusive. */
 export interface ExportRange {
   since?: string;
   until?: string;
@@ -54,13 +54,12 @@ export async function exportFrom(
 
 const pageSize = 500;
 
+/** By the time of the batch, which the store's clock gave: a runner's clock hides nothing. */
 const selectRows = `
-  select started.no, started.kind, started.at, started.run_id, started.attempt, started.body as start_body, runs.parent_run_id,
-    (select ended.body from audit_rows ended
-     where ended.execution_id = started.execution_id and ended.kind = 'end'
-     order by ended.no desc limit 1) as end_body
-  from audit_rows started left join runs on runs.run_id = started.run_id
-  where started.no > ? and started.kind in ('start', 'fenced', 'decision') and started.at >= ? and started.at < ?
+  select started.no, started.kind, started.at, ${executionColumns}, runs.parent_run_id, runs.created_at
+  from audit_rows started join audit_batches batches on batches.batch_no = started.batch_no
+    left join runs on runs.run_id = started.run_id
+  where started.no > ? and started.kind in ('start', 'fenced', 'decision') and batches.at >= ? and batches.at < ?
   order by started.no limit ?`;
 
 function* rowsAfter(after: number, since: string, until: string): Work<{ no: number; record: ExportedRecord }[]> {
@@ -92,12 +91,18 @@ function decisionRecord(row: Row) {
 
 function executionRecord(row: Row) {
   const parent = row["parent_run_id"];
-  return auditRecord(executionFromRow(row), typeof parent === "string" ? fromColumn(parent) : null);
+  return auditRecord(
+    executionFromRow(row),
+    typeof parent === "string" ? fromColumn(parent) : null,
+    textOrNull(row["created_at"]),
+  );
 }
 
 /** The body was written by fence.ts. */
 function refusedRecord(row: Row) {
-  const { refused, runner_id, current_attempt, executions } = JSON.parse(String(row["start_body"])) as RefusedBody;
+  const { refused, runner_id, current_attempt, writes, executions, omitted, decisions } = JSON.parse(
+    String(row["start_body"]),
+  ) as RefusedBody;
   return {
     eventType: "refused_write" as const,
     timestamp: fromColumn(String(row["at"])),
@@ -106,24 +111,41 @@ function refusedRecord(row: Row) {
     currentAttempt: current_attempt,
     runnerId: runner_id,
     refused,
+    ...(writes === undefined ? {} : { writes }),
     executions: executions ?? [],
+    ...(omitted === undefined ? {} : { omitted }),
+    ...(decisions === undefined ? {} : { decisions }),
   };
 }
 
 interface RefusedBody {
   refused: string;
-  runner_id: string;
+  /** null: no runner, but a process that records its own run. */
+  runner_id: string | null;
   current_attempt: number;
+  /** So many writes, where they were more than one. */
+  writes?: number;
   executions?: unknown[];
+  /** So many more were refused. */
+  omitted?: number;
+  decisions?: unknown[];
 }
 
 /** Document 004's audit record and what we add to it: the one place that speaks camelCase at rest. */
-export function auditRecord({ run_id, start, end }: Execution, parentRunId: string | null) {
+export function auditRecord(
+  { run_id, received_at, end_received_at, start, end }: Execution,
+  parentRunId: string | null,
+  submittedAt: string | null = null,
+) {
   // an exec is a run of its own, with the id of its one execution, and part of the run that was given or inherited
   const isExec = run_id === start.execution_id;
   return {
     eventType: "command_execution" as const,
     timestamp: start.started_at,
+    recordedAt: received_at,
+    endRecordedAt: end_received_at,
+    clockDoubtful:
+      isDoubtful(start.started_at, submittedAt, received_at) || isDoubtful(end?.ended_at, submittedAt, end_received_at),
     runId: (isExec ? parentRunId : null) ?? run_id,
     sessionId: start.correlation.session_id,
     taskId: start.correlation.task_id,
@@ -149,13 +171,27 @@ export function auditRecord({ run_id, start, end }: Execution, parentRunId: stri
     interrupted: stateOf(start, end) === "interrupted",
     isolation: end?.isolation ?? null,
     error: end?.error ?? null,
+    // "command": a nested exec that a command inside the run reported; null: Drover started it itself
+    reportedBy: start.reported_by ?? null,
   };
 }
 
 /** Of the process: `timestamp` is when its start was recorded, a moment earlier. */
 function startTime({ started_at }: ExecutionStart, end: ExecutionEnd | null): string {
   if (end === null || end.duration_ms === null) return started_at;
-  return new Date(Date.parse(end.ended_at) - end.duration_ms).toISOString();
+  const time = new Date(Date.parse(end.ended_at) - end.duration_ms);
+  return Number.isNaN(time.getTime()) ? started_at : time.toISOString();
+}
+
+/** Clocks of two machines that are both right differ by less. */
+const slackMs = 60_000;
+
+/** Whether a time that a runner gave cannot be: before its run was submitted, or after it was recorded. */
+function isDoubtful(time: string | undefined, submittedAt: string | null, recordedAt: string | null): boolean {
+  if (time === undefined || recordedAt === null) return false;
+  const at = Date.parse(time);
+  const earliest = submittedAt === null ? at : Date.parse(submittedAt) - slackMs;
+  return !(at >= earliest && at <= Date.parse(recordedAt) + slackMs);
 }
 
 function stateOf(start: ExecutionStart, end: ExecutionEnd | null): "ended" | "interrupted" | "running" {

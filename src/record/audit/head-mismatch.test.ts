@@ -6,6 +6,7 @@ import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { backupStore } from "../backup.ts";
 import { restoreStore } from "../restore.ts";
 import { openDatabase } from "../sqlite/driver.ts";
+import { auditHeadFile, databaseFile } from "../../model/state-layout.ts";
 import { readHead } from "./head.ts";
 import { pruneAudit } from "./prune.ts";
 import { verifyAudit } from "./verify.ts";
@@ -30,7 +31,7 @@ describe("goes on, and shows for ever, when", () => {
   it("audit.head was removed, or emptied", async () => {
     for (const damage of [rmSync, (file: string) => writeFileSync(file, "")]) {
       const directory = await trail(3);
-      damage(join(directory, "audit.head"));
+      damage(auditHeadFile(directory));
       await write(directory, 1);
       await write(directory, 1);
       await expectTold(directory, 7, "audit.head was missing when row 7 was written");
@@ -47,12 +48,12 @@ describe("goes on, and shows for ever, when", () => {
 
   it("an older copy of the database was continued before the head came back", async () => {
     const directory = await trail(3);
-    const head = readFileSync(join(directory, "audit.head"));
+    const head = readFileSync(auditHeadFile(directory));
     cutTail(directory);
-    writeFileSync(join(directory, "audit.head"), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
+    writeFileSync(auditHeadFile(directory), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
     for (const runs of [1, 2]) {
       await write(directory, runs);
-      writeFileSync(join(directory, "audit.head"), head);
+      writeFileSync(auditHeadFile(directory), head);
     }
     await write(directory, 1);
     await expectTold(directory, 7, "not the one of its head when row 7 was written");
@@ -111,7 +112,7 @@ it("goes with a backup, which can be restored all the same", async () => {
   const file = join(directory, "copy");
   await backupStore({ directory, file }, new Date());
   const restored = scratch.newDirectory();
-  const { audit } = await restoreStore({ directory: restored, file });
+  const { audit } = await restoreStore({ now: new Date(), directory: restored, file });
   expect(audit).toMatchObject({ ok: false, first_bad: { row_no: 5, told: true } });
   await write(restored, 1);
   await expectTold(restored, 5, "shorter than its head");
@@ -120,17 +121,17 @@ it("goes with a backup, which can be restored all the same", async () => {
 describe("finds nothing when", () => {
   it("the database is ahead of audit.head, also where retention took the head's rows", async () => {
     const directory = await trail(2);
-    const behind = readFileSync(join(directory, "audit.head"));
+    const behind = readFileSync(auditHeadFile(directory));
     await write(directory, 2);
-    writeFileSync(join(directory, "audit.head"), behind);
+    writeFileSync(auditHeadFile(directory), behind);
     await write(directory, 1);
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 10 });
     await pruneAudit(await scratch.open(directory), new Date("2100-01-01"));
-    const atCut = readHead(directory);
-    writeFileSync(join(directory, "audit.head"), behind);
+    const atCut = readHead(auditHeadFile(directory));
+    writeFileSync(auditHeadFile(directory), behind);
     await write(directory, 1);
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 3 });
-    expect(readHead(directory)?.count).toBe((atCut?.count ?? 0) + 2);
+    expect(readHead(auditHeadFile(directory))?.count).toBe((atCut?.count ?? 0) + 2);
   });
 
   it("a backup was restored by us", async () => {
@@ -139,7 +140,7 @@ describe("finds nothing when", () => {
     await backupStore({ directory, file }, new Date());
     await write(directory, 2);
     const restored = scratch.newDirectory();
-    await restoreStore({ directory: restored, file });
+    await restoreStore({ now: new Date(), directory: restored, file });
     await write(restored, 1);
     expect(await verifyAudit({ directory: restored })).toMatchObject({ ok: true, rows: 6 });
   });
@@ -155,19 +156,19 @@ describe("finds nothing when", () => {
 
 it("records while audit.head cannot be used, says so, and compares once it can", async () => {
   const directory = await trail(3);
-  const head = readFileSync(join(directory, "audit.head"));
+  const head = readFileSync(auditHeadFile(directory));
   cutTail(directory);
-  rmSync(join(directory, "audit.head"));
+  rmSync(auditHeadFile(directory));
   // Not even root can read a folder as a file.
-  mkdirSync(join(directory, "audit.head"));
+  mkdirSync(auditHeadFile(directory));
   const warned = new Promise<Error>((resolve) => {
     process.once("warning", resolve);
   });
   const store = await scratch.open(directory);
   await recordRuns(store, 1);
   expect(String(await warned)).toContain("audit.head could not be written");
-  rmdirSync(join(directory, "audit.head"));
-  writeFileSync(join(directory, "audit.head"), head);
+  rmdirSync(auditHeadFile(directory));
+  writeFileSync(auditHeadFile(directory), head);
   await recordRuns(store, 1);
   await expectTold(directory, 7, "not the one of its head when row 7 was written");
 });
@@ -190,13 +191,13 @@ function cutTail(directory: string): void {
 }
 
 function change(directory: string, sql: string): void {
-  const db = openDatabase(join(directory, "drover.db"), {});
+  const db = openDatabase(databaseFile(directory), {});
   db.exec(sql);
   db.close();
 }
 
 function mismatches(directory: string): unknown[] {
-  const db = openDatabase(join(directory, "drover.db"), {});
+  const db = openDatabase(databaseFile(directory), {});
   const rows = db.prepare("select body from audit_rows where kind = 'head_mismatch' order by no").all();
   db.close();
   return rows.map((row) => JSON.parse(String(row["body"])));
@@ -205,5 +206,5 @@ function mismatches(directory: string): unknown[] {
 async function expectTold(directory: string, row_no: number, what: string): Promise<void> {
   const found = await verifyAudit({ directory });
   expect(found).toMatchObject({ ok: false, first_bad: { row_no, what: expect.stringContaining(what) } });
-  expect(found.head).toBe(`${readHead(directory)?.count}:${readHead(directory)?.mac}`);
+  expect(found.head).toBe(`${readHead(auditHeadFile(directory))?.count}:${readHead(auditHeadFile(directory))?.mac}`);
 }

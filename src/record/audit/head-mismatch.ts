@@ -51,6 +51,17 @@ export function describeMismatch(no: number, text: string): string {
   return `the record was not the one of its head ${when}: it had been rewritten up to row ${head.count}`;
 }
 
+/** For the next process that writes to it. */
+export function anotherRecord(directory: string, head: ChainHead | "missing", rows: number): string {
+  const found =
+    head === "missing"
+      ? "its audit.head is missing"
+      : head.count > rows
+        ? `${head.count} rows had been written, and there are ${rows}`
+        : `it was rewritten up to row ${head.count}`;
+  return `The record in ${directory} is not the one it was: ${found}. Look into it with drover audit verify. [DROVER-AUD-002]`;
+}
+
 function entry(body: MismatchBody, at: string): AuditEntry {
   return { kind: "head_mismatch", execution_id: null, run_id: null, attempt: null, at, body: JSON.stringify(body) };
 }

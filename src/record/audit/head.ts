@@ -1,5 +1,16 @@
-import { closeSync, constants, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { auditHeadFile } from "../../model/state-layout.ts";
 
 /**
  * How far the chain had come, kept outside the database so that a truncated tail shows. Written
@@ -26,10 +37,6 @@ export interface HeadFile {
 const countDigits = 16;
 const textSize = countDigits + 1 + 64 + 1;
 
-export function headFile(directory: string): string {
-  return join(directory, "audit.head");
-}
-
 export function formatHead(head: ChainHead): string {
   return `${head.count}:${head.mac}`;
 }
@@ -43,9 +50,10 @@ export function parseHead(text: string): { count: number | null; mac: string } |
 
 /** There before the first commit, so that a missing file always means that someone removed it. */
 export function createHead(directory: string): void {
-  const fd = openSync(headFile(directory), constants.O_RDWR | constants.O_CREAT, 0o600);
+  const file = auditHeadFile(directory);
+  const fd = openPlain(file, constants.O_RDWR | constants.O_CREAT);
   try {
-    advanceIn(fd, directory, { count: 0, mac: "0".repeat(64) });
+    advanceIn(fd, file, { count: 0, mac: "0".repeat(64) });
     // A file that a power cut left empty would look like one that someone emptied.
     fsyncSync(fd);
   } finally {
@@ -53,38 +61,46 @@ export function createHead(directory: string): void {
   }
 }
 
-export function readHead(directory: string): ChainHead | null {
-  let text: string;
+/** null also where its name is not a plain file: reading from a pipe would block. */
+export function readHead(file: string): ChainHead | null {
   try {
-    text = readFileSync(headFile(directory), "utf8");
+    return headFrom(textOf(file));
   } catch (fault) {
-    if (isMissing(fault)) return null;
+    if (isMissing(fault) || isNotPlain(fault)) return null;
     throw fault;
   }
-  return headFrom(text);
 }
 
-export function openHead(directory: string): HeadFile {
+/** A folder that this user cannot look into holds none of theirs. */
+export function readHeadCopy(file: string): ChainHead | null {
+  try {
+    return readHead(file);
+  } catch (fault) {
+    if (fault instanceof Error && ["EACCES", "ENOTDIR"].includes(String(Reflect.get(fault, "code")))) return null;
+    throw fault;
+  }
+}
+
+export function openHead(file: string): HeadFile {
   let fd: number | null = null;
   return {
     read() {
       try {
-        fd ??= openSync(headFile(directory), constants.O_RDWR);
+        fd ??= openPlain(file, constants.O_RDWR);
       } catch (fault) {
         if (isMissing(fault)) return null;
         throw fault;
       }
-      const bytes = Buffer.alloc(textSize + 1);
-      return headFrom(bytes.toString("latin1", 0, readSync(fd, bytes, 0, bytes.length, 0)));
+      return headFrom(textIn(fd));
     },
     advance(head) {
-      fd ??= openSync(headFile(directory), constants.O_RDWR);
-      advanceIn(fd, directory, head);
+      fd ??= openPlain(file, constants.O_RDWR);
+      advanceIn(fd, file, head);
     },
     replace(head) {
-      fd ??= openSync(headFile(directory), constants.O_RDWR | constants.O_CREAT, 0o600);
+      fd ??= openPlain(file, constants.O_RDWR | constants.O_CREAT);
       writeSync(fd, fixedSize(head), 0);
-      ftruncateSync(fd, textSize);
+      if (fstatSync(fd).size > textSize) ftruncateSync(fd, textSize);
     },
     close() {
       if (fd !== null) closeSync(fd);
@@ -93,10 +109,67 @@ export function openHead(directory: string): HeadFile {
   };
 }
 
-function advanceIn(fd: number, directory: string, head: ChainHead): void {
+/**
+ * The head a second time, outside the state directory: it shows that the record as a whole has gone or is another one.
+ * Unlike audit.head it may be missing, as after a move to another machine, and is made where it is.
+ */
+export function openHeadCopy(file: string): HeadFile {
+  const plain = openHead(file);
+  return {
+    ...plain,
+    advance(head) {
+      const kept = plain.read();
+      if (kept === null || kept.count < head.count) this.replace(head);
+    },
+    replace(head) {
+      try {
+        plain.replace(head);
+      } catch (fault) {
+        if (!isMissing(fault)) throw fault;
+        mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+        plain.replace(head);
+      }
+    },
+  };
+}
+
+/** Whatever it said: the record has been moved or restored by its owner. */
+export function replaceHeadCopy(file: string, head: ChainHead): void {
+  const copy = openHeadCopy(file);
+  try {
+    copy.replace(head);
+  } finally {
+    copy.close();
+  }
+}
+
+function advanceIn(fd: number, file: string, head: ChainHead): void {
   const text = fixedSize(head);
   // Another process may have come further in the meantime; texts of a fixed size compare as their counts.
-  if (readFileSync(headFile(directory), "utf8") < text) writeSync(fd, text, 0);
+  if (textOf(file) < text) writeSync(fd, text, 0);
+}
+
+function textOf(file: string): string {
+  const fd = openPlain(file, constants.O_RDONLY);
+  try {
+    return textIn(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** A little more than a head has, so that what is longer is not taken for one. */
+function textIn(fd: number): string {
+  const bytes = Buffer.alloc(textSize + 1);
+  return bytes.toString("latin1", 0, readSync(fd, bytes, 0, bytes.length, 0));
+}
+
+/** Never waits for the other end of a pipe, and follows no link. */
+function openPlain(file: string, flags: number): number {
+  const fd = openSync(file, flags | constants.O_NONBLOCK | constants.O_NOFOLLOW, 0o600);
+  if (fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  throw Object.assign(new Error(`${file} is not a plain file`), { code: "ELOOP" });
 }
 
 function headFrom(text: string): ChainHead | null {
@@ -106,6 +179,11 @@ function headFrom(text: string): ChainHead | null {
 
 function isMissing(fault: unknown): boolean {
   return fault instanceof Error && Reflect.get(fault, "code") === "ENOENT";
+}
+
+/** A link, a folder, a socket or a device: opening them fails with these, or is refused above. */
+function isNotPlain(fault: unknown): boolean {
+  return fault instanceof Error && ["ELOOP", "EISDIR", "ENXIO", "ENODEV"].includes(String(Reflect.get(fault, "code")));
 }
 
 function fixedSize(head: ChainHead): string {

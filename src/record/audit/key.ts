@@ -1,24 +1,20 @@
 import { readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { HostError } from "../../model/errors.ts";
+import { ownerFault, secretFault } from "../../model/ownership.ts";
+import { auditKeyFile } from "../../model/state-layout.ts";
 
 /** Text, as a short text file is what Node reads quickest, and what people can copy. */
 const keyShape = /^[0-9a-f]{64}\n?$/;
 
-export function keyFile(directory: string): string {
-  return join(directory, "audit.key");
-}
-
-/** null where there is none yet. A key that others can read protects nothing and is refused. */
+/** null where there is none yet. A key that others can read, or can have put there, protects nothing and is refused. */
 export function readKey(directory: string): Uint8Array | null {
-  const file = keyFile(directory);
+  const file = auditKeyFile(directory);
   let text: string;
   try {
-    const found = statSync(file, { throwIfNoEntry: false });
+    const [folder, found] = [directory, file].map((path) => statSync(path, { throwIfNoEntry: false }));
+    const fault = (folder && ownerFault(directory, folder)) ?? (found && secretFault(file, found));
+    if (fault) throw keyFault(file, `is not used: ${fault.why}`, fault.next);
     if (found === undefined) return null;
-    if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
-      throw keyFault(file, "can be read by others", `Take their rights away: chmod 600 ${file}.`);
-    }
     text = readFileSync(file, "utf8");
   } catch (fault) {
     if (fault instanceof HostError) throw fault;
@@ -35,7 +31,7 @@ export function readKey(directory: string): Uint8Array | null {
 
 export function missingKey(directory: string): HostError {
   return keyFault(
-    keyFile(directory),
+    auditKeyFile(directory),
     "is missing, although there is an audit trail made with it",
     `Restore it from a backup, or move ${directory} aside to begin a new trail.`,
   );

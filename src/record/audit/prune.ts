@@ -5,7 +5,7 @@ import type { RecordStore } from "../record-store.ts";
 import type { AuditEntry } from "./chain.ts";
 import type { ChainHead } from "./head.ts";
 import { carriedMismatch } from "./head-mismatch.ts";
-import type { Mac } from "./hmac.ts";
+import type { Mac } from "../../model/hmac.ts";
 import { sealAnchor } from "./seal.ts";
 import { openTrail, type Trail } from "./trail.ts";
 
@@ -97,7 +97,7 @@ function* anchor(): Work<Place> {
 async function announce({ engine, seal, now }: RecordStore, boundary: Place, before: Date): Promise<number> {
   const carried = await engine.read(() => carriedMismatch(boundary.last_no));
   const at = now().toISOString();
-  const trail = openTrail(seal.openHead(), seal.mac);
+  const trail = openTrail(seal);
   try {
     const { head, rows } = await engine.write(() => tell(trail, boundary, carried, before, at));
     trail.committed(head);

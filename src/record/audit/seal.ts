@@ -1,4 +1,4 @@
-import type { Mac } from "./hmac.ts";
+import type { Mac } from "../../model/hmac.ts";
 
 /**
  * What is sealed, byte by byte, so that anyone with the key can check it. A field is written as its

@@ -1,5 +1,5 @@
 import { all, first, type Work } from "../query.ts";
-import type { Mac } from "./hmac.ts";
+import type { Mac } from "../../model/hmac.ts";
 import { sealAnchor, sealRow, type AuditAnchor, type AuditRow } from "./seal.ts";
 
 /** One may have been changed; not all of them, without that being the greater trouble. */

@@ -2,7 +2,17 @@ import type { Work } from "../query.ts";
 import { appendToChain, chainEnd, type AuditEntry, type ChainEnd } from "./chain.ts";
 import { formatHead, type ChainHead, type HeadFile } from "./head.ts";
 import { contradicts, mismatchEntry } from "./head-mismatch.ts";
-import type { Mac } from "./hmac.ts";
+import type { Mac } from "../../model/hmac.ts";
+
+/** How the chain is sealed, and where its head is kept; null: nowhere but in the chain. */
+export interface Seal {
+  mac: Mac;
+  openHead(): HeadFile | null;
+  /** See `openHeadCopy` of ./head.ts. */
+  openHeadCopy?: () => HeadFile | null;
+  /** The chain is not the one of a head that was kept: so many rows it has. */
+  onMismatch?: ((head: ChainHead | "missing", rows: number) => void) | undefined;
+}
 
 /** The chain and the head beside it, for one that writes. */
 export interface Trail {
@@ -14,31 +24,50 @@ export interface Trail {
 }
 
 /**
- * A chain that is not the one of its head is continued, as nobody must be locked out by a restored
- * copy or a lost file; but the chain itself tells of it from then on. audit.head is asked once, as
- * under the lock it is never ahead; later this process knows itself how far the chain had come.
+ * A chain that is not the one of its heads is continued, as nobody must be locked out by a restored
+ * copy or a lost file; but the chain itself tells of it from then on. The files are asked once, as
+ * under the lock they are never ahead; later this process knows itself how far the chain had come.
  *
- * `file` is null where nothing of the record lies on this machine: then only that knowledge is left.
+ * Where nothing of the record lies on this machine there are none: then only that knowledge is left.
  */
-export function openTrail(file: HeadFile | null, mac: Mac): Trail {
+export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Trail {
+  const file = openHead();
+  const copy = openHeadCopy?.() ?? null;
   let known: ChainHead | null = null;
   let found: Found = { state: "agrees" };
+  let atEnd: ChainEnd | null = null;
   return {
     *append(entries, at) {
-      const end = yield* chainEnd();
-      found = yield* known === null ? lookAtFile(file, end) : lookBack(known, end);
+      const end = (atEnd = yield* chainEnd());
+      found = yield* known === null ? lookAtFiles(file, copy, end) : lookBack(known, end);
       const told = found.state === "mismatch" ? [mismatchEntry(found.head, end, at), ...entries] : entries;
       return yield* appendToChain(mac, end, told, at);
     },
     committed(reached) {
+      if (found.state === "mismatch") onMismatch?.(found.head, atEnd?.last_no ?? 0);
+      // Before the file, which may not be writable.
+      if (copy) keepCopy(copy, found.state === "mismatch", reached);
       // Left as it is, and asked again by the next append.
       if (found.state === "unreadable") throw found.fault;
       if (found.state === "agrees") file?.advance(reached);
       else file?.replace(reached);
       known = reached;
     },
-    close: () => file?.close(),
+    close() {
+      file?.close();
+      copy?.close();
+    },
   };
+}
+
+/** A user without a folder for the copy still has a record; `drover state` says that there is no copy. */
+function keepCopy(copy: HeadFile, replace: boolean, reached: ChainHead): void {
+  try {
+    if (replace) copy.replace(reached);
+    else copy.advance(reached);
+  } catch (fault) {
+    if (!(fault instanceof Error && "code" in fault)) throw fault;
+  }
 }
 
 type Found =
@@ -46,6 +75,13 @@ type Found =
   | { state: "new" }
   | { state: "mismatch"; head: ChainHead | "missing" }
   | { state: "unreadable"; fault: unknown };
+
+function* lookAtFiles(file: HeadFile | null, copy: HeadFile | null, end: ChainEnd): Work<Found> {
+  const beside = yield* lookAtFile(file, end);
+  if (copy === null || (beside.state !== "agrees" && beside.state !== "new")) return beside;
+  const elsewhere = yield* lookAtFile(copy, end);
+  return elsewhere.state === "mismatch" && elsewhere.head !== "missing" ? elsewhere : beside;
+}
 
 function* lookAtFile(file: HeadFile | null, end: ChainEnd): Work<Found> {
   if (file === null) return { state: "agrees" };

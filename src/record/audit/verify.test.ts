@@ -1,11 +1,11 @@
 import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { recordRuns } from "../../../test/fixtures/record/sample.ts";
 import { scratchStores } from "../../../test/fixtures/record/scratch.ts";
 import { openDatabase, type Database } from "../sqlite/driver.ts";
+import { auditHeadFile, auditKeyFile, databaseFile } from "../../model/state-layout.ts";
 import { readHead } from "./head.ts";
-import { hmacWith } from "./hmac.ts";
+import { hmacWith } from "../../model/hmac.ts";
 import { readKey } from "./key.ts";
 import { genesis, sealBatch, sealRow, type AuditBatch, type AuditRow } from "./seal.ts";
 import { verifyAudit } from "./verify.ts";
@@ -25,7 +25,7 @@ it("passes over a new and over a used trail, and says how far it goes", async ()
   await recordRuns(store, 3);
   const found = await verifyAudit({ directory });
   expect(found).toMatchObject({ ok: true, rows: 6, batches: 6 });
-  expect(found.head).toBe(`6:${readHead(directory)?.mac}`);
+  expect(found.head).toBe(`6:${readHead(auditHeadFile(directory))?.mac}`);
 });
 
 it("passes over batches of many rows", async () => {
@@ -114,12 +114,12 @@ describe("fails when", () => {
       rows: 6,
       first_bad: { batch_no: 6, row_no: 7 },
     });
-    rmSync(join(directory, "audit.head"));
+    rmSync(auditHeadFile(directory));
     expect(await verifyAudit({ directory })).toMatchObject({
       ok: false,
       first_bad: { what: expect.stringContaining("audit.head") },
     });
-    writeFileSync(join(directory, "audit.head"), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
+    writeFileSync(auditHeadFile(directory), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true });
     expect(await verifyAudit({ directory, head })).toMatchObject({ ok: false, first_bad: { row_no: 7 } });
     expect(await verifyAudit({ directory, head: head.split(":")[1] ?? "" })).toMatchObject({ ok: false });
@@ -153,14 +153,14 @@ describe("fails when", () => {
       ok: false,
       first_bad: { what: expect.stringContaining("audit.head") },
     });
-    writeFileSync(join(directory, "audit.head"), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
+    writeFileSync(auditHeadFile(directory), `${"0".repeat(16)}:${"0".repeat(64)}\n`);
     expect(await verifyAudit({ directory })).toMatchObject({ ok: true });
     expect(await verifyAudit({ directory, head })).toMatchObject({ ok: false, first_bad: { row_no: 8 } });
   });
 
   it("the key is missing", async () => {
     const { directory } = await trail({ runs: 1 });
-    rmSync(join(directory, "audit.key"));
+    rmSync(auditKeyFile(directory));
     await expect(verifyAudit({ directory })).rejects.toMatchObject({ code: "DROVER-AUD-001" });
   });
 });
@@ -171,7 +171,7 @@ it("accepts a database that is ahead of audit.head, and a head from the middle o
   await recordRuns(store, 1);
   const { head } = await verifyAudit({ directory });
   await recordRuns(store, 2);
-  writeFileSync(join(directory, "audit.head"), `${head.padStart(81, "0")}\n`);
+  writeFileSync(auditHeadFile(directory), `${head.padStart(81, "0")}\n`);
   expect(await verifyAudit({ directory, head })).toMatchObject({ ok: true, rows: 6 });
   expect(await verifyAudit({ directory, head: head.split(":")[1] ?? "" })).toMatchObject({ ok: true, rows: 6 });
   await expect(verifyAudit({ directory, head: "nonsense" })).rejects.toMatchObject({ code: "DROVER-USE-001" });
@@ -191,7 +191,7 @@ async function trail(
 }
 
 function change(directory: string, tamper: (db: Database) => void): void {
-  const db = openDatabase(join(directory, "drover.db"), {});
+  const db = openDatabase(databaseFile(directory), {});
   try {
     tamper(db);
   } finally {

@@ -1,20 +1,19 @@
 import { createHmac } from "node:crypto";
+import { existsSync } from "node:fs";
 import type { Engine } from "../engine.ts";
 import type { Work } from "../query.ts";
 import { openSqliteEngine } from "../sqlite/engine.ts";
 import { walkStatements } from "../sqlite/walk-statements.ts";
-import { databaseFile } from "../state-directory.ts";
+import { databaseFile } from "../../model/state-layout.ts";
 import { chainEnd } from "./chain.ts";
-import { headChecks, type HeadCheck, type HeadWatch } from "./expected-head.ts";
-import { formatHead } from "./head.ts";
-import type { Mac } from "./hmac.ts";
+import { headChecks, type HeadCheck, type HeadWatch, type KeptHeads } from "./expected-head.ts";
+import { type ChainHead, formatHead, readHeadCopy } from "./head.ts";
+import type { Mac } from "../../model/hmac.ts";
 import { missingKey, readKey } from "./key.ts";
 import { walkChain, type BadPlace, type CheckedPlace, type WalkStatements } from "./walk.ts";
 
-export interface VerifyOptions {
-  directory: string;
-  /** What an earlier verify printed, `count:mac` or the mac alone: it must be in the chain. */
-  head?: string;
+/** `head`: what an earlier verify printed, `count:mac` or the mac alone. It must be in the chain. */
+export interface VerifyOptions extends KeptHeads {
   lockWaitMs?: number;
 }
 
@@ -31,9 +30,12 @@ export interface Verified {
   first_bad?: BadPlace;
 }
 
-export async function verifyAudit({ directory, head, lockWaitMs = 5000 }: VerifyOptions): Promise<Verified> {
+export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions): Promise<Verified> {
+  const { directory, headCopy } = heads;
+  const gone = headCopy === undefined || existsSync(databaseFile(directory)) ? null : readHeadCopy(headCopy);
+  if (gone !== null && gone.count > 0) return verified(null, null, goneRecord(directory, gone));
   // Read before the database: what is committed meanwhile makes the database ahead, which is fine.
-  const checks = headChecks(directory, head);
+  const checks = headChecks(heads);
   const engine = await openSqliteEngine(databaseFile(directory), "read", lockWaitMs);
   try {
     const key = readKey(directory);
@@ -43,6 +45,11 @@ export async function verifyAudit({ directory, head, lockWaitMs = 5000 }: Verify
   } finally {
     engine.close();
   }
+}
+
+function goneRecord(directory: string, head: ChainHead): BadPlace {
+  const what = `there is no record in ${directory}, and there was one of ${head.count} rows, with the head ${formatHead(head)}`;
+  return { batch_no: null, what };
 }
 
 export function verifyChain(

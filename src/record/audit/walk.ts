@@ -1,6 +1,6 @@
 import { all, type Row, type Work } from "../query.ts";
 import { describeMismatch } from "./head-mismatch.ts";
-import type { Mac } from "./hmac.ts";
+import type { Mac } from "../../model/hmac.ts";
 import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
 
 /** The first place where the chain is not what was written. */

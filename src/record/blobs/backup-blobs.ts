@@ -45,7 +45,7 @@ async function backUp(directory: string, sha256: string, copy: Connection): Prom
   try {
     handle = await open(blobFile(directory, sha256), "r");
   } catch (fault) {
-    if (isErrno(fault, "ENOENT")) return false;
+    if (isErrno(fault, "ENOENT") || isErrno(fault, "ENOTDIR")) return false;
     throw fault;
   }
   try {

@@ -3,16 +3,13 @@ import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Blobs, isSha256 } from "../../model/file.ts";
+import { blobsDirectory } from "../../model/state-layout.ts";
 import { isErrno } from "../errno.ts";
 import { hostFault } from "../sqlite/faults.ts";
 import { sync } from "../sync.ts";
 
-export function blobsFolder(directory: string): string {
-  return join(directory, "files");
-}
-
 export function blobFile(directory: string, sha256: string): string {
-  return join(blobsFolder(directory), sha256.slice(0, 2), sha256);
+  return join(blobsDirectory(directory), sha256.slice(0, 2), sha256);
 }
 
 /** What is being written is called so; what is left of it by a crash is swept, see prune-blobs.ts. */
@@ -30,7 +27,7 @@ export async function putBlob(
 ): ReturnType<Blobs["put"]> {
   if (!isSha256(announced.sha256)) return "mismatch";
   const target = blobFile(directory, announced.sha256);
-  const part = join(blobsFolder(directory), `.part-${randomBytes(8).toString("hex")}`);
+  const part = join(blobsDirectory(directory), `.part-${randomBytes(8).toString("hex")}`);
   try {
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
     const handle = await open(part, "wx", 0o600);

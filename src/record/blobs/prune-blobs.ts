@@ -5,7 +5,8 @@ import { isErrno } from "../errno.ts";
 import type { Engine } from "../engine.ts";
 import { first, type Work } from "../query.ts";
 import { hostFault } from "../sqlite/faults.ts";
-import { blobFile, blobsFolder, unfinished } from "./blobs.ts";
+import { blobsDirectory } from "../../model/state-layout.ts";
+import { blobFile, unfinished } from "./blobs.ts";
 import { forgetUploads } from "./forget-uploads.ts";
 
 /** Contents are stored before anything refers to them: whatever is this young may yet be about to get a name. */
@@ -19,7 +20,7 @@ export async function pruneBlobs(
   { engine, directory }: { engine: Engine; directory: string },
   now: Date,
 ): Promise<{ blobs: number }> {
-  const folder = blobsFolder(directory);
+  const folder = blobsDirectory(directory);
   const names = list(folder);
   if (names.length === 0) return { blobs: 0 };
   await forgetUploads(engine);

@@ -13,7 +13,7 @@ import { openPostgresStore } from "../postgres/open.ts";
 import { restoreRecord } from "../restore.ts";
 import { openDatabase } from "../sqlite/driver.ts";
 import { schemaVersion } from "../sqlite/migrations/version.ts";
-import { databaseFile } from "../state-directory.ts";
+import { databaseFile } from "../../model/state-layout.ts";
 
 const one = movable();
 
@@ -24,12 +24,15 @@ describe("a backup", () => {
     await store.close();
     const { head } = await backupRecord({ directory: one.directory }, join(one.folder, "file"), one.now);
     const other = { url: one.url, secret: Buffer.alloc(32, 1) };
-    await expect(restoreRecord(other, join(one.folder, "file"))).rejects.toThrow("The secret is not the one");
+    await expect(restoreRecord(other, join(one.folder, "file"), { now: one.now })).rejects.toThrow(
+      "The secret is not the one",
+    );
     expect(await one.rowsThere()).toEqual([]);
-    const restored = await restoreRecord(one.place, join(one.folder, "file"));
+    const restored = await restoreRecord(one.place, join(one.folder, "file"), { now: one.now });
     expect(restored).toEqual({
       made_at: one.now.toISOString(),
       audit: await verifyAudit({ directory: one.directory, head }),
+      revoked_tokens: 0,
     });
     const there = await openPostgresStore(one.place);
     expect(await there.read.files(run_id)).toMatchObject([{ size: 1 }, { size: 0 }, { size: 3_000_000 }]);
@@ -42,9 +45,15 @@ describe("a backup", () => {
     const copy = openDatabase(join(one.folder, "file"), {});
     copy.exec("update audit_rows set at = 'x' where no = 3");
     copy.close();
-    await expect(restoreRecord(one.place, join(one.folder, "file"))).rejects.toThrow("its audit chain is broken");
-    await expect(restoreRecord(one.place, databaseFile(one.directory))).rejects.toThrow("not a backup");
-    await expect(restoreRecord(one.place, join(one.folder, "none"))).rejects.toThrow("does not exist");
+    await expect(restoreRecord(one.place, join(one.folder, "file"), { now: one.now })).rejects.toThrow(
+      "its audit chain is broken",
+    );
+    await expect(restoreRecord(one.place, databaseFile(one.directory), { now: one.now })).rejects.toThrow(
+      "not a backup",
+    );
+    await expect(restoreRecord(one.place, join(one.folder, "none"), { now: one.now })).rejects.toThrow(
+      "does not exist",
+    );
     expect(await one.rowsThere()).toEqual([]);
   });
 
@@ -59,9 +68,11 @@ describe("a backup", () => {
       copy.exec(`${undo}; pragma user_version = ${version}`);
       copy.close();
       const before = readFileSync(file);
-      const { audit } = await restoreRecord(one.place, file);
+      const { audit } = await restoreRecord(one.place, file, { now: one.now });
       expect(audit).toMatchObject({ ok: true });
-      expect((await restoreRecord({ directory: join(one.folder, "back") }, file)).audit).toEqual(audit);
+      expect((await restoreRecord({ directory: join(one.folder, "back") }, file, { now: one.now })).audit).toEqual(
+        audit,
+      );
       expect(readFileSync(file).equals(before)).toBe(true);
       const back = openDatabase(databaseFile(join(one.folder, "back")), {});
       expect(back.prepare("pragma user_version").get()).toEqual({ user_version: schemaVersion });
@@ -74,11 +85,11 @@ describe("a backup", () => {
     // whoever makes a backup brings the record up to date first
     await backupRecord(one.place, join(one.folder, "file"), one.now);
     const place = { ...one.place, url: await one.emptyDatabase() };
-    const { audit } = await restoreRecord(place, join(one.folder, "file"));
+    const { audit } = await restoreRecord(place, join(one.folder, "file"), { now: one.now });
     expect(audit).toMatchObject({ ok: true });
-    expect((await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"))).audit).toEqual(
-      audit,
-    );
+    expect(
+      (await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"), { now: one.now })).audit,
+    ).toEqual(audit);
     const store = await openStore({ directory: join(one.folder, "back"), now: () => new Date() });
     await recordRuns(store, 1);
     await store.close();
@@ -114,7 +125,9 @@ describe("a backup", () => {
     writing = false;
     await writes;
     await store.close();
-    const { audit: then } = await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"));
+    const { audit: then } = await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"), {
+      now: one.now,
+    });
     expect(then).toMatchObject({ ok: true });
     expect(then.rows).toBeGreaterThanOrEqual(audit.rows + 2 * before.length);
     expect(await verifyPostgres(one.place, then.head)).toMatchObject({ ok: true });

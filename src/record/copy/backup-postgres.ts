@@ -1,4 +1,4 @@
-import { hmacWith } from "../audit/hmac.ts";
+import { hmacWith } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/sealed-with.ts";
 import { addExtras, writeBackup } from "../backup-file.ts";
 import { createBackupFiles, insertPiece } from "../blobs/backup-blobs.ts";

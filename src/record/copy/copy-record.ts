@@ -1,5 +1,6 @@
 import { BugError } from "../../model/errors.ts";
 import { type Work, write } from "../query.ts";
+import { readRestoredAt } from "../revoke-restored.ts";
 import { readStoreId } from "../store-parts.ts";
 import { compareTable } from "./compare.ts";
 import { checkContents, copyContents, type CopiedContents } from "./contents.ts";
@@ -30,13 +31,14 @@ export async function copyRecord(
   progress: (progress: CopyProgress) => void = () => undefined,
 ): Promise<Copied> {
   const store_id = await from.carryOut(readStoreId());
+  const restored_at = await from.carryOut(readRestoredAt());
   const rows: Record<string, number> = {};
   for (const table of tables)
     rows[table.name] = await copyTable(table, from, to, (done) =>
       progress({ doing: "copying", what: table.name, done }),
     );
   const copied = await copyContents(from, to, (done) => progress({ doing: "copying", what: "contents", done }));
-  await to.carryOut(setStoreId(store_id));
+  await to.carryOut(setStore(store_id, restored_at));
   await to.settled();
   await compare(from, to, rows, copied, progress);
   return { rows, ...copied };
@@ -89,6 +91,6 @@ async function compare(
   await checkContents(to, contents, (done) => progress({ doing: "comparing", what: "contents", done }));
 }
 
-function* setStoreId(store_id: string): Work<void> {
-  yield write("update store set store_id = ?", store_id);
+function* setStore(store_id: string, restored_at: string | null): Work<void> {
+  yield write("update store set store_id = ?, restored_at = ?", store_id, restored_at);
 }

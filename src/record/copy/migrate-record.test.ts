@@ -9,7 +9,7 @@ import { blobFile } from "../blobs/blobs.ts";
 import { verifyPostgres } from "../postgres/audit.ts";
 import { restoreRecord } from "../restore.ts";
 import { openDatabase } from "../sqlite/driver.ts";
-import { databaseFile } from "../state-directory.ts";
+import { databaseFile } from "../../model/state-layout.ts";
 import { migrateRecord } from "./migrate-record.ts";
 
 const one = movable();
@@ -125,7 +125,9 @@ it("writes over no record, not even a second time", async () => {
     message: expect.stringContaining("is not empty"),
   });
   await backupRecord(one.place, join(one.folder, "file"), one.now);
-  await expect(restoreRecord(one.place, join(one.folder, "file"))).rejects.toThrow("There is a record");
+  await expect(restoreRecord(one.place, join(one.folder, "file"), { now: one.now })).rejects.toThrow(
+    "There is a record",
+  );
   expect(await verifyPostgres(one.place, undefined)).toEqual(audit);
 });
 
@@ -144,7 +146,9 @@ it("takes along what the chain tells of damage before", async () => {
   expect(audit).toMatchObject({ ok: false, first_bad: { told: true, row_no: 61 } });
   expect(await verifyPostgres(one.place, undefined)).toEqual(audit);
   await backupRecord(one.place, join(one.folder, "file"), one.now);
-  const { audit: restored } = await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"));
+  const { audit: restored } = await restoreRecord({ directory: join(one.folder, "back") }, join(one.folder, "file"), {
+    now: one.now,
+  });
   expect(restored).toEqual(audit);
 });
 

@@ -35,7 +35,7 @@ export async function migrateRecord({
     const secret = readKey(directory);
     if (secret === null) throw missingKey(directory);
     // read while nobody writes: the chain must have come as far, and have come there this way
-    const checks = headChecks(directory, undefined);
+    const checks = headChecks({ directory });
     return intoPostgres(url, now, async (to) => {
       const copied = await copyRecord(from, to, onProgress);
       onProgress({ doing: "verifying" });

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RequestError } from "../../model/errors.ts";
 import { givenHeadCheck } from "../audit/expected-head.ts";
-import { notABackup, readExtras, type Restored } from "../backup-file.ts";
+import { notABackup, readExtras, type Restored, type RestoreOptions } from "../backup-file.ts";
+import { revokeRestored } from "../revoke-restored.ts";
 import { connect } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migrations/migrate.ts";
 import { schemaVersion } from "../sqlite/migrations/version.ts";
@@ -16,7 +17,7 @@ import { verifyCopy } from "./verify-copy.ts";
 export async function restoreIntoPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   file: string,
-  now: Date,
+  { now, keepTokens = false, beforeNamed }: RestoreOptions,
 ): Promise<Restored> {
   const { version, audit_key, audit_head, made_at } = readExtras(file);
   if (audit_key !== null && Buffer.compare(audit_key, secret) !== 0) throw anotherSecret(file);
@@ -27,7 +28,9 @@ export async function restoreIntoPostgres(
         const audit = await verifyCopy(to, secret, [givenHeadCheck(audit_head)]);
         if (!audit.ok && !audit.first_bad?.told)
           throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
-        return { made_at, audit };
+        const revoked_tokens = keepTokens ? null : await to.carryOut(revokeRestored(made_at, now));
+        beforeNamed?.();
+        return { made_at, audit, revoked_tokens };
       }),
     ),
   );

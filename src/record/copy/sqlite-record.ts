@@ -9,7 +9,7 @@ import { hostFault } from "../sqlite/faults.ts";
 import { openConnection } from "../sqlite/open-connection.ts";
 import { patiently } from "../sqlite/patience.ts";
 import { rollBack } from "../sqlite/write-lock.ts";
-import { databaseFile } from "../state-directory.ts";
+import { databaseFile } from "../../model/state-layout.ts";
 import { keyOf, longBytes, mostBytes, mostRows, type StillRecord } from "./sides.ts";
 import { pageOf, type Table } from "./tables.ts";
 

@@ -16,7 +16,12 @@ it("knows every table and column of SQLite, and their keys", async () => {
     connection.sql(`select name, pk from pragma_table_info('${String(name)}') order by name`).all(),
   ]);
   const { store, ...rest } = Object.fromEntries(found) as Record<string, { name: string; pk: number }[]>;
-  expect(store).toMatchObject([{ name: "indexed_to" }, { name: "judged_at" }, { name: "store_id" }]);
+  expect(store).toMatchObject([
+    { name: "indexed_to" },
+    { name: "judged_at" },
+    { name: "restored_at" },
+    { name: "store_id" },
+  ]);
   expect(
     Object.fromEntries(Object.entries(rest).map(([name, columns]) => [name, columns.map((one) => one.name)])),
   ).toEqual(known);
@@ -38,7 +43,7 @@ it("knows every table and column of PostgreSQL, and what it numbers", async () =
     const found: Record<string, string[]> = {};
     for (const row of rows) (found[String(row["table_name"])] ??= []).push(String(row["column_name"]));
     const { store, schema_version: _, turns, blobs, blob_parts, run_search, ...rest } = found;
-    expect(store).toEqual(["commits", "indexed_to", "judged_at", "store_id"]);
+    expect(store).toEqual(["commits", "indexed_to", "judged_at", "restored_at", "store_id"]);
     expect(run_search).toEqual(["run_no", "seq", "words"]);
     expect(turns).toEqual(["mark", "no", "slot"]);
     expect([blobs, blob_parts]).toEqual([

@@ -10,7 +10,7 @@ export interface Table {
   counted?: string;
 }
 
-/** All of them but `store`, of which only the id is part of the record, and where contents lie. Tested to be complete. */
+/** All of them but `store`, of which only the id and the last restore are part of the record, and where contents lie. Tested to be complete. */
 export const tables: readonly Table[] = [
   {
     name: "demands",
@@ -38,7 +38,7 @@ export const tables: readonly Table[] = [
       ["schedule", "project_dir", "usage", "error", "summary", "agent_rev_id", "claim_no", "given_back"],
       ["timeout_seconds", "executor_session_id", "in_place", "directory", "continued", "prefer_until", "demands_after"],
       ["parked_why", "parked_until", "asked", "resumed", "budgeted", "continues"],
-      ["fork_at_turn", "model", "chained"],
+      ["fork_at_turn", "model", "chained", "sealed"],
     ].flat(),
     long: ["error", "usage"],
     counted: "run_no",
@@ -46,13 +46,13 @@ export const tables: readonly Table[] = [
   {
     name: "run_bodies",
     key: ["run_no"],
-    columns: ["run_no", "parameters", "prompt", "result_text", "result_data"],
-    long: ["parameters", "prompt", "result_text", "result_data"],
+    columns: ["run_no", "parameters", "prompt", "result_text", "result_data", "sealed"],
+    long: ["parameters", "prompt", "result_text", "result_data", "sealed"],
   },
   {
     name: "events",
     key: ["cursor"],
-    columns: ["cursor", "run_no", "seq", "attempt", "n", "at", "body"],
+    columns: ["cursor", "run_no", "seq", "attempt", "n", "at", "body", "received_at"],
     long: ["body"],
     counted: "cursor",
   },

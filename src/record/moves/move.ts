@@ -1,5 +1,6 @@
 import { BugError } from "../../model/errors.ts";
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
+import type { Isolation } from "../../model/process.ts";
 import { canMove, isBusy, isHeld, isTerminal, type RunStatus } from "../../model/states.ts";
 import { first, write, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
@@ -64,6 +65,8 @@ const upsertResult = `
   insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, '{}', null, ?, ?)
   on conflict (run_no) do update set result_text = excluded.result_text, result_data = excluded.result_data`;
 
+const forgetSealed = `update run_bodies set sealed = null where run_no = ?`;
+
 /** The only way a stored run gets another status. `run` is as stored, moved on by the events that were stored since. */
 export function* move(
   tx: Transaction,
@@ -92,6 +95,7 @@ export function* move(
     ...(run.status === "parked" ? { parked_why: null, parked_until: null } : {}),
     // What goes on at once does so until it is at work.
     ...(run.resumed === 1 && to !== "claimed" && to !== "pending" ? { resumed: 0 } : {}),
+    ...(ends && run.sealed === 1 ? { sealed: 0 } : {}),
     ...(result === null ? {} : { reason: result.reason, error: toColumn(result.error), exit_code: result.exit_code }),
   });
   if (ends) {
@@ -102,6 +106,7 @@ export function* move(
       reason: result.reason,
     });
     yield* storeResult(run.run_no, result);
+    if (run.sealed === 1) yield write(forgetSealed, run.run_no);
   }
   if (run.agent_rev_id !== null && isNotified(to)) {
     const { reason: failure = null, error = null, exit_code = null } = result ?? {};
@@ -138,6 +143,7 @@ export function follow(
   run: StoredRun,
   events: readonly NumberedEvent[],
   waitsFor: string | null | undefined,
+  now: Date,
 ): { to: RunStatus; via: RunStatus; at: string; waitingFor: string | null; columns: Columns } {
   const columns: Columns = {};
   let [to, via, at, waitingFor] = [run.status, run.status, "", null as string | null];
@@ -147,26 +153,41 @@ export function follow(
     if (time === "started_at") run.started_at ??= toColumn(when);
     else if (time !== undefined) columns[time] = toColumn(when);
   };
-  for (const { at: when, event } of events) {
+  for (const { at: given, event } of events) {
+    const when = plausible(given, run, now);
     if (event.type === "progress") columns["progress"] = event.percent;
     // A run ends by finish_run alone; a move that is not in the table is a line of the log and no more.
     if (event.type === "status" && mayMove(run, to, event.status)) enter(event.status, when, event.reason ?? null);
     if (run.agent_rev_id === null) continue;
+    // what a command says of others is nothing that the run itself is known by
+    const execution = ownExecution(event);
     // the runner knows the repository; the submitter may not
-    if (event.type === "execution_started" && event.execution.correlation.repo_sha)
-      columns["repo_sha"] = toColumn(event.execution.correlation.repo_sha);
-    if (event.type === "execution_ended" && event.execution.isolation !== null)
-      columns["isolation"] = event.execution.isolation;
+    if (execution?.repo_sha) columns["repo_sha"] = toColumn(execution.repo_sha);
+    if (execution?.isolation) columns["isolation"] = execution.isolation;
     // Whatever a runner says of a run it claimed, it says because it has begun.
     if (to === "claimed") enter("running", when, null);
   }
-  const last = events.at(-1)?.at ?? "";
+  const last = plausible(events.at(-1)?.at ?? "", run, now);
   if (typeof waitsFor === "string" && (to === "running" || to === "waiting")) {
     if (to === "running") enter("waiting", last, waitsFor);
     waitingFor = waitsFor;
   }
   if (waitsFor === null && to === "waiting") enter("running", last, null);
   return { to, via, at, waitingFor, columns };
+}
+
+function ownExecution(event: RunEvent): { repo_sha?: string | null; isolation?: Isolation | null } | null {
+  if (event.type !== "execution_started" && event.type !== "execution_ended") return null;
+  if (event.execution.reported_by !== undefined) return null;
+  return event.type === "execution_started" ? event.execution.correlation : event.execution;
+}
+
+/** The time that a runner gives, or the nearest that can be: not before it claimed the run, not after the store hears of it. */
+function plausible(given: string, { agent_rev_id, claimed_at }: StoredRun, now: Date): string {
+  if (agent_rev_id === null) return given;
+  const at = Date.parse(given);
+  if (!(at <= now.getTime())) return now.toISOString();
+  return claimed_at !== null && at < Date.parse(claimed_at) ? claimed_at : given;
 }
 
 /** A runner moves its run between working and waiting; everything else is for the store to say. */

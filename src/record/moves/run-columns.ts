@@ -62,6 +62,7 @@ export const runColumns = [
   "in_place",
   "budgeted",
   "chained",
+  "sealed",
 ] as const;
 
 export const insertRun = `
@@ -86,10 +87,12 @@ export interface Unshown {
   budgeted: boolean;
   /** Its agent has a chain. */
   chained: boolean;
+  /** Something that it was asked with is kept encrypted. */
+  sealed: boolean;
 }
 
 export function runValues(run: Run, unshown: Unshown): SqlValue[] {
-  const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted, chained } = unshown;
+  const { demandId, last, agentRevId, timeoutSeconds, blockedBy, inPlace, budgeted, chained, sealed } = unshown;
   return [
     ...texts.map((name) => toColumn(run[name])),
     ...plain.map((name) => run[name]),
@@ -104,6 +107,7 @@ export function runValues(run: Run, unshown: Unshown): SqlValue[] {
     inPlace ? 1 : null,
     budgeted ? 1 : 0,
     chained ? 1 : 0,
+    sealed ? 1 : 0,
   ];
 }
 

@@ -9,6 +9,7 @@ export interface StoredRun extends RunPosition {
   created_by: string;
   status: RunStatus;
   failures: number;
+  claimed_at: string | null;
   started_at: string | null;
   runner_id: string | null;
   /** By which its runner was given it. */
@@ -35,6 +36,8 @@ export interface StoredRun extends RunPosition {
   budgeted: number;
   /** 1: another run follows it, see ./chain.ts. */
   chained: number;
+  /** 1: something that it was asked with is kept encrypted until it ends. */
+  sealed: number;
   /** 1: an attempt of it was parked. */
   continues: number;
   parked_why: ParkedWhy | null;
@@ -71,6 +74,7 @@ export const storedColumns = [
   "last_n",
   "last_seq",
   "failures",
+  "claimed_at",
   "started_at",
   "runner_id",
   "claim_no",
@@ -87,6 +91,7 @@ export const storedColumns = [
   "resumed",
   "budgeted",
   "chained",
+  "sealed",
   "continues",
   "parked_why",
   "usage",

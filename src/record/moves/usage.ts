@@ -54,7 +54,10 @@ function sum(one: Usage, other: Usage): Usage {
   };
 }
 
+/** More than anybody uses: sums of it stay numbers that every engine can store. */
+const mostCounted = 1e15;
+
 /** No runner takes away what others have used. */
 function counted(value: number): number {
-  return Number.isFinite(value) && value > 0 ? value : 0;
+  return Number.isFinite(value) && value > 0 ? Math.min(value, mostCounted) : 0;
 }

@@ -3,7 +3,8 @@ import { isTerminal } from "../../model/states.ts";
 import type { AppendEvents, OpResult } from "../../model/store.ts";
 import type { Work } from "../query.ts";
 import type { Transaction } from "../transaction.ts";
-import { auditRefused, isFenced } from "./fence.ts";
+import { auditRefused, isFenced, type Write } from "./fence.ts";
+import { keepOwnEvents } from "./own-events.ts";
 import { bindSession } from "./bind-session.ts";
 import { follow, move, updateRun } from "../moves/move.ts";
 import { keepQuestions } from "../moves/questions.ts";
@@ -24,28 +25,30 @@ export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult>
   }
   if (fresh === null) return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  yield* recordEvents(tx, run, fresh);
+  yield* recordEvents(tx, run, fresh, op);
   return { ok: true, last_n: run.last_n };
 }
 
 /** Events that follow the last one stored, and what they change. */
-export function* recordEvents(tx: Transaction, run: StoredRun, fresh: readonly NumberedEvent[]): Work<void> {
-  const { to, ...how } = yield* takeIn(tx, run, fresh);
+export function* recordEvents(tx: Transaction, run: StoredRun, fresh: readonly NumberedEvent[], op: Write): Work<void> {
+  const { to, ...how } = yield* takeIn(tx, run, fresh, op);
   if (to === run.status) yield* updateRun(run, how.columns);
   else yield* move(tx, run, to, how);
 }
 
-/** Stores events with what they bring along, and says where they take their run. */
+/** Stores the events that are the attempt's to report, with what they bring along, and says where they take their run. */
 export function* takeIn(
   tx: Transaction,
   run: StoredRun,
-  fresh: readonly NumberedEvent[],
+  brought: readonly NumberedEvent[],
+  op: Write,
 ): Work<ReturnType<typeof follow>> {
+  const fresh = yield* keepOwnEvents(tx, run, brought, op);
   yield* storeEvents(tx, run, fresh);
   yield* storeFiles(run, fresh);
   yield* bindSession(run, fresh);
   const waitsFor = yield* keepQuestions(tx, run, fresh);
-  const { columns, ...how } = follow(run, fresh, waitsFor);
+  const { columns, ...how } = follow(run, fresh, waitsFor, tx.now);
   const used = yield* addUsage(tx, run, fresh);
   return { ...how, columns: { ...columns, ...used, ...(waitsFor === undefined ? {} : { asked: run.asked }) } };
 }

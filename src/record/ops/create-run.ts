@@ -1,6 +1,6 @@
 import { BugError } from "../../model/errors.ts";
 import type { Run } from "../../model/run.ts";
-import { isTerminal } from "../../model/states.ts";
+import { isHeld, isTerminal } from "../../model/states.ts";
 import type { CreateRun, OpResult } from "../../model/store.ts";
 import { first, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -16,7 +16,7 @@ import { isPortable } from "./save-session.ts";
 import { findEarlier, goesOnFrom, lacksSession, submit, type Submitted } from "./submit.ts";
 
 const insertBody = `
-  insert into run_bodies (run_no, parameters, prompt, result_text, result_data) values (?, ?, ?, ?, ?)`;
+  insert into run_bodies (run_no, parameters, prompt, result_text, result_data, sealed) values (?, ?, ?, ?, ?, ?)`;
 const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
@@ -28,6 +28,7 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   if (earlier !== null) return earlier;
   const stored = yield* findRun(run.run_id);
   if (stored !== null) return yield* answerAgain(stored, run);
+  if (op.inside !== undefined && !(yield* isAtWork(op.inside))) return { ok: false, conflict: "fenced", last_n: 0 };
   if (newEvents(events, 0)?.length !== events.length) return { ok: false, conflict: "gap", last_n: 0 };
   if (op.agent !== undefined && run.mode !== "start" && (yield* lacksSession(run)))
     return { ok: false, conflict: "not_found", last_n: 0 };
@@ -49,8 +50,15 @@ export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<
   if (op.webhooks !== undefined) yield* nameWebhooks(position.run_no, op.webhooks);
   if (op.settles !== undefined) yield* settle(op.settles, run.run_id);
   const body = bodyOf(run);
-  if (body.some((value) => value !== null)) yield write(insertBody, position.run_no, body[0] ?? "{}", ...body.slice(1));
+  const { sealed = null } = op;
+  if (sealed !== null || body.some((value) => value !== null))
+    yield write(insertBody, position.run_no, body[0] ?? "{}", ...body.slice(1), sealed);
   return { ok: true, last_n: last.n };
+}
+
+function* isAtWork({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<boolean> {
+  const run = yield* findRun(run_id);
+  return run !== null && run.attempt === attempt && isHeld(run.status) && run.status !== "stopping";
 }
 
 /** The session of a run that continues one may be where any runner can continue it, and lie with one of them. */
@@ -70,6 +78,7 @@ function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
     inPlace: false,
     budgeted: false,
     chained: false,
+    sealed: false,
     before: [],
   };
 }

@@ -1,12 +1,12 @@
 import type { Speaker } from "../../model/dispatch-ops.ts";
-import type { NumberedEvent } from "../../model/event.ts";
+import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import { isTerminal } from "../../model/states.ts";
 import { toColumn } from "../text.ts";
-import type { Transaction } from "../transaction.ts";
+import type { RefusedWrites, Transaction } from "../transaction.ts";
 import type { StoredRun, WrittenRun } from "../moves/stored-run.ts";
 
 /** Whatever an attempt writes. */
-interface Write {
+export interface Write {
   op: string;
   attempt: number;
   runner?: Speaker;
@@ -28,17 +28,52 @@ export function isFenced(run: WrittenRun, op: Write): boolean {
 /** A runner that was refused goes on the record: it may have done something nobody knows of. */
 export function auditRefused(tx: Transaction, run: StoredRun, op: Write): void {
   if (op.runner === undefined) return;
-  const body = {
-    refused: op.op,
-    runner_id: op.runner.runner_id,
-    epoch: op.runner.epoch,
+  // what it started although it was no longer its turn; its other events are not kept
+  audit(tx, run, op, [op.op], (op.events ?? []).map(({ event }) => event).filter(isExecution));
+}
+
+/** So does a writer that may speak for its run and reported something that was not its own. */
+export function auditForged(tx: Transaction, run: StoredRun, op: Write, events: readonly RunEvent[]): void {
+  const kinds = events.map(({ type }) => type);
+  audit(
+    tx,
+    run,
+    op,
+    kinds,
+    events.filter((event) => isExecution(event) || event.type === "permission_decision"),
+  );
+}
+
+function isExecution({ type }: RunEvent): boolean {
+  return type === "execution_started" || type === "execution_ended";
+}
+
+/** Nobody fills the audit trail with what was refused. */
+const mostKept = 64 * 1024;
+
+/** One row for a run and a runner, with the attempt that was refused first, however many writes a report has for it. */
+function audit(
+  tx: Transaction,
+  run: StoredRun,
+  op: Write,
+  kinds: readonly string[],
+  events: readonly RunEvent[],
+): void {
+  const all = (tx.refused ??= new Map<string, RefusedWrites>());
+  const key = JSON.stringify([run.run_id, op.runner ?? null]);
+  const known = all.get(key);
+  const refused = known ?? { kinds: new Set(), writes: 0, executions: [], decisions: [], omitted: 0, room: mostKept };
+  refused.writes += 1;
+  for (const kind of kinds) refused.kinds.add(kind);
+  for (const event of events) keep(refused, event);
+  if (known !== undefined) return;
+  all.set(key, refused);
+  const about = {
+    runner_id: op.runner?.runner_id ?? null,
+    epoch: op.runner?.epoch ?? null,
     current_attempt: run.attempt,
     status: run.status,
     finished: isTerminal(run.status),
-    // what it started although it was no longer its turn; its other events are not kept
-    executions: (op.events ?? []).flatMap(({ event }) =>
-      event.type === "execution_started" || event.type === "execution_ended" ? [event.execution] : [],
-    ),
   };
   tx.audit.push({
     kind: "fenced",
@@ -46,6 +81,29 @@ export function auditRefused(tx: Transaction, run: StoredRun, op: Write): void {
     run_id: run.run_id,
     attempt: op.attempt,
     at: tx.now.toISOString(),
-    body: JSON.stringify(body),
+    // when the chain takes it in, after every write of the transaction
+    get body() {
+      return JSON.stringify({ refused: [...refused.kinds].join(", "), ...about, ...shown(refused) });
+    },
   });
+}
+
+function keep(refused: RefusedWrites, event: RunEvent): void {
+  const [list, value] = "execution" in event ? [refused.executions, event.execution] : [refused.decisions, event];
+  const length = JSON.stringify(value).length;
+  if (length > refused.room) {
+    refused.omitted += 1;
+    return;
+  }
+  refused.room -= length;
+  list.push(value);
+}
+
+function shown({ writes, executions, decisions, omitted }: RefusedWrites): object {
+  return {
+    ...(writes === 1 ? {} : { writes }),
+    executions,
+    ...(omitted === 0 ? {} : { omitted }),
+    ...(decisions.length === 0 ? {} : { decisions }),
+  };
 }

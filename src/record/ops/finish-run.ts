@@ -27,7 +27,7 @@ export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   if (fresh === null || (op.last_n ?? 0) > (fresh.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
 
-  const { to: via, columns } = yield* takeIn(tx, run, fresh);
+  const { to: via, columns } = yield* takeIn(tx, run, fresh, op);
   if (op.give_back !== undefined) yield* takeBack(tx, run, op, columns);
   else if (op.parked !== undefined) yield* parkOrEnd(tx, run, op, { via, columns });
   else yield* endWith(tx, run, op, { via, columns });

@@ -15,7 +15,7 @@ export const invocationColumns = `run_id, attempt, mode, session_id, project_dir
 /** These runs, whose columns are named above, with what else a runner is told of them. Found first: the others are looked up for them. */
 export function withInvocations(runs: string): string {
   return `
-  select found.*, run_bodies.parameters, run_bodies.prompt, agent_revs.body as agent, sessions.executor_session_id, sessions.granted_tools,
+  select found.*, run_bodies.parameters, run_bodies.prompt, run_bodies.sealed, agent_revs.body as agent, sessions.executor_session_id, sessions.granted_tools,
     origin.executor_session_id as origin_session_id,
     (select saved.run_id from session_states saved where saved.session_id = found.session_id) as saved_by
   from (${runs}) found
@@ -74,5 +74,6 @@ export function* claimedRun(runner: StoredRunner, row: Row, attempt: number): Wo
     invocation,
     correlation,
     timeout_seconds: agent.timeout_seconds ?? null,
+    ...(typeof row["sealed"] === "string" ? { sealed: row["sealed"] } : {}),
   };
 }

@@ -46,7 +46,7 @@ export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult>
   if (fresh === null || op.n > (fresh.at(-1)?.n ?? run.last_n))
     return { ok: false, conflict: "gap", last_n: run.last_n };
   if (yield* isTooLarge(run.session_id, op)) return { ok: false, conflict: "too_large", last_n: run.last_n };
-  if (fresh.length > 0) yield* recordEvents(tx, run, fresh);
+  if (fresh.length > 0) yield* recordEvents(tx, run, fresh, op);
   const { bytes } = op;
   // A part is named by its content: it replaces nothing, and an unneeded one does no harm.
   if (bytes === null) yield* storeFiles(run.session_id, op);

@@ -15,7 +15,7 @@ export interface RunPosition {
 }
 
 const insertEvent = `
-  insert into events (run_no, seq, attempt, n, at, body) values (?, ?, ?, ?, ?, ?)`;
+  insert into events (run_no, seq, attempt, n, at, body, received_at) values (?, ?, ?, ?, ?, ?, ?)`;
 
 /** Events that are not stored yet, or null where one is missing between what is stored and what came. */
 export function newEvents(events: readonly NumberedEvent[], last_n: number): readonly NumberedEvent[] | null {
@@ -40,10 +40,19 @@ export function* storeEvent(
   event: RunEvent,
 ): Work<void> {
   run.last_seq += 1;
-  yield write(insertEvent, run.run_no, run.last_seq, run.attempt, n, toColumn(at), JSON.stringify(event));
+  const body = JSON.stringify(event);
+  yield write(insertEvent, run.run_no, run.last_seq, run.attempt, n, toColumn(at), body, tx.now.getTime());
   tx.changed.runs.add(run.run_id);
   const entry = auditEntry(run, at, event);
-  if (entry !== null) tx.audit.push(entry);
+  if (entry === null) return;
+  tx.audit.push(entry);
+  const { execution_id, kind } = entry;
+  if (execution_id !== null)
+    (tx.executions ??= new Map()).set(execution_id, {
+      run_id: run.run_id,
+      attempt: run.attempt,
+      ended: kind === "end",
+    });
 }
 
 function auditEntry(run: RunPosition, at: string, event: RunEvent): AuditEntry | null {

@@ -3,7 +3,7 @@ import { BugError } from "../../model/errors.ts";
 import type { RunEvent } from "../../model/event.ts";
 import type { Run } from "../../model/run.ts";
 import type { CreateRun, OpResult } from "../../model/store.ts";
-import { sha256 } from "../audit/hmac.ts";
+import { sha256 } from "../../model/hmac.ts";
 import { first, type SqlValue, write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -76,6 +76,7 @@ export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boo
     inPlace: worksInPlace(run, agent),
     budgeted: agent.budget?.per_day !== undefined,
     chained: typeof agent.on_finish === "object",
+    sealed: op.sealed !== undefined,
     before: [submitted, ...(yield* unknownWebhooks(op.webhooks ?? []))],
   };
 }

@@ -3,7 +3,7 @@ import { drive } from "../../../test/fixtures/dispatch/drive.ts";
 import { standingClock } from "../../../test/fixtures/dispatch/host.ts";
 import { executionStarted, recordRuns, sampleId } from "../../../test/fixtures/record/sample.ts";
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres/fresh-database.ts";
-import { hmacWith } from "../audit/hmac.ts";
+import { hmacWith } from "../../model/hmac.ts";
 import { pruneAudit } from "../audit/prune.ts";
 import { genesis, sealBatch, sealRow, type AuditBatch, type AuditRow } from "../audit/seal.ts";
 import type { Row, SqlValue } from "../query.ts";

@@ -7,6 +7,7 @@ import { submitted } from "../moves/move.ts";
 import { runColumns, runFields, runValues } from "../moves/run-columns.ts";
 import { capOf, keepAgent, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
+import { isLarge } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { carryOut, sideBySide } from "./carry-out.ts";
@@ -22,6 +23,8 @@ export function isNewRun(op: Op): op is NewRun {
     op.agent !== undefined &&
     op.webhooks === undefined &&
     op.settles === undefined &&
+    op.sealed === undefined &&
+    op.inside === undefined &&
     op.run.mode === "start" &&
     op.run.status === submitted.status &&
     op.events.length === 0 &&
@@ -65,7 +68,8 @@ const insertKind = `
     insert into run_bodies (run_no, parameters, prompt)
     select run_no, coalesce(parameters, '{}'), prompt from v where parameters is not null or prompt is not null
   ), its_events as (
-    insert into events (run_no, seq, attempt, at, body) select v.run_no, 1, k.attempt, v.created_at, ?8 from v, k
+    insert into events (run_no, seq, attempt, at, body, received_at)
+    select v.run_no, 1, k.attempt, v.created_at, ?8, ?10::bigint from v, k
   )
   insert into sessions (${sessionColumns.join(", ")})
   select v.session_id, case when ?9::integer = 1 then v.session_id end, k.agent_name, k.created_by, k.project_dir,
@@ -105,9 +109,10 @@ export async function createRuns(
   const isTaken = (op: NewRun): boolean => namesOf(op).some((name) => taken.names.has(name));
   const fresh = taken.names.size === 0 ? apart : apart.filter((op) => !isTaken(op));
   const placeOf = (op: NewRun): Place => ({ demandId: demandOf.get(op)!, agentRevId: revOf(op.agent) });
-  for (let from = 0; from < fresh.length; from += atOnce) {
-    const kinds = kindsOf(fresh.slice(from, from + atOnce), placeOf);
-    await carryOut(client, insertAll(kinds, taken.firstNumber + from));
+  let inserted = 0;
+  for (const some of groupsOf(fresh)) {
+    await carryOut(client, insertAll(tx, kindsOf(some, placeOf), taken.firstNumber + inserted));
+    inserted += some.length;
   }
   await carryOut(client, insertKeys(tx, fresh));
   for (const { run } of fresh) {
@@ -116,6 +121,20 @@ export async function createRuns(
   }
   const made = new Set(fresh);
   return ops.map((op) => (made.has(op) ? { ok: true, last_n: 0 } : null));
+}
+
+/** At most `atOnce` in each, and one with large parameters alone: to encode several would keep everybody waiting. */
+function groupsOf(ops: readonly NewRun[]): NewRun[][] {
+  const groups: NewRun[][] = [];
+  let isFull = true;
+  for (const op of ops) {
+    const isAlone = isLarge(op.run.parameters);
+    if (isFull || isAlone) groups.push([]);
+    const group = groups.at(-1)!;
+    group.push(op);
+    isFull = isAlone || group.length === atOnce;
+  }
+  return groups;
 }
 
 function* findTaken(ops: readonly NewRun[]): Work<{ names: ReadonlySet<string>; firstNumber: number }> {
@@ -178,7 +197,7 @@ function areAlike(a: NewRun, b: NewRun): boolean {
   return a.timeout_seconds === b.timeout_seconds && sharedFields.every((name) => a.run[name] === b.run[name]);
 }
 
-function* insertAll(kinds: readonly Kind[], firstNumber: number): Work<void> {
+function* insertAll(tx: Transaction, kinds: readonly Kind[], firstNumber: number): Work<void> {
   let next = firstNumber;
   for (const { first, place, runs } of kinds) {
     const bodies = runs.map(bodyOf);
@@ -193,6 +212,7 @@ function* insertAll(kinds: readonly Kind[], firstNumber: number): Work<void> {
       JSON.stringify(sharedRow(first, place)),
       JSON.stringify(submitted),
       first.agent.type === "procedural" ? 1 : 0,
+      tx.now.getTime(),
     );
     next += runs.length;
   }
@@ -208,6 +228,7 @@ function sharedRow({ run, agent, timeout_seconds }: NewRun, place: Place): Row {
     inPlace: worksInPlace(run, agent),
     budgeted: agent.budget?.per_day !== undefined,
     chained: typeof agent.on_finish === "object",
+    sealed: false,
   });
   const row: Row = {};
   for (const [at, name] of runColumns.entries()) {

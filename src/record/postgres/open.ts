@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Redactor } from "../../model/process.ts";
-import { hmacWith } from "../audit/hmac.ts";
+import { hmacWith } from "../../model/hmac.ts";
 import { isSealedWith } from "../audit/sealed-with.ts";
 import { first, type Work } from "../query.ts";
 import type { RecordStore } from "../record-store.ts";
@@ -57,9 +57,12 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Recor
     seal,
     apply: applyWith(writer, redactor),
     storeId: storeIdOf(engine),
+    restoredAt: async () => engine.read((await import("../revoke-restored.ts")).readRestoredAt),
     read: { ...readsOf(engine, true), token: readTokensTogether(engine) },
     blobs: postgresBlobs(engine, options.now),
     changes: changes.listen,
+    // others see to that a database stays where it is
+    placeFault: async () => null,
     lookForForeign() {
       if (performance.now() - lookedAt < lookEveryMs) return;
       lookedAt = performance.now();

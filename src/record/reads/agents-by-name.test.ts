@@ -10,12 +10,12 @@ import { schemaVersion } from "../postgres/migrations/migrate.ts";
 import { openPostgresStore } from "../postgres/open.ts";
 import type { Query } from "../query.ts";
 import { openDatabase } from "../sqlite/driver.ts";
-import { databaseFile } from "../state-directory.ts";
-import { readAgents } from "./runners.ts";
+import { databaseFile } from "../../model/state-layout.ts";
+import { readAgents } from "./agents.ts";
 import { schemaVersion as sqliteVersion } from "../sqlite/migrations/version.ts";
 
-/** What is asked of the database for the agents of this name, or for all. */
-function queriesFor(name?: string): Query[] {
+/** What is asked of the database for the agents of this name. */
+function queriesFor(name: string): Query[] {
   const work = readAgents(name);
   const queries: Query[] = [];
   for (let step = work.next(); !step.done; step = work.next([])) queries.push(step.value);
@@ -100,12 +100,5 @@ describe("agents of one name, on PostgreSQL", () => {
     expect(await ask((client) => client.exec("select version from schema_version"))).toEqual([
       { version: schemaVersion },
     ]);
-  });
-});
-
-describe("agents of every name", () => {
-  it("are asked for without one", () => {
-    expect(queriesFor().map(({ values }) => values)).toEqual([[], []]);
-    expect(queriesFor("x").map(({ values }) => values)).toEqual([["x"], ["x"]]);
   });
 });

@@ -2,22 +2,50 @@ import type { StoredEvent } from "../../model/event.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
-const columns = "runs.run_id, events.seq, events.attempt, events.n, events.at, events.cursor, events.body";
-const ofRun = `
-  select ${columns} from runs join events using (run_no)
-  where runs.run_id = ? and events.seq > ? order by events.seq limit ?`;
-const ofAll = `
-  select ${columns} from events join runs using (run_no)
-  where events.cursor > ? order by events.cursor limit ?`;
+const columns = `
+  runs.run_id, events.seq, events.attempt, events.n, events.at, events.cursor,
+  events.received_at, events.body`;
+const ofRun = "from runs join events using (run_no) where runs.run_id = ? and events.seq > ?";
+const ofAll = "from events join runs using (run_no) where events.cursor > ?";
+const sizesOfRun = `select events.seq as place, octet_length(events.body) as size ${ofRun} order by events.seq limit ?`;
+const sizesOfAll = `select events.cursor as place, octet_length(events.body) as size ${ofAll} order by events.cursor limit ?`;
+const pageOfRun = `select ${columns} ${ofRun} and events.seq <= ? order by events.seq`;
+const pageOfAll = `select ${columns} ${ofAll} and events.cursor <= ? order by events.cursor`;
 const lastOfRun = `select last_seq as place from runs where run_id = ?`;
 const lastOfAll = `select max(cursor) as place from events`;
 
-export function* readEvents(run_id: string, after: number, limit: number): Work<StoredEvent[]> {
-  return (yield all(ofRun, toColumn(run_id), after, limit)).map(eventFromRow);
+/** Of the bodies of a page, so that no reader holds up the others. */
+const pageBytes = 512 * 1024;
+
+export function* readEvents(run_id: string, after: number, limit: number, maxBytes?: number): Work<StoredEvent[]> {
+  const run = toColumn(run_id);
+  const last = lastThatFits(yield all(sizesOfRun, run, after, limit), maxBytes);
+  return last === null ? [] : (yield all(pageOfRun, run, after, last)).map(eventFromRow);
 }
 
-export function* readFeed(after: number, limit: number): Work<StoredEvent[]> {
-  return (yield all(ofAll, after, limit)).map(eventFromRow);
+export function* readFeed(after: number, limit: number, maxBytes?: number): Work<StoredEvent[]> {
+  const last = lastThatFits(yield all(sizesOfAll, after, limit), maxBytes);
+  return last === null ? [] : (yield all(pageOfAll, after, last)).map(eventFromRow);
+}
+
+/** How many of these rows, by their `size`, one page holds; a large one comes alone. */
+export function countThatFits(rows: readonly Row[]): number {
+  let left = pageBytes;
+  const over = rows.findIndex(({ size }, at) => (left -= Number(size)) < 0 && at > 0);
+  return over < 0 ? rows.length : over;
+}
+
+/** The place of the last event of a page; a large one comes alone. */
+function lastThatFits(rows: readonly Row[], maxBytes = pageBytes): number | null {
+  let last: number | null = null;
+  let left = maxBytes;
+  for (const row of rows) {
+    const size = Number(row["size"]);
+    if (last !== null && size > left) break;
+    left -= size;
+    last = Number(row["place"]);
+  }
+  return last;
 }
 
 export function* readLastPlace(run_id: string | null): Work<number> {
@@ -32,6 +60,7 @@ function eventFromRow(row: Row): StoredEvent {
     attempt: Number(row["attempt"]),
     n: row["n"] === null ? null : Number(row["n"]),
     at: fromColumn(String(row["at"])),
+    ...(row["received_at"] === null ? {} : { received_at: new Date(Number(row["received_at"])).toISOString() }),
     cursor: Number(row["cursor"]),
     // Written from a RunEvent by storeEvent.
     event: JSON.parse(String(row["body"])) as StoredEvent["event"],

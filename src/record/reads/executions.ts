@@ -1,21 +1,28 @@
 import type { Execution, Page } from "../../model/store.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
-import { fromColumn, toColumn } from "../text.ts";
+import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
 export interface ExecutionFilter {
   run_id?: string;
   open?: boolean;
 }
 
+/** Of the row `started`: the first end that its own attempt reported. Earlier versions let others report one too. */
+const end = (column: string): string => `(
+    select ${column} from audit_rows ended join audit_batches ending on ending.batch_no = ended.batch_no
+    where ended.execution_id = started.execution_id and ended.kind = 'end'
+      and ended.run_id = started.run_id and ended.attempt = started.attempt
+    order by ended.no limit 1)`;
+/** What `executionFromRow` reads of `started`. */
+export const executionColumns = `
+    started.run_id, started.attempt, started.body as start_body,
+    (select beginning.at from audit_batches beginning where beginning.batch_no = started.batch_no) as received_at,
+    ${end("ended.body")} as end_body, ${end("ending.at")} as end_received_at`;
 const pairs = `
-  select started.run_id, started.attempt, started.body as start_body,
-    (select ended.body from audit_rows ended
-     where ended.execution_id = started.execution_id and ended.kind = 'end'
-     order by ended.no desc limit 1) as end_body
-  from audit_rows started`;
-const one = `${pairs} where started.execution_id = ? and started.kind = 'start'`;
+  select ${executionColumns} from audit_rows started`;
+const one = `${pairs} where started.execution_id = ? and started.kind = 'start' order by started.no limit 1`;
 const startNo = `
-  select no from audit_rows where execution_id = ? and kind = 'start'`;
+  select no from audit_rows where execution_id = ? and kind = 'start' order by no limit 1`;
 
 export function* readExecution(execution_id: string): Work<Execution | null> {
   const [row] = yield first(one, toColumn(execution_id));
@@ -44,6 +51,8 @@ export function executionFromRow(row: Row): Execution {
   return {
     run_id: fromColumn(String(row["run_id"])),
     attempt: Number(row["attempt"]),
+    received_at: String(row["received_at"]),
+    end_received_at: textOrNull(row["end_received_at"]),
     // Both were written from the model's types by storeEvent.
     start: JSON.parse(String(row["start_body"])) as Execution["start"],
     end: typeof row["end_body"] === "string" ? (JSON.parse(row["end_body"]) as Execution["end"]) : null,

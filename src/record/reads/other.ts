@@ -8,7 +8,8 @@ import { toColumn } from "../text.ts";
 export { readFile, readFiles } from "./files.ts";
 export { readQuestion, readQuestions, readUsage } from "./questions.ts";
 export { readPoller, readWithWork } from "./pollers.ts";
-export { readAgents, readRunner, readRunners } from "./runners.ts";
+export { readAgentNames, readAgentPage, readAgents } from "./agents.ts";
+export { readRunner, readRunnerPage, readRunners } from "./runners.ts";
 export { readDueSchedules, readSchedule, readSchedules, readSlots } from "./schedules.ts";
 export { readGoneSessions, readSession, readSessions, readForks, readVersions } from "./sessions.ts";
 export { readSessionState } from "./session-state.ts";
@@ -24,6 +25,8 @@ export {
 } from "./triggers.ts";
 export { readWhy } from "./why.ts";
 
+// 'g' is after every hexadecimal digit: one range of the index on hashes
+const hashThatBegins = `select hash from tokens where hash >= ?1 and hash < ?1 || 'g' order by hash limit 1`;
 const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;
 const agentOf = `
   select agent_revs.body, runs.timeout_seconds, demands.body as demands
@@ -32,6 +35,11 @@ const agentOf = `
 export function* readToken(hash: string): Work<Token | null> {
   const [row] = yield first(selectToken, toColumn(hash));
   return row === undefined ? null : tokenFromRow(row);
+}
+
+export function* readTokenHash(beginning: string): Work<string | null> {
+  const [row] = yield first(hashThatBegins, toColumn(beginning));
+  return row === undefined ? null : String(row["hash"]);
 }
 
 export function* readTokens(page: { before?: string; limit: number }): Work<Token[]> {

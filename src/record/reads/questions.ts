@@ -1,4 +1,5 @@
 import type { Question, QuestionReads, UsageRow } from "../../model/question.ts";
+import { countThatFits } from "./events.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
@@ -12,6 +13,9 @@ const columns = [
 const selectQuestions = `
   select ${columns}, runs.run_id, runs.agent_name, runs.session_id, runs.parent_run_id
   from questions join runs on runs.run_no = questions.run_no`;
+const sizes = `
+  select octet_length(questions.input) + coalesce(octet_length(questions.input_schema), 0)
+    + coalesce(octet_length(questions.edited_input), 0) as size from questions`;
 const ofRun = `questions.run_no = (select run_no from runs where run_id = ?)`;
 const newest = `${selectQuestions} where ${ofRun} and questions.request_id = ? order by questions.attempt desc limit 1`;
 const selectParent = `select run_id, agent_name, parent_run_id from runs where run_id = ?`;
@@ -38,12 +42,15 @@ export function* readQuestions(
   const counted = `select count(*) as count from (select 1 as one from questions ${where(conditions)} limit ?) as portion`;
   const [row] = yield first(counted, ...values, mostCounted);
   if (page.after !== undefined) add("questions.question_no > ?", Number(page.after));
-  const text = `${selectQuestions} ${where(conditions)} order by questions.question_no limit ?`;
-  const found = yield all(text, ...values, page.limit);
+  const ordered = `${where(conditions)} order by questions.question_no limit ?`;
+  const measured = yield all(`${sizes} ${ordered}`, ...values, page.limit);
+  const fitting = countThatFits(measured);
+  const found = yield all(`${selectQuestions} ${ordered}`, ...values, fitting);
   const items: Question[] = [];
   const known = new Map<string, Row | undefined>();
   for (const one of found) items.push(yield* questionFromRow(one, known));
-  const next = found.length < page.limit ? null : String(found.at(-1)?.["question_no"]);
+  const isLast = fitting === measured.length && fitting < page.limit;
+  const next = isLast ? null : String(found.at(-1)?.["question_no"]);
   return { items, next, count: Number(row?.["count"]) };
 
   function add(condition: string, value: SqlValue): void {

@@ -1,9 +1,10 @@
-import type { Agent } from "../../model/agent.ts";
-import type { ListedAgent, RunnerRow } from "../../model/dispatch-ops.ts";
+import type { RunnerRow } from "../../model/dispatch-ops.ts";
+import type { DispatchReads } from "../../model/dispatch-reads.ts";
 import { executorOf, factsFromRow, text } from "../ops/runner-row.ts";
 import { isAssigned, statusIn } from "../moves/statuses.ts";
 import { all, first, type Row, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
+import { countThatFits } from "./events.ts";
 
 const columns = `runners.*, (
     select count(*) from runs
@@ -13,12 +14,12 @@ const allRunners = `select ${columns} from runners order by runner_id`;
 const oneRunner = `select ${columns} from runners where runner_id = ?`;
 const namesOfAll = `select runner_id, name from runner_agents order by runner_id, name`;
 const namesOfOne = `select runner_id, name from runner_agents where runner_id = ? order by name`;
-const ofApi = `select name, owner, body from agents`;
-const ofRunners = `
-  select a.name, a.body, a.runner_id, runners.owner from runner_agents a join runners using (runner_id)`;
-// Two of each: asked as `name = ? or ? is null`, no index is used.
-const allAgents = [`${ofApi} order by name`, `${ofRunners} order by a.name, a.runner_id`] as const;
-const agentsNamed = [`${ofApi} where name = ?`, `${ofRunners} where a.name = ? order by a.runner_id`] as const;
+const namesBetween = `
+  select runner_id, name from runner_agents where runner_id > ? and runner_id <= ? order by runner_id, name`;
+const sizes = `
+  select runner_id, octet_length(executor) + octet_length(tags) + octet_length(project_dir) + coalesce((
+    select sum(octet_length(name)) from runner_agents where runner_agents.runner_id = runners.runner_id), 0) as size
+  from runners`;
 
 export function* readRunner(runner_id: string): Work<RunnerRow | null> {
   const [row] = yield first(oneRunner, toColumn(runner_id));
@@ -32,12 +33,20 @@ export function* readRunners(): Work<RunnerRow[]> {
   return rows.map((row) => runnerFromRow(row, names));
 }
 
-export function* readAgents(name?: string): Work<ListedAgent[]> {
-  const [api, runners] =
-    name === undefined
-      ? [yield all(allAgents[0]), yield all(allAgents[1])]
-      : [yield all(agentsNamed[0], toColumn(name)), yield all(agentsNamed[1], toColumn(name))];
-  return [...api.map((row) => listed(row, "api")), ...runners.map((row) => listed(row, "runner"))];
+/** As many as fit on a page of bytes, or one that is larger. */
+export function* readRunnerPage(page: Parameters<DispatchReads["runner_page"]>[0]): Work<{
+  items: RunnerRow[];
+  more: boolean;
+}> {
+  const after = toColumn(page.after ?? "");
+  const owner = page.owner === undefined ? [] : [toColumn(page.owner)];
+  const which = `where runner_id > ? ${page.owner === undefined ? "" : "and owner = ?"} order by runner_id limit ?`;
+  const measured = yield all(`${sizes} ${which}`, after, ...owner, page.limit + 1);
+  const fitting = Math.min(countThatFits(measured), page.limit);
+  const rows = yield all(`select ${columns} from runners ${which}`, after, ...owner, fitting);
+  const last = measured[fitting - 1]?.["runner_id"] ?? after;
+  const names = namesByRunner(yield all(namesBetween, after, last));
+  return { items: rows.map((row) => runnerFromRow(row, names)), more: measured.length > fitting };
 }
 
 function namesByRunner(rows: readonly Row[]): Map<string, string[]> {
@@ -49,16 +58,6 @@ function namesByRunner(rows: readonly Row[]): Map<string, string[]> {
     else known.push(text(row, "name"));
   }
   return names;
-}
-
-function listed(row: Row, source: "api" | "runner"): ListedAgent {
-  return {
-    // Written from an Agent by put_agent or register_runner.
-    agent: JSON.parse(String(row["body"])) as Agent,
-    source,
-    runner_id: source === "runner" ? text(row, "runner_id") : null,
-    owner: text(row, "owner"),
-  };
 }
 
 function runnerFromRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRow {

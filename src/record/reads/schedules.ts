@@ -1,5 +1,6 @@
 import type { ScheduleDefinition, Slot, StoredSchedule } from "../../model/schedule.ts";
 import type { ScheduleReads } from "../../model/schedule-ops.ts";
+import { countThatFits } from "./events.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
@@ -11,6 +12,7 @@ const selectWithLast = `
   left join schedule_slots last on last.schedule_id = schedules.schedule_id and last.slot = (
     select max(slot) from schedule_slots newest where newest.schedule_id = schedules.schedule_id)
   left join runs on runs.run_id = last.run_id`;
+const sizes = `select octet_length(schedules.body) as size from schedules`;
 const selectOne = `${selectWithLast} where schedules.schedule_id = ?`;
 const selectDue = `
   select * from schedules where due_at is not null and due_at <= ? order by due_at limit ?`;
@@ -39,7 +41,9 @@ export function* readSchedules(
   const used = given.filter((pair): pair is [string, string] => pair[1] !== undefined);
   const where = used.length === 0 ? "" : `where ${used.map(([condition]) => condition).join(" and ")}`;
   const values: SqlValue[] = used.map(([, value]) => toColumn(value));
-  const rows = yield all(`${selectWithLast} ${where} order by schedules.schedule_id limit ?`, ...values, page.limit);
+  const ordered = `${where} order by schedules.schedule_id limit ?`;
+  const fitting = countThatFits(yield all(`${sizes} ${ordered}`, ...values, page.limit));
+  const rows = yield all(`${selectWithLast} ${ordered}`, ...values, fitting);
   return rows.map(scheduleFromRow);
 }
 

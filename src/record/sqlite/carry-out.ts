@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { monotonicMs } from "../../model/clock.ts";
 import type { Query, Row, Work } from "../query.ts";
 import type { Connection } from "./connection.ts";
 
@@ -14,12 +14,12 @@ const turnMs = 8;
 
 /** For work that takes long, over a connection that nobody else uses. */
 export async function carryOutInTurns<T>(connection: Connection, work: Work<T>): Promise<T> {
-  let since = performance.now();
+  let since = monotonicMs();
   let step = work.next();
   while (!step.done) {
-    if (performance.now() - since > turnMs) {
-      await turn();
-      since = performance.now();
+    if (monotonicMs() - since > turnMs) {
+      await new Promise((resolve) => setImmediate(resolve));
+      since = monotonicMs();
     }
     step = work.next(rowsOf(connection, step.value));
   }

@@ -1,3 +1,4 @@
+import { monotonicMs } from "../../model/clock.ts";
 import { HostError } from "../../model/errors.ts";
 import type { Op, StoreResult } from "../../model/store.ts";
 import type { AuditEntry } from "../audit/chain.ts";
@@ -7,11 +8,13 @@ import { rollBack } from "./write-lock.ts";
 import { carryOut } from "./carry-out.ts";
 import type { Connection } from "./connection.ts";
 import { hostFault, isBusy, stillLocked } from "./faults.ts";
+import type { HeldFiles } from "./held-files.ts";
 import { randomDelayMs } from "./patience.ts";
 
 interface Options extends CommitWork {
   connection: Connection;
   waitMs: number;
+  held: HeldFiles;
   now(): Date;
 }
 
@@ -24,6 +27,9 @@ interface Caller {
 /** Commits after which a process is taken to stay, and its WAL may grow: see ./open-connection.ts. */
 const commitsOfOneThatStays = 50;
 
+/** How often such a process looks whether its files are still there; one that has just begun does with each commit. */
+const lookEveryMs = 100;
+
 /** Transactions one turn of the event loop may hold before callers are gathered until its end. */
 const promptPerTurn = 2;
 
@@ -34,13 +40,14 @@ const promptPerTurn = 2;
  * through when one caller writes without a pause.
  */
 export function groupCommit(options: Options): GroupCommit {
-  const { connection, waitMs } = options;
+  const { connection, waitMs, held } = options;
   let waiting: Caller[] = [];
   let idlers: (() => void)[] = [];
   let scheduled = false;
   let gathers = false;
   let promptThisTurn = 0;
   let commits = 0;
+  let lookedAt = -Infinity;
 
   return {
     apply(ops) {
@@ -72,11 +79,14 @@ export function groupCommit(options: Options): GroupCommit {
     queueMicrotask(flush);
   }
 
-  function flush(deadline = performance.now() + waitMs): void {
+  function flush(deadline = monotonicMs() + waitMs): void {
+    // asked again only where it was so before: a commit looks for them afterwards
+    const lost = held.known() === null ? null : held.fault();
+    if (lost !== null) return rejectAll(takeWaiting(), lost);
     try {
       connection.sql("begin immediate").run();
     } catch (fault) {
-      if (isBusy(fault) && performance.now() < deadline) {
+      if (isBusy(fault) && monotonicMs() < deadline) {
         // Whoever comes meanwhile joins this transaction.
         setTimeout(() => flush(deadline), randomDelayMs());
         return;
@@ -107,6 +117,8 @@ export function groupCommit(options: Options): GroupCommit {
       connection.sql("commit").run();
       commits += 1;
       if (commits === commitsOfOneThatStays) connection.exec("pragma wal_autocheckpoint = 1000");
+      const lost = lookForFiles();
+      if (lost !== null) return rejectAll(callers, lost);
       if (head !== null) options.committed(head);
       callers.forEach((caller, index) => caller.resolve(results[index] ?? []));
     } catch (fault) {
@@ -115,6 +127,14 @@ export function groupCommit(options: Options): GroupCommit {
       return;
     }
     options.changed(changed);
+  }
+
+  /** A commit to files that nobody else can find any more is not acknowledged. What was since the last look is rescued. */
+  function lookForFiles(): HostError | null {
+    const fresh = commits > commitsOfOneThatStays && monotonicMs() - lookedAt < lookEveryMs;
+    if (fresh && held.known() === null) return null;
+    lookedAt = monotonicMs();
+    return held.fault();
   }
 
   /** What the host cannot do fails for all; anything else is the fault of one caller, found by asking each alone. */

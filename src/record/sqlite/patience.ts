@@ -1,3 +1,4 @@
+import { monotonicMs } from "../../model/clock.ts";
 import { isBusy, stillLocked } from "./faults.ts";
 
 /**
@@ -5,13 +6,13 @@ import { isBusy, stillLocked } from "./faults.ts";
  * starve. We ask again instead, after short random delays, and give up in the end.
  */
 export async function patiently<T>(attempt: () => T, file: string, waitMs: number): Promise<T> {
-  const deadline = performance.now() + waitMs;
+  const deadline = monotonicMs() + waitMs;
   for (;;) {
     try {
       return attempt();
     } catch (fault) {
       if (!isBusy(fault)) throw fault;
-      if (performance.now() >= deadline) throw stillLocked(file, waitMs, fault);
+      if (monotonicMs() >= deadline) throw stillLocked(file, waitMs, fault);
     }
     await shortDelay();
   }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type CallToolResult, Server, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { RequestError } from "../../model/errors.ts";
+import { sizeOf } from "../../model/event-size.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { Client, Submission } from "../../wire/client.ts";
 import { agentTools, type AgentTool, submissionOf } from "./agent-tools.ts";
@@ -38,7 +39,7 @@ export function droverMcpServer(options: McpServerOptions): Server {
       inputSchema: schemaOf(input),
       annotations: { readOnlyHint: readOnly, destructiveHint: name === "stop_run", openWorldHint: false },
     }));
-    return { tools: [...fixed, ...agentTools((await client.agents.list()).items).map(listed)] };
+    return { tools: [...fixed, ...firstOf(agentTools((await client.agents.list()).items).map(listed))] };
   });
   server.setRequestHandler("tools/call", async ({ params: { name, arguments: input = {} } }, { mcpReq }) => {
     const progress = progressOf(mcpReq);
@@ -68,6 +69,14 @@ export function droverMcpServer(options: McpServerOptions): Server {
     }
   });
   return server;
+}
+
+/** Of the tools of agents, as JSON. No client has use for more; start_run runs the others too. */
+const mostLength = 2 * 1024 * 1024;
+
+function firstOf<T>(tools: readonly T[]): T[] {
+  let left = mostLength;
+  return tools.filter((tool) => (left -= sizeOf(tool)) >= 0);
 }
 
 function schemaOf(input: z.ZodObject): Record<string, unknown> & { type: "object" } {

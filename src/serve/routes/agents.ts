@@ -1,7 +1,11 @@
 import type { DefinitionFault } from "../../model/definition-fault.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
+import type { AgentPlace } from "../../model/agent-place.ts";
+import { toCursor } from "../../show/cursor.ts";
 import type { ApiDeps } from "../deps.ts";
-import { notFound, Refusal } from "../refusal.ts";
+import { given } from "../given.ts";
+import { pageFrom } from "../page.ts";
+import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
 import { admins, anyone, subjectOf } from "../rule.ts";
 
@@ -11,7 +15,13 @@ export const agentRoutes = [
   route("GET /agents", {
     // who may submit sees what there is to run
     rule: { roles: anyone, attempt: true },
-    handle: async ({ deps }) => ({ items: (await deps.agents.list()).map(flat), next_cursor: null }),
+    async handle({ deps, query: { limit, cursor } }) {
+      const { before } = pageFrom("agents", limit, cursor);
+      const { items, next } = await deps.agents.page(
+        given({ limit, after: before === undefined ? before : placeFrom(before) }),
+      );
+      return { items: items.map(flat), next_cursor: next && toCursor("agents", textOf(next)) };
+    },
   }),
   route("GET /agents/{name}", {
     rule: { roles: anyone, attempt: true },
@@ -28,13 +38,14 @@ export const agentRoutes = [
   }),
   route("PUT /agents/{name}", {
     rule: { roles: admins },
-    async handle({ deps, principal, params: { name = "" }, body }) {
+    async handle({ deps, principal, params: { name = "" }, body, signal }) {
       if (body.name !== undefined && body.name !== name) {
         throw new Refusal(400, "DROVER-API-006", "body.name is not the name in the path.", {
           faults: [{ path: "body.name", message: `leave it out, or say ${name}` }],
         });
       }
-      const checked = await deps.checkAgent({ ...body, name });
+      const checked = await deps.checkAgent({ ...body, name }, { caller: subjectOf(principal), signal });
+      if (!checked.ok && checked.retryAfterSeconds !== undefined) throw tooManyChecks(checked.retryAfterSeconds);
       if (!checked.ok) throw unsound(checked.faults);
       const { agent } = checked;
       await refuseFileAgent(deps.agents.find(name), name);
@@ -51,6 +62,16 @@ export const agentRoutes = [
     },
   }),
 ];
+
+/** A name may have any letters. */
+function textOf({ name, rank, runner_id }: AgentPlace): string {
+  return [Buffer.from(name).toString("base64url"), rank, runner_id].join(".");
+}
+
+function placeFrom(text: string): AgentPlace {
+  const [name = "", rank = "", ...rest] = text.split(".");
+  return { name: Buffer.from(name, "base64url").toString("utf8"), rank: Number(rank), runner_id: rest.join(".") };
+}
 
 function unsound(faults: readonly DefinitionFault[]): Refusal {
   const [first] = faults;

@@ -1,5 +1,5 @@
 import { isTerminal } from "../../model/states.ts";
-import { readFeed } from "../../show/pages.ts";
+import { maxPageBytes, readFeed } from "../../show/pages.ts";
 import { allFeed, runFeed } from "../../show/tail.ts";
 import type { Owners } from "../../show/owners.ts";
 import type { RecordDeps, SystemDeps } from "../deps.ts";
@@ -15,8 +15,11 @@ export const eventRoutes = [
     rule: { roles: anyone, object: "run", attempt: true },
     async handle({ deps: { store }, object: { run_id, status }, query, headers, stream }) {
       if (!stream) {
-        const items = await store.read.events(run_id, query.after ?? 0, query.limit);
-        return { items, next_cursor: items.length === query.limit ? items.at(-1)!.seq : null };
+        const items = await store.read.events(run_id, query.after ?? 0, query.limit, maxPageBytes);
+        const last = items.at(-1)?.seq;
+        if (last === undefined) return { items, next_cursor: null };
+        const more = items.length === query.limit || last < (await store.read.last_place(run_id));
+        return { items, next_cursor: more ? last : null };
       }
       const after = startOf(headers, query);
       // tells a browser that it need not reconnect
@@ -34,7 +37,13 @@ export const eventRoutes = [
         return new FeedReply(allFeed(store.read, only, owners), startOf(headers, query), partials);
       }
       const after = query.after ?? 0;
-      const { events, reached } = await readFeed(store.read, after, query.limit, only, owners);
+      const { events, reached } = await readFeed(
+        store.read,
+        after,
+        { limit: query.limit, maxBytes: maxPageBytes },
+        only,
+        owners,
+      );
       return { items: events, next_cursor: reached > after ? reached : null };
     },
   }),

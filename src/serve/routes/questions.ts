@@ -4,7 +4,7 @@ import type { BodyOf } from "../../wire/contracts.ts";
 import type { AnswerDeps } from "../deps.ts";
 import { given } from "../given.ts";
 import { pageFrom } from "../page.ts";
-import { notFound, Refusal } from "../refusal.ts";
+import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
 import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
 import { toCursor } from "../../show/cursor.ts";
@@ -74,12 +74,12 @@ export const questionRoutes = [
   }),
   route("POST /runs/{run_id}/permissions/{request_id}", {
     rule: { roles: submitters, object: "run" },
-    async handle({ deps, principal, object: { run_id }, params, body }) {
+    async handle({ deps, principal, object: { run_id }, params, body, signal }) {
       const request_id = params["request_id"] ?? "";
       const asked = await deps.store.read.question(run_id, request_id);
       if (asked === null) throw notFound("question", "path.request_id");
       if (asked.decision !== null) throw decided(asked);
-      await checkInput(asked, body, deps);
+      await checkInput(asked, body, deps, { caller: subjectOf(principal), signal });
       const by = subjectOf(principal);
       const [answered] = await deps.store.apply([
         { op: "answer_question", run_id, request_id, answer: decisionOf(body), by },
@@ -97,11 +97,17 @@ function decisionOf({ decision, input, remember, message }: Body): Decision {
 }
 
 /** What the person allows has to be something that the tool takes. */
-async function checkInput({ tool, input_schema }: Question, { input }: Body, deps: AnswerDeps): Promise<void> {
+async function checkInput(
+  { tool, input_schema }: Question,
+  { input }: Body,
+  deps: AnswerDeps,
+  asker: Parameters<AnswerDeps["checkInput"]>[2],
+): Promise<void> {
   if (input === undefined || input_schema === null) return;
-  const faults = await deps.checkInput(input_schema, input);
+  const faults = await deps.checkInput(input_schema, input, asker);
   const [first] = faults;
   if (first === undefined) return;
+  if (first.retry_after_seconds !== undefined) throw tooManyChecks(first.retry_after_seconds);
   throw new Refusal(400, first.code, `The edited input does not fit the tool ${tool}.`, {
     faults: faults.map(({ path, message }) => ({ path: `body.input${path}`, message })),
     next: "Send input that fits the question's input_schema, or leave it out.",

@@ -1,6 +1,6 @@
 import type { SystemDeps } from "../deps.ts";
 import { parseJson, tooLarge } from "../read-body.ts";
-import { Refusal } from "../refusal.ts";
+import { Refusal, refusalOfFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 
@@ -13,10 +13,11 @@ export const receiveRoutes = [
     rule: { signed: true },
     async handle({ deps, params: { name = "" }, headers, bytes, signal }) {
       const { receiver } = deps.triggers;
-      const leave = receiver.enter();
-      if (leave === null) throw tooMany(1, "Too many deliveries are being read at once.");
+      const waiting = new AbortController();
+      const leave = receiver.enter(() => waiting.abort(tooMany(1, "Too many deliveries are being read at once.")));
       try {
-        const body = bytes === undefined ? Buffer.alloc(0) : await collect(bytes);
+        const body = bytes === undefined ? Buffer.alloc(0) : await collect(bytes, waiting.signal);
+        leave(); // its bytes are here: what follows takes as long as the record
         signal.throwIfAborted();
         const parse = (given: Uint8Array): unknown => parseJson(given).value;
         const received = await receiver.receive({ name, headers, body, parse });
@@ -24,9 +25,9 @@ export const receiveRoutes = [
           const { run_id, skipped } = received;
           return new Reply(202, { run_id, ...(skipped === undefined ? {} : { skipped }) });
         }
-        const { status, code, message, faults, next } = received.fault;
-        if (received.retry_after_seconds !== undefined) throw tooMany(received.retry_after_seconds, message);
-        throw new Refusal(status, code, message, { faults, ...(next ? { next } : {}) });
+        if (received.retry_after_seconds !== undefined)
+          throw tooMany(received.retry_after_seconds, received.fault.message);
+        throw refusalOfFault(received.fault);
       } finally {
         leave();
       }
@@ -34,16 +35,25 @@ export const receiveRoutes = [
   }),
 ];
 
-async function collect({ size, bytes }: { size: number | null; bytes: AsyncIterable<Uint8Array> }): Promise<Buffer> {
+async function collect(
+  { size, bytes }: { size: number | null; bytes: AsyncIterable<Uint8Array> },
+  givenUp: AbortSignal,
+): Promise<Buffer> {
   if (size !== null && size > mostBytes) throw tooLarge(mostBytes);
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of bytes) {
-    length += chunk.length;
+  const over = new Promise<never>((_, reject) => {
+    givenUp.addEventListener("abort", () => reject(givenUp.reason as Error), { once: true });
+  });
+  over.catch(() => undefined); // it may come when nobody waits any more
+  const reading = bytes[Symbol.asyncIterator]();
+  for (;;) {
+    const { done, value } = await Promise.race([reading.next(), over]);
+    if (done) return Buffer.concat(chunks);
+    length += value.length;
     if (length > mostBytes) throw tooLarge(mostBytes);
-    chunks.push(chunk);
+    chunks.push(value);
   }
-  return Buffer.concat(chunks);
 }
 
 function tooMany(seconds: number, detail: string): Refusal {

@@ -1,12 +1,13 @@
 import { drainRunner, stopRuns } from "../../dispatch/by-record.ts";
 import { isTerminal, runStatuses } from "../../model/states.ts";
+import { toCursor } from "../../show/cursor.ts";
 import { findRuns, listExecutions, listRuns } from "../../show/pages.ts";
 import type { RecordDeps } from "../deps.ts";
 import { given } from "../given.ts";
 import { pageFrom } from "../page.ts";
 import { notFound } from "../refusal.ts";
 import { routeWith } from "../route.ts";
-import { anyone, sees, seesOnly, subjectOf, submitters } from "../rule.ts";
+import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
 
 const route = routeWith<RecordDeps>();
 
@@ -82,9 +83,12 @@ export const recordRoutes = [
   }),
   route("GET /runners", {
     rule: { roles: anyone },
-    async handle({ deps, principal }) {
-      const all = await deps.store.read.runners();
-      return { items: all.filter(({ owner }) => sees(principal, owner)), next_cursor: null };
+    async handle({ deps, principal, query: { limit, cursor } }) {
+      const { before: after } = pageFrom("runners", limit, cursor);
+      const owner = seesOnly(principal) ?? undefined;
+      const { items, more } = await deps.store.read.runner_page(given({ limit, after, owner }));
+      const last = items.at(-1);
+      return { items, next_cursor: more && last ? toCursor("runners", last.runner_id) : null };
     },
   }),
   route("POST /runners/{runner_id}/drain", {

@@ -13,6 +13,7 @@ const route = routeWith<ApiDeps>();
 const portRoute = routeWith<SystemDeps>();
 
 const reportLimit = 20 * 1024 * 1024;
+const registerLimit = 2 * 1024 * 1024;
 /** Contents are written in base64, which takes a third more, and the events come on top. */
 const saveLimit = 40 * 1024 * 1024;
 
@@ -60,7 +61,7 @@ export const runnerRoutes = [
 export const runnerPortRoutes = [
   portRoute("POST /runner/register", {
     rule: { roles: runners },
-    bodyLimit: reportLimit,
+    bodyLimit: registerLimit,
     handle: (call) =>
       overPort(call, async (port) => ({
         ...(await port.register({ ...call.body, runner_key: call.body.runner_key ?? keyOf(call.body) })),
@@ -132,6 +133,7 @@ const refusals: Record<PortConflict, [status: number, code: ErrorCode]> = {
   duplicate_runner: [409, "DROVER-API-018"],
   unauthorized: [403, "DROVER-API-011"],
   refused: [400, "DROVER-API-006"],
+  unproven: [503, "DROVER-API-024"],
   away: [503, "DROVER-API-024"],
 };
 

@@ -1,9 +1,9 @@
 import type { Run } from "../../model/run.ts";
 import type { RunRequest } from "../../model/run-request.ts";
 import { isTerminal } from "../../model/states.ts";
-import type { ApiDeps, SubmitAnswer } from "../deps.ts";
+import type { ApiDeps, SubmitAnswer, Who } from "../deps.ts";
 import { given } from "../given.ts";
-import { notFound, Refusal } from "../refusal.ts";
+import { notFound, Refusal, refusalOfFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 import { anyone, type Principal, sees, subjectOf, submitters } from "../rule.ts";
@@ -13,18 +13,22 @@ const route = routeWith<ApiDeps>();
 export const runRoutes = [
   route("POST /runs", {
     rule: { roles: submitters, attempt: true },
-    async handle({ deps, principal, body, headers }) {
+    async handle(call) {
+      const { deps, principal, body, headers } = call;
+      if (principal.kind === "attempt" && body.session_id !== undefined)
+        await refuseForeignSession(principal.run, body.session_id, deps);
       const request: RunRequest = {
         ...body,
         ...(await parentOf(principal, body.parent_run_id, deps)),
         ...given({ idempotency_key: headers["idempotency-key"] }),
       };
-      return submitted(await deps.submit(request, whoOf(principal)));
+      return submitted(await deps.submit(request, whoOf(call)));
     },
   }),
   route("POST /runs/{run_id}/retry", {
     rule: { roles: submitters, object: "run" },
-    async handle({ deps, principal, object }) {
+    async handle(call) {
+      const { deps, object } = call;
       if (!isTerminal(object.status)) {
         throw new Refusal(
           409,
@@ -33,11 +37,11 @@ export const runRoutes = [
           { next: "Stop it first, or wait." },
         );
       }
-      return submitted(await deps.submit(sameAgain(object), whoOf(principal)));
+      return submitted(await deps.submit(sameAgain(object), whoOf(call)));
     },
   }),
   route("GET /runs/{run_id}/why", {
-    rule: { roles: anyone, object: "run" },
+    rule: { roles: anyone, object: "run", attempt: true },
     async handle({ deps, object }) {
       const why = waits(object.status) ? await deps.dispatcher.why(object.run_id) : [];
       return { status: object.status, why };
@@ -51,8 +55,7 @@ function waits(status: Run["status"]): boolean {
 
 function submitted(answer: SubmitAnswer): Reply<Run> {
   if (answer.ok) return new Reply(answer.repeated ? 200 : 201, answer.run, { location: `/runs/${answer.run.run_id}` });
-  const { status, code, message, faults, next } = answer.fault;
-  throw new Refusal(status, code, message, { faults, ...(next ? { next } : {}) });
+  throw refusalOfFault(answer.fault);
 }
 
 /** Inside a run, its own id is the parent whatever is said; others may only name a run they see. */
@@ -68,8 +71,34 @@ async function parentOf(
   return { parent_run_id };
 }
 
-function whoOf(principal: Principal): { subject: string; role: "admin" | "user" | "viewer" | "runner" } {
-  return { subject: subjectOf(principal), role: principal.kind === "token" ? principal.role : "user" };
+/** Inside a run, only what that run's session has begun can go on: the owner's other sessions are not its to read. */
+async function refuseForeignSession(run: Run, session_id: string, { store: { read } }: ApiDeps): Promise<void> {
+  if (session_id === run.session_id) return;
+  const begun = (await read.versions(session_id)).at(-1);
+  const parent_id = begun === undefined ? null : ((await read.run(begun.run_id))?.parent_run_id ?? null);
+  const parent = parent_id === null ? null : await read.run(parent_id);
+  if (parent !== null && (parent.run_id === run.run_id || parent.session_id === run.session_id)) return;
+  throw new Refusal(404, "DROVER-SUB-003", "There is no such session, or it is not yours.", {
+    faults: [{ path: "body.session_id", message: "unknown" }],
+    next: "Start a new session: leave session_id out, with mode start.",
+  });
+}
+
+function whoOf(call: { principal: Principal; signal: AbortSignal }): Who {
+  const { principal } = call;
+  return {
+    subject: subjectOf(principal),
+    role: principal.kind === "token" ? principal.role : "user",
+    ...(principal.kind === "attempt" ? { inside: insideOf(principal.run) } : {}),
+    // few have to wait for something
+    get signal() {
+      return call.signal;
+    },
+  };
+}
+
+function insideOf({ run_id, attempt }: Run): NonNullable<Who["inside"]> {
+  return { run_id, attempt };
 }
 
 function sameAgain(run: Run): RunRequest {

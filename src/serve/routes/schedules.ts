@@ -1,9 +1,8 @@
-import type { SubmitFault } from "../../submit/submit-fault.ts";
 import { toCursor } from "../../show/cursor.ts";
 import type { ApiDeps } from "../deps.ts";
 import { given } from "../given.ts";
 import { pageFrom } from "../page.ts";
-import { Refusal } from "../refusal.ts";
+import { refusalOfFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
@@ -16,22 +15,21 @@ export const scheduleRoutes = [
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const { before: after } = pageFrom("schedules", limit, cursor);
       const only = seesOnly(principal);
-      const found = await deps.store.read.schedules(
-        given({ ...filter, created_by: only ?? undefined }),
-        given({ limit: limit + 1, after }),
-      );
-      const items = found.slice(0, limit);
-      const last = items.at(-1);
-      const next_cursor = found.length > limit && last ? toCursor("schedules", last.schedule_id) : null;
+      const whose = given({ ...filter, created_by: only ?? undefined });
+      const items = await deps.store.read.schedules(whose, given({ limit, after }));
+      const last = items.at(-1)?.schedule_id;
+      // a page of large ones is shorter
+      const more = last === undefined ? [] : await deps.store.read.schedules(whose, { limit: 1, after: last });
+      const next_cursor = last !== undefined && more.length > 0 ? toCursor("schedules", last) : null;
       return { items: items.map(deps.schedules.show), next_cursor };
     },
   }),
   route("POST /schedules", {
     rule: { roles: submitters },
-    async handle({ deps, principal, body }) {
+    async handle({ deps, principal, body, signal }) {
       const role = principal.kind === "token" ? principal.role : "user";
-      const made = await deps.schedules.create(given(body), { subject: subjectOf(principal), role });
-      if (!made.ok) throw refusalOf(made.fault);
+      const made = await deps.schedules.create(given(body), { subject: subjectOf(principal), role, signal });
+      if (!made.ok) throw refusalOfFault(made.fault);
       return new Reply(201, made.schedule, { location: `/schedules/${made.schedule.schedule_id}` });
     },
   }),
@@ -39,7 +37,7 @@ export const scheduleRoutes = [
     rule: { roles: anyone },
     async handle({ deps, body: { from, count, ...timing } }) {
       const shown = deps.schedules.preview(given(timing), from === undefined ? null : Date.parse(from), count);
-      if (!shown.ok) throw refusalOf(shown.fault);
+      if (!shown.ok) throw refusalOfFault(shown.fault);
       return { timezone: timing.timezone, next: shown.next };
     },
   }),
@@ -51,7 +49,7 @@ export const scheduleRoutes = [
     rule: { roles: submitters, object: "schedule" },
     async handle({ deps, object, body }) {
       const changed = await deps.schedules.change(object, given(body));
-      if (!changed.ok) throw refusalOf(changed.fault);
+      if (!changed.ok) throw refusalOfFault(changed.fault);
       return changed.schedule;
     },
   }),
@@ -59,7 +57,7 @@ export const scheduleRoutes = [
     rule: { roles: submitters, object: "schedule" },
     async handle({ deps, object }) {
       const fault = await deps.schedules.remove(object);
-      if (fault !== null) throw refusalOf(fault);
+      if (fault !== null) throw refusalOfFault(fault);
       return undefined;
     },
   }),
@@ -67,7 +65,7 @@ export const scheduleRoutes = [
     rule: { roles: submitters, object: "schedule" },
     async handle({ deps, object }) {
       const fired = await deps.schedules.run(object);
-      if (!fired.ok) throw refusalOf(fired.fault);
+      if (!fired.ok) throw refusalOfFault(fired.fault);
       return new Reply(201, fired.run, { location: `/runs/${fired.run.run_id}` });
     },
   }),
@@ -82,7 +80,3 @@ export const scheduleRoutes = [
     },
   }),
 ];
-
-function refusalOf({ status, code, message, faults, next }: SubmitFault): Refusal {
-  return new Refusal(status, code, message, { faults, ...(next ? { next } : {}) });
-}

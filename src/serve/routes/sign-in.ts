@@ -47,7 +47,7 @@ export const signInRoutes = [
   }),
   route("POST /sign-in", {
     rule: { open: true },
-    async handle({ deps, body: { code } }) {
+    async handle({ deps, headers: { origin }, body: { code } }) {
       const text = newTokenText("drvb_");
       const now = deps.now();
       const [used] = await deps.store.apply([
@@ -63,7 +63,9 @@ export const signInRoutes = [
           token_hash: hashToken(text),
         },
       ]);
-      if (used.ok) return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionMs / 1000}`);
+      // a browser that came over TLS sends it over nothing else; loopback has no TLS
+      const secure = origin?.startsWith("https:") ? "; Secure" : "";
+      if (used.ok) return withCookie(`${deps.cookieName}=${text}; Max-Age=${sessionMs / 1000}`, secure);
       const what = used.conflict === "not_found" ? "is not known here" : said[used.conflict];
       throw new Refusal(409, "DROVER-WEB-001", `This sign-in link ${what}.`, {
         faults: [{ path: "body.code", message: used.conflict }],
@@ -92,8 +94,8 @@ const said = {
 };
 
 /** Not for scripts, not for other sites, and, without a Domain, not for other hosts. */
-function withCookie(cookie: string): Reply<undefined> {
-  return new Reply(204, undefined, { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Strict` });
+function withCookie(cookie: string, secure = ""): Reply<undefined> {
+  return new Reply(204, undefined, { "set-cookie": `${cookie}; Path=/; HttpOnly; SameSite=Strict${secure}` });
 }
 
 function isBrowsers(token_id: string): boolean {

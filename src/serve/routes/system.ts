@@ -16,6 +16,16 @@ export const systemRoutes = [
       return { status: "ok" as const, version: deps.version, protocol: 1 as const };
     },
   }),
+  route("POST /proof", {
+    rule: { open: true },
+    bodyLimit: 1024,
+    recordMs: 4000,
+    async handle({ deps, body, arrivedAt }) {
+      const proof = await deps.prove(body, arrivedAt);
+      if (proof === null) throw notOurs(body.origin);
+      return { proof };
+    },
+  }),
   route("GET /metrics", {
     rule: { roles: ["admin", "viewer"], everyones: true },
     handle: async ({ deps }) =>
@@ -54,6 +64,13 @@ export const systemRoutes = [
     handle: async () => new Reply(302, undefined, { location: "/ui/" }),
   }),
 ];
+
+function notOurs(origin: string): Refusal {
+  return new Refusal(403, "DROVER-API-012", `This coordinator does not speak for ${origin}.`, {
+    faults: [{ path: "body.origin", message: "neither the address of this connection nor one of public_urls" }],
+    next: "Behind a proxy or a forwarded port, add the address to public_urls.",
+  });
+}
 
 function another(): Refusal {
   return new Refusal(409, "DROVER-API-030", "Another backup is being made or fetched at this coordinator.", {

@@ -2,6 +2,7 @@ import type { Hook } from "../../model/hook.ts";
 import { type Webhook, webhookSchema } from "../../model/webhook.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { newSecret } from "../../trigger/secret-box.ts";
+import { openStanding, sealStanding, shownStanding, wouldUnseal } from "../../trigger/standing-secrets.ts";
 import type { ApiDeps } from "../deps.ts";
 import { given } from "../given.ts";
 import { pageFrom } from "../page.ts";
@@ -18,7 +19,8 @@ export const triggerRoutes = [
     rule: { roles: anyone },
     async handle({ deps, principal }) {
       const hooks = await deps.store.read.hooks();
-      return { items: hooks.filter(({ created_by }) => sees(principal, created_by)), next_cursor: null };
+      const own = hooks.filter(({ created_by }) => sees(principal, created_by));
+      return { items: own.map(shownStanding), next_cursor: null };
     },
   }),
   route("POST /hooks", {
@@ -27,24 +29,29 @@ export const triggerRoutes = [
       const at = deps.now().toISOString();
       const hook: Hook = { ...definition, created_by: subjectOf(principal), created_at: at, updated_at: at };
       const sealed = deps.triggers.secrets.seal(`hook ${hook.name}`, secret);
-      const [put] = await deps.store.apply([{ op: "put_hook", hook, secret: sealed, create: true }]);
+      const kept = await withoutSecrets(deps, hook);
+      const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, secret: sealed, create: true }]);
       if (!put.ok) throw exists("hook", hook.name);
-      return created({ ...hook, secret });
+      return created({ ...shownStanding(kept), secret });
     },
   }),
   route("GET /hooks/{name}", {
     rule: { roles: anyone, object: "hook" },
-    handle: async ({ object }) => object,
+    handle: async ({ object }) => shownStanding(object),
   }),
   route("PATCH /hooks/{name}", {
     rule: { roles: submitters, object: "hook" },
     async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
-      const hook: Hook = { ...object, ...given(changes), updated_at: deps.now().toISOString() };
+      const isAskedAnew = changes.parameters !== undefined || changes.prompt !== undefined || changes.agent_name;
+      const before = isAskedAnew ? openStanding(object.agent_name, object, deps.triggers.vault) : object;
+      const hook: Hook = { ...before, ...given(changes), updated_at: deps.now().toISOString() };
       const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
-      const [put] = await deps.store.apply([{ op: "put_hook", hook, ...sealed, create: false }]);
+      const kept = isAskedAnew ? await withoutSecrets(deps, hook) : hook;
+      if (wouldUnseal(object, kept, given(changes))) throw sealedFor(object.agent_name);
+      const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, ...sealed, create: false }]);
       if (!put.ok) throw notFound("hook", "path.name");
-      return { ...hook, ...given({ secret }) };
+      return { ...shownStanding(kept), ...given({ secret }) };
     },
   }),
   route("DELETE /hooks/{name}", {
@@ -121,6 +128,13 @@ export const triggerRoutes = [
   }),
 ];
 
+/** As it is stored. An agent that is not there yet cannot say which of its parameters are secret. */
+async function withoutSecrets({ agents, triggers }: ApiDeps, hook: Hook): Promise<Hook> {
+  const found = await agents.find(hook.agent_name);
+  const schema = found !== null && "agent" in found ? found.agent.parameters_schema : undefined;
+  return sealStanding(hook.agent_name, hook, schema, triggers.vault);
+}
+
 /** An admin's webhook hears of everyone's runs, a user's of their own. */
 function isAdmin(principal: Principal): boolean {
   return principal.kind === "token" && principal.role === "admin";
@@ -130,6 +144,13 @@ function checkUrl({ triggers }: ApiDeps, url: string): void {
   const fault = triggers.addresses.checkUrl(url);
   if (fault === null) return;
   throw new Refusal(400, "DROVER-HOK-007", `body.url ${fault}.`, { faults: [{ path: "body.url", message: fault }] });
+}
+
+function sealedFor(agent_name: string): Refusal {
+  return new Refusal(409, "DROVER-API-030", `Secret values of this hook were given for the agent ${agent_name}.`, {
+    faults: [{ path: "body.parameters", message: "to be given again" }],
+    next: "Give parameters, and the prompt where it has one, with the change.",
+  });
 }
 
 function exists(what: string, name: string): Refusal {

@@ -5,7 +5,8 @@ export const agentContracts = {
   "GET /agents": {
     id: "listAgents",
     summary: "List agents: from files, from the API and from runners",
-    answers: ok("All agents", schemas.pageOf(schemas.listedAgentSchema)),
+    query: schemas.fullPageQuerySchema,
+    answers: ok("A page of agents, by name", schemas.pageOf(schemas.listedAgentSchema)),
   },
   "GET /agents/{name}": {
     id: "getAgent",

@@ -13,7 +13,8 @@ export const runnerContracts = {
   "GET /runners": {
     id: "listRunners",
     summary: "List runners",
-    answers: ok("The caller's own runners; for an admin all", schemas.pageOf(schemas.runnerSchema)),
+    query: schemas.fullPageQuerySchema,
+    answers: ok("A page of the caller's own runners, by id; for an admin of all", schemas.pageOf(schemas.runnerSchema)),
   },
   "POST /runners/{runner_id}/drain": {
     id: "drainRunner",

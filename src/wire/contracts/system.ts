@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type Contract, ok } from "../contract.ts";
-import { healthSchema, meSchema, signInLinkSchema, signInSchema } from "../schemas.ts";
+import { healthSchema, meSchema, proofRequestSchema, proofSchema, signInLinkSchema, signInSchema } from "../schemas.ts";
 
 export const systemContracts = {
   "GET /health": {
@@ -9,6 +9,18 @@ export const systemContracts = {
     answers: {
       200: { description: "Healthy: serving and able to use its record", schema: healthSchema },
       503: { description: "Serving, but its record cannot be reached or does not answer" },
+    },
+  },
+  "POST /proof": {
+    id: "proveCoordinator",
+    summary: "Have the coordinator prove that it knows a token, before the token is sent to it",
+    body: proofRequestSchema,
+    answers: {
+      200: {
+        description: "HMAC-SHA256 over the nonce and the origin, keyed with the token's hash",
+        schema: proofSchema,
+      },
+      403: { description: "The origin is not one that this coordinator is reached by" },
     },
   },
   "GET /me": { id: "getMe", summary: "Who sends this request", answers: ok("Its role and subject", meSchema) },
@@ -20,6 +32,7 @@ export const systemContracts = {
   "POST /sign-in": {
     id: "signIn",
     summary: "Exchange the code of a sign-in link, once, for a session cookie",
+    headers: z.object({ origin: z.string().optional() }),
     body: signInSchema,
     answers: {
       204: { description: "Signed in; Set-Cookie has the session" },

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { recordDirectory, runsDirectory, tmpDirectory, tokenFile } from "../../../src/model/state-layout.ts";
 import { folder } from "../drover.ts";
 import { type Gate, openGate } from "./gate.ts";
 import { type Process, startDrover } from "../start-drover.ts";
@@ -50,11 +51,15 @@ async function setUp(options: { env?: Record<string, string>; runners?: number }
   let coordinator: Process | null = null;
   const startCoordinator = async (): Promise<void> => {
     const env = { DROVER_STATE_DIR: state };
-    coordinator = await startDrover(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving \S+/m });
+    coordinator = await startDrover(["coordinator", "--port", "0", "--public-url", gate.url], {
+      cwd,
+      env,
+      ready: /^Serving \S+/m,
+    });
     gate.target = /^Serving (\S+)/m.exec(coordinator.said)?.[1] ?? "";
   };
   await startCoordinator();
-  const token = readFileSync(join(state, "token"), "utf8").trim();
+  const token = readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim();
   const runners = await Promise.all(
     Array.from({ length: options.runners ?? 1 }, (_one, index) => {
       const env = {
@@ -115,7 +120,7 @@ test("each way a run can fail has its reason, and leaves neither process nor tem
   expect(JSON.stringify([internal, await eventsOf(place, thrown.run_id)])).not.toContain("hunter2");
   expect(place.runners[0]?.said).toMatch(/a defect of the executor[^]*\n\s+at .*execute/);
   for (const { run_id } of [exit, time, silent, thrown]) expect(processesOf(run_id)).toEqual([]);
-  await expect.poll(() => filesBelow(join(place.cwd, "runner-0", "tmp"))).toEqual([]);
+  await expect.poll(() => filesBelow(tmpDirectory(runsDirectory(join(place.cwd, "runner-0"))))).toEqual([]);
 });
 
 test("an upload that the coordinator refuses leaves no file of the run on the record", async () => {
@@ -156,7 +161,8 @@ test("a coordinator that cannot be reached is tried again, ever more seldom, unt
   place.gate.decide = () => "break";
   place.gate.cut();
   const since = performance.now();
-  const tries = () => place.gate.came.filter(({ at, what }) => at > since && what === "POST /runner/poll");
+  // each try opens a connection, and that begins with a proof
+  const tries = () => place.gate.came.filter(({ at, what }) => at > since && what === "POST /proof");
   await expect.poll(() => tries().length).toBeGreaterThan(0);
   const { run_id } = await place.ask("exit");
   await expect.poll(() => tries().length).toBeGreaterThan(4);

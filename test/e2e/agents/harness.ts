@@ -115,7 +115,7 @@ function startRunner(cwd: string, clients: readonly string[], env: Record<string
   const words = clients.flatMap((name) => ["-x", name]);
   const child = spawn(process.execPath, [bin, "runner", ...words], {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", ...env },
+    env: { PATH: process.env["PATH"] ?? "", DROVER_TRUST: cwd, ...env },
     stdio: ["ignore", "ignore", "pipe"],
   });
   let said = "";

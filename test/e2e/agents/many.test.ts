@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { homesDirectory, runsDirectory, tmpDirectory } from "../../../src/model/state-layout.ts";
 import type { Script } from "../../model-server/script.ts";
 import { folder, root } from "../drover.ts";
 import { type AgentKit, agentKit } from "./harness.ts";
@@ -52,7 +53,7 @@ test("three claudes work at once on one runner, and none has anything of another
     runs.map(({ run }) => kit.serving.call<{ executor_session_id: string }>("GET", `/sessions/${run.session_id}`)),
   );
   expect(new Set(sessions.map(({ json }) => json.executor_session_id)).size).toBe(count);
-  expect(readdirSync(join(kit.cwd, "runner", "homes"))).toHaveLength(count);
+  expect(readdirSync(homesDirectory(runsDirectory(join(kit.cwd, "runner"))))).toHaveLength(count);
   for (const { messages } of kit.model.requests) {
     const told = messages.flatMap(({ text }) => text.match(/do task \d+/g) ?? []);
     expect(new Set(told).size).toBeLessThan(2);
@@ -117,13 +118,14 @@ test("of twelve runs, a third of them stopped, nothing is left once their sessio
     expect(processesOf(run_id)).toEqual([]);
   }
   const state = join(kit.cwd, "runner");
-  await expect.poll(() => filesBelow(join(state, "tmp"))).toEqual([]);
-  for (const name of ["work", "homes"]) expect(readdirSync(join(state, name))).toHaveLength(12);
+  await expect.poll(() => filesBelow(tmpDirectory(runsDirectory(state)))).toEqual([]);
+  for (const name of ["work", "homes"]) expect(readdirSync(join(runsDirectory(state), name))).toHaveLength(12);
   for (const { session_id } of asked)
     expect((await kit.serving.call("DELETE", `/sessions/${session_id}`)).status).toBeLessThan(300);
   // it looks at its start, then every minute
   await kit.restartRunner();
-  for (const name of ["work", "homes"]) await expect.poll(() => readdirSync(join(state, name))).toEqual([]);
+  for (const name of ["work", "homes"])
+    await expect.poll(() => readdirSync(join(runsDirectory(state), name))).toEqual([]);
 });
 
 async function putAgent(kit: AgentKit, name: string, more: Readonly<Record<string, unknown>>): Promise<void> {

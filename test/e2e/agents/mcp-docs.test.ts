@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { recordDirectory, tokenFile } from "../../../src/model/state-layout.ts";
 import { prepareClient } from "../../clients/clients.ts";
 import { startModelServer } from "../../model-server/server.ts";
 import { bin, drover, folder, root } from "../drover.ts";
@@ -46,8 +47,8 @@ test("the commands of the page on MCP let the real Claude use an agent as a tool
     const state = { DROVER_STATE_DIR: join(cwd, "state") };
     const up = await startDrover(["up", "--port", "0"], { cwd, env: state, ready: /Drover is up at/ });
     const url = /Drover is up at (http:\/\/[\w.:]+)/.exec(up.said)?.[1] ?? "";
-    const key = readFileSync(join(cwd, "state", "token"), "utf8").trim();
-    const base = { PATH: `${programs}:${process.env["PATH"] ?? ""}`, ...claude.env };
+    const key = readFileSync(tokenFile(recordDirectory(join(cwd, "state")), "token"), "utf8").trim();
+    const base = { DROVER_TRUST: cwd, PATH: `${programs}:${process.env["PATH"] ?? ""}`, ...claude.env };
     const environments = [
       { ...base, ...state },
       { ...base, DROVER_API_URL: url, DROVER_API_KEY: key },

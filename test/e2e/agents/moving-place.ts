@@ -12,6 +12,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterEach, expect } from "vitest";
+import { runsDirectory, workDirectory } from "../../../src/model/state-layout.ts";
 import type { RunRequest } from "../../../src/model/run-request.ts";
 import type { Run } from "../../../src/model/run.ts";
 import { isTerminal } from "../../../src/model/states.ts";
@@ -77,6 +78,7 @@ export async function movingPlace(
         symlinkSync(join(import.meta.dirname, "../../clients/node_modules"), join(folder, "node_modules"));
       const env = {
         PATH: process.env["PATH"] ?? "",
+        DROVER_TRUST: folder,
         ...prepared.env,
         [`${client.toUpperCase()}_BIN`]: prepared.bin,
         TEST_API_KEY: secret,
@@ -98,7 +100,12 @@ export async function movingPlace(
         onNotice: () => undefined,
       });
       closing.push(opened.stop, runner.stop);
-      return { folder, home, stop: runner.stop, scratch: (session) => join(folder, "state", "work", session) };
+      return {
+        folder,
+        home,
+        stop: runner.stop,
+        scratch: (session) => join(workDirectory(runsDirectory(join(folder, "state"))), session),
+      };
     },
     async run(prompt, more = {}) {
       const run_id = await host.submit({ agent_name: client, prompt, ...more });

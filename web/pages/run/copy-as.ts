@@ -8,7 +8,7 @@ export function asCurl(run: Run): string {
     ...(run.prompt === null ? {} : { prompt: run.prompt }),
   };
   return [
-    `curl -s ${location.origin}/runs -H "Authorization: Bearer $(cat .drover/token)"`,
+    `curl -s ${location.origin}/runs -H "Authorization: Bearer $DROVER_API_KEY"`,
     `  -H "Content-Type: application/json" -d ${quote(JSON.stringify(body))}`,
   ].join(" \\\n");
 }

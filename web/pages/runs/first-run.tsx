@@ -15,9 +15,9 @@ export function FirstRun({ filtered }: { filtered: boolean }) {
         <Empty icon="runs" title="Nothing has run yet">
           <p>Start the first run from a terminal, and watch it appear here:</p>
           <Command text={'drover run echo --message "Hello World"'} />
-          <p>Or over HTTP, with the token of the state directory:</p>
+          <p>Or over HTTP, with a token in DROVER_API_KEY:</p>
           <Command
-            text={`curl -s ${location.origin}/runs -H "Authorization: Bearer $(cat .drover/token)" \\\n  -H "Content-Type: application/json" -d '${body}'`}
+            text={`curl -s ${location.origin}/runs -H "Authorization: Bearer $DROVER_API_KEY" \\\n  -H "Content-Type: application/json" -d '${body}'`}
           />
         </Empty>
       )}

@@ -22,7 +22,7 @@ export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
     async execute(job) {
       const { agent, executor_config: config } = job.invocation;
       refuseUseless(job);
-      const sdk = await loadSdk(job);
+      const sdk = await loadSdk(job, host);
       await allowFullAuto(job, { mode: modeOf(agent), config }, host);
       return converse(job, { ...host, sdk, ...(await openPlace(job, host)) });
     },
@@ -39,9 +39,9 @@ function refuseUseless({ invocation, prompt }: Job): void {
   if (prompt.trim() === "") throw new RunFailure("refused", "There is nothing to do: give the run a prompt.");
 }
 
-async function loadSdk({ runnerDir }: Job): Promise<AgentSdk> {
+async function loadSdk({ runnerDir }: Job, { env }: ClaudeSdkHost): Promise<AgentSdk> {
   try {
-    return await loadPackage<AgentSdk>(agentSdk, { directory: runnerDir }, "The executor claude-sdk");
+    return await loadPackage<AgentSdk>(agentSdk, { directory: runnerDir, env }, "The executor claude-sdk");
   } catch (error) {
     if (error instanceof RequestError) throw new RunFailure("dependency_missing", `${error.message} ${error.next}`);
     throw error;

@@ -1,5 +1,4 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { writePrivate } from "../../scaffold/write-private.ts";
 import { claudeConversation } from "./claude-conversation.ts";
 import { openClaudeHome, quietVariables } from "./claude-home.ts";
 import { createClaudeReader } from "./claude-messages.ts";
@@ -64,11 +63,7 @@ async function ownFolder(turn: Turn): Promise<Record<string, string>> {
 /** What may be long or secret goes through files that only we read, not through a command line that everybody sees. */
 async function writeFiles({ tmpDir, systemPrompt, invocation }: Turn): Promise<Files> {
   const files: Files = {};
-  const write = async (name: string, text: string): Promise<string> => {
-    const path = join(tmpDir, name);
-    await writeFile(path, text, { mode: 0o600 });
-    return path;
-  };
+  const write = (name: string, text: string): Promise<string> => writePrivate(tmpDir, name, text);
   if (systemPrompt !== null && systemPrompt.trim() !== "")
     files.systemPrompt = await write("system-prompt.md", systemPrompt);
   const servers = invocation.agent.mcp_servers;

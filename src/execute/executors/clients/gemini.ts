@@ -1,6 +1,7 @@
 import { rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
+import { writePrivate } from "../../scaffold/write-private.ts";
 import { refuseClaudeOnly } from "./claude-only.ts";
 import { defineClient } from "./client.ts";
 import type { Turn } from "./definition.ts";
@@ -58,7 +59,8 @@ export function geminiEnv({ invocation, env, homeDir }: Turn, ownHome: boolean):
 
 /** A list of files replaces the operator's own policies, so those are named too. */
 async function writePolicies({ tmpDir, homeDir, mode, invocation }: Turn): Promise<string[]> {
-  const ours = join(tmpDir, "gemini-policy.toml");
+  const name = "gemini-policy.toml";
+  const ours = join(tmpDir, name);
   const theirs = join(homeDir, ".gemini", "policies");
   const found = await stat(theirs).catch(() => null); // what cannot be seen gemini would not see either
   const paths = [ours, ...(found?.isDirectory() ? [theirs] : [])];
@@ -68,7 +70,7 @@ async function writePolicies({ tmpDir, homeDir, mode, invocation }: Turn): Promi
       "refused",
       `gemini takes a comma in ${split} for the end of a path. Use a folder without one.`,
     );
-  await writeFile(ours, geminiPolicy(mode, invocation.agent.permissions ?? {}), { mode: 0o600 });
+  await writePrivate(tmpDir, name, geminiPolicy(mode, invocation.agent.permissions ?? {}));
   return paths;
 }
 

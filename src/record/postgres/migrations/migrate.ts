@@ -13,6 +13,8 @@ import { overview } from "./0009_overview.ts";
 import { runModel } from "./0010_run_model.ts";
 import { schedules } from "./0011_schedules.ts";
 import { webhooks } from "./0012_webhooks.ts";
+import { sealedParameters } from "./0013_sealed_parameters.ts";
+import { receivedAt } from "./0014_received_at.ts";
 
 /** Append only: a text that was released never changes. */
 const migrations = [
@@ -28,6 +30,8 @@ const migrations = [
   runModel,
   schedules,
   webhooks,
+  sealedParameters,
+  receivedAt,
 ];
 
 /** The schema this Drover writes. */

@@ -18,6 +18,8 @@ import { overview } from "./0011_overview.ts";
 import { runModel } from "./0012_run_model.ts";
 import { schedules } from "./0013_schedules.ts";
 import { webhooks } from "./0014_webhooks.ts";
+import { sealedParameters } from "./0015_sealed_parameters.ts";
+import { receivedAt } from "./0016_received_at.ts";
 import { schemaVersion } from "./version.ts";
 
 /** Append only: a text that was released never changes. */
@@ -36,6 +38,8 @@ const migrations = [
   runModel,
   schedules,
   webhooks,
+  sealedParameters,
+  receivedAt,
 ];
 
 /** Brings a new or older database up to date: all or nothing, one process at a time. */

@@ -1,0 +1,100 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { CaptureOptions, Isolation, StartOptions } from "../../src/model/process.ts";
+import { createExecute } from "../../src/process/execute.ts";
+import { createStart } from "../../src/process/start.ts";
+import { median, ms, printTable } from "../rounds.ts";
+import { roundsOf } from "../run-bench.ts";
+
+/** What it costs to hide the record from a command: in time of a spawn, and in user instructions of a cold start. */
+export async function benchHide(state: string, drover: string, capture: CaptureOptions): Promise<void> {
+  const home = join(state, "hide", "home");
+  for (const folder of Object.values(protectionIn(home)).flat()) mkdirSync(folder, { recursive: true });
+  const rows: string[][] = [];
+  for (const isolation of ["pid", "sandbox"] as const) {
+    const times = await spawns(isolation, home, capture);
+    if (times === null) continue;
+    const [plain, hidden] = [median(times.plain), median(times.hidden)];
+    rows.push([`execute, ${isolation}`, ms(plain), ms(hidden), `+${ms(hidden - plain)}`, "+ <= 0.3 ms"]);
+  }
+  const counted = instructions(state, drover, home);
+  if (counted === null) process.stdout.write("\nWithout valgrind the instructions of a cold start are not counted.\n");
+  else {
+    const { exec, added } = counted;
+    const share = `+${((added / exec) * 100).toFixed(2)} %`;
+    const label = "user instructions of a cold drover exec true";
+    rows.push([label, millions(exec - added), millions(exec), share, "+ <= 2 %"]);
+  }
+  printTable("Hiding the record", ["what", "without", "with", "added", "goal"], rows);
+}
+
+/** As `exec` protects the files of a user who keeps them at home. */
+function protectionIn(home: string): Required<Pick<StartOptions, "hide" | "show" | "readOnly">> {
+  const userFolder = join(home, ".local", "state", "drover");
+  const project = join(userFolder, "projects", "project-0123456789ab");
+  return {
+    hide: [join(project, "record"), userFolder],
+    show: [join(project, "runs")],
+    readOnly: [join(home, ".config", "drover")],
+  };
+}
+
+const spawnCount = 500;
+
+/** In turn, one by one. null where this host does not have the level. */
+async function spawns(isolation: Isolation, home: string, capture: CaptureOptions) {
+  const execute = createExecute(createStart());
+  const times = { plain: [] as number[], hidden: [] as number[] };
+  for (let at = 0; at < spawnCount; at++) {
+    for (const name of at % 2 === 0 ? (["plain", "hidden"] as const) : (["hidden", "plain"] as const)) {
+      const began = performance.now();
+      const { success } = await execute(
+        { executable: "/bin/true" },
+        { isolation, capture, ...(name === "hidden" ? protectionIn(home) : {}) },
+      );
+      if (!success) return null;
+      times[name].push(performance.now() - began);
+    }
+  }
+  return times;
+}
+
+const coldStarts = 30;
+
+/**
+ * Of a process that starts one command, with and without something to hide, against all that a cold `exec` takes. By
+ * cachegrind, as virtual machines count no instructions; both of a pair have the same seed for hashes, which alone makes
+ * millions of difference. null without valgrind.
+ */
+function instructions(state: string, drover: string, home: string): { exec: number; added: number } | null {
+  const count = (seed: number, ...words: string[]): number => {
+    const valgrind = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
+    const { stderr } = spawnSync("valgrind", [...valgrind, process.execPath, `--hash-seed=${seed}`, ...words], {
+      cwd: state,
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"], HOME: state, DROVER_STATE_DIR: join(state, "hide", "cold") },
+    });
+    return Number(/I\s+refs:\s+([\d,]+)/.exec(stderr ?? "")?.[1]?.replaceAll(",", "") ?? NaN);
+  };
+  const script = process.argv.slice(1, 3);
+  const [all, added]: [number[], number[]] = [[], []];
+  for (let seed = 1; seed <= roundsOf(coldStarts); seed++) {
+    const plain = count(seed, ...script, startOnceRole);
+    if (Number.isNaN(plain)) return null;
+    added.push(count(seed, ...script, startOnceRole, home) - plain);
+    all.push(count(seed, drover, "exec", "true"));
+  }
+  return { exec: median(all), added: median(added) };
+}
+
+export const startOnceRole = "start-once";
+
+/** The part of the process that is counted. */
+export async function startOnce(home: string | undefined): Promise<void> {
+  const options = { isolation: "pid" as const, ...(home === undefined ? {} : protectionIn(home)) };
+  const { error } = await createStart()({ executable: "/bin/true" }, options, new AbortController().signal).result;
+  if (error !== null) throw new Error(error.message);
+}
+
+const millions = (count: number): string => `${(count / 1e6).toFixed(2)} M`;

@@ -1,0 +1,217 @@
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
+import { acceptHeld, type AgentGate, createAgentGate, isOutOfReach, listHeld } from "./agent-gate.ts";
+import type { LoadedAgents } from "./agents-folder.ts";
+import { openSchemaChecker } from "./json-schema/checker.ts";
+import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
+
+const schemas = openSchemaChecker();
+afterAll(() => schemas.stop());
+let base: string;
+let folder: string;
+let latest: LoadedAgents | null;
+let watches: AgentsWatch[];
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "drover-gate-"));
+  folder = join(base, "agents");
+  mkdirSync(folder);
+  latest = null;
+  watches = [];
+  put("a", "ls");
+});
+afterEach(async () => {
+  for (const watch of watches) await watch.stop();
+  rmSync(base, { recursive: true, force: true });
+});
+
+const put = (name: string, command: string, file = `${name}.json`): void =>
+  writeFileSync(join(folder, file), JSON.stringify({ name, command }));
+const serve = (gate: AgentGate = createAgentGate(folder, base)): Promise<AgentsWatch> =>
+  new Promise((resolve) => {
+    const told = (loaded: LoadedAgents): void => {
+      latest = loaded;
+      resolve(watch);
+    };
+    const watch = watchAgents(folder, schemas, told, new AbortController().signal, { gate });
+    watches.push(watch);
+  });
+const offered = (): string[] | undefined => latest?.agents.map(({ agent }) => `${agent.name}: ${agent.command}`);
+const held = (): string[] => listHeld(base).map(({ name }) => name);
+const accept = (name: string): void => {
+  for (const one of listHeld(base)) if (one.name === name) acceptHeld(base, one);
+};
+
+it("offers the definitions that were there at the start, and holds later ones until they are accepted", async () => {
+  await serve();
+  expect(offered()).toEqual(["a: ls"]);
+  put("evil", "rm -rf");
+  await expect.poll(held).toEqual(["evil"]);
+  await expect
+    .poll(() => latest?.faults)
+    .toMatchObject([
+      {
+        code: "DROVER-AGT-010",
+        file: join(folder, "evil.json"),
+        next: expect.stringContaining("drover agents accept evil"),
+      },
+    ]);
+  expect(offered()).toEqual(["a: ls"]);
+  accept("evil");
+  await expect.poll(offered).toEqual(["a: ls", "evil: rm -rf"]);
+  expect([held(), latest?.faults]).toEqual([[], []]);
+});
+
+it("keeps the definition before a change, and says that there is one", async () => {
+  await serve();
+  put("a", "rm -rf");
+  await expect.poll(held).toEqual(["a"]);
+  await expect.poll(() => latest?.agents[0]?.fault).toMatch(/the change of a is held/);
+  expect(offered()).toEqual(["a: ls"]);
+  put("a", "ls");
+  await expect.poll(held).toEqual([]);
+  await expect.poll(() => latest?.agents[0]?.fault).toBe(undefined);
+});
+
+it("accepts what was held, not what the file says by then", async () => {
+  await serve();
+  put("a", "good");
+  await expect.poll(held).toEqual(["a"]);
+  const [seen] = listHeld(base);
+  put("a", "evil");
+  await expect.poll(() => listHeld(base).map(({ hash }) => hash)).not.toContain(seen!.hash);
+  expect(() => acceptHeld(base, seen!)).toThrow("ENOENT");
+  await expect.poll(offered).toEqual(["a: ls"]);
+});
+
+/** A folder with the agent that is known, and another. */
+const theirs = (): string => {
+  mkdirSync(join(base, "theirs"));
+  for (const [name, command] of Object.entries({ a: "ls", evil: "x" }))
+    writeFileSync(join(base, "theirs", `${name}.json`), JSON.stringify({ name, command }));
+  return join(base, "theirs");
+};
+
+const ways: [what: string, change: () => void][] = [
+  [
+    "a file that is renamed into the folder",
+    () => (put("evil", "x", "evil.tmp"), renameSync(join(folder, "evil.tmp"), join(folder, "evil.json"))),
+  ],
+  [
+    "a link to a file elsewhere",
+    () => (
+      writeFileSync(join(base, "x.json"), '{"name":"evil","command":"x"}'),
+      symlinkSync(join(base, "x.json"), join(folder, "evil.json"))
+    ),
+  ],
+  ["a fleet file", () => writeFileSync(join(folder, "fleet.yaml"), "agents:\n  - { name: evil, command: x }\n")],
+  ["a markdown file", () => writeFileSync(join(folder, "evil.md"), "# Evil\n\nYou are evil.\n")],
+  ["the old name in a new file", () => (rmSync(join(folder, "a.json")), put("a", "x", "z.json"))],
+  [
+    "a whole folder in its place",
+    () => (renameSync(folder, join(base, "old")), mkdirSync(folder), put("a", "ls"), put("evil", "x")),
+  ],
+  ["a YAML file", () => writeFileSync(join(folder, "evil.yaml"), "name: evil\ncommand: x\n")],
+  [
+    "a hard link to a file elsewhere",
+    () => (
+      writeFileSync(join(base, "x.json"), '{"name":"evil","command":"x"}'),
+      linkSync(join(base, "x.json"), join(folder, "evil.json"))
+    ),
+  ],
+  ["a link in place of the folder", () => (renameSync(folder, join(base, "old")), symlinkSync(theirs(), folder))],
+  [
+    "an edit that keeps its size and its times",
+    () => {
+      const { atime, mtime } = statSync(join(folder, "a.json"));
+      put("a", "rm");
+      utimesSync(join(folder, "a.json"), atime, mtime);
+    },
+  ],
+  [
+    "a command that is added to its end",
+    () => writeFileSync(join(folder, "a.json"), '{"name":"a","command":"ls","on_finish":"x"}'),
+  ],
+  [
+    "a schedule that is added",
+    () =>
+      writeFileSync(
+        join(folder, "a.json"),
+        '{"name":"a","command":"ls","schedules":[{"name":"n","cron":"* * * * *"}]}',
+      ),
+  ],
+];
+it.each(ways)("holds %s", async (_, change) => {
+  await serve();
+  change();
+  await expect.poll(() => held().length).toBe(1);
+  await expect.poll(() => latest?.faults.some(({ code }) => code === "DROVER-AGT-010")).toBe(true);
+  expect(offered()).toEqual(["a: ls"]);
+});
+
+it("takes away what is removed, and offers it again as it was", async () => {
+  await serve();
+  rmSync(join(folder, "a.json"));
+  await expect.poll(offered).toEqual([]);
+  put("a", "ls");
+  await expect.poll(offered).toEqual(["a: ls"]);
+});
+
+it("keeps the last good definition of a bad edit", async () => {
+  await serve();
+  writeFileSync(join(folder, "a.json"), "{");
+  await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-002" }]);
+  expect(offered()).toEqual(["a: ls"]);
+});
+
+it("holds over a restart what was held before, and takes what came while nothing served", async () => {
+  const first = await serve();
+  put("evil", "x");
+  await expect.poll(held).toEqual(["evil"]);
+  await first.stop();
+  put("mine", "y");
+  await serve();
+  expect(offered()).toEqual(["a: ls", "mine: y"]);
+  accept("evil");
+  await expect.poll(offered).toEqual(["a: ls", "evil: x", "mine: y"]);
+});
+
+it("holds definitions in a folder that is created after the start", async () => {
+  rmSync(folder, { recursive: true });
+  await serve();
+  expect(offered()).toEqual([]);
+  mkdirSync(folder);
+  put("evil", "x");
+  await expect.poll(held).toEqual(["evil"]);
+  expect(offered()).toEqual([]);
+});
+
+it("writes nothing for a command that is over soon", async () => {
+  await serve(createAgentGate(folder, null));
+  put("evil", "x");
+  await expect.poll(() => latest?.faults).toMatchObject([{ code: "DROVER-AGT-010" }]);
+  expect([offered(), readdirSync(base)]).toEqual([["a: ls"], ["agents"]]);
+});
+
+it("is not needed where this user cannot write", () => {
+  expect(isOutOfReach(folder)).toBe(false);
+  chmodSync(folder, 0o555);
+  // its owner can change that again
+  expect(isOutOfReach(folder)).toBe(false);
+  if (process.getuid?.() === 0) chownSync(folder, 65534, 65534);
+  expect(isOutOfReach(folder)).toBe(false);
+});

@@ -1,0 +1,62 @@
+import { Lexer } from "yaml";
+
+/** A definition is written by a person. Past these its file is refused before anything is done that takes long. */
+export const maxDefinitionBytes = 1024 * 1024;
+export const maxDepth = 100;
+/** Keys, list items and brackets. */
+const maxParts = 10_000;
+/** Anchors, aliases and tags. */
+const maxReferences = 200;
+/** All that the text falls into, spaces and comments included. */
+const maxTokens = 100_000;
+/** Values, with each alias counted as what it stands for. */
+const maxValues = 20_000;
+
+export const tooDeep = `it is nested more than ${maxDepth} levels deep`;
+
+/** Why a YAML text is refused unread, and on which line: the parser takes minutes for some texts of a megabyte. */
+export function textLimit(text: string): { line: number; problem: string } | null {
+  if (isWithinTextLimits(text)) return null;
+  if (Buffer.byteLength(text) > maxDefinitionBytes)
+    return { line: 1, problem: `it is larger than ${maxDefinitionBytes / 1024} KB` };
+  let line = 1;
+  let parts = 0;
+  let references = 0;
+  let tokens = 0;
+  for (const token of new Lexer().lex(text)) {
+    const [first] = token;
+    if (token.length === 1 && ":?-,[]{}".includes(token)) parts++;
+    else if (first === "&" || first === "*" || first === "!") references++;
+    else if (token === "\n" || token === "\r\n") line++;
+    tokens++;
+    if (parts > maxParts) return { line, problem: `it has more than ${maxParts} keys and list items` };
+    if (references > maxReferences)
+      return { line, problem: `it has more than ${maxReferences} anchors, aliases and tags` };
+    if (tokens > maxTokens) return { line, problem: `it has more than ${maxTokens} words, signs and spaces` };
+  }
+  return null;
+}
+
+/** Too short to be past any of them, as nearly all are: each part takes a character, and each reference begins with its own. */
+export function isWithinTextLimits(text: string): boolean {
+  return text.length <= maxParts && text.split(/[&*!]/, maxReferences + 2).length <= maxReferences + 1;
+}
+
+/** Level by level, with no recursion that a hostile text could exhaust. */
+export function valueLimit(value: unknown): string | null {
+  let level = [value];
+  let values = 0;
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > maxDepth) return tooDeep;
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (typeof item !== "object" || item === null) continue;
+      const inner: unknown[] = Object.values(item);
+      values += inner.length;
+      if (values > maxValues) return `it has more than ${maxValues} values`;
+      for (const each of inner) next.push(each);
+    }
+    level = next;
+  }
+  return null;
+}

@@ -1,0 +1,124 @@
+import { afterEach, expect, test } from "vitest";
+import { createAllowance } from "./allowance.ts";
+import { openSchemaChecker, type SchemaChecker } from "./checker.ts";
+import { createFairQueue } from "./fair-queue.ts";
+
+const limits = { maxBytes: 1024 * 1024, maxDepth: 64, refuseKeys: true };
+const open: SchemaChecker[] = [];
+const openChecker = (...args: Parameters<typeof openSchemaChecker>) => {
+  const checker = openSchemaChecker(...args);
+  open.push(checker);
+  return checker;
+};
+afterEach(() => Promise.all(open.splice(0).map((checker) => checker.stop())));
+
+const evil = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
+const other = { type: "object", properties: { x: { type: "string", pattern: "^(b+)+$" } } };
+const attack = { x: `${"a".repeat(40)}!` };
+
+test("one caller has few places in the queue, and another is answered before the rest of them", async () => {
+  const checker = openChecker({ checkMs: 30 });
+  const order: string[] = [];
+  const slow = Array.from({ length: 40 }, () =>
+    checker.check(evil, attack, limits, { caller: "slow" }).then((checked) => {
+      if (checked.why === "late") order.push("slow");
+      return checked;
+    }),
+  );
+  const answer = checker.check(other, { x: "bb" }, limits, { caller: "other" }).then((checked) => {
+    order.push("other");
+    return checked;
+  });
+  expect(await answer).toEqual({ faults: [] });
+  const answers = await Promise.all(slow);
+  expect(answers.filter(({ why }) => why === "busy")).toHaveLength(32);
+  expect(answers.filter(({ why }) => why === "late")).toHaveLength(8);
+  expect(answers.find(({ why }) => why === "busy")?.retryAfterSeconds).toBeGreaterThan(0);
+  expect(order.indexOf("other")).toBeLessThan(3);
+});
+
+const text = (pattern: string) => ({ properties: { x: { type: "string", pattern } } });
+const repeated = (count: number, each: (at: number) => [string, unknown]) =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => each(at)));
+const doubled = {
+  $defs: repeated(60, (at) => [
+    `d${at}`,
+    at === 59 ? { const: 0 } : { anyOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] },
+  ]),
+  properties: { x: { $ref: "#/$defs/d0" } },
+};
+const long = `${"a".repeat(40)}!`;
+const slowChecks: [what: string, schema: object, value: Record<string, unknown>][] = [
+  ["a repetition of repetitions", text("^(a+)+$"), { x: long }],
+  ["alternatives that are alike", text("^(a|a)*$"), { x: long }],
+  ["alternatives that overlap", text("^(a|aa)+$"), { x: long }],
+  ["optional parts by the dozen", text(`^${"a?".repeat(40)}${"a".repeat(40)}$`), { x: "a".repeat(39) }],
+  ["wildcards in a row", text(`^${".*".repeat(12)}x$`), { x: "a".repeat(200) }],
+  ["a back reference", text("^(a*)*\\1b$"), { x: long }],
+  ["a look ahead", text("^(?=(a+)+$)a"), { x: long }],
+  ["a class in a group", text("^([a-z]+)*[A-Z]$"), { x: long }],
+  ["a pattern of names", { patternProperties: { "^(a+)+$": {} } }, { [long]: 1 }],
+  ["names by a pattern", { propertyNames: { pattern: "^(a+)+$" } }, { [long]: 1 }],
+  ["a list of such texts", { properties: { x: { items: { pattern: "^(a+)+$" } } } }, { x: [long, long, long] }],
+  ["references that double at each level", doubled, { x: 1 }],
+];
+test.each(slowChecks)("%s holds up nobody else", async (_, schema, value) => {
+  const checker = openChecker({ checkMs: 50, allowanceMs: 50 });
+  const slow = Array.from({ length: 12 }, () => checker.check(schema, value, limits, { caller: "slow" }));
+  expect(await checker.check(other, { x: "bb" }, limits, { caller: "other" })).toEqual({ faults: [] });
+  const answers = await Promise.all(slow);
+  expect(answers.filter(({ faults }) => faults.length === 0)).toEqual([]);
+  expect(answers.filter(({ why }) => why === "busy").length).toBeGreaterThanOrEqual(4);
+});
+
+test("a caller that uses up the checker's time is refused for a while, and other callers are not", async () => {
+  const checker = openChecker({ checkMs: 50, allowanceMs: 100 });
+  let refused = null;
+  for (let at = 0; at < 10 && refused === null; at += 1) {
+    const checked = await checker.check(evil, attack, limits, { caller: "slow" });
+    if (checked.why === "busy") refused = checked;
+  }
+  expect(refused).toMatchObject({ why: "busy", retryAfterSeconds: expect.any(Number) });
+  expect(await checker.checkSchema({ type: "object" }, { caller: "slow" })).toMatchObject({ why: "busy" });
+  expect(await checker.check(evil, { x: "aa" }, limits, { caller: "other" })).toEqual({ faults: [] });
+  // Drover's own are nobody's to use up
+  expect(await checker.check(evil, { x: "aa" }, limits)).toEqual({ faults: [] });
+});
+
+test("what is asked for by somebody who has gone does not begin, and ends where it has", async () => {
+  const checker = openChecker({ checkMs: 600_000 });
+  const leaving = new AbortController();
+  const gone = [1, 2, 3].map(() => checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal }));
+  const stays = checker.check(other, { x: "b" }, limits, { caller: "other" });
+  leaving.abort();
+  expect((await Promise.all(gone)).map(({ why }) => why)).toEqual(["late", "late", "late"]);
+  expect(await stays).toEqual({ faults: [] });
+  expect((await checker.check(evil, attack, limits, { caller: "gone", signal: leaving.signal })).why).toBe("late");
+});
+
+test("a queue gives each caller its turn", () => {
+  const queue = createFairQueue<string>();
+  for (const item of ["a1", "a2", "a3", "b1", "c1", "b2"]) queue.push(item[0]!, item);
+  expect(queue.remove("a", "a2")).toBe(true);
+  expect(queue.remove("a", "a2")).toBe(false);
+  expect([queue.countOf("a"), queue.countOf("b"), queue.size]).toEqual([2, 2, 5]);
+  const order = [];
+  for (let next = queue.shift(); next; next = queue.shift()) order.push(next);
+  expect(order).toEqual(["a1", "b1", "c1", "a3", "b2"]);
+  queue.push("a", "a4");
+  expect([queue.take("a"), queue.take("a"), queue.size]).toEqual([["a4"], [], 0]);
+});
+
+test("an allowance comes back with time, and who was slow is forgotten after a while", () => {
+  let now = 0;
+  const allowance = createAllowance(2000, () => now);
+  allowance.spend("a", 2500);
+  allowance.noteSlow("a");
+  expect([allowance.waitOf("a"), allowance.waitOf("b"), allowance.isSlow("a")]).toEqual([5, 0, true]);
+  now = 5000;
+  expect(allowance.waitOf("a")).toBe(0);
+  allowance.spend("a", 1000);
+  expect(allowance.waitOf("a")).toBe(10);
+  now = 3_600_000;
+  expect([allowance.waitOf("a"), allowance.isSlow("a")]).toEqual([0, false]);
+});

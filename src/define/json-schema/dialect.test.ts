@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { schemaLimitFaults } from "./limits.ts";
+
+const faultsOf = (schema: object) => schemaLimitFaults(schema).map(({ path, message }) => `${path} ${message}`);
+
+test.each([
+  "https://json-schema.org/draft/2020-12/schema",
+  "https://json-schema.org/draft/2020-12/schema#",
+  "http://json-schema.org/draft-07/schema#",
+  "http://json-schema.org/draft-07/schema",
+  "https://json-schema.org/draft-07/schema#",
+  "http://json-schema.org/draft-06/schema#",
+])("checks by the dialect %s", ($schema) => {
+  expect(faultsOf({ $schema, type: "object" })).toEqual([]);
+});
+
+test.each([
+  "https://evil.example/schema",
+  "https://json-schema.org.evil.example/draft/2020-12/schema",
+  "https://evil.example/json-schema.org/draft-07/schema#",
+  "https://json-schema.org/draft/2019-09/schema",
+  "http://json-schema.org/draft-04/schema#",
+  "http://json-schema.org/draft-03/schema#",
+  "http://json-schema.org/schema#",
+  "https://json-schema.org/draft/2020-12/schema#/$defs/x",
+  "https://json-schema.org/draft/2020-12/schema?x=https://evil.example",
+  "https://user@json-schema.org/draft/2020-12/schema",
+  "//json-schema.org/draft/2020-12/schema",
+  "file:///etc/passwd",
+  "urn:example:draft-07",
+  "draft-07",
+  "my own draft-07/schema#",
+  " https://json-schema.org/draft/2020-12/schema",
+  "https://json-schema.org/draft/2020-12/schema\n",
+  "",
+])("refuses the foreign dialect %j by its name", ($schema) => {
+  const [fault] = faultsOf({ $schema, type: "object" });
+  expect(fault).toMatch(/^\/\$schema is "/);
+  expect(fault).toContain(JSON.stringify($schema));
+});
+
+test.each([1, null, {}, ["https://json-schema.org/draft/2020-12/schema"], true])(
+  "refuses %j as a dialect",
+  ($schema) => {
+    expect(faultsOf({ $schema, type: "object" })).not.toEqual([]);
+  },
+);
+
+test.each([
+  ["$id", "https://evil.example/x.json"],
+  ["$id", "http://127.0.0.1:8080/x.json"],
+  ["$id", "//evil.example/x.json"],
+  ["$id", "\\\\evil.example\\x.json"],
+  ["$id", "file:///etc/passwd"],
+  ["$id", " https://evil.example/x"],
+  ["$ref", "https://evil.example/x.json"],
+  ["$ref", "//evil.example/x.json"],
+  ["$ref", "x.json"],
+  ["$ref", "https://json-schema.org/draft/2020-12/schema"],
+  ["$ref", ""],
+  ["$ref", " #/x"],
+  ["$dynamicRef", "https://evil.example/x#meta"],
+  ["$recursiveRef", "https://evil.example/x"],
+] as const)("refuses %s %j, at the top and inside", (key, value) => {
+  expect(faultsOf({ type: "object", [key]: value })).toHaveLength(1);
+  expect(faultsOf({ properties: { a: { [key]: value } } })).toHaveLength(1);
+});
+
+test("refuses a dialect inside a schema, where nothing would read it", () => {
+  const $schema = "https://json-schema.org/draft/2020-12/schema";
+  expect(faultsOf({ properties: { a: { $schema, type: "string" } } })).toEqual([
+    "/properties/a/$schema may only stand at the top of a schema",
+  ]);
+});
+
+test("accepts names for a schema that are no host's", () => {
+  for (const $id of ["day.json", "urn:example:day", "#day", "/day"]) expect(faultsOf({ $id })).toEqual([]);
+  expect(faultsOf({ properties: { $schema: { type: "string" }, $id: { type: "string" } } })).toEqual([]);
+});

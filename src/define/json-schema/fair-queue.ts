@@ -1,0 +1,54 @@
+/** What waits, by caller: each caller in turn, and what one of them asks for in the order it came. */
+export interface FairQueue<T> {
+  readonly size: number;
+  countOf(caller: string): number;
+  push(caller: string, item: T): void;
+  shift(): T | undefined;
+  /** False where it does not wait here. */
+  remove(caller: string, item: T): boolean;
+  /** Everything of one caller. */
+  take(caller: string): T[];
+}
+
+export function createFairQueue<T>(): FairQueue<T> {
+  /** The one whose turn it is comes first. */
+  const lists = new Map<string, T[]>();
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    countOf: (caller) => lists.get(caller)?.length ?? 0,
+    push(caller, item) {
+      size += 1;
+      const list = lists.get(caller);
+      if (list) list.push(item);
+      else lists.set(caller, [item]);
+    },
+    shift() {
+      for (const [caller, list] of lists) {
+        size -= 1;
+        const item = list.shift();
+        lists.delete(caller);
+        if (list.length > 0) lists.set(caller, list);
+        return item;
+      }
+      return undefined;
+    },
+    remove(caller, item) {
+      const list = lists.get(caller) ?? [];
+      const at = list.indexOf(item);
+      if (at < 0) return false;
+      size -= 1;
+      list.splice(at, 1);
+      if (list.length === 0) lists.delete(caller);
+      return true;
+    },
+    take(caller) {
+      const list = lists.get(caller) ?? [];
+      size -= list.length;
+      lists.delete(caller);
+      return list;
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { patternCost } from "./pattern-cost.ts";
+
+test.each([
+  ["^[a-z][a-z0-9-]*$", 100],
+  ["^[a-z0-9]{1,63}$", 100],
+  ["^\\d{4}-\\d{2}-\\d{2}$", 1000],
+  ["^v?\\d+\\.\\d+$", 20],
+  ["^(?:left|right)$", 1000],
+  ["^(ab)+$", 100],
+  ["^\\p{L}+$", 100],
+  ["^[^\\]\\\\]*$", 100],
+  ["^a+?b$", 100],
+  ["", 1000],
+])("%j is quick for a text of %i characters", (pattern, length) => {
+  expect(patternCost(pattern, length)).toBeLessThan(200_000);
+});
+
+test.each([
+  ["^(a+)+$", 40],
+  ["^(a|a)*$", 40],
+  ["^(a|ab)+$", 40],
+  ["(.*)*x", 40],
+  ["^(?:a?){50}$", 60],
+  ["a?".repeat(30) + "a".repeat(30), 30],
+  ["(a|b)".repeat(30) + "$", 30],
+  ["^" + ".*".repeat(10) + "x$", 60],
+  ["^(a)\\1*$", 40],
+  ["^(?=a+$)a+$", 40],
+  ["^(?<!a+)b$", 40],
+  ["^(?<n>a)\\k<n>$", 40],
+  ["a+$", 100_000],
+  ["^(([a-z])+.)+[A-Z]([a-z])+$", 40],
+  ["(", 10],
+  ["a)b", 10],
+  ["[a", 10],
+])("%j may take long for a text of %i characters", (pattern, length) => {
+  expect(patternCost(pattern, length)).toBeGreaterThan(200_000);
+});

@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { readJson } from "./structured-text.ts";
+
+/** Too long for the quick way. */
+const padded = (text: string): string => text + " ".repeat(20_000);
+
+const readable = (text: string) => {
+  const read = readJson(text);
+  return read.ok ? { value: read.value, inexact: read.inexact } : read.faults;
+};
+
+test.each([
+  ["a key that stands twice", '{\n"a": 1,\n"a": 1}', 3],
+  ["a key that is written in two ways", '{"a": 1,\n"\\u0061": 2}', 2],
+  ["a key that stands twice deep inside", '{"a": [{"b": {"c": 1,\n\n"c": {}}}]}', 3],
+  ["an empty key that stands twice", '[{"": 1, "": ":"}]', 1],
+])("refuses %s, and says on which line", (_, text, line) => {
+  const faults = [{ line, problem: "a key stands there twice" }];
+  expect(readable(text)).toEqual(faults);
+  expect(readable(padded(text))).toEqual(faults);
+});
+
+test("takes colons, quotes and backslashes in strings for what they are", () => {
+  const value = { "a:": ':"', 'b"': "\\", "c\\": ['\\"', ":"], d: { a: { a: ":" } }, __proto__: null };
+  const text = `{"__proto__": {"__proto__": 1}, ${JSON.stringify(value).slice(1)}`;
+  expect(readable(text)).toEqual({ value: JSON.parse(text), inexact: [] });
+});
+
+test("names a number that is not held as it was written", () => {
+  const inexact = [{ path: ["a", 1], text: "12345678901234567890" }];
+  expect(readable('{"a": [1.5, 12345678901234567890]}')).toMatchObject({ inexact });
+});
+
+test("reads a short text as it reads a long one", () => {
+  const key = fc.oneof(fc.constantFrom("a", "b", "__proto__", 'c"', ":", "\\"), fc.string());
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof({ depthSize: "small" }, fc.string(), fc.double(), fc.boolean(), tie("list"), tie("map")),
+    list: fc.array(tie("tree"), { maxLength: 4 }).map((items) => `[${items.map(toText).join(",\n")}]`),
+    map: fc
+      .array(fc.tuple(key, tie("tree")), { maxLength: 4 })
+      .map((items) => `{${items.map(([name, item]) => `${JSON.stringify(name)} :\n ${toText(item)}`).join(", ")}}`),
+  }));
+  fc.assert(
+    fc.property(tree, key, (value, name) => {
+      const text = toText(value);
+      expect(readable(text)).toEqual(readable(padded(text)));
+      const [short, long] = [readJson(text), readJson(padded(text))];
+      if (short.ok && long.ok)
+        for (const path of [[], [name], [0], [name, name], ["a", 0]])
+          expect(short.lineOf(path)).toBe(long.lineOf(path));
+    }),
+  );
+});
+
+/** Lists and maps are texts already. */
+function toText(value: unknown): string {
+  return typeof value === "string" && /^[[{]/.test(value) ? value : (JSON.stringify(value) ?? "null");
+}

@@ -1,0 +1,191 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
+import { HostError } from "../model/errors.ts";
+import { errorCode } from "./error-code.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A decision about one folder. */
+export interface TrustEntry {
+  /** Its real path. */
+  path: string;
+  trusted: boolean;
+  /** The user it belonged to when it was trusted: a folder of somebody else in its place is another one. */
+  owner: number | null;
+  at: string;
+}
+
+interface TrustFile {
+  entries: TrustEntry[];
+  /** Why the file is ignored. */
+  problem: string | null;
+}
+
+const maxBytes = 1024 * 1024;
+
+/** The user's own configuration folder of Drover; null without a home, where nothing can be kept safely. */
+export function userConfigFolder(env: Environment): string | null {
+  const base = env["XDG_CONFIG_HOME"];
+  if (base && isAbsolute(base)) return join(base, "drover");
+  const home = env["HOME"];
+  return home && isAbsolute(home) ? join(home, ".config", "drover") : null;
+}
+
+/** Only a plain file that this user alone can write counts. */
+export function readTrustFile(env: Environment): TrustFile {
+  const folder = userConfigFolder(env);
+  if (folder === null) return { entries: [], problem: null };
+  const file = join(folder, "trusted.json");
+  const ignored = (why: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${why}` });
+  let fd: number;
+  try {
+    // a pipe would wait for a writer
+    fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === "ENOENT" || code === "ENOTDIR") return { entries: [], problem: null };
+    return ignored(code === "ELOOP" ? "it is a link" : `it cannot be read (${code})`);
+  }
+  try {
+    const { mode, uid, size } = fstatSync(fd, { bigint: false });
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) return ignored("it is not a regular file");
+    if (uid !== (process.getuid?.() ?? uid)) return ignored(`it belongs to the user ${uid}`);
+    if ((mode & 0o022) !== 0) return ignored(`others can write to it. Close it: chmod 600 ${file}`);
+    if (size > maxBytes) return ignored(`it is larger than ${maxBytes / 1024} KB`);
+    const entries = parseEntries(readFileSync(fd, "utf8"));
+    return entries === null ? ignored("it is not what Drover writes") : { entries, problem: null };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** One process at a time reads, changes and replaces the file; a reader sees the old one or the new one. */
+export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]) => TrustEntry[]): void {
+  const folder = userConfigFolder(env);
+  if (folder === null)
+    throw refused("HOME is not set, so there is no place to record whom you trust.", "Set HOME, or use DROVER_TRUST.");
+  const file = join(folder, "trusted.json");
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    withLock(`${file}.lock`, () => {
+      const { entries, problem } = readTrustFile(env);
+      if (problem !== null) throw refused(problem, "Fix or remove that file, then repeat the command.");
+      replaceFile(file, `${JSON.stringify({ version: 1, folders: change(entries) }, null, 2)}\n`);
+    });
+  } catch (error) {
+    if (error instanceof HostError) throw error;
+    throw refused(`${file} cannot be written (${errorCode(error)}).`, "Make its folder writable for you.", error);
+  }
+}
+
+function parseEntries(text: string): TrustEntry[] | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+  if (typeof value !== "object" || value === null || !("folders" in value) || !Array.isArray(value.folders))
+    return null;
+  const entries: TrustEntry[] = [];
+  for (const each of value.folders as unknown[]) {
+    if (typeof each !== "object" || each === null || !("path" in each) || !("trusted" in each)) return null;
+    const { path, trusted } = each;
+    if (typeof path !== "string" || !isAbsolute(path) || typeof trusted !== "boolean") return null;
+    const owner = "owner" in each && typeof each.owner === "number" ? each.owner : null;
+    const at = "at" in each && typeof each.at === "string" ? each.at : "";
+    entries.push({ path, trusted, owner, at });
+  }
+  return entries;
+}
+
+function replaceFile(file: string, text: string): void {
+  const draft = `${file}.${process.pid}`;
+  const fd = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
+  try {
+    writeSync(fd, text);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(draft, file);
+  const parent = openSync(dirname(file), "r");
+  try {
+    fsyncSync(parent);
+  } finally {
+    closeSync(parent);
+  }
+}
+
+const waitMs = 10_000;
+
+/** The lock names its process: one that died leaves nothing that blocks the next. */
+function withLock(lock: string, work: () => void): void {
+  const deadline = Date.now() + waitMs;
+  while (!tryLock(lock)) {
+    const holder = Number(readIfThere(lock));
+    if (holder > 0 && !isAlive(holder)) removeIfThere(lock);
+    else if (Date.now() > deadline)
+      throw refused(`Another process holds ${lock}.`, `If none is running, remove it: rm ${lock}`);
+    else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+  }
+  try {
+    work();
+  } finally {
+    removeIfThere(lock);
+  }
+}
+
+function tryLock(lock: string): boolean {
+  try {
+    const fd = openSync(lock, "wx", 0o600);
+    writeSync(fd, String(process.pid));
+    closeSync(fd);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    errorCode(error);
+    return "";
+  }
+}
+
+function removeIfThere(file: string): void {
+  try {
+    unlinkSync(file);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return errorCode(error) === "EPERM";
+  }
+}
+
+function refused(message: string, next: string, cause?: unknown): HostError {
+  return new HostError({ code: "DROVER-TRU-001", message, next, cause });
+}

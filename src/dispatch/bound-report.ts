@@ -1,0 +1,44 @@
+import type { NumberedEvent } from "../model/event.ts";
+import { boundEvent, sizeOf } from "../model/event-size.ts";
+import type { ReportRequest } from "../model/runner-port.ts";
+
+/** Of one report, in one transaction: every other writer waits that long. */
+const mostEvents = 2000;
+const mostLength = 4 * 1024 * 1024;
+const mostWrites = 500;
+const mostPartialLength = 1024 * 1024;
+
+/**
+ * As much of a report as is taken at once. What is left is not acknowledged, and its runner sends it again; an event that
+ * is too large is replaced by one that says so, as a runner that is always refused would never get on.
+ */
+export function boundReport(request: ReportRequest): ReportRequest {
+  const events: ReportRequest["events"] = [];
+  let [left, length] = [mostEvents, mostLength];
+  for (const { events: brought, ...of } of request.events) {
+    if (events.length >= mostWrites || left <= 0 || length <= 0) break;
+    const taken: NumberedEvent[] = [];
+    for (const numbered of brought) {
+      if (left <= 0 || length <= 0) break;
+      const bounded = boundEvent(numbered);
+      left -= 1;
+      length -= sizeOf(bounded.event);
+      taken.push(bounded);
+    }
+    events.push({ ...of, events: taken });
+  }
+  let room = mostPartialLength;
+  const partials = request.partials.filter(({ delta }) => (room -= delta.text.length) >= 0);
+  return { ...request, events, partials, finishes: request.finishes.slice(0, mostWrites).map(boundFinish) };
+}
+
+/** Every list of runs has it. */
+const mostMessageLength = 10_000;
+
+function boundFinish(finish: ReportRequest["finishes"][number]): ReportRequest["finishes"][number] {
+  const { outcome } = finish;
+  if (!("message" in outcome) || (outcome.message?.length ?? 0) <= mostMessageLength) return finish;
+  // not in the middle of a pair of surrogates
+  const message = `${outcome.message?.slice(0, mostMessageLength).replace(/[\ud800-\udbff]$/, "")}…`;
+  return { ...finish, outcome: { ...outcome, message } };
+}

@@ -1,0 +1,208 @@
+import { readdirSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import type { Turn } from "../../../../test/model-server/script.ts";
+import { startModelServer } from "../../../../test/model-server/server.ts";
+import type { Agent } from "../../../model/agent.ts";
+import type { RunEvent } from "../../../model/event.ts";
+import { call, results, run, types } from "../../../../test/fixtures/execute/model-run.ts";
+
+describe("how a run ends", () => {
+  const again = { "retry-after-ms": "1" };
+  const missing = { tool: call("file_read", { path: "missing" }) };
+  interface Case {
+    turns: readonly Turn[];
+    /** At the address of a server that has ended. */
+    unreachable?: true;
+    ends: Record<string, unknown>;
+    message?: RegExp;
+    retries?: number;
+    requests?: number;
+    steps?: string[];
+    agent?: Partial<Agent>;
+  }
+  const cases: Record<string, Case> = {
+    "authentication refused": {
+      turns: [{ error: { status: 401, message: "invalid key" } }],
+      ends: { status: "failed", reason: "provider_auth" },
+      message: /invalid key.*Check ANTHROPIC_API_KEY/,
+      requests: 1,
+    },
+    "429 with a reset that is far away": {
+      turns: [{ error: { status: 429, message: "limit", headers: { "retry-after": "3600" } } }],
+      agent: { on_usage_limit: "fail" },
+      ends: { status: "failed", reason: "provider_rate_limit" },
+      message: /Try again in 3600 s/,
+      requests: 1,
+    },
+    "429 with a reset that is far away, by parking": {
+      turns: [{ error: { status: 429, message: "limit", headers: { "retry-after": "3600" } } }],
+      ends: { status: "parked", why: "usage_limit", until: "2026-01-01T01:00:00.000Z" },
+      requests: 1,
+    },
+    "429 again and again": {
+      turns: [{ error: { status: 429, message: "busy", headers: again } }],
+      ends: { status: "failed", reason: "provider_rate_limit" },
+      message: /busy/,
+      retries: 3,
+      requests: 4,
+    },
+    "429 that passes": {
+      turns: [{ error: { status: 429, message: "busy", headers: again }, times: 2 }, { text: "now it works" }],
+      ends: { status: "completed", text: "now it works" },
+      retries: 2,
+      requests: 3,
+      steps: ["assistant"],
+    },
+    "a refused connection": {
+      turns: [{ text: "never" }],
+      unreachable: true,
+      ends: { status: "failed", reason: "provider_network" },
+      message: /ECONNREFUSED.*Check the network and the base URL/,
+      retries: 3,
+      requests: 0,
+    },
+    "a web page in place of an answer": {
+      turns: [{ web_page: true }],
+      ends: { status: "failed", reason: "provider_invalid_response" },
+      message: /check the model's name and the base URL/,
+      retries: 3,
+      requests: 4,
+    },
+    "a malformed chunk in the answer": {
+      turns: [{ text: "an answer with a hole", stream_fault: "malformed" }],
+      ends: { status: "failed", reason: "provider_invalid_response" },
+      retries: 3,
+      requests: 4,
+    },
+    "a request the service refuses": {
+      turns: [{ error: { status: 400, message: "no such model" } }],
+      ends: { status: "failed", reason: "provider_invalid_response" },
+      message: /no such model/,
+      retries: 3,
+    },
+    "a model that repeats itself": {
+      turns: [missing],
+      ends: { status: "failed", reason: "loop" },
+      message: /file.read 3 times with the same input and the same result/,
+      requests: 3,
+      steps: ["tool_use", "tool_result", "tool_use", "tool_result", "tool_use", "tool_result"],
+    },
+    "a model that repeats two calls by turns": {
+      turns: [{ tools: [missing.tool, call("file_list", {})] }],
+      ends: { status: "failed", reason: "loop" },
+      requests: 3,
+    },
+  };
+  it.each(Object.entries(cases))("%s", async (_title, { turns, ends, message = /^/, ...seen }) => {
+    const ended = await startModelServer([]);
+    await ended.stop();
+    const more = seen.unreachable ? { executor_config: { base_url: ended.url } } : {};
+    const { outcome, events, requests } = await run(turns, seen.agent ?? {}, more);
+    expect(outcome).toMatchObject(ends);
+    if (outcome.status === "failed") expect(outcome.message).toMatch(message);
+    const retries = events.filter((event) => event.type === "system" && event.subtype === "provider_retry");
+    expect(retries).toHaveLength(seen.retries ?? 0);
+    if (seen.requests !== undefined) expect(requests).toHaveLength(seen.requests);
+    expect(types(events).filter((type) => type !== "system")).toEqual(seen.steps ?? expect.anything());
+  });
+
+  it("a tool that throws is a result the model can act on", async () => {
+    const { outcome, events } = await run(
+      [{ tool: call("command_run", { command: "true" }) }, { text: "I saw it fail." }],
+      { permissions: { mode: "bypassPermissions" } },
+      {},
+      { start: () => Promise.reject(new Error("no process table")) },
+    );
+    expect(outcome).toMatchObject({ status: "completed", text: "I saw it fail." });
+    expect(results(events)).toMatchObject([
+      { is_error: true, output: { error: { code: "failed", message: expect.stringContaining("no process table") } } },
+    ]);
+  });
+
+  it("cancelled in the middle of an answer, without another request", async () => {
+    const controller = new AbortController();
+    const { outcome, events, requests } = await run(
+      () => ({ text: "a long answer in many pieces", slow_ms_per_chunk: 50 }),
+      {},
+      {},
+      { signal: controller.signal, partial: () => controller.abort("user") },
+    );
+    expect(outcome).toEqual({ status: "cancelled", by: "user" });
+    expect(requests).toHaveLength(1);
+    expect(types(events)).toEqual(["system"]);
+  });
+
+  it("cancelled between two tools, without running the second", async () => {
+    const controller = new AbortController();
+    const events: RunEvent[] = [];
+    const { outcome, requests, work } = await run(
+      [
+        { tools: [call("file_write", { path: "a", content: "" }), call("file_write", { path: "b", content: "" })] },
+        { text: "never" },
+      ],
+      {},
+      {},
+      {
+        signal: controller.signal,
+        async emit(event) {
+          events.push(event);
+          if (event.type === "tool_result") controller.abort("user");
+        },
+      },
+    );
+    expect(outcome).toEqual({ status: "cancelled", by: "user" });
+    expect(readdirSync(work)).toEqual(["a"]);
+    expect(types(events)).toEqual(["system", "tool_use", "tool_use", "tool_result"]);
+    expect(requests).toHaveLength(1);
+  });
+
+  it("after max_turns turns", async () => {
+    let turns = 0;
+    const next = (): Turn => ({ tool: call("file_list", { pattern: `*.${turns++}` }) });
+    const { outcome, requests } = await run(next, { max_turns: 4 });
+    expect(outcome).toMatchObject({ status: "failed", reason: "max_turns" });
+    expect(requests).toHaveLength(4);
+  });
+
+  const spending = { tool: call("file_list", {}), usage: { input_tokens: 100, output_tokens: 9 } };
+  const priced = { executor_config: { price: { input: 1000, output: 0 } } };
+
+  it.each([
+    [{ cost_usd: 0.05 }, /spent 0.1 USD of its budget of 0.05 USD/],
+    [{ tokens: 109 }, /spent 109 tokens of its budget of 109/],
+    [{ turns: 1 }, /spent 1 turns of its budget of 1/],
+  ])("when its budget %j is spent: parked, or failed where its agent wants that", async (budget, message) => {
+    const parked = await run([spending, { text: "never" }], { budget }, priced);
+    expect(parked.outcome).toMatchObject({ status: "parked", why: "budget", message: expect.stringMatching(message) });
+    expect(parked.requests).toHaveLength(1);
+    const failed = await run([spending, { text: "never" }], { budget: { ...budget, when_spent: "fail" } }, priced);
+    expect(failed.outcome).toMatchObject({
+      status: "failed",
+      reason: "budget_exceeded",
+      message: expect.stringMatching(message),
+    });
+    expect(failed.requests).toHaveLength(1);
+  });
+
+  it("parks before it asks the model again when its agent's day is spent", async () => {
+    const spent = new AbortController();
+    const { outcome, requests } = await run(
+      [spending, { text: "never" }],
+      {},
+      {},
+      { overBudget: spent.signal, usage: () => spent.abort() },
+    );
+    expect(outcome).toMatchObject({ status: "parked", why: "budget", until: "2026-01-02T00:00:00.000Z" });
+    expect(requests).toHaveLength(1);
+  });
+
+  it("when it cannot keep a budget in USD, as nobody knows the price of the model", async () => {
+    const { outcome, requests } = await run([spending, { text: "never" }], { budget: { cost_usd: 0.05 } });
+    expect(outcome).toMatchObject({
+      status: "failed",
+      reason: "refused",
+      message: expect.stringMatching(/Set `price` in the profile's config/),
+    });
+    expect(requests).toHaveLength(1);
+  });
+});

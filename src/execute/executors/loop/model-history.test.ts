@@ -1,0 +1,146 @@
+import { describe, expect, it } from "vitest";
+import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
+import { startModelServer } from "../../../../test/model-server/server.ts";
+import type { RunEvent } from "../../../model/event.ts";
+import type { Invocation } from "../../../model/executor.ts";
+import { call, closing, executor, invocation, run } from "../../../../test/fixtures/execute/model-run.ts";
+
+describe("a conversation that outgrows the model's window", () => {
+  const isSummary = (asked: { tools: readonly unknown[] }): boolean => asked.tools.length === 0;
+  const compactions = (events: readonly RunEvent[]) =>
+    events.flatMap((event) => (event.type === "system" && event.subtype === "compacted" ? [event.data] : []));
+  const writes = { tool: call("file_write", { path: "a.txt", content: "hello" }) };
+  const reads = { tool: call("file_read", { path: "a.txt" }) };
+
+  it.each([
+    ["window_almost_full", { input_tokens: 9000, output_tokens: 10 }, 0],
+    ["too_long", { input_tokens: 10, output_tokens: 10 }, 1],
+  ] as const)("is summarized (%s), with calls and results kept together", async (why, usage, refusals) => {
+    let refused = 0;
+    const { outcome, events, requests } = await run(
+      (asked) => {
+        if (isSummary(asked)) return { text: "a.txt was written.", usage };
+        const steps = asked.messages.flatMap(({ tool_results }) => tool_results).length;
+        if (asked.messages.some(({ text }) => text.includes("a.txt was written."))) return { text: "It says hello." };
+        if (steps === 0) return writes;
+        if (steps === 1) return { ...reads, usage };
+        refused += 1;
+        return { error: { status: 400, type: "invalid_request_error", message: "prompt is too long: 9 > 8" } };
+      },
+      {},
+      { executor_config: { context_window: 10_000 } },
+    );
+    expect(outcome).toMatchObject({ status: "completed", text: "It says hello." });
+    expect(refused).toBe(refusals);
+    expect(compactions(events)).toEqual([{ why, summarized: 3, kept: 1, summary: "a.txt was written." }]);
+    const summarized = requests.find(({ messages }) => messages.at(-1)?.text.startsWith("<conversation>"));
+    expect(summarized?.messages.at(-1)?.text).toMatch(/do it[^]*file.write[^]*hello/);
+    const own = requests.at(-1)!.messages.filter(({ role }) => role !== "system");
+    expect(own[0]?.text).toMatch(/^do it\n\n<summary>[^]*a.txt was written/);
+    expect(own.flatMap(({ tool_calls }) => tool_calls.map(({ name }) => name))).toEqual(["file_read"]);
+    expect(own.flatMap(({ tool_results }) => tool_results)).toEqual([expect.stringContaining("hello")]);
+  });
+
+  it("gets a result cut that does not fit even then, and asks for less", async () => {
+    const tooLong = { status: 400, type: "invalid_request_error", message: "prompt is too long" };
+    const { outcome, events, requests } = await run(
+      (asked) => {
+        if (isSummary(asked)) return { text: "nothing yet" };
+        const returned = asked.messages.flatMap(({ tool_results }) => tool_results);
+        if (returned.length === 0)
+          return { tool: call("command_run", { command: "head -c 20000 /dev/zero | tr '\\0' x" }) };
+        return returned.some((text) => text.length > 10_000) ? { error: tooLong } : { text: "seen" };
+      },
+      { permissions: { mode: "bypassPermissions" } },
+    );
+    expect(outcome).toMatchObject({ status: "completed", text: "seen" });
+    expect(compactions(events)).toEqual([]);
+    expect(requests.at(-1)?.messages.at(-1)?.tool_results[0]).toMatch(/characters left out.*Ask for less/);
+  });
+
+  it("ends as provider_invalid_response where nothing can be left out", async () => {
+    const error = { status: 400, type: "invalid_request_error", message: "prompt is too long" };
+    const { outcome, requests } = await run([{ error }]);
+    expect(outcome).toMatchObject({
+      status: "failed",
+      reason: "provider_invalid_response",
+      message: expect.stringContaining("larger window"),
+    });
+    expect(requests).toHaveLength(1);
+  });
+
+  it("is not summarized once the run is cancelled", async () => {
+    const controller = new AbortController();
+    const { outcome, requests } = await run(
+      (asked) => (isSummary(asked) ? { hang: true } : { ...reads, usage: { input_tokens: 9999, output_tokens: 1 } }),
+      {},
+      { executor_config: { context_window: 1000 } },
+      {
+        signal: controller.signal,
+        emit: async ({ type }) => void (type === "tool_result" && controller.abort("user")),
+      },
+    );
+    expect(outcome).toEqual({ status: "cancelled", by: "user" });
+    expect(requests).toHaveLength(1);
+  });
+});
+
+it("says the agent's first message when it resumes a session whose first request failed", async () => {
+  let state: Awaited<ReturnType<typeof openContext>>["saved"]["state"] = null;
+  let refused = true;
+  const server = await startModelServer(() =>
+    refused ? { error: { status: 401, message: "no" } } : { text: "hello" },
+  );
+  closing.push(server.stop);
+  const once = async (more: Partial<Invocation>) => {
+    const opened = await openContext();
+    closing.push(opened.close);
+    opened.saved.state = state;
+    const outcome = await executor.run(invocation(server, { first_message: "Be brief." }, more), opened.context);
+    state = opened.saved.state;
+    const init = opened.events.find((event) => event.type === "system" && event.subtype === "init");
+    return { outcome, executor_session_id: (init as { executor_session_id: string }).executor_session_id };
+  };
+  const { outcome, executor_session_id } = await once({ prompt: "one" });
+  expect(outcome).toMatchObject({ reason: "provider_auth" });
+  refused = false;
+  const resumed = await once({ prompt: "two", mode: "resume", executor_session_id });
+  expect(resumed.outcome).toMatchObject({ status: "completed" });
+  await once({ prompt: "three", mode: "resume", executor_session_id });
+  expect(
+    server.requests
+      .at(-1)
+      ?.messages.slice(1)
+      .map(({ text }) => text),
+  ).toEqual(["Be brief.\n\ntwo", "hello", "three"]);
+});
+
+it("resumes with the whole history, and forks without touching the original", async () => {
+  const states = new Map<string | null, Awaited<ReturnType<typeof openContext>>["saved"]["state"]>();
+  const server = await startModelServer(({ messages }) => ({ text: `answer to ${messages.at(-1)?.text}` }));
+  closing.push(server.stop);
+  const once = async (more: Partial<Invocation>) => {
+    const opened = await openContext();
+    closing.push(opened.close);
+    opened.saved.state = states.get(more.executor_session_id ?? null) ?? null;
+    const outcome = await executor.run(invocation(server, {}, more), opened.context);
+    const init = opened.events.find((event) => event.type === "system" && event.subtype === "init");
+    const id = (init as { executor_session_id?: string } | undefined)?.executor_session_id ?? null;
+    states.set(id, opened.saved.state);
+    return { outcome, id };
+  };
+  const asked = () => server.requests.at(-1)?.messages.flatMap(({ role, text }) => (role === "user" ? [text] : []));
+
+  const { id } = await once({ prompt: "one" });
+  expect((await once({ prompt: "two", mode: "resume", executor_session_id: id })).id).toBe(id);
+  expect(asked()).toEqual(["one", "two"]);
+  const fork = await once({ prompt: "other", mode: "fork", executor_session_id: id });
+  expect(fork.id).not.toBe(id);
+  expect(asked()).toEqual(["one", "two", "other"]);
+  await once({ prompt: "three", mode: "resume", executor_session_id: id });
+  expect(asked()).toEqual(["one", "two", "three"]);
+  expect((await once({ mode: "resume", executor_session_id: "unknown" })).outcome).toMatchObject({
+    status: "failed",
+    reason: "session_not_found",
+  });
+});

@@ -1,0 +1,175 @@
+import type { Correlation, ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
+import { environmentModes, type Isolation, isolationLevels } from "../../model/process.ts";
+
+/** What a nested `drover exec` says of its command. The outer Drover adds the rest: ids, owner, who reported it. */
+export type NestedLine =
+  | { id: string; start: Omit<ExecutionStart, "execution_id" | "owner" | "reported_by"> }
+  | { id: string; end: Omit<ExecutionEnd, "execution_id" | "interrupted" | "reported_by"> };
+
+/** Of one line, in bytes. The sink shortens a command that is longer. */
+export const maxLineBytes = 64 * 1024;
+
+/** Made of the attempt's, RUN.ATTEMPT, so that no line can name an execution of anything else. */
+export function nestedExecutionId(attempt: string, id: string): string {
+  return `${attempt}.${id}`;
+}
+
+/**
+ * Untrusted: any program of the run can write there. Returns null for a line that is not one of ours. Times outside
+ * `from` and `to`, in milliseconds, are moved to the nearer one.
+ */
+export function parseNestedLine(text: string, from: number, to: number): NestedLine | null {
+  const line = objectOf(tryJson(text));
+  const id = line?.["id"];
+  if (!line || typeof id !== "string" || !idShape.test(id)) return null;
+  const time = (value: unknown): string | null => {
+    const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
+    return Number.isNaN(ms) ? null : new Date(Math.min(Math.max(ms, from), to)).toISOString();
+  };
+  const start = objectOf(line["start"]);
+  const end = objectOf(line["end"]);
+  if (start && !end) {
+    const parsed = startOf(start, time(start["started_at"]));
+    return parsed && { id, start: parsed };
+  }
+  if (!end || start) return null;
+  const parsed = endOf(end, time(end["ended_at"]), to - from);
+  return parsed && { id, end: parsed };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+type Start = Extract<NestedLine, { start: unknown }>["start"];
+type End = Extract<NestedLine, { end: unknown }>["end"];
+
+const idShape = /^[0-9a-zA-Z-]{8,64}$/;
+const signalShape = /^SIG[A-Z0-9+-]{1,16}$/;
+const nameShape = /^[a-z_]{1,40}$/;
+
+function startOf(fields: Fields, started_at: string | null): Start | null {
+  const { command, argv, working_directory } = fields;
+  const timeout_ms = countOrNull(fields["timeout_ms"]);
+  const correlation = correlationOf(objectOf(fields["correlation"]) ?? {});
+  const limits = limitsOf(fields["limits"]);
+  const environment = environmentOf(objectOf(fields["environment"]));
+  if (!isText(command) || !isText(working_directory) || !isTexts(argv) || argv.length === 0) return null;
+  if (started_at === null || timeout_ms === undefined || !correlation || !limits || !environment) return null;
+  return { command, argv, working_directory, started_at, timeout_ms, limits, environment, correlation };
+}
+
+function endOf(fields: Fields, ended_at: string | null, longestMs: number): End | null {
+  const exit_code = countOrNull(fields["exit_code"], 255);
+  const duration_ms = countOrNull(fields["duration_ms"]);
+  const leftovers = countOrNull(fields["leftovers"]);
+  const stdout_bytes = countOrNull(fields["stdout_bytes"]);
+  const stderr_bytes = countOrNull(fields["stderr_bytes"]);
+  const signal = matching(fields["signal"], signalShape);
+  const stopped = matching(fields["stopped"], nameShape);
+  const isolation = isolationOf(fields["isolation"]);
+  const resources = resourcesOf(fields["resources"]);
+  const error = errorOf(fields["error"]);
+  const { success, timed_out, truncated } = fields;
+  if (ended_at === null || typeof success !== "boolean" || typeof timed_out !== "boolean") return null;
+  if (typeof truncated !== "boolean" || exit_code === undefined || duration_ms === undefined) return null;
+  if (signal === undefined || stopped === undefined || isolation === undefined) return null;
+  if (resources === undefined || error === undefined) return null;
+  if (typeof leftovers !== "number" || typeof stdout_bytes !== "number" || typeof stderr_bytes !== "number")
+    return null;
+  return {
+    exit_code,
+    signal,
+    stopped,
+    // what failed cannot be called a success
+    success: success && exit_code === 0 && signal === null && error === null,
+    timed_out,
+    ended_at,
+    duration_ms: duration_ms === null ? null : Math.min(duration_ms, Math.max(0, longestMs)),
+    isolation,
+    leftovers,
+    resources,
+    error,
+    stdout_bytes,
+    stderr_bytes,
+    truncated,
+  };
+}
+
+function correlationOf(fields: Fields): Correlation | null {
+  const id = (name: keyof Correlation): string | null | undefined => {
+    const value = fields[name] ?? null;
+    return value === null || (isText(value) && value.length <= 200) ? value : undefined;
+  };
+  const [session_id, task_id, step_id] = [id("session_id"), id("task_id"), id("step_id")];
+  const [tool_call_id, worktree_id, repo_sha] = [id("tool_call_id"), id("worktree_id"), id("repo_sha")];
+  if (session_id === undefined || task_id === undefined || step_id === undefined) return null;
+  if (tool_call_id === undefined || worktree_id === undefined || repo_sha === undefined) return null;
+  return { session_id, task_id, step_id, tool_call_id, worktree_id, repo_sha };
+}
+
+function limitsOf(value: unknown): Record<string, number> | null {
+  const entries = Object.entries(objectOf(value ?? {}) ?? { wrong: null });
+  if (entries.length > 20) return null;
+  const limits: Record<string, number> = {};
+  for (const [name, limit] of entries) {
+    const number = countOrNull(limit);
+    if (!nameShape.test(name) || typeof number !== "number") return null;
+    limits[name] = number;
+  }
+  return limits;
+}
+
+function environmentOf(fields: Fields | null): ExecutionStart["environment"] | null {
+  const mode = environmentModes.find((one) => one === fields?.["mode"]);
+  const { given, withheld } = fields ?? {};
+  return mode && isTexts(given) && isTexts(withheld) ? { mode, given, withheld } : null;
+}
+
+function isolationOf(value: unknown): Isolation | null | undefined {
+  return value === null ? null : isolationLevels.find((level) => level === value);
+}
+
+function resourcesOf(value: unknown): End["resources"] | undefined {
+  if (value === null) return null;
+  const fields = objectOf(value);
+  const [user_ms, system_ms, max_rss_kb] = ["user_ms", "system_ms", "max_rss_kb"].map((n) => countOrNull(fields?.[n]));
+  if (typeof user_ms !== "number" || typeof system_ms !== "number" || typeof max_rss_kb !== "number") return undefined;
+  return { user_ms, system_ms, max_rss_kb };
+}
+
+function errorOf(value: unknown): End["error"] | undefined {
+  if (value === null) return null;
+  const { code, message } = objectOf(value) ?? {};
+  return isText(code) && code.length <= 100 && isText(message) ? { code, message } : undefined;
+}
+
+/** undefined where it is neither null nor a finite number from 0 to `most`. */
+function countOrNull(value: unknown, most = Number.MAX_SAFE_INTEGER): number | null | undefined {
+  if (value === null) return null;
+  return typeof value === "number" && value >= 0 && value <= most ? value : undefined;
+}
+
+function matching(value: unknown, shape: RegExp): string | null | undefined {
+  if (value === null) return null;
+  return typeof value === "string" && shape.test(value) ? value : undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every(isText);
+}
+
+function objectOf(value: unknown): Fields | null {
+  // an object of JSON has no keys but strings
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,279 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { RunEvent } from "../../model/event.ts";
+import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
+import { noCorrelation } from "../../model/new-run.ts";
+import { openNestedLog } from "./nested-log.ts";
+import { openNestedSink } from "./nested-sink.ts";
+import { recoverNested } from "./recover-nested.ts";
+
+const folders: string[] = [];
+afterEach(() => folders.splice(0).forEach((path) => rmSync(path, { recursive: true, force: true })));
+
+const owner = { pid: 1, start: "outer", host: "here" };
+const id = "01a1ed77-09ab-76ae-9d3e-aad11a2b46bf";
+
+function opened() {
+  const runs = mkdtempSync(join(tmpdir(), "drover-nested-"));
+  folders.push(runs);
+  const events: RunEvent[] = [];
+  const record = (event: RunEvent): void => void events.push(event);
+  const options = { runs, run_id: "run", attempt: 2, owner, now: () => new Date(), record };
+  return { events, options, log: openNestedLog(options) };
+}
+
+function startOf(more: object = {}): Omit<ExecutionStart, "execution_id" | "owner"> {
+  return {
+    command: "echo",
+    argv: ["echo"],
+    working_directory: "/",
+    started_at: new Date().toISOString(),
+    timeout_ms: null,
+    limits: {},
+    environment: { mode: "inherit", given: [], withheld: [] },
+    correlation: noCorrelation,
+    ...more,
+  };
+}
+
+function endOf(more: object = {}): Omit<ExecutionEnd, "execution_id" | "interrupted"> {
+  return {
+    exit_code: 0,
+    signal: null,
+    stopped: null,
+    success: true,
+    timed_out: false,
+    ended_at: new Date().toISOString(),
+    duration_ms: 0,
+    isolation: "pid",
+    leftovers: 0,
+    resources: null,
+    error: null,
+    stdout_bytes: 0,
+    stderr_bytes: 0,
+    truncated: false,
+    ...more,
+  };
+}
+
+const line = (value: unknown): string => `${JSON.stringify(value)}\n`;
+const types = (events: RunEvent[]): string[] =>
+  events.map((event) => (event.type === "error" ? String(event.code) : event.type));
+
+async function recorded(text: string): Promise<RunEvent[]> {
+  const { events, log } = opened();
+  appendFileSync(log.path, text);
+  await log.close();
+  return events;
+}
+
+test("records what a nested exec reports, as the word of a command, under the ids of the attempt", async () => {
+  const { events, log } = opened();
+  const sink = openNestedSink(log.path);
+  sink.started(id, { ...startOf({ command: "npm test" }), execution_id: "anything", owner });
+  sink.ended(id, { ...endOf({ exit_code: 3, success: false }), execution_id: "anything", interrupted: false });
+  await log.close();
+  const execution_id = `run.2.${id}`;
+  expect(sink.executionId(id)).toBe(execution_id);
+  expect(events).toMatchObject([
+    { type: "execution_started", execution: { execution_id, command: "npm test", owner, reported_by: "command" } },
+    { type: "execution_ended", execution: { execution_id, exit_code: 3, interrupted: false, reported_by: "command" } },
+  ]);
+  expect(existsSync(log.path)).toBe(false);
+  expect(() => sink.started(id, { ...startOf(), execution_id: "x", owner })).toThrow(/has ended/);
+});
+
+test("records a start while the run goes on, and ends what never ended as interrupted", async () => {
+  const { events, log } = opened();
+  appendFileSync(log.path, line({ id, start: startOf() }));
+  await expect.poll(() => types(events), { timeout: 20_000 }).toEqual(["execution_started"]);
+  await log.close();
+  expect(events[1]).toMatchObject({ execution: { interrupted: true, exit_code: null, reported_by: "command" } });
+});
+
+describe("lines that no nested exec writes", () => {
+  const forged: Record<string, unknown> = {
+    "an id of another execution": { id: "run.1.other/../x", start: startOf() },
+    "an id that is a number": { id: 7, start: startOf() },
+    "an id that is too long": { id: "a".repeat(65), start: startOf() },
+    "an end without a start": { id, end: endOf() },
+    "a start and an end in one": { id, start: startOf(), end: endOf() },
+    "an array": [id, startOf()],
+    "a command that is no text": { id, start: startOf({ command: { toString: "x" } }) },
+    "argv with a number in it": { id, start: startOf({ argv: ["a", 1] }) },
+    "an empty argv": { id, start: startOf({ argv: [] }) },
+    "a time that is none": { id, start: startOf({ started_at: "yesterday" }) },
+    "limits that are no numbers": { id, start: startOf({ limits: { disk_bytes: "all" } }) },
+    "an unknown environment mode": { id, start: startOf({ environment: { mode: "all", given: [], withheld: [] } }) },
+    "a correlation id of a megabyte": { id, start: startOf({ correlation: { task_id: "x".repeat(1000) } }) },
+    "no object at all": null,
+  };
+  test.each(Object.entries(forged))("%s is refused, and the run says so", async (_, value) => {
+    expect(types(await recorded(line(value)))).toEqual(["nested_log_invalid"]);
+  });
+
+  test.each(["garbage\n", "{\n", "\0\0\0\n", "no end of line", `{"id":"${id}"`, `${"[".repeat(60_000)}\n`])(
+    "garbage %# is refused",
+    async (text) => {
+      expect(types(await recorded(text))).toEqual(["nested_log_invalid"]);
+    },
+  );
+
+  const wrongEnds: object[] = [
+    { exit_code: -1 },
+    { exit_code: 256 },
+    { exit_code: "0" },
+    { signal: "kill -9" },
+    { isolation: "total" },
+    { stopped: "by <script>" },
+    { success: "yes" },
+    { resources: {} },
+    { error: "none" },
+    { stdout_bytes: -5 },
+  ];
+  test.each(wrongEnds)("an end with %o does not end it: it counts as interrupted", async (wrong) => {
+    const events = await recorded(line({ id, start: startOf() }) + line({ id, end: endOf(wrong) }));
+    expect(types(events)).toEqual(["execution_started", "execution_ended", "nested_log_invalid"]);
+    expect(events[1]).toMatchObject({ execution: { interrupted: true } });
+  });
+
+  test("fields of Drover's own are not taken from a line", async () => {
+    const own = { owner: { pid: 666, start: "", host: "" }, execution_id: "other", reported_by: null, extra: 1 };
+    const [event] = await recorded(line({ id, ...own, start: startOf(own) }));
+    expect(event).toMatchObject({ execution: { execution_id: `run.2.${id}`, owner, reported_by: "command" } });
+    expect(JSON.stringify(event)).not.toContain("extra");
+  });
+
+  test("times before the run or in the future are moved into it, and a failure is no success", async () => {
+    const from = Date.now();
+    const [start, end] = await recorded(
+      line({ id, start: startOf({ started_at: "2001-01-01T00:00:00Z" }) }) +
+        line({ id, end: endOf({ ended_at: "2999-01-01T00:00:00Z", duration_ms: 1e12, exit_code: 1 }) }),
+    );
+    const at = (event: RunEvent | undefined) =>
+      event?.type === "execution_started" ? event.execution.started_at : (event as never)["execution"]["ended_at"];
+    expect(Date.parse(at(start))).toBeGreaterThanOrEqual(from - 1000);
+    expect(Date.parse(at(end))).toBeLessThanOrEqual(Date.now());
+    expect(end).toMatchObject({ execution: { success: false } });
+  });
+
+  test("the same start or end twice is recorded once", async () => {
+    const twice = line({ id, start: startOf() }).repeat(2) + line({ id, end: endOf() }).repeat(2);
+    expect(types(await recorded(twice))).toEqual(["execution_started", "execution_ended", "nested_log_invalid"]);
+  });
+});
+
+describe("what a run puts in place of its log is never opened", () => {
+  const replacements: Record<string, (path: string) => void> = {
+    "a pipe": (path) => void spawnSync("mkfifo", [path]),
+    "a link to a file of the host": (path) => symlinkSync("/etc/passwd", path),
+    "a link to nowhere": (path) => symlinkSync("/nowhere", path),
+    "a folder": (path) => void mkdirSync(path, { recursive: true }),
+    "another file": (path) => writeFileSync(path, line({ id, start: startOf() })),
+    nothing: () => undefined,
+  };
+  test.each(Object.entries(replacements))("%s", async (name, put) => {
+    const { events, log, options } = opened();
+    unlinkSync(log.path);
+    put(log.path);
+    await log.close();
+    expect(events).toEqual([]);
+    mkdirSync(dirname(log.path), { recursive: true });
+    if (name !== "another file") put(log.path);
+    const known = new Map();
+    expect((await recoverNested({ ...options, known }, "the runner died")).size).toBe(0);
+    if (name !== "another file")
+      expect(() => openNestedSink(log.path).started(id, { ...startOf(), execution_id: "x", owner })).toThrow(
+        /cannot be recorded/,
+      );
+  });
+});
+
+test.each(["true", "mkdir -p a/b && touch a/b/c", "mkfifo p; ln -s / l", "mkdir a && chmod 0 a", "rm -f run.2"])(
+  "the folder of a log is gone with it after `%s`",
+  async (script) => {
+    const { log, options } = opened();
+    spawnSync("sh", ["-c", script], { cwd: dirname(log.path) });
+    await log.close();
+    expect(readdirSync(join(options.runs, "nested"))).toEqual([]);
+  },
+);
+
+describe("a run that writes without end", () => {
+  const full = (events: RunEvent[]) => types(events).filter((type) => type === "nested_log_full");
+
+  test("a sparse file of a terabyte, a line of 10 MB and a million lines are read to a limit, and that is said once", async () => {
+    const { events, log } = opened();
+    truncateSync(log.path, 1024 ** 4);
+    expect(statSync(log.path).size).toBe(1024 ** 4);
+    await log.close();
+    expect(full(events)).toHaveLength(1);
+    expect(full(await recorded("x".repeat(10 * 1024 * 1024)))).toHaveLength(1);
+    expect(full(await recorded("{}\n".repeat(1_000_000)))).toHaveLength(1);
+  });
+
+  test("more executions than one attempt may report are left out, and those before are ended", async () => {
+    const text = Array.from({ length: 2100 }, (_, n) => line({ id: `nested-${1000 + n}`, start: startOf() })).join("");
+    const seen = types(await recorded(text));
+    expect(seen.filter((type) => type === "execution_started")).toHaveLength(2000);
+    expect(seen.filter((type) => type === "execution_ended")).toHaveLength(2000);
+    expect(seen).toContain("nested_log_full");
+  });
+});
+
+test("a command line of a megabyte is reported, shortened", async () => {
+  const { events, log } = opened();
+  const long = startOf({ command: "x".repeat(1024 * 1024), argv: ["echo", "y".repeat(1024 * 1024)] });
+  openNestedSink(log.path).started(id, { ...long, execution_id: "x", owner });
+  await log.close();
+  expect(types(events)).toEqual(["execution_started", "execution_ended"]);
+  expect(JSON.stringify(events[0]).length).toBeLessThan(64 * 1024);
+});
+
+test("what a killed Drover had not read is recovered once: known starts stay, their ends are added", async () => {
+  const { options } = opened();
+  const events: RunEvent[] = [];
+  const record = (event: RunEvent): void => void events.push(event);
+  const path = join(options.runs, "nested", "run.2", "run.2");
+  const [a, b, c] = ["known-ended", "known-open", "never-read"];
+  appendFileSync(
+    path,
+    [a, b, c].map((one) => line({ id: one, start: startOf() }) + line({ id: one, end: endOf() })).join(""),
+  );
+  appendFileSync(path, line({ id: "unfinished", start: startOf() }));
+  const known = new Map([
+    [`run.2.${a}`, "ended"],
+    [`run.2.${b}`, "open"],
+    ["run.1.foreign", "open"],
+  ] as const);
+  const ids = await recoverNested({ ...options, record, known }, "the runner died");
+  const seen = events.map((event) =>
+    "execution" in event
+      ? [event.type, event.execution.execution_id, "interrupted" in event.execution && event.execution.interrupted]
+      : event,
+  );
+  expect(seen).toEqual([
+    ["execution_ended", `run.2.${b}`, false],
+    ["execution_started", `run.2.${c}`, false],
+    ["execution_ended", `run.2.${c}`, false],
+    ["execution_started", "run.2.unfinished", false],
+    ["execution_ended", "run.2.unfinished", true],
+  ]);
+  expect(ids.has("run.1.foreign")).toBe(false);
+  expect(existsSync(path)).toBe(false);
+});

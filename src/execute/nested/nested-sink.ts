@@ -1,0 +1,88 @@
+import { closeSync, constants, fdatasyncSync, fstatSync, openSync, writeSync } from "node:fs";
+import { basename } from "node:path";
+import { HostError } from "../../model/errors.ts";
+import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
+import { maxLineBytes, nestedExecutionId } from "./log-lines.ts";
+
+/** Where a `drover exec` inside a run reports to the Drover outside, in place of a record of its own. */
+export interface NestedSink {
+  /** The run that it is part of. */
+  readonly runId: string;
+  /** As the record will name it. */
+  executionId(id: string): string;
+  /** On disk when this returns. Throws a HostError where it cannot be written. */
+  started(id: string, start: ExecutionStart): void;
+  ended(id: string, end: ExecutionEnd): void;
+}
+
+/** Checked before anything is started: not a pipe, a link or a folder. */
+export function openNestedSink(path: string): NestedSink {
+  const append = (line: object, sync: boolean): void => {
+    const bytes = Buffer.from(`${JSON.stringify(line)}\n`, "utf8");
+    try {
+      const { O_WRONLY, O_APPEND, O_NOFOLLOW, O_NONBLOCK } = constants;
+      const fd = openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
+      try {
+        if (!fstatSync(fd).isFile()) throw new Error("it is not a file");
+        // in one write, so that commands that report at once do not mix their lines
+        if (writeSync(fd, bytes) !== bytes.length) throw new Error("the disk is full");
+        if (sync) fdatasyncSync(fd);
+      } finally {
+        closeSync(fd);
+      }
+    } catch (cause) {
+      throw notWritable(path, cause);
+    }
+  };
+  const attempt = basename(path);
+  return {
+    runId: attempt.replace(/\.\d+$/, ""),
+    executionId: (id) => nestedExecutionId(attempt, id),
+    started(id, { execution_id: _id, owner: _owner, ...start }) {
+      append({ id, start: shortened(start) }, true);
+    },
+    ended(id, { execution_id: _id, interrupted: _interrupted, ...end }) {
+      append(
+        { id, end: { ...end, error: end.error && { ...end.error, message: end.error.message.slice(0, 4000) } } },
+        true,
+      );
+    },
+  };
+}
+
+type Start = Omit<ExecutionStart, "execution_id" | "owner">;
+
+/** A line has a limit: of a long command, its beginning is on the record. */
+function shortened(start: Start): Start {
+  const most = maxLineBytes / 2;
+  if (Buffer.byteLength(JSON.stringify(start)) <= most) return start;
+  const argv: string[] = [];
+  let room = 4000;
+  for (const word of start.argv) {
+    if (room <= 0) break;
+    argv.push(word.slice(0, room));
+    room -= word.length + 1;
+  }
+  const environment = start.environment && {
+    ...start.environment,
+    given: start.environment.given.slice(0, 100).map((name) => name.slice(0, 100)),
+    withheld: start.environment.withheld.slice(0, 100).map((name) => name.slice(0, 100)),
+  };
+  const note = ` ... (shortened, ${start.argv.length} words)`;
+  return { ...start, command: `${start.command.slice(0, 4000)}${note}`, argv, ...(environment ? { environment } : {}) };
+}
+
+function notWritable(path: string, cause: unknown): HostError {
+  const missing = cause instanceof Error && Reflect.get(cause, "code") === "ENOENT";
+  const why = missing
+    ? "the run that this command belongs to has ended"
+    : cause instanceof Error
+      ? cause.message
+      : String(cause);
+  return new HostError({
+    code: "DROVER-STA-016",
+    message: `This command cannot be recorded in ${path}: ${why}.`,
+    next: "Nothing is run that is not on the record. To start a run of its own, unset DROVER_NESTED_LOG, DROVER_API_URL and DROVER_API_KEY.",
+    cause,
+  });
+}

@@ -1,0 +1,41 @@
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { nestedLogFile } from "../../model/state-layout.ts";
+import { removeLog } from "./nested-log.ts";
+import { createLogReader, type LogReaderOptions } from "./read-log.ts";
+
+interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "since"> {
+  runs: string;
+  known: ReadonlyMap<string, "open" | "ended">;
+}
+
+/**
+ * Reads what the commands of a run reported whose Drover died before it had read it all, ends what has no end, and
+ * removes the file. Returns the ids of nested executions. A run can have put anything in its place: only a file is read.
+ */
+export async function recoverNested({ runs, ...options }: RecoverOptions, why: string): Promise<ReadonlySet<string>> {
+  const prefix = `${options.run_id}.${options.attempt}.`;
+  const known = new Map([...options.known].filter(([id]) => id.startsWith(prefix)));
+  const path = nestedLogFile(runs, options.run_id, options.attempt);
+  const fd = tryOpen(path);
+  try {
+    const stat = fd === null ? null : fstatSync(fd);
+    const isFile = stat?.isFile() === true;
+    const reader = createLogReader({ ...options, known, fd: fd ?? -1, since: stat?.birthtimeMs ?? 0 });
+    while (isFile && reader.read());
+    return reader.end(why);
+  } finally {
+    if (fd !== null) closeSync(fd);
+    await removeLog(path);
+  }
+}
+
+function tryOpen(path: string): number | null {
+  try {
+    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+    return openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  } catch (error) {
+    // gone, a link, a socket, or not readable: there is nothing that can be believed
+    if (error instanceof Error && "code" in error) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,45 @@
+import type { AgentGate } from "./define/agent-gate.ts";
+import type { openSchemaChecker } from "./define/json-schema/checker.ts";
+import { watchAgents } from "./define/watch-agents.ts";
+import type { AgentBook } from "./dispatch/agents.ts";
+import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
+import type { Scheduler } from "./trigger/scheduler.ts";
+
+interface FollowOptions {
+  /** All faults, each time they change. */
+  onAgentFaults?: ((faults: readonly DefinitionFault[]) => void) | undefined;
+  agentGate?: AgentGate | null | undefined;
+}
+
+/** Keeps the book and the schedules as the files of a folder are. Resolves once the folder has been read for the first time. */
+export async function followAgents(
+  folder: string,
+  agents: AgentBook,
+  schemas: ReturnType<typeof openSchemaChecker>,
+  scheduler: Scheduler | null,
+  { onAgentFaults, agentGate }: FollowOptions,
+): Promise<() => Promise<void>> {
+  const tell =
+    onAgentFaults ??
+    ((faults) => faults.forEach((fault) => process.emitWarning(describeFault(fault), { code: fault.code })));
+  return new Promise((resolve) => {
+    const watching = watchAgents(
+      folder,
+      schemas,
+      ({ agents: loaded, faults }) => {
+        agents.setFiles(
+          loaded.map(({ agent }) => agent),
+          new Map(loaded.flatMap(({ agent, fault }) => (fault ? [[agent.name, fault]] : []))),
+        );
+        scheduler?.setFiles(
+          loaded.map(({ agent }) => agent),
+          faults.length === 0,
+        );
+        if (faults.length > 0) tell(faults);
+        resolve(() => watching.stop());
+      },
+      new AbortController().signal,
+      { gate: agentGate ?? undefined },
+    );
+  });
+}

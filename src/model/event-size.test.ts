@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import { executionStarted } from "../../test/fixtures/record/sample.ts";
+import type { RunEvent } from "./event.ts";
+import { boundEvent, isEventTooLarge, maxEventLength, shortenEvent } from "./event-size.ts";
+import { excessOf } from "./json-weight.ts";
+
+const huge = "x".repeat(2 * maxEventLength);
+const nested = (depth: number): unknown => JSON.parse("[".repeat(depth) + "]".repeat(depth));
+const names = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`name${at}`, at]));
+const result = (output: unknown): RunEvent => ({ type: "tool_result", tool_use_id: "t", is_error: false, output });
+const tooLarge = (event: RunEvent): boolean => isEventTooLarge(event, JSON.stringify(event));
+
+describe("an event that is too large", () => {
+  const events: [string, RunEvent][] = [
+    ["a long text", { type: "assistant", text: huge }],
+    ["a long raw message", { type: "assistant", text: "short", raw: { huge } }],
+    ["both", { type: "assistant", text: huge, raw: { huge } }],
+    ["a long tool result", result(huge)],
+    ["a result of many names", result(names(6000))],
+    ["a result of many values", result(Array.from({ length: 200_000 }, () => 1))],
+    ["a deep result", result(nested(80))],
+    ["a long input", { type: "tool_use", tool_use_id: "t", name: "write", input: { content: huge } }],
+    ["long data", { type: "system", subtype: "x", data: [huge] }],
+    ["a long fault", { type: "error", message: huge }],
+    ["control characters", { type: "assistant", text: "\u0000".repeat(maxEventLength / 2) }],
+    ["halves of pairs", { type: "assistant", text: "\ud83d\ude00".repeat(maxEventLength) }],
+    ["a long command", executionStarted("0190aaaa-0000-7000-8000-000000000000", { command: huge, argv: [huge, huge] })],
+  ];
+  it.each(events)("for %s is cut by the runner that makes it, and says so", (_, event) => {
+    expect(tooLarge(event)).toBe(true);
+    const shorter = shortenEvent(event);
+    expect(tooLarge(shorter)).toBe(false);
+    expect(shorter.type).toBe(event.type);
+    expect(JSON.stringify(shorter)).toContain('"truncated":true');
+  });
+
+  it.each(events)("for %s is replaced by a coordinator that gets it, under the same number", (_, event) => {
+    const numbered = { n: 7, at: "2026-01-01T00:00:00.000Z", event };
+    // The body of a report bounds the depth.
+    const expected = JSON.stringify(event).length < 1000 ? event : { type: "error", code: "event_too_large" };
+    expect(boundEvent(numbered)).toMatchObject({ n: 7, event: expected });
+  });
+
+  it("is left out where nothing of it can be cut", () => {
+    const file: RunEvent = { type: "file", path: huge, size: 1, sha256: "a", media_type: "b" };
+    expect(shortenEvent(file)).toMatchObject({ type: "error", code: "event_too_large" });
+  });
+
+  it("keeps the text where only the raw message is too long", () => {
+    expect(shortenEvent({ type: "assistant", text: "short", raw: huge })).toEqual({
+      type: "assistant",
+      text: "short",
+      truncated: true,
+    });
+  });
+});
+
+describe("the weight of JSON", () => {
+  const limits = { depth: 3, values: 10, names: 3 };
+  it.each([
+    ["{}", null],
+    ['{"a":1,"b":[1,2,3],"c":{"a":1}}', null],
+    ["[[[[]]]]", "depth"],
+    ["[1,2,3,4,5,6,7,8,9,10,11,12]", "values"],
+    ['{"a":1,"b":1,"c":1,"d":1}', "names"],
+    ['[{"a":1},{"a":1},{"a":1},{"a":1}]', null],
+    ['["[[[[{{{{,,,,,,,,,,,,,,,:::::"]', null],
+    ['["\\"[[[[,,,,,,,,,,,,"]', null],
+    ['{"a":1,"b":1,"\\u0063":1,"d":1}', "names"],
+    ["", null],
+  ])("of %s is found before it is parsed", (text, excess) => {
+    expect(excessOf(Buffer.from(text), limits)).toBe(excess);
+  });
+});

@@ -1,0 +1,18 @@
+const manyMembers = 1000;
+const manyCharacters = 64 * 1024;
+
+/** So much that checking it takes milliseconds. Looks no further than it has to. */
+export function isLarge(value: unknown): boolean {
+  const left = [value];
+  let members = 0;
+  let characters = 0;
+  for (let one = left.pop(); one !== undefined || left.length > 0; one = left.pop()) {
+    if (typeof one === "string") characters += one.length;
+    if (typeof one !== "object" || one === null) continue;
+    const found = Object.values(one);
+    members += found.length;
+    if (members > manyMembers || characters > manyCharacters) return true;
+    left.push(...found);
+  }
+  return characters > manyCharacters;
+}

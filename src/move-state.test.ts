@@ -1,0 +1,255 @@
+import { spawn } from "node:child_process";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { recordRuns } from "../test/fixtures/record/sample.ts";
+import { refuseEarlierState } from "./earlier-state.ts";
+import * as layout from "./model/state-layout.ts";
+import { moveState } from "./move-state.ts";
+import { readHead } from "./record/audit/head.ts";
+import { currentOwner } from "./record/audit/owner.ts";
+import { verifyAudit } from "./record/audit/verify.ts";
+import { openStore } from "./record/open.ts";
+import { lockCoordinator } from "./record/place-lock.ts";
+import { connect } from "./record/sqlite/connection.ts";
+
+let top: string;
+beforeEach(() => (top = mkdtempSync(join(tmpdir(), "drover-move-"))));
+afterEach(() => rmSync(top, { recursive: true, force: true }));
+
+const headCopyOf = (record: string): string => join(top, "heads", record.replaceAll("/", "-"));
+const open = (record: string) => openStore({ directory: record, now: () => new Date(), createIfMissing: true });
+const move = (from: string, to: string) => moveState({ from, to, headCopyOf });
+
+/** As an earlier version left it: a record of 3 runs, 6 rows, and something of everything else. */
+async function earlierState(name: string): Promise<string> {
+  const state = join(top, name);
+  const made = mkdtempSync(join(top, "made-"));
+  const store = await open(made);
+  await recordRuns(store, 3);
+  await store.close();
+  // a copy: this process has let go of the database only when its statements are collected
+  cpSync(made, state, { recursive: true });
+  const database = connect(layout.databaseFile(state), "write");
+  database.exec("pragma journal_mode = delete");
+  database.close();
+  for (const file of ["token", "place", "coordinator.json", "chat-history"]) writeFileSync(join(state, file), file);
+  for (const folder of ["work/s1", "homes/s1", "tmp", "runners/one", "logs", "locks", "files/ab"])
+    mkdirSync(join(state, folder), { recursive: true });
+  writeFileSync(join(state, "work/s1/note"), "kept");
+  symlinkSync("note", join(state, "work/s1/link"));
+  return state;
+}
+
+const pointingTo = (from: string) =>
+  expect.objectContaining({
+    code: "DROVER-STA-013",
+    next: expect.stringContaining(`drover state move --from ${from}`),
+  });
+
+async function expectWhole(to: string): Promise<void> {
+  const directory = layout.recordDirectory(to);
+  const headCopy = headCopyOf(directory);
+  expect(await verifyAudit({ directory, headCopy })).toMatchObject({ ok: true, rows: 6 });
+  expect(readHead(headCopy)?.count).toBe(6);
+  expect(readFileSync(layout.tokenFile(directory, "token"), "utf8")).toBe("token");
+  expect(readFileSync(join(layout.workDirectory(layout.runsDirectory(to)), "s1/link"), "utf8")).toBe("kept");
+  expect(readdirSync(to).sort()).toEqual(["record", "runs"]);
+  // an address that somebody left says nothing about who serves now
+  expect(existsSync(layout.beaconFile(directory))).toBe(false);
+  refuseEarlierState(to);
+  const store = await open(directory);
+  await recordRuns(store, 1);
+  await store.close();
+  expect(await verifyAudit({ directory })).toMatchObject({ ok: true, rows: 8 });
+}
+
+it("an earlier state is put into its two halves, where it is", async () => {
+  const state = await earlierState("state");
+  expect(() => refuseEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
+  move(state, state);
+  await expectWhole(state);
+});
+
+it("a .drover/ is moved elsewhere, and nothing of it stays", async () => {
+  const state = await earlierState("project/.drover");
+  writeFileSync(join(state, ".gitignore"), "*\n");
+  move(state, join(top, "new"));
+  await expectWhole(join(top, "new"));
+  expect(existsSync(state)).toBe(false);
+});
+
+it("a state of this layout is moved too, with its second head, and can be moved back", async () => {
+  const state = await earlierState("state");
+  for (const [from, to] of [
+    [state, join(top, "a")],
+    [join(top, "a"), join(top, "b")],
+    [join(top, "b"), join(top, "a")],
+  ] as const)
+    move(from, to);
+  await expectWhole(join(top, "a"));
+  expect(readdirSync(join(top, "heads"))).toHaveLength(1);
+});
+
+it("the user's own state of before is found beside those of projects, which stay", async () => {
+  const folder = await earlierState("drover");
+  mkdirSync(join(folder, "projects", "one"), { recursive: true });
+  const own = join(folder, "user");
+  expect(() => refuseEarlierState(own)).toThrow(pointingTo(folder));
+  move(folder, own);
+  await expectWhole(own);
+  expect(readdirSync(folder).sort()).toEqual(["projects", "user"]);
+});
+
+it("a runner's state without a database is one as well", () => {
+  const state = join(top, "state");
+  mkdirSync(join(state, "runners/one"), { recursive: true });
+  writeFileSync(join(state, "runner-token"), "mine");
+  expect(() => refuseEarlierState(state)).toThrow(expect.objectContaining({ code: "DROVER-STA-013" }));
+  move(state, state);
+  expect(readFileSync(layout.runnerTokenFile(layout.recordDirectory(state)), "utf8")).toBe("mine");
+  refuseEarlierState(state);
+});
+
+/** All places that a killed move can stop at: what was renamed up to there, in its order. */
+it("killed after any step it keeps others away, and can be done again", async () => {
+  const names = [...layout.runsNames, ...layout.recordNames];
+  for (let steps = 0; steps <= names.length; steps += 1) {
+    const [from, to] = [await earlierState(`from-${steps}`), join(top, `to-${steps}`)];
+    writeFileSync(join(from, "nothing"), "");
+    mkdirSync(to);
+    writeFileSync(layout.movingFile(to), JSON.stringify({ from, done: false, copies: false }));
+    for (const name of names.slice(0, steps)) {
+      const half = (layout.runsNames as readonly string[]).includes(name)
+        ? layout.runsDirectory
+        : layout.recordDirectory;
+      mkdirSync(half(to), { recursive: true });
+      if (existsSync(join(from, name))) renameSync(join(from, name), join(half(to), name));
+    }
+    if (steps < names.length) expect(() => refuseEarlierState(to)).toThrow(pointingTo(from));
+    expect(() => move(join(top, "another"), to)).toThrow("interrupted");
+    move(from, to);
+    await expectWhole(to);
+    expect(readdirSync(from)).toEqual(["nothing"]);
+  }
+});
+
+const shm = "/dev/shm";
+const otherDevice = existsSync(shm) && statSync(shm).dev !== statSync(tmpdir()).dev;
+
+it.runIf(otherDevice)("between file systems it is copied, and done again where it was killed", async () => {
+  const far = mkdtempSync(join(shm, "drover-move-"));
+  try {
+    const whole = await earlierState("first");
+    move(whole, join(far, "first"));
+    await expectWhole(join(far, "first"));
+    expect(existsSync(join(whole, "work"))).toBe(false);
+
+    // killed while what was copied is put into place
+    const [from, to] = [await earlierState("second"), join(far, "second")];
+    mkdirSync(layout.recordDirectory(to), { recursive: true });
+    cpSync(join(from, "audit.key"), layout.auditKeyFile(layout.recordDirectory(to)));
+    mkdirSync(`${layout.movingFile(to)}.copy`);
+    writeFileSync(layout.movingFile(to), JSON.stringify({ from, done: false, copies: true }));
+    move(from, to);
+    await expectWhole(to);
+
+    // killed after that: what others have written meanwhile stays
+    const last = await earlierState("third");
+    const there = join(far, "third");
+    cpSync(last, join(top, "again"), { recursive: true, verbatimSymlinks: true });
+    move(last, there);
+    const store = await open(layout.recordDirectory(there));
+    await recordRuns(store, 1);
+    await store.close();
+    renameSync(join(top, "again"), last);
+    writeFileSync(layout.movingFile(there), JSON.stringify({ from: last, done: false, copies: true }));
+    move(last, there);
+    expect(await verifyAudit({ directory: layout.recordDirectory(there) })).toMatchObject({ ok: true, rows: 8 });
+    expect(existsSync(join(last, "drover.db"))).toBe(false);
+  } finally {
+    rmSync(far, { recursive: true });
+  }
+});
+
+it.each<[string, (from: string, to: string) => void | (() => void) | Promise<() => unknown>]>([
+  [
+    "A coordinator serves",
+    (from) => {
+      const lock = lockCoordinator(from);
+      return () => lock?.release();
+    },
+  ],
+  [
+    "The runner one runs as process",
+    (from) => writeFileSync(join(from, "runners/one/lock"), JSON.stringify(currentOwner())),
+  ],
+  [
+    "is in use",
+    async (from) => {
+      const store = await open(from);
+      store.connection.exec("pragma journal_mode = wal");
+      await recordRuns(store, 1);
+      return () => store.close();
+    },
+  ],
+  [
+    "There is a state in",
+    (_from, to) => void mkdirSync(layout.logsDirectory(layout.recordDirectory(to)), { recursive: true }),
+  ],
+  [
+    "is neither a file nor a folder",
+    (from) => {
+      rmSync(join(from, "files"), { recursive: true });
+      symlinkSync("/etc", join(from, "files"));
+    },
+  ],
+  ["The state could not be moved", (_from, to) => writeFileSync(join(to, "runs"), "in the way")],
+])("refused: %s; and nothing has changed", async (message, prepare) => {
+  const [from, to] = [await earlierState("from"), join(top, "to")];
+  mkdirSync(to);
+  const undo = await prepare(from, to);
+  const before = readdirSync(from).filter((name) => !/coordinator.lock|-(?:wal|shm|journal)$/.test(name));
+  expect(() => move(from, to)).toThrow(
+    expect.objectContaining({ code: "DROVER-STA-014", message: expect.stringContaining(message) }),
+  );
+  expect(readdirSync(from)).toEqual(expect.arrayContaining(before));
+  expect(existsSync(layout.movingFile(to))).toBe(false);
+  expect(existsSync(layout.databaseFile(layout.recordDirectory(to)))).toBe(false);
+  await undo?.();
+});
+
+it("what died is no hindrance", async () => {
+  const from = await earlierState("from");
+  const child = spawn("true");
+  await new Promise((resolve) => child.once("close", resolve));
+  writeFileSync(join(from, "runners/one/lock"), JSON.stringify({ ...currentOwner(), pid: child.pid, start: "" }));
+  move(from, join(top, "to"));
+  await expectWhole(join(top, "to"));
+});
+
+it.runIf(process.getuid?.() === 0)("what belongs to another user is not moved", async () => {
+  const from = await earlierState("from");
+  chownSync(from, 1234, 1234);
+  expect(() => move(from, join(top, "to"))).toThrow("belongs to another user");
+});
+
+it("where nothing is, nothing is moved", () => {
+  mkdirSync(join(top, "empty"));
+  expect(() => move(join(top, "empty"), join(top, "to"))).toThrow("There is no state of Drover in");
+  expect(existsSync(dirname(join(top, "to", "x")))).toBe(false);
+});

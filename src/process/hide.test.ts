@@ -1,0 +1,265 @@
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { bundle } from "../../test/fixtures/process/bundle.ts";
+import { attacks, byIntent } from "../../test/fixtures/process/hide-attacks.ts";
+import { hostHas } from "../../test/fixtures/process/host.ts";
+import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
+import type { Ended, Isolation } from "../model/process.ts";
+
+// What a command can do about a directory that is hidden from it, at each level, as root and as an ordinary user.
+const nobody = 65534;
+const isRoot = process.getuid?.() === 0;
+const stage = mkdtempSync(join(tmpdir(), "drover-hide-"));
+afterAll(() => rmSync(stage, { recursive: true, force: true }));
+const program = bundle("start-once.ts", stage);
+
+const secret = "only-the-operator-knows";
+let state: string;
+let record: string;
+beforeEach(() => {
+  state = mkdtempSync(join(stage, "state-"));
+  record = join(state, "record");
+  mkdirSync(join(record, "logs"), { recursive: true });
+  mkdirSync(join(state, "work"));
+  writeFileSync(join(record, "token"), secret);
+  writeFileSync(join(record, "logs", "run.jsonl"), secret);
+});
+
+interface Ran extends Ended {
+  stdout: string;
+  stderr: string;
+}
+
+interface How {
+  uid?: number | undefined;
+  isolation: Isolation | "auto";
+  rungs?: StartOnce["rungs"];
+  hide?: string[];
+  cwd?: string;
+  through?: string[];
+}
+
+function run(
+  script: string,
+  { uid, isolation, rungs, hide = [record], cwd = join(state, "work"), through = [] }: How,
+): Ran {
+  if (uid !== undefined) for (const path of everythingIn(state)) chownSync(path, uid, uid);
+  const once: StartOnce = {
+    command: {
+      executable: "/bin/sh",
+      arguments: ["-c", script],
+      workingDirectory: cwd,
+      environment: { RECORD: record, STATE: state, STAGE: stage, TMPDIR: join(state, "work") },
+      timeoutMs: 60_000,
+    },
+    options: { isolation, hide },
+    ...(rungs === undefined ? {} : { rungs }),
+  };
+  const [file, ...words] = [...through, process.execPath, program, JSON.stringify(once)];
+  const { stdout, stderr } = spawnSync(file, words, {
+    cwd: "/",
+    encoding: "utf8",
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  if (stdout === "") throw new Error(stderr);
+  return JSON.parse(stdout) as Ran;
+}
+
+function everythingIn(folder: string): string[] {
+  return [folder, ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))];
+}
+
+interface Subject {
+  isolation: "pid" | "sandbox";
+  rungs: "static" | "perl";
+  uid: number | undefined;
+}
+
+const subjects: Subject[] = (["pid", "sandbox"] as const)
+  .filter((level) => hostHas(level))
+  .flatMap((isolation) =>
+    (["static", "perl"] as const).flatMap((rungs) =>
+      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({ isolation, rungs, uid })),
+    ),
+  );
+const nameOf = ({ isolation, rungs, uid }: Subject): string =>
+  `${isolation} by ${rungs === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`;
+
+describe.each(subjects.map((subject) => ({ ...subject, name: nameOf(subject) })))(
+  "$name",
+  ({ isolation, rungs, uid }) => {
+    const mayAnything = isRoot && uid === undefined && isolation === "pid";
+    const how: How = { uid, isolation, rungs: [rungs] };
+
+    test.each(Object.entries(mayAnything ? attacks : { ...attacks, ...byIntent }))(
+      "%s shows and changes nothing",
+      (name, script) => {
+        if (name.includes("capability") && !giveCapability()) return;
+        const before = everythingIn(record);
+        const { stdout, stderr, isolation: applied } = run(`{ ${script}\n} 2>&1; true`, how);
+        expect(applied).toBe(isolation);
+        expect(stdout + stderr).not.toContain(secret);
+        expect(everythingIn(record)).toEqual(before);
+        expect(readFileSync(join(record, "token"), "utf8")).toBe(secret);
+      },
+    );
+
+    test("it is an empty directory that cannot be written, and nothing else has changed", () => {
+      const script = 'ls -A "$RECORD" | wc -l; stat -c %a "$RECORD"; pwd; touch "$TMPDIR/made" && echo made';
+      expect(run(script, how)).toMatchObject({ exitCode: 0, stdout: `0\n555\n${join(state, "work")}\nmade\n` });
+    });
+
+    test("what Drover itself sees stays as it was, while the command runs and after", () => {
+      expect(run("true", how).error).toBeNull();
+      expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(record);
+    });
+
+    test("several directories, one in another, one twice, one by a link and one that does not exist", () => {
+      const other = join(state, "other");
+      mkdirSync(other);
+      writeFileSync(join(other, "token"), secret);
+      symlinkSync(other, join(state, "link"));
+      const hide = [join(record, "logs"), record, record, join(state, "link"), join(state, "nowhere")];
+      const result = run('cat "$RECORD"/* "$STATE"/other/*; ls -d "$STATE/nowhere"; true', { ...how, hide });
+      expect(result).toMatchObject({ error: null, stdout: "" });
+    });
+
+    test("a name with blanks, quotes, line ends and 200 characters", () => {
+      const odd = join(state, `a b'"\n\\040 ${"x".repeat(200)}`);
+      mkdirSync(odd);
+      writeFileSync(join(odd, "token"), secret);
+      const { stdout, error } = run('cat "$STATE"/a*/token; true', { ...how, hide: [odd] });
+      expect([stdout, error]).toEqual(["", null]);
+    });
+
+    test("a path that is nearly as long as one can be", () => {
+      let deep = state;
+      while (deep.length < 3600) deep = join(deep, "d".repeat(200));
+      mkdirSync(deep, { recursive: true });
+      writeFileSync(join(deep, "token"), secret);
+      const { stdout, error } = run('find "$STATE" -name token; true', { ...how, hide: [deep] });
+      expect(stdout.split("\n").filter((line) => line.includes("ddd"))).toEqual([]);
+      expect(error).toBeNull();
+    });
+
+    test("a working directory in there is refused, and nothing is started", () => {
+      const result = run('touch "$STATE/work/ran"', { ...how, cwd: join(record, "logs") });
+      expect(result).toMatchObject({ isolation: null, exitCode: null, error: { code: "DROVER-EXE-007" } });
+      expect(result.error?.message).toContain("could not be hidden");
+      expect(readdirSync(join(state, "work"))).toEqual([]);
+    });
+
+    test("a working directory that is hidden itself is the empty one", () => {
+      expect(run("ls -A; cat token; true", { ...how, cwd: record }).stdout).toBe("");
+    });
+
+    test("a file in its place is refused", () => {
+      rmSync(record, { recursive: true });
+      writeFileSync(record, secret);
+      expect(run('cat "$RECORD"', how)).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+    });
+  },
+);
+
+describe.each(
+  subjects.filter(({ isolation }) => isolation === "sandbox").map((each) => ({ ...each, name: nameOf(each) })),
+)("$name", ({ isolation, rungs, uid }) => {
+  test("no other process leads to a file system that can be written", () => {
+    const outside = join(state, "outside");
+    const script = `for p in /proc/[0-9]* /proc/[0-9]*/task/*; do
+        touch "$p/root${outside}" "$p/cwd/../outside"; done; touch "${outside}"; ls /proc | grep -c '^[0-9]'`;
+    const { stdout } = run(script, { uid, isolation, rungs: [rungs] });
+    expect(Number(stdout)).toBeGreaterThan(1);
+    expect(everythingIn(state)).not.toContain(outside);
+  });
+});
+
+describe.runIf(isRoot && hostHas("pid"))("other paths to the same directory", () => {
+  const mounted = (...mounts: string[]): string[] => [
+    "unshare",
+    "-m",
+    "sh",
+    "-c",
+    `${mounts.join(" && ")} && exec "$@"`,
+    "sh",
+  ];
+  test.each([
+    ["a bind mount of its parent", () => mounted(`mount --bind '${state}' '${state}/work'`), "work/record"],
+    [
+      "a bind mount of itself",
+      () => mounted(`mkdir -p '${state}/same' && mount --bind '${record}' '${state}/same'`),
+      "same",
+    ],
+    ["a bind mount of what is in it", () => mounted(`mount --bind '${record}/logs' '${state}/work'`), "work"],
+    [
+      "a bind mount of a bind mount",
+      () =>
+        mounted(
+          `mkdir -p '${state}/a' '${state}/b'`,
+          `mount --bind '${state}' '${state}/a'`,
+          `mount --rbind '${state}/a' '${state}/b'`,
+        ),
+      "b/record",
+    ],
+    [
+      "a mount point with a blank",
+      () => mounted(`mkdir -p '${state}/a b' && mount --bind '${state}' '${state}/a b'`),
+      "a b/record",
+    ],
+    [
+      "a file system of its own",
+      () => mounted(`mount -t tmpfs none '${record}' && echo ${secret} > '${record}/token'`),
+      "record",
+    ],
+  ])("%s is hidden too", (_, through, path) => {
+    for (const rungs of [["static"], ["perl"]] as const) {
+      rmSync(join(state, "same"), { recursive: true, force: true });
+      const script = `cat "$STATE/${path}"/*; find "$STATE" -name token -exec cat {} +; true`;
+      const result = run(script, { isolation: "pid", rungs: [...rungs], through: through(), cwd: "/" });
+      expect(result).toMatchObject({ isolation: "pid", error: null, stdout: "" });
+    }
+  });
+});
+
+describe("where nothing can be hidden", () => {
+  test.each(["group", "none"] as const)("%s hides nothing, and does not fail", (isolation) => {
+    expect(run('cat "$RECORD/token"', { isolation })).toMatchObject({ exitCode: 0, stdout: secret, isolation });
+  });
+
+  // a launcher that may make namespaces but not mount: its root is a mount nobody can be under
+  test.runIf(hostHas("pid"))("pid refuses, auto becomes group and says so", () => {
+    const gone = join(state, "not-a-directory");
+    writeFileSync(gone, "");
+    expect(run("true", { isolation: "pid", hide: [gone] })).toMatchObject({
+      isolation: null,
+      error: { code: "DROVER-EXE-007" },
+    });
+    expect(run("true", { isolation: "auto", hide: [gone] })).toMatchObject({ isolation: "group", error: null });
+  });
+
+  test("without a launcher, pid is refused and auto is group", () => {
+    expect(run("true", { isolation: "pid", rungs: ["plain"] }).error?.code).toBe("DROVER-EXE-007");
+    expect(run("true", { isolation: "auto", rungs: ["plain"] })).toMatchObject({ isolation: "group", error: null });
+  });
+});
+
+/** False where this user or file system cannot. */
+function giveCapability(): boolean {
+  const file = join(stage, "umount");
+  spawnSync("cp", ["/bin/umount", file]);
+  chmodSync(file, 0o755);
+  return spawnSync("setcap", ["cap_sys_admin+ep", file]).status === 0;
+}

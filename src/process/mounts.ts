@@ -1,0 +1,42 @@
+import { readFileSync } from "node:fs";
+
+/** One line of /proc/self/mountinfo. */
+export interface Mount {
+  /** `major:minor` of the file system. */
+  device: string;
+  /** Which of its directories is mounted. */
+  root: string;
+  /** Where it is mounted. */
+  point: string;
+  type: string;
+  /** Of the file system, such as the controllers of a cgroup hierarchy. */
+  options: readonly string[];
+}
+
+/** In the order they were mounted. Empty where this system does not tell. */
+export function readMounts(text: string = mountinfo()): Mount[] {
+  const mounts: Mount[] = [];
+  for (const line of text.split("\n")) {
+    const [left = "", right = ""] = line.split(" - ");
+    const [, , device, root, point] = left.split(" ");
+    const [type, , options = ""] = right.split(" ");
+    if (device === undefined || root === undefined || point === undefined || type === undefined) continue;
+    mounts.push({ device, root: unescaped(root), point: unescaped(point), type, options: options.split(",") });
+  }
+  return mounts;
+}
+
+function mountinfo(): string {
+  try {
+    return readFileSync("/proc/self/mountinfo", "utf8");
+  } catch {
+    return ""; // not Linux, or masked: as if nothing were mounted
+  }
+}
+
+/** Blanks and backslashes are written as octal numbers. */
+function unescaped(path: string): string {
+  return path.includes("\\")
+    ? path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)))
+    : path;
+}

@@ -1,0 +1,232 @@
+import { spawnSync } from "node:child_process";
+import {
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { bundle } from "../../test/fixtures/process/bundle.ts";
+import { hostHas } from "../../test/fixtures/process/host.ts";
+import { moves } from "../../test/fixtures/process/move-attacks.ts";
+import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
+import type { Ended } from "../model/process.ts";
+
+// The folders around what is hidden or read-only stay where they are, so that the next command finds it protected too.
+const nobody = 65534;
+const isRoot = process.getuid?.() === 0;
+const stage = mkdtempSync(join(tmpdir(), "drover-pin-"));
+afterAll(() => rmSync(stage, { recursive: true, force: true }));
+const program = bundle("start-once.ts", stage);
+const secret = "only-the-operator-knows";
+
+let here: string;
+let home: string;
+let drover: string;
+let record: string;
+let runs: string;
+let config: string;
+const own = (): string[] => [
+  ".",
+  "home",
+  ...[".local/state/drover/project", ".local/state", ".local", ".config"].map((name) => join("home", name)),
+];
+beforeEach(() => {
+  here = mkdtempSync(join(stage, "here-"));
+  home = join(here, "home");
+  drover = join(home, ".local", "state", "drover");
+  record = join(drover, "project", "record");
+  runs = join(drover, "project", "runs");
+  config = join(home, ".config", "drover");
+  for (const folder of [join(record, "logs"), join(drover, "heads"), join(runs, "tmp"), config])
+    mkdirSync(folder, { recursive: true });
+  mkdirSync(join(here, "work"));
+  writeFileSync(join(record, "token"), secret);
+  writeFileSync(join(drover, "heads", "one"), secret);
+  writeFileSync(join(config, "trusted.json"), "nothing");
+});
+
+type Ran = Ended & { stdout: string; stderr: string };
+
+interface Subject {
+  isolation: "pid" | "sandbox";
+  rungs: "static" | "perl";
+  uid: number | undefined;
+}
+
+function run(
+  script: string,
+  { isolation, rungs, uid }: Subject,
+  options: Partial<StartOnce["options"]> = {},
+  workingDirectory = join(here, "work"),
+  within: readonly string[] = [],
+): Ran {
+  if (uid !== undefined) for (const path of everythingIn(here)) chownSync(path, uid, uid);
+  const once: StartOnce = {
+    command: {
+      executable: "/bin/sh",
+      arguments: ["-c", `{ ${script}\n} 2>&1; true`],
+      workingDirectory,
+      environment: {
+        HERE: here,
+        HOME: home,
+        RECORD: record,
+        RUNS: runs,
+        CONFIG: config,
+        TMPDIR: join(here, "work"),
+        INIT: join(stage, "native", "bin", `drover-init-linux-${process.arch}`),
+      },
+      timeoutMs: 60_000,
+    },
+    options: { isolation, hide: [drover], show: [runs], readOnly: [config], writable: [here], ...options },
+    rungs: [rungs],
+  };
+  const [file, ...words] = [...within, process.execPath, program, JSON.stringify(once)];
+  const { stdout, stderr } = spawnSync(file, words, {
+    cwd: "/",
+    encoding: "utf8",
+    ...(uid === undefined || within.length > 0 ? {} : { uid, gid: uid }),
+  });
+  if (stdout === "") throw new Error(stderr);
+  return JSON.parse(stdout) as Ran;
+}
+
+function everythingIn(folder: string): string[] {
+  return [folder, ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))];
+}
+
+/** Which folder lies where, and what is in those that are protected. */
+function standing(): unknown {
+  return {
+    folders: own().map((name) => lstatSync(join(here, name)).ino),
+    record: everythingIn(record),
+    heads: everythingIn(join(drover, "heads")),
+    token: readFileSync(join(record, "token"), "utf8"),
+    config: everythingIn(config),
+    trusted: readFileSync(join(config, "trusted.json"), "utf8"),
+    mode: lstatSync(config).mode,
+  };
+}
+
+const subjects = (["pid", "sandbox"] as const)
+  .filter((level) => hostHas(level))
+  .flatMap((isolation) =>
+    (["static", "perl"] as const).flatMap((rungs) =>
+      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({
+        isolation,
+        rungs,
+        uid,
+        name: `${isolation} by ${rungs === "static" ? "the launcher" : "perl"} as ${isRoot && uid === undefined ? "root" : "a user"}`,
+      })),
+    ),
+  );
+
+describe.each(subjects)("$name", (subject) => {
+  test.each(Object.entries(moves))(
+    "%s leaves everything in its place, and the next command sees no more",
+    (_, script) => {
+      const before = standing();
+      const first = run(script, subject);
+      expect(first).toMatchObject({ isolation: subject.isolation, error: null });
+      expect(standing()).toEqual(before);
+      mkdirSync(join(here, "work"), { recursive: true });
+      const next = run('find "$HERE" -type f -exec cat {} +', subject);
+      expect(next).toMatchObject({ isolation: subject.isolation, error: null });
+      expect(first.stdout + next.stdout).not.toContain(secret);
+    },
+  );
+
+  test("files are renamed and linked across the folders that stay in their place", () => {
+    const script = `cd "$HOME" && mkdir -p .local/share .config/other && echo one > file && umask 077
+      perl -e 'sub go { $_[0] or die "$_[1]: $!\\n" }
+        go(rename("file", ".local/share/file"), "into .local"); go(link(".local/share/file", ".config/other/file"), "into .config");
+        go(rename(".config/other", "other"), "a folder out of .config"); go(rename("other", ".local/state/other"), "into state");
+        go(rename("$ENV{RUNS}/tmp", "$ENV{RUNS}/moved"), "in runs")' && cat .local/state/other/file && ls "$RUNS"`;
+    expect(run(script, subject, { writable: [here, runs] }).stdout).toBe("one\nmoved\n");
+  });
+
+  test("of the user's state it sees the runs of its own project, and can work there", () => {
+    const script = 'find "$HOME/.local/state/drover" | sort; cd "$RUNS" && echo made > tmp/made && cat tmp/made';
+    const { stdout } = run(script, subject, { writable: [here, runs] });
+    const project = join(drover, "project");
+    expect(stdout).toBe(`${[drover, project, runs, join(runs, "tmp")].join("\n")}\nmade\n`);
+    expect(readFileSync(join(runs, "tmp", "made"), "utf8")).toBe("made\n");
+  });
+
+  test("a working directory in the runs is the same folder as before", () => {
+    const cwd = join(runs, "tmp");
+    const { stdout } = run("pwd; echo made > made", subject, { writable: [here, runs] }, cwd);
+    expect([stdout, readdirSync(cwd)]).toEqual([`${cwd}\n`, ["made"]]);
+  });
+
+  test("a read-only folder in a hidden one is seen and cannot be changed", () => {
+    const cache = join(drover, "project", "cache");
+    mkdirSync(cache);
+    writeFileSync(join(cache, "module.mjs"), "sound");
+    const script = `cd "${cache}" && cat module.mjs; echo bad > module.mjs; echo bad > new; rm -f module.mjs; mv "${cache}" "${cache}2"`;
+    const { stdout } = run(script, subject, { readOnly: [cache] });
+    expect(stdout).toMatch(/^sound/);
+    expect(readdirSync(cache)).toEqual(["module.mjs"]);
+    expect(readFileSync(join(cache, "module.mjs"), "utf8")).toBe("sound");
+  });
+
+  test("a read-only folder is protected where nothing is hidden", () => {
+    const before = standing();
+    const script = `${moves["writing the configuration"]}; mv "$HOME/.config" "$HOME/moved"; mv "$CONFIG" "$HOME/moved"`;
+    expect(run(script, subject, { hide: [], show: [] })).toMatchObject({ isolation: subject.isolation, error: null });
+    expect(standing()).toEqual(before);
+  });
+
+  test("a folder that cannot be made read-only is a refusal, and nothing is started", () => {
+    const file = join(here, "file");
+    writeFileSync(file, "");
+    const result = run('touch "$HERE/work/ran"', subject, { readOnly: [file] });
+    expect(result).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+    expect(readdirSync(join(here, "work"))).toEqual([]);
+  });
+});
+
+describe.each(subjects.filter(({ isolation }) => isolation === "sandbox"))("$name", (subject) => {
+  test("a HOME that is writable leaves the runs of others read-only, and its own writable", () => {
+    for (const name of ["mine", "other"]) mkdirSync(join(runs, name));
+    const script =
+      'echo x > "$RUNS/mine/made"; echo x > "$RUNS/other/made"; echo x > "$RUNS/made"; echo x > "$HOME/made"';
+    run(script, subject, { writable: [home, join(runs, "mine")] });
+    expect(everythingIn(runs).filter((path) => path.endsWith("made"))).toEqual([join(runs, "mine", "made")]);
+    expect(readdirSync(home)).toContain("made");
+  });
+});
+
+describe.runIf(isRoot && hostHas("pid"))("as a user whose folders have mounts in them", () => {
+  test.each(["static", "perl"] as const)("everything stays in its place too, by %s", (rungs) => {
+    const before = standing();
+    const script = `${moves["renaming each folder"]}; ${moves["renaming from inside"]}; ls "$HOME/mounted" "$HOME/.local/mounted"; cat "$RECORD/token"`;
+    mkdirSync(join(home, "mounted"));
+    mkdirSync(join(home, ".local", "mounted"));
+    const mounts = ["mounted", ".local/mounted", ".local/state/drover"].map(
+      (name) => `mount -t tmpfs none '${home}/${name}'`,
+    );
+    const kept = `cp -a '${drover}' '${stage}/kept' && ${mounts.join(" && ")} && cp -a '${stage}/kept/.' '${drover}' && touch '${home}/mounted/one' '${home}/.local/mounted/two'`;
+    const within = [
+      "unshare",
+      "-m",
+      "sh",
+      "-c",
+      `${kept} && exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups "$@"`,
+      "sh",
+    ];
+    const result = run(script, { isolation: "pid", rungs, uid: nobody }, {}, undefined, within);
+    rmSync(join(stage, "kept"), { recursive: true });
+    expect(result).toMatchObject({ isolation: "pid", error: null });
+    expect(result.stdout).toContain("one");
+    expect(result.stdout).toContain("two");
+    expect(result.stdout).not.toContain(secret);
+    expect(standing()).toEqual(before);
+  });
+});

@@ -1,0 +1,171 @@
+import { spawnSync } from "node:child_process";
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { bundle } from "../../test/fixtures/process/bundle.ts";
+import { hostHas } from "../../test/fixtures/process/host.ts";
+import type { StartOnce } from "../../test/fixtures/process/start-once.ts";
+import type { Ended, StartOptions } from "../model/process.ts";
+
+// Directories that a command finds in a hidden one, and those beside them that it does not.
+const nobody = 65534;
+const isRoot = process.getuid?.() === 0;
+const stage = mkdtempSync(join(tmpdir(), "drover-show-"));
+afterAll(() => rmSync(stage, { recursive: true, force: true }));
+const program = bundle("start-once.ts", stage);
+
+let place: string;
+beforeEach(() => {
+  place = mkdtempSync(join(stage, "place-"));
+  for (const name of ["own", "other"]) {
+    mkdirSync(join(place, "nested", name), { recursive: true });
+    writeFileSync(join(place, "nested", name, "log"), `${name}\n`);
+  }
+  mkdirSync(join(place, "work"));
+});
+
+type Ran = Ended & { stdout: string; stderr: string };
+interface How {
+  uid: number | undefined;
+  rungs: NonNullable<StartOnce["rungs"]>;
+  options: StartOptions;
+  cwd?: string;
+}
+
+const at = (...names: string[]): string => join(place, ...names);
+
+function once(script: string, { rungs, options, cwd }: Omit<How, "uid">): StartOnce {
+  const command = {
+    executable: "/bin/sh",
+    arguments: ["-c", script],
+    workingDirectory: cwd ?? at("work"),
+    environment: { PLACE: place, TMPDIR: at("work") },
+    timeoutMs: 60_000,
+  };
+  return { command, rungs, options: { hide: [at("nested")], show: [at("nested", "own")], ...options } };
+}
+
+function run(script: string, { uid, ...how }: How): Ran {
+  const all = readdirSync(place, { recursive: true, encoding: "utf8" }).map((name) => at(name));
+  if (uid !== undefined) for (const path of [place, ...all]) chownSync(path, uid, uid);
+  const { stdout, stderr } = spawnSync(process.execPath, [program, JSON.stringify(once(script, how))], {
+    cwd: "/",
+    encoding: "utf8",
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  if (stdout === "") throw new Error(stderr);
+  return JSON.parse(stdout) as Ran;
+}
+
+const subjects = (["pid", "sandbox"] as const)
+  .filter((level) => hostHas(level))
+  .flatMap((isolation) =>
+    (["static", "perl"] as const).flatMap((rung) =>
+      (isRoot ? [undefined, nobody] : [undefined]).map((uid) => ({
+        isolation,
+        rung,
+        uid,
+        who: isRoot && uid === undefined ? "root" : "a user",
+      })),
+    ),
+  );
+
+describe.each(subjects)("$isolation by $rung as $who", ({ isolation, rung, uid }) => {
+  const how = (more: StartOptions = {}): How => ({ uid, rungs: [rung], options: { isolation, ...more } });
+  const writable = (): StartOptions => ({ writable: [at("nested", "own")] });
+
+  test("a shown directory is the real one, and nothing else is in the hidden one", () => {
+    const script = 'ls -A "$PLACE/nested"; cat "$PLACE/nested/own/log"; echo more >> "$PLACE/nested/own/log"';
+    const ran = run(script, how(writable()));
+    expect(ran).toMatchObject({ isolation, error: null, exitCode: 0, stdout: "own\nown\n" });
+    expect(readFileSync(at("nested", "own", "log"), "utf8")).toBe("own\nmore\n");
+  });
+
+  test.each([
+    'cat "$PLACE/nested/other/log"',
+    'echo forged >> "$PLACE/nested/other/log"',
+    'cat "$PLACE/nested/own/../other/log"',
+    'cd "$PLACE/nested/own"; cat ../other/log',
+    'ln -s ../other "$PLACE/nested/own/way"; cat "$PLACE/nested/own/way/log"',
+    'mkdir -p "$PLACE/nested/other"; echo forged > "$PLACE/nested/other/log"',
+    'mv "$PLACE/nested/own" "$PLACE/nested/other"',
+    'rm -rf "$PLACE/nested"',
+    'ln "$PLACE/nested/other/log" "$PLACE/work/log"; cat "$PLACE/work/log"',
+    'find "$PLACE" -name log -exec cat {} +',
+    'cat /proc/self/cwd/../nested/other/log /proc/1/root"$PLACE/nested/other/log" /proc/1/cwd/../nested/other/log',
+    'unshare -Ur sh -c "umount $PLACE/nested/own; umount $PLACE/nested; cat $PLACE/nested/other/log"',
+  ])("`%s` reaches no other", (script) => {
+    if (script.startsWith("unshare") && uid === undefined && isRoot && isolation === "pid") return;
+    const { stdout, error } = run(`{ ${script}\n} 2>&1; true`, how(writable()));
+    expect(error).toBeNull();
+    expect(stdout.split("\n")).not.toContain("other");
+    expect(readdirSync(at("nested", "other"))).toEqual(["log"]);
+    expect(readFileSync(at("nested", "other", "log"), "utf8")).toBe("other\n");
+  });
+
+  test("a directory made while the command runs is not there", () => {
+    const makes = `mkdir '${at("nested", "later")}'; echo done > '${at("work", "made")}'`;
+    const script = 'while ! test -s "$PLACE/work/made"; do sleep 0.05; done; ls -A "$PLACE/nested"';
+    spawnSync("sh", ["-c", `(while ! test -e '${at("work", "go")}'; do sleep 0.05; done; ${makes}) >/dev/null 2>&1 &`]);
+    expect(run(`touch "$PLACE/work/go"; ${script}`, how()).stdout).toBe("own\n");
+    expect(readdirSync(at("nested"))).toContain("later");
+  });
+
+  test("the working directory may be a shown one, or below it", () => {
+    mkdirSync(at("nested", "own", "deep"));
+    const ran = run("pwd; cat ../log; echo new > made", { ...how(), cwd: at("nested", "own", "deep") });
+    expect(ran).toMatchObject({ error: null, stdout: `${at("nested", "own", "deep")}\nown\n` });
+    expect(readFileSync(at("nested", "own", "deep", "made"), "utf8")).toBe("new\n");
+  });
+
+  test("by a link, twice, with an odd name, missing, elsewhere, and several at once", () => {
+    const odd = `a b'"\\ ${"x".repeat(150)}`;
+    for (const name of [odd, "third"]) mkdirSync(at("nested", name));
+    symlinkSync(at("nested"), at("link"));
+    const show = [at("link", "own"), at("nested", "own"), at("nested", odd), at("nested", "third"), at("work")];
+    const ran = run('ls -A "$PLACE/nested"; ls -d "$PLACE/work"', how({ show: [...show, at("nested", "nowhere")] }));
+    expect(ran).toMatchObject({ error: null, exitCode: 0 });
+    expect(ran.stdout.trim().split("\n").sort()).toEqual([odd, "own", "third", at("work")].sort());
+  });
+
+  test("a file in the place of a shown directory is refused, and nothing is started", () => {
+    rmSync(at("nested", "own"), { recursive: true });
+    writeFileSync(at("nested", "own"), "");
+    expect(run('touch "$PLACE/work/ran"', how())).toMatchObject({ isolation: null, error: { code: "DROVER-EXE-007" } });
+    expect(readdirSync(at("work"))).toEqual([]);
+  });
+
+  test("a socket in it takes connections", () => {
+    const socket = at("nested", "own", "s");
+    const listen = `import net from "node:net"; import fs from "node:fs";
+      const server = net.createServer((one) => { one.end("answered\\n"); server.close(); }).listen(${JSON.stringify(socket)},
+        () => { setTimeout(() => process.exit(), 120000).unref(); fs.chownSync(${JSON.stringify(socket)}, ${uid ?? 0}, ${uid ?? 0}); });`;
+    if (uid === undefined && !isRoot) return;
+    const words = ["-c", `"$0" --input-type=module -e "$1" >/dev/null 2>&1 &`, process.execPath, listen];
+    spawnSync("sh", words);
+    const ask = `const ask = () => require("net").connect(process.argv[1]).on("error", () => setTimeout(ask, 50)).pipe(process.stdout); ask()`;
+    expect(run(`exec '${process.execPath}' -e '${ask}' "$PLACE/nested/own/s"`, how()).stdout).toBe("answered\n");
+  });
+
+  test.runIf(isolation === "pid")("a command inside a command can hide and show the same again", () => {
+    const inner = JSON.stringify(once('ls -A "$PLACE/nested"; cat "$PLACE/nested/own/log"', how()));
+    writeFileSync(at("work", "inner"), inner);
+    const { stdout } = run(`'${process.execPath}' '${program}' "$(cat "$PLACE/work/inner")"`, how());
+    expect(JSON.parse(stdout)).toMatchObject({ isolation: "pid", error: null, stdout: "own\nown\n" });
+  });
+});
+
+test.each(["group", "none"] as const)("%s hides nothing", (isolation) => {
+  const ran = run('ls -A "$PLACE/nested"', { uid: undefined, rungs: ["static"], options: { isolation } });
+  expect(ran.stdout).toBe("other\nown\n");
+});

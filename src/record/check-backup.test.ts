@@ -1,0 +1,132 @@
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { execFileSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { executionStarted, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { backupStore } from "./backup.ts";
+import { readKey } from "./audit/key.ts";
+import { openStore } from "./open.ts";
+import { restoreRecord, restoreStore } from "./restore.ts";
+import { openDatabase } from "./sqlite/driver.ts";
+import { schemaVersion } from "./sqlite/migrations/version.ts";
+
+let folder: string;
+let good: string;
+let secret: Uint8Array;
+let database: FreshDatabase;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  folder = mkdtempSync(join(tmpdir(), "drover-check-"));
+  const directory = join(folder, "state");
+  const store = await openStore({ directory, now: () => new Date(), createIfMissing: true });
+  const run = sampleRun();
+  await store.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
+  await store.close();
+  good = join(folder, "good");
+  await backupStore({ directory, file: good }, new Date());
+  secret = readKey(directory)!;
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await database.drop();
+});
+
+const pageSize = (): number => readFileSync(good).readUInt16BE(16);
+const sql = (text: string) => (file: string) => {
+  const copy = openDatabase(file, {});
+  copy.exec(text);
+  copy.close();
+};
+const change = (edit: (bytes: Buffer) => void) => (file: string) => {
+  const bytes = readFileSync(file);
+  edit(bytes);
+  writeFileSync(file, bytes);
+};
+
+describe.each<[string, (file: string) => void, string | RegExp]>([
+  ["a line of text appended", (file) => appendFileSync(file, "junk\n"), "5 bytes were appended"],
+  ["one zero byte appended", (file) => appendFileSync(file, Buffer.alloc(1)), "1 bytes were appended"],
+  ["a page of zero bytes appended", (file) => appendFileSync(file, Buffer.alloc(pageSize())), "bytes were appended"],
+  ["a gzip member appended", (file) => appendFileSync(file, gzipSync("junk")), "bytes were appended"],
+  ["another backup appended", (file) => appendFileSync(file, readFileSync(good)), "bytes were appended"],
+  [
+    "a page appended, and counted",
+    (file) => {
+      appendFileSync(file, Buffer.alloc(pageSize(), 7));
+      change((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
+    },
+    "damaged",
+  ],
+  ["its last byte cut off", (file) => truncateSync(file, readFileSync(good).length - 1), "last 1 bytes are missing"],
+  ["its last page cut off", (file) => truncateSync(file, readFileSync(good).length - pageSize()), "bytes are missing"],
+  [
+    "its last page cut off, and counted",
+    (file) => {
+      truncateSync(file, readFileSync(good).length - pageSize());
+      change((bytes) => bytes.writeUInt32BE(bytes.length / pageSize(), 28))(file);
+    },
+    /damaged|malformed/,
+  ],
+  ["half of it zero", (file) => change((bytes) => bytes.fill(0, bytes.length / 2))(file), /damaged|malformed/],
+  ["only its header", (file) => truncateSync(file, 100), "bytes are missing"],
+  ["nothing in it", (file) => truncateSync(file, 0), "not a database"],
+  ["a prefix", (file) => writeFileSync(file, Buffer.concat([Buffer.from("x"), readFileSync(good)])), "not a database"],
+  ["gzip around it", (file) => writeFileSync(file, gzipSync(readFileSync(good))), "not a database"],
+  ["a header that is not kept", change((bytes) => bytes.writeUInt32BE(0, 92)), "header was changed"],
+  ["a newer version", sql(`pragma user_version = ${schemaVersion + 1}`), "newer Drover"],
+  ["version 0", sql("pragma user_version = 0"), "version 0"],
+  ["a negative version", sql("pragma user_version = -3"), "version -3"],
+  [
+    "a trigger",
+    sql("create trigger t after update on tokens begin update tokens set revoked_at = null; end"),
+    "trigger t",
+  ],
+  [
+    "a view in place of a table",
+    sql("alter table hooks rename to h; create view hooks as select * from h"),
+    "which no",
+  ],
+  ["a table of somebody else", sql("create table notes (x)"), "table notes"],
+  ["a table that looks like the index's", sql("create table run_search_x (x)"), "table run_search_x"],
+  ["no head", sql("delete from backup_extras"), "no head"],
+])("a backup with %s", (_, damage, why) => {
+  it("is refused before anything is written, for either engine", async () => {
+    const file = join(folder, "damaged");
+    copyFileSync(good, file);
+    damage(file);
+    const directory = join(folder, "new");
+    await expect(restoreStore({ now: new Date(), directory, file })).rejects.toThrow(why);
+    expect(existsSync(directory)).toBe(false);
+    await expect(restoreRecord({ url: database.url, secret }, file, { now: new Date() })).rejects.toThrow(why);
+  });
+});
+
+it("refuses a pipe and a directory instead of waiting for them, and follows a link", async () => {
+  const directory = join(folder, "new");
+  execFileSync("mkfifo", [join(folder, "pipe")]);
+  mkdirSync(join(folder, "directory"));
+  for (const name of ["pipe", "directory"])
+    await expect(restoreStore({ now: new Date(), directory, file: join(folder, name) })).rejects.toThrow(
+      "not a regular file",
+    );
+  expect(existsSync(directory)).toBe(false);
+  symlinkSync(good, join(folder, "link"));
+  await expect(restoreStore({ now: new Date(), directory, file: join(folder, "link") })).resolves.toMatchObject({
+    audit: { ok: true },
+  });
+});

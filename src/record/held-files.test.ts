@@ -1,0 +1,209 @@
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { executionStarted, finishOf, numbered, sampleId, sampleRun } from "../../test/fixtures/record/sample.ts";
+import { openStore, type SqliteStore } from "./open.ts";
+import { restoreStore } from "./restore.ts";
+
+let folder: string;
+let directory: string;
+let file: string;
+let store: SqliteStore;
+const now = (): Date => new Date();
+const headCopyOf = (at: string) => join(folder, "user", "heads", basename(at));
+const open = (at: string) => openStore({ directory: at, headCopy: headCopyOf(at), now, createIfMissing: true });
+const record = async (into: SqliteStore): Promise<string> => {
+  const run = sampleRun();
+  await into.apply([{ op: "create_run", run, events: numbered(run.run_id, 1, executionStarted(sampleId())) }]);
+  return run.run_id;
+};
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "drover-held-"));
+  directory = join(folder, "state");
+  file = join(directory, "drover.db");
+  store = await open(directory);
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const rescued = (): string[] =>
+  [directory, join(folder, "user", "rescued"), folder]
+    .filter((at) => existsSync(at) && statSync(at).isDirectory())
+    .flatMap((at) => readdirSync(at).map((name) => join(at, name)))
+    .filter((path) => path.endsWith(".backup"));
+
+describe.each<[string, () => unknown]>([
+  ["deleted", () => rmSync(file)],
+  ["deleted with everything beside it", () => ["", "-wal", "-shm"].forEach((end) => rmSync(file + end))],
+  ["moved within its directory", () => renameSync(file, `${file}.old`)],
+  ["moved elsewhere", () => renameSync(file, join(folder, "elsewhere"))],
+  [
+    "replaced by an empty file",
+    () => {
+      rmSync(file);
+      writeFileSync(file, "");
+    },
+  ],
+  [
+    "replaced by a copy of itself",
+    () => {
+      copyFileSync(file, `${file}.copy`);
+      renameSync(`${file}.copy`, file);
+    },
+  ],
+  [
+    "replaced by a directory",
+    () => {
+      rmSync(file);
+      mkdirSync(file);
+    },
+  ],
+  [
+    "replaced by a link that leads nowhere",
+    () => {
+      rmSync(file);
+      symlinkSync(join(folder, "nothing"), file);
+    },
+  ],
+  [
+    "replaced by a new record",
+    async () => {
+      rmSync(directory, { recursive: true });
+      await (await open(directory)).close();
+    },
+  ],
+  ["emptied", () => truncateSync(file, 0)],
+  ["left without its WAL", () => rmSync(`${file}-wal`)],
+  [
+    "given another WAL",
+    () => {
+      rmSync(`${file}-wal`);
+      writeFileSync(`${file}-wal`, "");
+    },
+  ],
+  ["left without its shared memory", () => rmSync(`${file}-shm`)],
+  ["deleted with its directory", () => rmSync(directory, { recursive: true })],
+  ["moved with its directory", () => renameSync(directory, join(folder, "other"))],
+  [
+    "hidden by a file in place of its directory",
+    () => {
+      renameSync(directory, join(folder, "other"));
+      writeFileSync(directory, "");
+    },
+  ],
+])("a database that was %s while it was open", (what, harm) => {
+  it("acknowledges nothing more, and is rescued with everything that was acknowledged", async () => {
+    const runs = [await record(store), await record(store)];
+    expect(await store.placeFault()).toBeNull();
+    await harm();
+    await expect(record(store)).rejects.toMatchObject({
+      code: "DROVER-STA-012",
+      next: expect.stringMatching(/\.backup/),
+    });
+    await expect(store.apply([finishOf(runs[0]!)])).rejects.toMatchObject({ code: "DROVER-STA-012" });
+    expect(await store.placeFault()).toMatchObject({ code: "DROVER-STA-012" });
+    // what was emptied in place cannot be read either: SQLite had the rest in its WAL
+    const [backup, ...more] = rescued();
+    expect(more).toEqual([]);
+    expect(statSync(backup!).mode & 0o777).toBe(0o600);
+    expect([directory, join(folder, "user", "rescued")]).toContain(dirname(backup!));
+    expect(statSync(dirname(backup!)).mode & 0o777).toBe(0o700);
+    if (what === "emptied") return;
+    const { audit } = await restoreStore({
+      directory: join(folder, "new"),
+      file: backup!,
+      now: now(),
+      keepTokens: true,
+    });
+    expect(audit).toMatchObject({ ok: true });
+    const again = await open(join(folder, "new"));
+    for (const run_id of runs) expect(await again.read.run(run_id)).toMatchObject({ run_id, status: "running" });
+    await again.close();
+  });
+});
+
+it.each([
+  ["deleted", () => rmSync(file)],
+  ["moved with its directory", () => renameSync(directory, join(folder, "other"))],
+])("a record that was %s is restored in its place as the message says", async (_, harm) => {
+  const run_id = await record(store);
+  harm();
+  await expect(record(store)).rejects.toMatchObject({
+    next: expect.stringMatching(/move .* (out of|away if it is there).* drover restore --keep-tokens \//),
+  });
+  const [backup] = rescued();
+  if (dirname(backup!) === directory)
+    for (const name of readdirSync(directory))
+      if (name !== basename(backup!)) renameSync(join(directory, name), join(folder, name));
+  await restoreStore({ directory, file: backup!, now: now(), keepTokens: true });
+  const again = await open(directory);
+  expect(await again.read.run(run_id)).toMatchObject({ run_id });
+  await again.close();
+});
+
+it("is rescued into a new directory where there is no user state folder, and not beside it", async () => {
+  const alone = await openStore({ directory: join(folder, "a", "record"), now, createIfMissing: true });
+  await record(alone);
+  rmSync(join(folder, "a"), { recursive: true });
+  await expect(record(alone)).rejects.toMatchObject({ code: "DROVER-STA-012" });
+  await alone.close();
+  expect(readdirSync(join(folder, "a"))).toEqual(["record"]);
+  expect(readdirSync(join(folder, "a", "record"))).toEqual([expect.stringMatching(/^drover-rescued-.*\.backup$/)]);
+});
+
+it("goes on where its files are back, and rescues them anew when they go again", async () => {
+  const before = await record(store);
+  renameSync(file, `${file}.old`);
+  await expect(record(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
+  renameSync(`${file}.old`, file);
+  expect(await store.placeFault()).toBeNull();
+  const after = await record(store);
+  for (const run_id of [before, after]) expect(await store.read.run(run_id)).not.toBeNull();
+  renameSync(file, `${file}.old`);
+  await expect(record(store)).rejects.toMatchObject({ code: "DROVER-STA-012" });
+  expect(rescued()).toHaveLength(2);
+});
+
+it("takes nothing amiss that others do who use the same record", async () => {
+  linkSync(file, join(folder, "second name"));
+  chmodSync(file, 0o640);
+  const others = await Promise.all([open(directory), open(directory)]);
+  for (const other of others) await record(other);
+  await record(store);
+  for (const other of others) await other.close();
+  store.connection.exec("pragma wal_checkpoint(truncate)");
+  await record(store);
+  expect(await store.placeFault()).toBeNull();
+  expect(rescued()).toEqual([]);
+});
+
+it("acknowledges nothing more after many commits either", async () => {
+  for (let no = 0; no < 60; no += 1) await record(store);
+  rmSync(file);
+  await expect
+    .poll(() =>
+      record(store).then(
+        () => null,
+        (fault) => fault.code,
+      ),
+    )
+    .toBe("DROVER-STA-012");
+});

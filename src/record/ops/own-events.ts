@@ -1,0 +1,90 @@
+import type { NumberedEvent, RunEvent } from "../../model/event.ts";
+import { all, type Row, type Work } from "../query.ts";
+import { fromColumn, toColumn } from "../text.ts";
+import type { KnownExecution, Transaction } from "../transaction.ts";
+import type { StoredRun } from "../moves/stored-run.ts";
+import { auditForged, type Write } from "./fence.ts";
+
+type ExecutionEvent = Extract<RunEvent, { type: "execution_started" | "execution_ended" }>;
+
+const selectKnown = `select kind, run_id, attempt from audit_rows where execution_id = ? and kind in ('start', 'end')`;
+
+/** Names under which a runner may decide what its run asked. Everything else is a person, and the store's to say. */
+const runnersDeciders: ReadonlySet<string> = new Set(["unattended", "session", "drover"]);
+const longestId = 200;
+
+/**
+ * The events of an attempt, with an error in place of each that is not the attempt's to report: an end without a start of
+ * its own, a second end, a start under an id that was used before, a decision in a person's name. The error keeps the
+ * number of the event, so that the runner's log goes on; the refused events go on the audit trail.
+ */
+export function* keepOwnEvents(
+  tx: Transaction,
+  run: StoredRun,
+  events: readonly NumberedEvent[],
+  op: Write,
+): Work<readonly NumberedEvent[]> {
+  if (!events.some(({ event }) => isJudged(run, event))) return events;
+  const kept: NumberedEvent[] = [];
+  const forged: RunEvent[] = [];
+  for (const numbered of events) {
+    const { event } = numbered;
+    const fault = isJudged(run, event) ? yield* faultOf(tx, run, event) : null;
+    if (fault !== null) forged.push(event);
+    kept.push(fault === null ? numbered : { ...numbered, event: fault });
+  }
+  if (forged.length > 0) auditForged(tx, run, op, forged);
+  return kept;
+}
+
+/** An exec is one run with one execution of the same id, which its own process records. */
+function isJudged(run: StoredRun, event: RunEvent): boolean {
+  if (isExecution(event)) return run.agent_rev_id !== null || event.execution.execution_id !== run.run_id;
+  return event.type === "permission_decision";
+}
+
+function isExecution(event: RunEvent): event is ExecutionEvent {
+  return event.type === "execution_started" || event.type === "execution_ended";
+}
+
+function* faultOf(tx: Transaction, run: StoredRun, event: RunEvent): Work<RunEvent | null> {
+  if (event.type === "permission_decision") {
+    // one that nobody answers any more is decided by nobody
+    if (event.decision === "superseded" || runnersDeciders.has(event.by)) return null;
+    return { type: "error", code: "refused_decision", message: "A runner cannot decide in a person's name." };
+  }
+  if (!isExecution(event)) return null;
+  const message = yield* executionFault(tx, run, event);
+  return message === null ? null : { type: "error", code: "refused_execution", message };
+}
+
+function* executionFault(tx: Transaction, run: StoredRun, event: ExecutionEvent): Work<string | null> {
+  const { execution_id } = event.execution;
+  const shown = execution_id.slice(0, longestId);
+  if (execution_id === "" || execution_id.length > longestId || execution_id === run.run_id)
+    return `The execution id "${shown}" is not one that a runner may give.`;
+  const executions = (tx.executions ??= new Map<string, KnownExecution>());
+  const stored = executions.has(execution_id) ? [] : yield all(selectKnown, toColumn(execution_id));
+  // Asked again: another run of this transaction may have taken the id while the database was answering.
+  const known = executions.get(execution_id) ?? knownFrom(stored);
+  if (event.type === "execution_started") {
+    if (known !== null) return `The execution id ${shown} was used before.`;
+    executions.set(execution_id, { run_id: run.run_id, attempt: run.attempt, ended: false });
+    return null;
+  }
+  if (known === null || known.run_id !== run.run_id || known.attempt !== run.attempt)
+    return `This attempt did not start the execution ${shown}.`;
+  if (known.ended) return `The execution ${shown} has ended before.`;
+  executions.set(execution_id, { ...known, ended: true });
+  return null;
+}
+
+function knownFrom(rows: readonly Row[]): KnownExecution | null {
+  const [row] = rows;
+  if (row === undefined) return null;
+  return {
+    run_id: fromColumn(String(row["run_id"])),
+    attempt: Number(row["attempt"]),
+    ended: rows.some(({ kind }) => kind === "end"),
+  };
+}

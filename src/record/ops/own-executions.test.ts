@@ -1,0 +1,247 @@
+import { expect, it } from "vitest";
+import { agentNamed, type Driven, output } from "../../../test/fixtures/dispatch/drive.ts";
+import { eachEngine, type EachRecord } from "../../../test/fixtures/record/each-engine.ts";
+import { executionEnded, executionStarted, recordRuns, sampleId } from "../../../test/fixtures/record/sample.ts";
+import type { RunEvent } from "../../model/event.ts";
+import { exportFrom } from "../audit/export.ts";
+
+const refusal = { type: "error", code: "refused_execution" };
+
+eachEngine("a runner speaks only for executions of its own attempt", (record) => {
+  const forgeries: [string, (record: EachRecord) => Promise<Forged>][] = [
+    ["the end of another run's execution", async (r) => ends(await theirs(r), await mine(r))],
+    ["the end of an execution of a finished run", async (r) => ends(await finished(r), await mine(r))],
+    ["the end of an exec", async (r) => ends((await recordRuns(r.store, 1))[0]!, await mine(r))],
+    ["the end of another run on the same runner", sibling],
+    ["the end of an earlier attempt's execution", earlierAttempt],
+    ["an end without a start", async (r) => ends(sampleId(), await mine(r))],
+    ["a start with the id of another run's execution", async (r) => starts(await theirs(r), await mine(r))],
+    ["a start with the id of an exec", async (r) => starts((await recordRuns(r.store, 1))[0]!, await mine(r))],
+    ["a start with the id of its own run", async (r) => mine(r).then((own) => starts(own.run_id, own))],
+    ["a start with a nameless id", async (r) => starts("", await mine(r))],
+  ];
+
+  it.each(forgeries)("refuses %s, says so in the log and the audit, and keeps the rest", async (_, forge) => {
+    const { d, store } = record;
+    const { runner, run_id, attempt, n, event, execution_id } = await forge(record);
+    const before = await store.read.execution(execution_id);
+    const fenced = await record.rows("select no from audit_rows where kind = 'fenced'");
+    expect(await d.append(runner, run_id, attempt, n, output("before"), event, output("after"))).toEqual({
+      ok: true,
+      last_n: n + 2,
+    });
+    expect(await store.read.execution(execution_id)).toEqual(before);
+    const log = (await store.read.events(run_id, 0, 100)).slice(-3).map((stored) => stored.event);
+    expect(log).toMatchObject([output("before"), refusal, output("after")]);
+    const [row] = await record.rows(
+      "select body, run_id from audit_rows where kind = 'fenced' and no > ?",
+      fenced.length === 0 ? 0 : Number(fenced.at(-1)!["no"]),
+    );
+    expect(row).toMatchObject({ run_id });
+    expect(JSON.parse(String(row!["body"]))).toMatchObject({
+      refused: event.type,
+      runner_id: runner.runner_id,
+      executions: [{ execution_id }],
+    });
+    expect(await d.finish(runner, run_id, attempt)).toMatchObject({ ok: true });
+  });
+
+  it("keeps one start and one end of an execution, also where all come in one report", async () => {
+    const { d, store } = record;
+    const { runner, run_id, n } = await mine(record);
+    const id = sampleId();
+    const [start, end] = [executionStarted(id), executionEnded(id, { exit_code: 1 })];
+    await d.append(runner, run_id, 1, n, end, start, start, end, executionEnded(id, { exit_code: 0 }), start);
+    expect((await store.read.events(run_id, 0, 100)).slice(-6).map(({ event }) => event.type)).toEqual([
+      "error",
+      "execution_started",
+      "error",
+      "execution_ended",
+      "error",
+      "error",
+    ]);
+    expect(await store.read.execution(id)).toMatchObject({ end: { exit_code: 1 } });
+    expect(await record.rows("select no from audit_rows where execution_id = ?", id)).toHaveLength(2);
+  });
+
+  it("gives an id to the first of two runs that claim it in one transaction", async () => {
+    const { d, store } = record;
+    const [one, two] = [await mine(record, "one"), await mine(record, "two")];
+    const id = sampleId();
+    const start = executionStarted(id);
+    await Promise.all([one, two].map(({ runner, run_id, n }) => d.append(runner, run_id, 1, n, start)));
+    expect(await record.rows("select run_id from audit_rows where execution_id = ?", id)).toHaveLength(1);
+    const owner = (await store.read.execution(id))?.run_id;
+    const other = owner === one.run_id ? two : one;
+    await d.append(other.runner, other.run_id, 1, other.n + 1, executionEnded(id));
+    expect(await store.read.execution(id)).toMatchObject({ end: null });
+  });
+
+  it("refuses a forged end that comes with the finish, and ends the run", async () => {
+    const { d, store } = record;
+    const victim = await finished(record);
+    const { runner, run_id, n } = await mine(record);
+    const at = record.now().toISOString();
+    const events = [{ n, at, event: executionEnded(victim, { exit_code: 66 }) }];
+    expect(await d.finish(runner, run_id, 1, { events, last_n: n })).toMatchObject({ ok: true });
+    expect(await store.read.execution(victim)).toMatchObject({ end: { exit_code: 0 } });
+    expect(await d.statuses(run_id)).toEqual(["completed"]);
+  });
+
+  it("does not let a runner decide in a person's name", async () => {
+    const { d, store } = record;
+    const { runner, run_id, n } = await mine(record);
+    const decision = { type: "permission_decision", request_id: "q", decision: "allow" } as const;
+    await d.append(runner, run_id, 1, n, { ...decision, by: "ann" }, { ...decision, by: "session" });
+    expect((await store.read.events(run_id, 0, 100)).slice(-2).map(({ event }) => event)).toMatchObject([
+      { type: "error", code: "refused_decision" },
+      { ...decision, by: "session" },
+    ]);
+    expect(await record.rows("select no from audit_rows where kind = 'fenced'")).toHaveLength(1);
+  });
+
+  it("keeps little of a flood of forgeries, and says how many it left out", async () => {
+    const { d, store } = record;
+    const { runner, run_id, n } = await mine(record);
+    const forged = Array.from({ length: 500 }, () => executionEnded(sampleId(), { signal: "x".repeat(1000) }));
+    await d.append(runner, run_id, 1, n, ...forged);
+    const rows = await record.rows("select body from audit_rows where kind = 'fenced'");
+    expect(rows).toHaveLength(1);
+    expect(String(rows[0]!["body"]).length).toBeLessThan(100_000);
+    const { executions, omitted } = JSON.parse(String(rows[0]!["body"])) as { executions: unknown[]; omitted: number };
+    expect(executions.length + omitted).toBe(500);
+    const lines: string[] = [];
+    await exportFrom(store.engine, {}, (line) => void lines.push(line));
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([{ eventType: "refused_write", omitted }]);
+  });
+});
+
+eachEngine("the audit of refused writes", (record) => {
+  const fencedRows = () => record.rows("select run_id, attempt, body from audit_rows where kind = 'fenced'");
+  const at = new Date().toISOString();
+  const append = (runner: Driven, run_id: string, attempt: number, ...events: RunEvent[]) => ({
+    op: "append_events" as const,
+    run_id,
+    attempt,
+    runner,
+    events: events.map((event, index) => ({ n: index + 1, at, event })),
+  });
+
+  it.each([
+    ["500 attempts that never were", (n: number) => n + 2],
+    ["one attempt 500 times", () => 7],
+    ["attempts from the last to the first", (n: number) => 600 - n],
+  ])("has one row for a run and a report with %s, and their number", async (_, attemptOf) => {
+    const { runner, run_id } = await mine(record);
+    const forged = Array.from({ length: 500 }, (__, n) =>
+      append(runner, run_id, attemptOf(n), executionStarted(sampleId()), output("x")),
+    );
+    const results = await record.store.apply(forged);
+    expect(new Set(results.map((result) => "conflict" in result && result.conflict))).toEqual(new Set(["fenced"]));
+    const rows = await fencedRows();
+    expect(rows).toMatchObject([{ run_id, attempt: attemptOf(0) }]);
+    const body = JSON.parse(String(rows[0]!["body"])) as { executions: object[]; omitted: number };
+    expect(body).toMatchObject({ refused: "append_events", writes: 500, current_attempt: 1 });
+    expect(body.executions.length + body.omitted).toBe(500);
+    expect(String(rows[0]!["body"]).length).toBeLessThan(100_000);
+    const lines: string[] = [];
+    await exportFrom(record.store.engine, {}, (line) => void lines.push(line));
+    const exported = lines.map((line) => JSON.parse(line) as { eventType: string });
+    expect(exported.filter(({ eventType }) => eventType === "refused_write")).toMatchObject([{ writes: 500 }]);
+  });
+
+  it("tells runs, runners and reports apart, and joins what one report has of every kind", async () => {
+    const a = await mine(record);
+    const b = { runner: await record.d.register("other"), run_id: await record.d.submit() };
+    const decision = { type: "permission_decision", request_id: "q", decision: "allow", by: "ann" } as const;
+    const own = { ...append(a.runner, a.run_id, 1), events: [{ n: a.n, at, event: decision as RunEvent }] };
+    await record.store.apply([
+      append(a.runner, a.run_id, 8, output("x")),
+      append(b.runner, a.run_id, 1, output("x")),
+      append(a.runner, b.run_id, 1, output("x")),
+      own,
+      append(a.runner, a.run_id, 9, output("x")),
+    ]);
+    await record.store.apply([append(a.runner, a.run_id, 8, output("x"))]);
+    const bodies = (await fencedRows()).map(({ run_id, body }) => {
+      const { runner_id, refused, writes } = JSON.parse(String(body)) as Record<string, unknown>;
+      return [run_id, runner_id, refused, writes];
+    });
+    // of different runs in any order
+    const sorted = (rows: unknown[][]) => rows.map((row) => JSON.stringify(row)).toSorted();
+    expect(sorted(bodies)).toEqual(
+      sorted([
+        [a.run_id, a.runner.runner_id, "append_events, permission_decision", 3],
+        [a.run_id, b.runner.runner_id, "append_events", undefined],
+        [b.run_id, a.runner.runner_id, "append_events", undefined],
+        [a.run_id, a.runner.runner_id, "append_events", undefined],
+      ]),
+    );
+  });
+});
+
+interface Held {
+  runner: Driven;
+  run_id: string;
+  attempt: number;
+  /** Of its next event. */
+  n: number;
+}
+
+interface Forged extends Held {
+  execution_id: string;
+  event: RunEvent;
+}
+
+function ends(execution_id: string, own: Held): Forged {
+  return { ...own, execution_id, event: executionEnded(execution_id, { exit_code: 66 }) };
+}
+
+function starts(execution_id: string, own: Held): Forged {
+  return { ...own, execution_id, event: executionStarted(sampleId(), { execution_id }) };
+}
+
+async function mine({ d }: EachRecord, name = "mine", agent = agentNamed("echo")): Promise<Held> {
+  const run_id = await d.submit({ demands: { runner_id: name } }, agent);
+  const runner = await d.register(name);
+  await d.claim(runner);
+  return { runner, run_id, attempt: 1, n: 1 };
+}
+
+/** An execution under way on another runner. */
+async function theirs(record: EachRecord, name = "theirs"): Promise<string> {
+  const { runner, run_id } = await mine(record, name);
+  const id = sampleId();
+  await record.d.append(runner, run_id, 1, 1, executionStarted(id));
+  return id;
+}
+
+/** The end of another run that the same runner holds. */
+async function sibling(record: EachRecord): Promise<Forged> {
+  const { d } = record;
+  const [run_id, other] = [await d.submit(), await d.submit()];
+  const runner = await d.register("mine");
+  await d.claim(runner, 2);
+  const id = sampleId();
+  await d.append(runner, other, 1, 1, executionStarted(id));
+  return ends(id, { runner, run_id, attempt: 1, n: 1 });
+}
+
+async function finished(record: EachRecord): Promise<string> {
+  const { runner, run_id } = await mine(record, "theirs");
+  const id = sampleId();
+  await record.d.append(runner, run_id, 1, 1, executionStarted(id), executionEnded(id));
+  await record.d.finish(runner, run_id, 1);
+  return id;
+}
+
+async function earlierAttempt(record: EachRecord): Promise<Forged> {
+  const { d, store } = record;
+  const own = await mine(record, "mine", agentNamed("often", { max_attempts: 3 }));
+  const id = sampleId();
+  await d.append(own.runner, own.run_id, 1, 1, executionStarted(id));
+  await d.finish(own.runner, own.run_id, 1, { give_back: "at_no_cost" });
+  await d.claim(own.runner);
+  expect((await store.read.run(own.run_id))?.attempt).toBe(2);
+  return ends(id, { ...own, attempt: 2, n: 1 });
+}

@@ -1,0 +1,70 @@
+import type { Agent } from "../../model/agent.ts";
+import type { AgentPlace } from "../../model/agent-place.ts";
+import { compareAgentPlaces, placeOfAgent } from "../../model/agent-place.ts";
+import type { ListedAgent } from "../../model/dispatch-ops.ts";
+import { text } from "../ops/runner-row.ts";
+import { all, type Row, type Work } from "../query.ts";
+import { toColumn } from "../text.ts";
+import { countThatFits } from "./events.ts";
+
+const ofApi = `from agents`;
+const ofRunners = `from runner_agents a join runners using (runner_id)`;
+const apiColumns = `select name, owner, body`;
+const runnerColumns = `select a.name, a.body, a.runner_id, runners.owner`;
+const agentsNamed = [
+  `${apiColumns} ${ofApi} where name = ?`,
+  `${runnerColumns} ${ofRunners} where a.name = ? order by a.runner_id`,
+] as const;
+// `name >= ?` for the index; the rest for the place within the name
+const apiAfter = `${ofApi} where name >= ?1 and (name > ?1 or ?2 = 1) order by name limit ?3`;
+const runnersAfter = `${ofRunners} where a.name >= ?1 and (a.name > ?1 or a.runner_id > ?2) order by a.name, a.runner_id limit ?3`;
+const apiSizes = `select name, octet_length(body) as size ${apiAfter}`;
+const runnerSizes = `select a.name, a.runner_id, octet_length(a.body) as size ${runnersAfter}`;
+const selectNames = `
+  select name from agents union select name from runner_agents order by name limit ?`;
+
+export function* readAgents(name: string): Work<ListedAgent[]> {
+  const api = yield all(agentsNamed[0], toColumn(name));
+  const runners = yield all(agentsNamed[1], toColumn(name));
+  return [...api, ...runners].map(listed);
+}
+
+export function* readAgentNames(limit: number): Work<string[]> {
+  return (yield all(selectNames, limit)).map((row) => text(row, "name"));
+}
+
+/** By name, those of the API first. As many as fit on a page of bytes, or one that is larger. */
+export function* readAgentPage(page: {
+  after?: AgentPlace;
+  limit: number;
+}): Work<{ items: ListedAgent[]; more: boolean }> {
+  const { name, rank, runner_id } = page.after ?? { name: "", rank: 0, runner_id: "" };
+  const [beforeApi, behind] = [rank < 1 ? 1 : 0, rank < 3 ? "" : runner_id];
+  const measured = [
+    ...(yield all(apiSizes, toColumn(name), beforeApi, page.limit + 1)),
+    ...(yield all(runnerSizes, toColumn(name), toColumn(behind), page.limit + 1)),
+  ].sort((one, other) => compareAgentPlaces(placeOfRow(one), placeOfRow(other)));
+  const fitting = measured.slice(0, Math.min(countThatFits(measured), page.limit));
+  const brought = fitting.filter((row) => "runner_id" in row).length;
+  const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), beforeApi, fitting.length - brought);
+  const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(behind), brought);
+  const items = [...api, ...runners].map(listed);
+  items.sort((one, other) => compareAgentPlaces(placeOfAgent(one), placeOfAgent(other)));
+  return { items, more: measured.length > fitting.length };
+}
+
+function placeOfRow(row: Row): AgentPlace {
+  const isBrought = "runner_id" in row;
+  return { name: text(row, "name"), rank: isBrought ? 3 : 1, runner_id: isBrought ? text(row, "runner_id") : "" };
+}
+
+function listed(row: Row): ListedAgent {
+  const isBrought = "runner_id" in row;
+  return {
+    // Written from an Agent by put_agent or register_runner.
+    agent: JSON.parse(String(row["body"])) as Agent,
+    source: isBrought ? "runner" : "api",
+    runner_id: isBrought ? text(row, "runner_id") : null,
+    owner: text(row, "owner"),
+  };
+}

@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { output } from "../../../test/fixtures/dispatch/drive.ts";
+import { eachEngine } from "../../../test/fixtures/record/each-engine.ts";
+import type { StoredEvent } from "../../model/event.ts";
+
+const long = 200_000;
+
+eachEngine("pages of events", (record) => {
+  it("hold as many as fit into half a megabyte, at least one, and go on from there", async () => {
+    const { d, store } = record;
+    const run_id = await d.submit();
+    const runner = await d.register("r");
+    await d.claim(runner);
+    const sizes = [1, long, long, long, 900_000, 1, 1, long, long, 1];
+    await d.append(runner, run_id, 1, 1, ...sizes.map((size) => output("x".repeat(size))));
+    await d.finish(runner, run_id, 1, {
+      result: {
+        type: "result",
+        status: "completed",
+        reason: null,
+        error: null,
+        exit_code: 0,
+        result_text: null,
+        result_data: { text: "y".repeat(3_000_000) },
+      },
+    });
+    const last = await store.read.last_place(run_id);
+    const ofRun = await pages((after) => store.read.events(run_id, after, 1000), "seq");
+    expect(ofRun.flat().map(({ seq }) => seq)).toEqual(Array.from({ length: last }, (_, index) => index + 1));
+    const ofAll = await pages((after) => store.read.feed(after, 1000), "cursor");
+    expect(ofAll.flat()).toEqual(ofRun.flat());
+    for (const page of [...ofRun, ...ofAll])
+      if (page.length > 1) expect(JSON.stringify(page.map(({ event }) => event)).length).toBeLessThan(600_000);
+    expect(ofRun.at(-1)).toHaveLength(1);
+    expect((await store.read.run(run_id))?.result_data).toEqual({ text: "y".repeat(3_000_000) });
+  });
+});
+
+async function pages(
+  read: (after: number) => Promise<StoredEvent[]>,
+  place: "seq" | "cursor",
+): Promise<StoredEvent[][]> {
+  const all: StoredEvent[][] = [];
+  for (let page = await read(0); page.length > 0; page = await read(page.at(-1)![place])) all.push(page);
+  return all;
+}

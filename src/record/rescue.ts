@@ -1,0 +1,79 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { HostError } from "../model/errors.ts";
+import { addExtras, writeBackup } from "./backup-file.ts";
+import { backUpBlobs } from "./blobs/backup-blobs.ts";
+import { connect, type Connection } from "./sqlite/connection.ts";
+import { createDirectory } from "./state-directory.ts";
+
+interface Lost {
+  connection: Connection;
+  directory: string;
+  /** In the user state folder, see `StoreOptions`. */
+  headCopy?: string | undefined;
+  key: Uint8Array;
+  now: Date;
+}
+
+export interface Rescued {
+  /** null: there was no place for it. */
+  file: string | null;
+  fault: HostError;
+}
+
+/**
+ * The open database as a backup, after its files were deleted or replaced: SQLite still reads them. Gives the fault with what to
+ * do about it. A backup holds the key, so it goes only where commands see nothing: into the record directory if that is still there,
+ * into the user state folder, or else into a new record directory.
+ */
+export async function rescueRecord(fault: HostError, lost: Lost): Promise<Rescued> {
+  const name = `drover-rescued-${lost.now.toISOString().replaceAll(/[:.]/g, "-")}.backup`;
+  const faults: unknown[] = [];
+  for (const folder of hiddenFolders(lost)) {
+    try {
+      makeFolder(folder, lost);
+      const file = join(folder, name);
+      await writeBackup(file, (part) => fill(part, lost));
+      return { file, fault: told(fault, whatToDo(file, lost)) };
+    } catch (refused) {
+      faults.push(refused);
+    }
+  }
+  const next = `The record lives on in this process alone, and could not be written elsewhere: ${faults.map(String).join("; ")}. Put its files back, or make room and wait for the next try, before you stop Drover.`;
+  return { file: null, fault: told(fault, next) };
+}
+
+function hiddenFolders({ directory, headCopy }: Lost): string[] {
+  const inUserFolder = headCopy === undefined ? [] : [join(dirname(dirname(headCopy)), "rescued")];
+  return existsSync(directory) ? [directory, ...inUserFolder] : [...inUserFolder, directory];
+}
+
+function makeFolder(folder: string, { directory }: Lost): void {
+  if (folder === directory) createDirectory(folder);
+  else mkdirSync(folder, { recursive: true, mode: 0o700 });
+}
+
+function whatToDo(file: string, { directory }: Lost): string {
+  const makeRoom =
+    dirname(file) === directory
+      ? `move everything but that file out of ${directory}`
+      : `move ${directory} away if it is there`;
+  return `The record up to this moment is in ${file}. Stop Drover, ${makeRoom}, and: drover restore --keep-tokens ${file}`;
+}
+
+async function fill(part: string, { connection, directory, key, now }: Lost): Promise<void> {
+  connection.sql("vacuum into ?").run(part);
+  const copy = connect(part, "write");
+  try {
+    // synced as a whole in the end
+    copy.exec("pragma journal_mode = delete; pragma synchronous = off");
+    addExtras(copy, key, now);
+    await backUpBlobs(directory, copy);
+  } finally {
+    copy.close();
+  }
+}
+
+function told({ code, message, field = "" }: HostError, next: string): HostError {
+  return new HostError({ code, message, field, next });
+}

@@ -1,0 +1,23 @@
+import { createHmac } from "node:crypto";
+import type { Redactor } from "./model/process.ts";
+import type { Asked, Vault } from "./model/vault.ts";
+import { conceal } from "./redact/conceal.ts";
+import { createSecretBox } from "./trigger/secret-box.ts";
+
+const purpose = "drover run parameters";
+
+/** `key` is the record's own: the one its audit chain is sealed with. */
+export function createVault(key: Uint8Array, redactor: Redactor): Vault {
+  const box = createSecretBox(key, purpose);
+  return {
+    conceal(owner, schema, asked) {
+      const concealed = conceal(schema, asked, redactor);
+      if (concealed === null) return null;
+      const { parameters, prompt } = concealed;
+      return { parameters, prompt, sealed: box.seal(owner, JSON.stringify(asked)) };
+    },
+    // Sealed above, and bound to its owner.
+    open: (owner, sealed) => JSON.parse(box.open(owner, sealed)) as Asked,
+    fingerprint: (text) => createHmac("sha256", key).update(`${purpose}\n${text}`).digest("hex"),
+  };
+}

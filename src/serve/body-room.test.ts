@@ -1,0 +1,73 @@
+import { connect, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { createBodyRooms } from "./body-room.ts";
+
+const kilobyte = 1024;
+
+test("beyond the limit only the oldest body of a caller is read on, and each gets its turn", async () => {
+  const enter = createBodyRooms(300 * kilobyte);
+  const [first, second, third] = [enter("ann"), enter("ann"), enter("ann")];
+  expect(first.take(100 * kilobyte)).toBeUndefined();
+  expect(second.take(100 * kilobyte)).toBeUndefined();
+  const thirds = third.take(150 * kilobyte);
+  const seconds = second.take(kilobyte);
+  expect(first.take(500 * kilobyte)).toBeUndefined();
+  expect(enter("bob").take(200 * kilobyte)).toBeUndefined();
+  const went: string[] = [];
+  void seconds?.then(() => went.push("second"));
+  void thirds?.then(() => went.push("third"));
+  await Promise.resolve();
+  expect(went).toEqual([]);
+  first.leave();
+  first.leave();
+  await Promise.all([seconds, thirds]);
+  expect(went.toSorted()).toEqual(["second", "third"]);
+  // nothing of the first is left in the count
+  expect(enter("ann").take(65 * kilobyte)).toBeDefined();
+  second.leave();
+  third.leave();
+  expect(enter("ann").take(65 * kilobyte)).toBeUndefined();
+});
+
+test("small bodies are not counted, nor is one that left", () => {
+  const enter = createBodyRooms(100 * kilobyte);
+  for (let at = 0; at < 100; at += 1) expect(enter("ann").take(60 * kilobyte)).toBeUndefined();
+  const one = enter("ann");
+  expect(one.take(90 * kilobyte)).toBeUndefined();
+  one.leave();
+  expect(enter("ann").take(90 * kilobyte)).toBeUndefined();
+});
+
+let coordinator: TestCoordinator;
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await coordinator?.dispose();
+});
+
+test("bodies of runners that are sent and not finished keep no other caller waiting, and their own go on after them", async () => {
+  const openLimits = { requests: 100, unreadBytes: 2 ** 20, inAll: 100, bodyBytes: 256 * kilobyte };
+  coordinator = await startTestCoordinator({ openLimits });
+  const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "fleet" });
+  const { port, host } = new URL(coordinator.url);
+  const send = (name: string): { socket: Socket; answer: Promise<string> } => {
+    const body = JSON.stringify({ runner_id: name, padding: "x".repeat(200 * kilobyte) });
+    const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
+    sockets.push(socket);
+    const head = `POST /runner/report HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    const answer = new Promise<string>((resolve) =>
+      socket.once("data", (bytes) => resolve(String(bytes).slice(9, 12))),
+    );
+    // all but the last byte
+    socket.write(head + body.slice(0, -1));
+    return { socket, answer };
+  };
+  const sent = Array.from({ length: 6 }, (_, at) => send(`runner ${at}`));
+  // a caller of another name is answered meanwhile
+  const large = { agent_name: "nobody", parameters: { text: "x".repeat(300 * kilobyte) } };
+  await expect(coordinator.client.submit(large)).rejects.toMatchObject({ code: "DROVER-SUB-001" });
+  for (const { socket } of sent) socket.write("}");
+  expect(await Promise.all(sent.map(({ answer }) => answer))).toEqual(sent.map(() => "400"));
+  expect(coordinator.defects).toEqual([]);
+});

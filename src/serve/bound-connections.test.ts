@@ -1,0 +1,79 @@
+import { createServer, get, type Server, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { boundConnections } from "./bound-connections.ts";
+
+let server: Server;
+let port = 0;
+let held: ServerResponse[];
+const sockets: Socket[] = [];
+beforeEach(async () => {
+  held = [];
+  server = createServer(
+    (request, outgoing) => void (request.url === "/held" ? held.push(outgoing) : outgoing.end("ok")),
+  );
+  boundConnections(server, 4);
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  port = (server.address() as AddressInfo).port;
+});
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  server.closeAllConnections();
+  server.close();
+});
+
+const count = () => new Promise<number>((resolve) => server.getConnections((_, connections) => resolve(connections)));
+const closed = (socket: Socket) => new Promise<void>((resolve) => void socket.once("close", resolve).resume());
+async function open(text = ""): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+  sockets.push(socket);
+  await new Promise<void>((resolve) => socket.once("connect", resolve));
+  if (text !== "") socket.write(text);
+  return socket;
+}
+
+test("connections without a request give way to new ones, those with half a request too", async () => {
+  const [first, second] = [await open(), await open("GET / HTTP/1.1\r\nhost: x\r\n")];
+  await expect.poll(count).toBe(2);
+  await open();
+  await open();
+  await expect.poll(count).toBe(4);
+  const gone = closed(first);
+  await open();
+  await gone;
+  const alsoGone = closed(second);
+  await open();
+  await alsoGone;
+  expect(await count()).toBe(4);
+});
+
+test("a connection with an open request stays, and the one that was used last is closed last", async () => {
+  const busy = await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
+  await expect.poll(() => held.length).toBe(1);
+  const used = await open();
+  const [idle] = [await open(), await open()];
+  await expect.poll(count).toBe(4);
+  used.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+  await new Promise((resolve) => used.once("data", resolve));
+  const gone = closed(idle);
+  await open();
+  await gone;
+  expect([busy.destroyed, used.destroyed]).toEqual([false, false]);
+  held[0]!.end("answer");
+  expect(String(await new Promise((resolve) => busy.once("data", resolve)))).toContain("answer");
+});
+
+test("where all have open requests, a new connection is closed", async () => {
+  for (let at = 0; at < 4; at += 1) await open("GET /held HTTP/1.1\r\nhost: x\r\n\r\n");
+  await expect.poll(() => held.length).toBe(4);
+  await closed(await open());
+  for (const outgoing of held) outgoing.end();
+  const status = () =>
+    new Promise((resolve) =>
+      get({ port, host: "127.0.0.1", agent: false }, (answer) => resolve(answer.resume().statusCode)).on(
+        "error",
+        resolve,
+      ),
+    );
+  await expect.poll(status).toBe(200);
+});

@@ -1,0 +1,151 @@
+import { connect, type Socket } from "node:net";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { sampleRun } from "../../test/fixtures/record/sample.ts";
+import { resultOf } from "../model/outcome.ts";
+
+const places = 10;
+const lines = 60;
+let coordinator: TestCoordinator;
+let run_id = "";
+/** A run with a result of 16 MB. */
+let large_id = "";
+let deaf = "";
+const sockets: Socket[] = [];
+
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({
+    leaseMs: 3_600_000,
+    stalledMs: 300,
+    openLimits: { requests: places, unreadBytes: 2 ** 20, inAll: 1000 },
+  });
+  run_id = await storeRun(coordinator, lines, null);
+  large_id = await storeRun(coordinator, 1, "y".repeat(16_000_000));
+  deaf = (await coordinator.client.tokens.create({ role: "admin", subject: "deaf" })).token;
+});
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+afterAll(async () => {
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+interface Form {
+  path: () => string;
+  accept?: string;
+  method?: string;
+  version?: string;
+  headers?: string;
+  /** Requests sent at once over each connection. */
+  times?: number;
+  /** Bytes that are read before the reader stops. */
+  reads?: number;
+}
+
+const forms: [string, Form][] = [
+  ["the stream of a run", { path: () => `/runs/${run_id}/events`, accept: "text/event-stream" }],
+  ["the stream of all runs", { path: () => "/events", accept: "text/event-stream" }],
+  ["a stream of all runs that follows one", { path: () => `/events?follow=${run_id}`, accept: "text/event-stream" }],
+  ["a stream that is half read", { path: () => `/runs/${run_id}/events`, accept: "text/event-stream", reads: 100_000 }],
+  ["a page of the log", { path: () => `/runs/${run_id}/events?limit=1000` }],
+  ["pages of the log, pipelined", { path: () => `/runs/${run_id}/events?limit=1000`, times: 30 }],
+  ["streams, pipelined", { path: () => `/runs/${run_id}/events`, accept: "text/event-stream", times: 3 }],
+  ["a page over HTTP/1.0", { path: () => `/runs/${run_id}/events?limit=1000`, version: "1.0" }],
+  [
+    "a page over HTTP/1.0 that is kept alive",
+    { path: () => "/runs", version: "1.0", headers: "connection: keep-alive" },
+  ],
+  ["a result of 16 MB", { path: () => `/runs/${large_id}` }],
+  ["a result of 16 MB, half read", { path: () => `/runs/${large_id}`, reads: 1_000_000 }],
+  ["HEAD of a result", { path: () => `/runs/${large_id}`, method: "HEAD" }],
+  ["a backup", { path: () => "/backup", method: "POST" }],
+  ["a packed backup", { path: () => "/backup", method: "POST", headers: "accept-encoding: gzip" }],
+  ["the check of the audit chain", { path: () => "/audit/verify", method: "POST" }],
+  ["the description of the API, many times", { path: () => "/openapi.json", times: 40 }],
+  ["refusals, many times", { path: () => "/runs/none", times: 200 }],
+];
+
+test.each(forms)("%s that nobody reads costs nobody else anything, and is given up", async (_, form) => {
+  for (let at = 0; at < places; at += 1) ask(form);
+  // another caller gets the whole log meanwhile
+  let seen = 0;
+  for await (const { event } of coordinator.client.runs.follow(run_id)) seen += event.type === "output" ? 1 : 0;
+  expect(seen).toBe(lines);
+  // the places of those who do not read are free again, and their connections are still there
+  await expect.poll(statusOfDeaf, { timeout: 60_000 }).toBe(200);
+});
+
+test("answers with pages of a log that one caller leaves unread are counted by their bytes", async () => {
+  // together more than any connection holds: what is counted lies in the coordinator, whatever the kernel keeps
+  const form = { path: () => `/runs/${run_id}/events?limit=1000`, times: 150 };
+  const own = await startTestCoordinatorWith(3_600_000);
+  try {
+    ask({ ...form, path: () => own.path }, own);
+    await expect.poll(() => own.status(), { timeout: 60_000 }).toBe(429);
+    expect(await own.problem()).toMatchObject({ code: "DROVER-LIM-001", detail: expect.stringContaining("not read") });
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await expect.poll(() => own.status(), { timeout: 60_000 }).toBe(200);
+  } finally {
+    await own.dispose();
+  }
+});
+
+/** Nothing of it is cut off by time, and a caller may have many requests open. */
+async function startTestCoordinatorWith(stalledMs: number) {
+  const openLimits = { requests: 1000, unreadBytes: 2 ** 20, inAll: 1000 };
+  const own = await startTestCoordinator({ leaseMs: 3_600_000, stalledMs, openLimits });
+  const stored = await storeRun(own, 8, null);
+  const { token } = await own.client.tokens.create({ role: "admin", subject: "deaf" });
+  const get = () => fetch(`${own.url}/me`, { headers: { authorization: `Bearer ${token}` } });
+  return {
+    url: own.url,
+    token,
+    path: `/runs/${stored}/events?limit=1000`,
+    status: async () => (await get()).status,
+    problem: async () => (await get()).json(),
+    async dispose() {
+      expect(own.defects).toEqual([]);
+      await own.dispose();
+    },
+  };
+}
+
+/** A run that has ended, with output of 64 KB in each event. */
+async function storeRun({ store }: TestCoordinator, count: number, result_text: string | null): Promise<string> {
+  const run = sampleRun({ created_by: "admin", started_at: null });
+  const at = new Date().toISOString();
+  const event = { type: "output" as const, stream: "stdout" as const, text: "x".repeat(64 * 1024) };
+  const events = Array.from({ length: count }, (_, index) => ({ n: index + 1, at, event }));
+  const result = resultOf({ status: "completed", exit_code: 0, text: result_text });
+  const stored = await store.apply([
+    { op: "create_run", run, events: [] },
+    { op: "append_events", run_id: run.run_id, attempt: 1, events },
+    { op: "finish_run", run_id: run.run_id, attempt: 1, at, events: [], result, isolation: null },
+  ]);
+  expect(stored.map(({ ok }) => ok)).toEqual([true, true, true]);
+  return run.run_id;
+}
+
+function ask(form: Form, { url, token } = { url: coordinator.url, token: deaf }): void {
+  const { path, accept = "application/json", method = "GET", version = "1.1", headers, times = 1, reads = 0 } = form;
+  const { port, host } = new URL(url);
+  const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
+  sockets.push(socket);
+  let left = reads;
+  if (reads === 0) socket.pause();
+  else socket.on("data", (bytes: Buffer) => void ((left -= bytes.length) <= 0 && socket.pause()));
+  const head = [
+    `${method} ${path()} HTTP/${version}`,
+    `host: ${host}`,
+    `authorization: Bearer ${token}`,
+    `accept: ${accept}`,
+    ...(method === "POST" ? ["content-length: 0"] : []),
+    ...(headers ? [headers] : []),
+  ];
+  socket.write(`${head.join("\r\n")}\r\n\r\n`.repeat(times));
+}
+
+async function statusOfDeaf(): Promise<number> {
+  return (await fetch(`${coordinator.url}/me`, { headers: { authorization: `Bearer ${deaf}` } })).status;
+}

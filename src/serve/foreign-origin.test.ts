@@ -1,0 +1,78 @@
+// A browser sends a session cookie along with whatever any page asks for: the Origin says which page that was.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { routes } from "./routes.ts";
+import { needsNoToken } from "./rule.ts";
+
+let coordinator: TestCoordinator;
+let cookie: string;
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({ publicUrls: ["https://drover.example"] });
+  cookie = await signIn();
+});
+afterAll(() => coordinator.dispose());
+
+const changing = routes.filter(({ method, rule }) => method !== "get" && !needsNoToken(rule));
+
+/** Of pages that are not the dashboard, though some are on the same machine, or have a similar name. */
+const foreign = (url: string): (string | undefined)[] => [
+  undefined,
+  "null",
+  "https://evil.example",
+  "http://127.0.0.1:1",
+  "http://localhost:1",
+  url.replace("127.0.0.1", "localhost"),
+  url.replace("http:", "https:"),
+  `${url}.evil.example`,
+  `${url}/`,
+  "http://drover.example",
+  "https://drover.example.evil.example",
+  "https://evil.example#https://drover.example",
+];
+
+test.each(changing.map(({ method, path }) => [method.toUpperCase(), path.replaceAll(/\{[^}]*\}/g, "x")]))(
+  "%s %s takes no session cookie from the page of another origin",
+  async (method, path) => {
+    for (const origin of foreign(coordinator.url)) {
+      const answer = await call(method, path, origin);
+      expect([origin, answer.status, JSON.parse(answer.text).code]).toEqual([origin, 403, "DROVER-API-013"]);
+    }
+  },
+);
+
+test("the dashboard of an admin makes tokens, and a page of another origin makes none", async () => {
+  const body = { role: "admin", subject: "made-by-a-page" };
+  for (const origin of foreign(coordinator.url)) await call("POST", "/tokens", origin, body);
+  const made = async () => (await coordinator.client.tokens.list()).items.filter((one) => one.subject === body.subject);
+  expect(await made()).toEqual([]);
+  expect((await call("POST", "/tokens", coordinator.url, body)).status).toBe(201);
+  expect(await made()).toHaveLength(1);
+});
+
+test("a cookie that was given out over TLS goes over nothing else", async () => {
+  expect(await signIn("https://drover.example")).toMatch(/; Secure$/);
+  expect(await signIn()).not.toContain("Secure");
+});
+
+const host = (): string => new URL(coordinator.url).host;
+
+function call(method: string, path: string, origin: string | undefined, body: unknown = {}) {
+  return rawCall(coordinator.url, {
+    method,
+    path,
+    headers: { host: host(), cookie, "content-type": "application/json", ...(origin === undefined ? {} : { origin }) },
+    body: JSON.stringify(body),
+  });
+}
+
+async function signIn(origin = coordinator.url): Promise<string> {
+  const { code } = await coordinator.client.signIn.link();
+  const { headers } = await rawCall(coordinator.url, {
+    method: "POST",
+    path: "/sign-in",
+    headers: { host: host(), "content-type": "application/json", origin },
+    body: JSON.stringify({ code }),
+  });
+  return String([headers["set-cookie"]].flat()[0]);
+}

@@ -1,0 +1,51 @@
+import { heaviest, type JsonWeight } from "../model/json-weight.ts";
+import { Refusal } from "./refusal.ts";
+
+type Path = readonly (string | number)[];
+
+const forbidden = new Set(["__proto__", "constructor", "prototype"]);
+
+export function isForbidden(key: string): boolean {
+  return forbidden.has(key);
+}
+
+export function forbiddenKey(path: Path): Refusal {
+  return new Refusal(400, "DROVER-API-005", `The key ${path.at(-1)} is not allowed.`, {
+    faults: [{ path: textOf(path), message: "forbidden key" }],
+  });
+}
+
+export function inexactNumber(path: Path, text: string): Refusal {
+  return new Refusal(400, "DROVER-PAR-005", `${textOf(path)}: a JSON number cannot carry ${text} exactly.`, {
+    faults: [{ path: textOf(path), message: `${text} is not exact as a JSON number` }],
+    next: "Send it as a string.",
+  });
+}
+
+export function tooHeavy(excess: keyof JsonWeight): Refusal {
+  if (excess === "depth")
+    return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${heaviest.depth} levels deep.`, {
+      faults: [{ path: "body", message: `at most ${heaviest.depth} levels` }],
+    });
+  const [most, what] = [heaviest[excess], excess === "names" ? "different names of members" : "values"];
+  return new Refusal(413, "DROVER-API-003", `The body has more than ${most} ${what}.`, {
+    faults: [{ path: "body", message: `at most ${most} ${what}` }],
+  });
+}
+
+export function notUtf8(): Refusal {
+  return new Refusal(400, "DROVER-API-001", "The body is not UTF-8.", {
+    faults: [{ path: "body", message: "not UTF-8" }],
+  });
+}
+
+export function notJson(bytes: Buffer, at: number): Refusal {
+  const message = at >= bytes.length ? "it ends too early" : `unexpected character at byte ${at}`;
+  return new Refusal(400, "DROVER-API-001", `The body is not valid JSON: ${message}`, {
+    faults: [{ path: "body", message }],
+  });
+}
+
+function textOf(path: Path): string {
+  return `body${path.map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`)).join("")}`;
+}

@@ -1,0 +1,169 @@
+import { request } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { claimOverHttp, type ClaimedRun } from "../../test/fixtures/dispatch/claimed.ts";
+import { rawCall } from "../../test/http-call.ts";
+
+let coordinator: TestCoordinator;
+let run: ClaimedRun;
+beforeAll(async () => {
+  coordinator = await startTestCoordinator({ pollHoldMs: 20, leaseMs: 3_600_000 });
+  run = await claimOverHttp(coordinator, "large");
+});
+afterAll(async () => {
+  run.port.close();
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+const post = async (path: string, body: unknown) => {
+  const headers = { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" };
+  const { status, text } = await rawCall(coordinator.url, {
+    method: "POST",
+    path,
+    headers,
+    body: JSON.stringify(body),
+  });
+  return { status, json: JSON.parse(text) };
+};
+const many = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+const names = (count: number) => Object.fromEntries(many(count, (at) => [`name${at}`, at]));
+const agent = (name: string, more: object = {}) => ({ name, command: "true", ...more });
+
+test.each([
+  ["more than 2 MB", { project_dir: "x".repeat(3_000_000) }, 413],
+  ["1,001 agents", { agents: many(1001, (at) => agent(`a${at}`)) }, 400],
+  ["an agent of 300 KB", { agents: [agent("a", { description: "x".repeat(300_000) })] }, 400],
+  ["many different names", { executor: { type: "procedural", config: names(26_000) } }, 413],
+  ["a large configuration", { executor: { type: "procedural", config: { text: "x".repeat(300_000) } } }, 400],
+  ["101 tags", { tags: many(101, String) }, 400],
+  ["a long tag", { tags: ["x".repeat(401)] }, 400],
+  ["many values", { tags: many(600_000, () => 1) }, 413],
+  ["20 MB in one name", { executor_profile: "x".repeat(20_000_000) }, 413],
+  ["20 MB that are escaped", { hostname: "\u0000".repeat(3_400_000) }, 413],
+  ["20 MB in a field that there is not", { more: "x".repeat(20_000_000) }, 413],
+  ["20 MB in a key", { ["x".repeat(20_000_000)]: 1 }, 413],
+  ["1,001 times the same agent", { agents: many(1001, () => agent("same")) }, 400],
+  ["a schema of many names", { agents: [agent("a", { parameters_schema: { properties: names(26_000) } })] }, 413],
+  ["a long command", { agents: [agent("a", { command: "x".repeat(300_000) })] }, 400],
+])("a registration of %s is refused by name", async (_what, changes, status) => {
+  const answer = await post("/runner/register", { ...registration("heavy"), ...changes });
+  expect(answer).toMatchObject({ status, json: { code: expect.stringMatching(/^DROVER-API-00[36]$/) } });
+});
+
+test("a registration of lists in lists is refused by name", async () => {
+  const list: unknown = JSON.parse("[".repeat(500) + "]".repeat(500));
+  const executor = { type: "procedural", config: { list } };
+  expect(await post("/runner/register", { ...registration("heavy"), executor })).toMatchObject({
+    status: 400,
+    json: { code: "DROVER-API-004" },
+  });
+});
+
+test("a registration that goes on and on is cut off, though it names no length", async () => {
+  const sent = request(`${coordinator.url}/runner/register`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${coordinator.adminToken}`, "content-type": "application/json" },
+  });
+  const ended = new Promise<number | undefined>((resolve) => {
+    sent.on("response", ({ statusCode }) => resolve(statusCode)).on("error", () => resolve(413));
+  });
+  sent.write('{"hostname":"');
+  const piece = Buffer.alloc(64 * 1024, "x");
+  const more = (): void => void (sent.destroyed || sent.write(piece, () => setImmediate(more)));
+  more();
+  expect(await ended).toBe(413);
+  sent.destroy();
+});
+
+test("a runner brings as many agents as it may, and they can be used", async () => {
+  const agents = many(1000, (at) => agent(`brought${at}`));
+  expect((await post("/runner/register", { ...registration("many"), name: "many", agents })).status).toBe(200);
+  expect((await coordinator.client.agents.get("brought999")).name).toBe("brought999");
+});
+
+test.each([
+  ["one of 900 KB", { ["x".repeat(900_000)]: 1 }, 1],
+  ["one that is nearly right, and long", { [`agent_name${"e".repeat(900_000)}`]: 1 }, 1],
+  ["one of 900 KB further in", { continue: { ["x".repeat(900_000)]: 1 } }, 1],
+  ["3,000 of them", names(3000), 50],
+  ["3,000 longer ones", Object.fromEntries(many(3000, (index) => [`${index}${"x".repeat(250)}`, 1])), 50],
+])("unknown fields (%s) are answered in few words", async (_what, fields, count) => {
+  const { status, json } = await post("/runs", { agent_name: "echo", ...fields });
+  expect([status, json.code]).toEqual([400, "DROVER-API-006"]);
+  expect(json.faults.length).toBeLessThanOrEqual(count);
+  expect(JSON.stringify(json).length).toBeLessThan(20_000);
+});
+
+const base = () => ({
+  ...run.runner,
+  held: [[run.run_id, 1]],
+  as_of_claim: "c",
+  events: [],
+  partials: [],
+  finishes: [],
+});
+const at = "2026-01-01T00:00:00.000Z";
+
+test.each([
+  ["a result in the log", { n: 1, at, event: { type: "result", status: "completed" } }],
+  ["number 0", { n: 0, at, event: { type: "assistant", text: "x" } }],
+  ["a negative number", { n: -1, at, event: { type: "assistant", text: "x" } }],
+  ["half a number", { n: 1.5, at, event: { type: "assistant", text: "x" } }],
+  ["a number past all", { n: 2 ** 53, at, event: { type: "assistant", text: "x" } }],
+  ["no time", { n: 1, at: "NaN", event: { type: "assistant", text: "x" } }],
+  ["an empty time", { n: 1, at: "", event: { type: "assistant", text: "x" } }],
+  ["a time zone", { n: 1, at: "2026-01-01T00:00:00+14:00", event: { type: "assistant", text: "x" } }],
+  ["a day that is none", { n: 1, at: "2026-13-45T00:00:00Z", event: { type: "assistant", text: "x" } }],
+  ["an unknown type", { n: 1, at, event: { type: "admin" } }],
+  ["prototype keys", { n: 1, at, event: { type: "system", subtype: "x", data: { constructor: 1 } } }],
+])("an event with %s is refused, and nothing of the report is stored", async (_what, numbered) => {
+  const events = [{ run_id: run.run_id, attempt: 1, events: [numbered] }];
+  expect((await post("/runner/report", { ...base(), events })).status).toBe(400);
+  expect((await coordinator.client.runs.get(run.run_id)).status).toBe("claimed");
+});
+
+test("a report with more than 20,000 entries is refused before they are looked at", async () => {
+  const event = { type: "progress", percent: 1 };
+  const events = [{ run_id: run.run_id, attempt: 1, events: many(20_001, (index) => ({ n: index + 1, at, event })) }];
+  expect((await post("/runner/report", { ...base(), events })).json).toMatchObject({ code: "DROVER-API-006" });
+});
+
+test("a large event is replaced, many are taken some at a time, and pages of them are small", async () => {
+  const { run_id } = run;
+  const text = (size: number) => ({ type: "assistant", text: "x".repeat(size) });
+  const sent = [text(3), text(8_000_000), ...many(2500, () => text(3)), ...many(8, () => text(400_000))];
+  const numbered = sent.map((event, index) => ({ n: index + 1, at, event }));
+  let acked = 0;
+  let reports = 0;
+  while (acked < numbered.length) {
+    const events = [{ run_id, attempt: 1, events: numbered.slice(acked) }];
+    const { status, json } = await post("/runner/report", { ...base(), events });
+    expect(status).toBe(200);
+    expect(json.acked[0].n).toBeGreaterThan(acked);
+    acked = json.acked[0].n;
+    reports += 1;
+  }
+  expect(reports).toBeGreaterThan(1);
+  const seen: { seq: number; type: string }[] = [];
+  for (let after: number | null = 0; after !== null;) {
+    const page = await coordinator.client.runs.events(run_id, { after, limit: 1000 });
+    expect(JSON.stringify(page).length).toBeLessThan(1_000_000);
+    seen.push(...page.items.filter(({ n }) => n !== null).map(({ seq, event }) => ({ seq, type: event.type })));
+    after = page.next_cursor;
+  }
+  expect(seen).toHaveLength(numbered.length);
+  expect(seen[1]).toMatchObject({ type: "error" });
+});
+
+test("a result of 16 MB is stored and read as it was", async () => {
+  const large = await claimOverHttp(coordinator, "result");
+  const data = { text: "y".repeat(16_000_000) };
+  const outcome = { status: "completed", exit_code: 0, text: null, data } as const;
+  await large.report({ finishes: [{ run_id: large.run_id, attempt: 1, last_n: 0, outcome }] });
+  const { status, result_data } = await coordinator.client.runs.get(large.run_id);
+  expect([status, JSON.stringify(result_data) === JSON.stringify(data)]).toEqual(["completed", true]);
+  const { items } = await coordinator.client.runs.events(large.run_id, { limit: 1000 });
+  expect(items.length).toBeGreaterThan(0);
+  large.port.close();
+});

@@ -1,0 +1,122 @@
+import { connect, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { sampleRun } from "../../test/fixtures/record/sample.ts";
+import { readSse } from "../wire/sse.ts";
+
+let coordinator: TestCoordinator;
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  expect(coordinator.defects).toEqual([]);
+  await coordinator.dispose();
+});
+
+const streams = { accept: "text/event-stream" };
+
+test("one caller has so many streams open, whatever tokens it has, and others are not refused for it", async () => {
+  coordinator = await startTestCoordinator({ openLimits: { requests: 3, unreadBytes: 2 ** 20, inAll: 100 } });
+  const [ann, annsOther, bob] = [await tokenOf("ann"), await tokenOf("ann"), await tokenOf("bob")];
+  const leaving = new AbortController();
+  for (const token of [ann, ann, annsOther]) expect((await ask(token, streams, leaving.signal)).status).toBe(200);
+  for (const path of ["/events", "/runs", "/agents"]) {
+    const refused = await ask(ann, streams, undefined, path);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "5"]);
+    expect(await refused.json()).toMatchObject({ code: "DROVER-LIM-001" });
+  }
+  expect((await ask(bob, {})).status).toBe(200);
+  expect((await fetch(`${coordinator.url}/health`)).status).toBe(200);
+  leaving.abort();
+  await expect.poll(async () => (await ask(ann, {})).status).toBe(200);
+});
+
+test("requests without a token that are never finished lock nobody out", async () => {
+  coordinator = await startTestCoordinator({ openLimits: { requests: 3, unreadBytes: 2 ** 20, inAll: 100 } });
+  const { port } = new URL(coordinator.url);
+  const half = `POST /proof HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{`;
+  for (let at = 0; at < 12; at += 1) {
+    const socket = connect({ port: Number(port), host: "127.0.0.1", localAddress: `127.0.0.${1 + (at % 4)}` });
+    sockets.push(socket.on("error", () => undefined));
+    await new Promise<void>((resolve) => socket.write(half, () => resolve()));
+  }
+  expect((await fetch(`${coordinator.url}/health`)).status).toBe(200);
+  await expect(coordinator.client.me()).resolves.toMatchObject({ role: "admin" });
+});
+
+test("a coordinator has so many requests open in all", async () => {
+  coordinator = await startTestCoordinator({ openLimits: { requests: 3, unreadBytes: 2 ** 20, inAll: 4 } });
+  const leaving = new AbortController();
+  for (const subject of ["ann", "bob", "cid", "dan"])
+    expect((await ask(await tokenOf(subject), streams, leaving.signal)).status).toBe(200);
+  const refused = await ask(coordinator.adminToken, streams);
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ code: "DROVER-LIM-001" });
+  leaving.abort();
+});
+
+test("a reader that was cut off goes on after the last event it has seen", async () => {
+  coordinator = await startTestCoordinator();
+  const run_id = await fill();
+  const seen: number[] = [];
+  for (let last = 0; last < 61;) {
+    const headers = { ...streams, "last-event-id": String(last) };
+    const answer = await ask(coordinator.adminToken, headers, undefined, `/runs/${run_id}/events`);
+    let left = 7;
+    for await (const { id } of readSse(answer.body!)) {
+      seen.push((last = Number(id)));
+      if ((left -= 1) === 0 || last === 61) break;
+    }
+  }
+  expect(seen).toEqual(Array.from({ length: 61 }, (_, at) => at + 1));
+});
+
+test("a page of large events is shorter, and says where to go on", async () => {
+  coordinator = await startTestCoordinator();
+  const run_id = await fill();
+  const seen: number[] = [];
+  let pages = 0;
+  for (let after: number | null = 0; after !== null; pages += 1) {
+    const page: Awaited<ReturnType<typeof coordinator.client.runs.events>> = await coordinator.client.runs.events(
+      run_id,
+      { after, limit: 1000 },
+    );
+    seen.push(...page.items.map(({ seq }) => seq));
+    after = page.next_cursor;
+  }
+  expect(seen).toEqual(Array.from({ length: 61 }, (_, at) => at + 1));
+  expect(pages).toBeGreaterThan(5);
+});
+
+/** A run with 61 events, some megabytes together. */
+async function fill(): Promise<string> {
+  const { store } = coordinator;
+  const run = sampleRun({ created_by: "admin", started_at: null });
+  const { run_id } = run;
+  await store.apply([{ op: "create_run", run, events: [] }]);
+  const text = "x".repeat(64 * 1024);
+  const at = new Date().toISOString();
+  const events = Array.from({ length: 61 }, (_, index) => ({
+    n: index + 1,
+    at,
+    event: { type: "output" as const, stream: "stdout" as const, text },
+  }));
+  const [stored] = await store.apply([{ op: "append_events", run_id, attempt: 1, events }]);
+  expect(stored.ok).toBe(true);
+  return run_id;
+}
+
+async function tokenOf(subject: string, role: "user" | "admin" = "user"): Promise<string> {
+  return (await coordinator.client.tokens.create({ role, subject })).token;
+}
+
+function ask(
+  token: string,
+  headers: Record<string, string>,
+  signal?: AbortSignal,
+  path = "/events",
+): Promise<Response> {
+  return fetch(`${coordinator.url}${path}`, {
+    headers: { authorization: `Bearer ${token}`, ...headers },
+    ...(signal ? { signal } : {}),
+  });
+}

@@ -1,0 +1,104 @@
+import { expect, test } from "vitest";
+import { type Dice, dice } from "../../test/fuzz.ts";
+import { createHeavyTurns } from "./heavy-turns.ts";
+import { parseInTurns } from "./parse-in-turns.ts";
+import { Refusal } from "./refusal.ts";
+
+const parse = (text: string, turn = createHeavyTurns()) => parseInTurns(Buffer.from(text), turn);
+const codeOf = (text: string) =>
+  parse(text).then(
+    () => "taken",
+    (fault: unknown) => (fault instanceof Refusal ? [fault.problem.code, fault.problem.faults[0]?.path] : fault),
+  );
+
+const megabyte = 1024 * 1024;
+test.each([
+  ["nothing but space around it", ' \n\t\r{ "a" : [ 1 , { } , [ ] ] , "b":null}\n '],
+  ["a scalar", '"x"'],
+  ["numbers", "[0,-0,1.5,-1e2,1E+2,2e-3,0.1,123456789012345]"],
+  ["words", "[true,false,null]"],
+  ["escapes", String.raw`["\"","\\","\\\"","\u00e9\ud83d\ude00","\ud83d","\/\b\f\n\r\t"]`],
+  ["a name that comes twice", '{"a":1,"b":2,"a":3}'],
+  ["names that are numbers", '{"b":1,"10":2,"9":3}'],
+  ["a mark of the byte order", '\ufeff{"a":1}'],
+  ["wide objects", JSON.stringify(Array.from({ length: 9 }, () => Object.fromEntries(numbered(3000))))],
+  ["a long text", JSON.stringify("x".repeat(3 * megabyte))],
+  ["long texts of two to four bytes", JSON.stringify(["aé€😀".repeat(megabyte / 2), "é".repeat(megabyte)])],
+  ["a long text of control characters", JSON.stringify("\u0000".repeat(megabyte / 2))],
+  ["a long text of quotes", JSON.stringify('a"'.repeat(megabyte))],
+  ["long texts of backslashes", JSON.stringify(["\\".repeat(megabyte + 1), `a${"\\".repeat(megabyte)}`])],
+  ["a long text of pairs", `"${String.raw`\ud83d\ude00`.repeat(megabyte / 4)}"`],
+])("reads %s as JSON.parse does", async (_, text) => {
+  expect(JSON.stringify(await parse(text))).toBe(JSON.stringify(JSON.parse(text.replace(/^\ufeff/, ""))));
+});
+
+test("reads and refuses what JSON.parse does, whatever is changed in a text", async () => {
+  const random = dice(17);
+  for (let round = 0; round < 3000; round += 1) {
+    let text = JSON.stringify(valueOf(random, 4));
+    for (let changes = random.int(3); changes > 0; changes -= 1) {
+      const place = random.int(text.length);
+      text = text.slice(0, place) + random.pick(changed) + text.slice(place + random.int(2));
+    }
+    const own = await settle(() => parse(text));
+    // what JSON.parse would alter is refused on purpose
+    if (own !== "DROVER-PAR-005") expect({ text, own }).toEqual({ text, own: await settle(() => JSON.parse(text)) });
+  }
+});
+
+test.each([
+  ["a key of prototypes", '{"a":[0,{"__proto__":1}]}', ["DROVER-API-005", "body.a[1].__proto__"]],
+  ["a number that would be altered", '{"a":[1,12345678901234567890]}', ["DROVER-PAR-005", "body.a[1]"]],
+  ["Infinity", "[1e400]", ["DROVER-PAR-005", "body[0]"]],
+  ["too many levels", "[".repeat(65), ["DROVER-API-004", "body"]],
+  ["too many values", `[${"1,".repeat(500_001)}`, ["DROVER-API-003", "body"]],
+  ["too many names", JSON.stringify(Object.fromEntries(numbered(25_001))), ["DROVER-API-003", "body"]],
+  ["half a text", '"x', ["DROVER-API-001", "body"]],
+  ["nothing", " ", ["DROVER-API-001", "body"]],
+])("refuses %s", async (_, text, refused) => {
+  expect(await codeOf(text)).toEqual(refused);
+});
+
+test("of several large bodies one piece is parsed in each round of the event loop", async () => {
+  const turn = createHeavyTurns();
+  let pieces = 0;
+  const counted = (): Promise<void> => turn().then(() => void (pieces += 1));
+  const text = JSON.stringify(Array.from({ length: 50_000 }, (_, at) => at));
+  const parsed = Promise.all(Array.from({ length: 4 }, () => parse(text, counted)));
+  let over = false;
+  void parsed.then(() => (over = true));
+  let most = 0;
+  for (let before = 0; !over; before = pieces) {
+    await new Promise((resolve) => setImmediate(resolve));
+    most = Math.max(most, pieces - before);
+  }
+  expect((await parsed).map((list) => (list as number[]).length)).toEqual([50_000, 50_000, 50_000, 50_000]);
+  expect(pieces).toBeGreaterThan(40);
+  expect(most).toBe(1);
+});
+
+function numbered(count: number): [string, number][] {
+  return Array.from({ length: count }, (_, at) => [`name${at}`, at]);
+}
+
+/** As text: 0 and -0 are not the same. */
+async function settle(parsed: () => unknown): Promise<string> {
+  try {
+    return JSON.stringify(await parsed());
+  } catch (fault) {
+    return fault instanceof Refusal && fault.problem.code !== "DROVER-API-001" ? fault.problem.code : "not JSON";
+  }
+}
+
+const changed = '{}[],:"\\ 019-+.eEtfnu\n\u0000é'.split("");
+const texts = ["", "a", "é\n", '"\\', "long enough to be read in another way: ".repeat(3)];
+
+function valueOf(random: Dice, depth: number): unknown {
+  const kind = random.int(depth === 0 ? 4 : 6);
+  if (kind === 0) return random.pick(texts);
+  if (kind === 1) return random.int(2000) / 8 - 100;
+  if (kind === 2) return random.pick([true, false, null]);
+  if (kind === 3) return random.int(1000);
+  const inner = Array.from({ length: random.int(4) }, () => valueOf(random, depth - 1));
+  return kind === 4 ? inner : Object.fromEntries(inner.map((value, at) => [`${random.pick(texts)}${at}`, value]));
+}

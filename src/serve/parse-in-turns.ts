@@ -1,0 +1,150 @@
+import { isExact } from "../model/exact-numbers.ts";
+import { heaviest } from "../model/json-weight.ts";
+import type { HeavyTurn } from "./heavy-turns.ts";
+import { forbiddenKey, inexactNumber, isForbidden, notJson, tooHeavy } from "./json-refusals.ts";
+import { endOfString, readString } from "./read-string.ts";
+
+/** What is parsed in one turn: about a millisecond's work. */
+const tokensInTurn = 5000;
+
+/** An object or a list that has begun, and the key of the member that is being read. */
+type Branch = { list: unknown[]; key: number } | { list: null; object: Record<string, unknown>; key: string };
+
+/**
+ * What JSON.parse makes of these bytes, which are UTF-8, in many small pieces. Refuses what is too heavy, forbidden keys and
+ * inexact numbers where it meets them.
+ */
+export async function parseInTurns(bytes: Buffer, turn: HeavyTurn): Promise<unknown> {
+  const work = parse(bytes);
+  for (;;) {
+    await turn();
+    const { done, value } = work.next();
+    if (done === true) return value;
+  }
+}
+
+function* parse(bytes: Buffer): Generator<undefined, unknown> {
+  const open: Branch[] = [];
+  const names = new Set<string>();
+  let at = bytes.length >= 3 && bytes.readUIntBE(0, 3) === byteOrderMark ? 3 : 0;
+  let values = 0;
+  let root: unknown;
+  for (let left = tokensInTurn; ; left -= 1) {
+    if (left === 0) {
+      left = tokensInTurn;
+      yield;
+    }
+    at = skipSpace(bytes, at);
+    const first = bytes[at];
+    if (first === 0x7b || first === 0x5b) {
+      if (yield* begin(first === 0x5b)) continue;
+    } else place(yield* readScalar(first));
+    if (yield* end()) return root;
+  }
+
+  /** An object or a list. False: it is empty. */
+  function* begin(isList: boolean): Generator<undefined, boolean> {
+    const branch: Branch = isList ? { list: [], key: 0 } : { list: null, object: {}, key: "" };
+    place(branch.list ?? branch.object);
+    open.push(branch);
+    if (open.length > heaviest.depth) throw tooHeavy("depth");
+    countValue();
+    at = skipSpace(bytes, at + 1);
+    if (bytes[at] === (isList ? 0x5d : 0x7d)) return false;
+    if (branch.list === null) yield* readKey(branch);
+    return true;
+  }
+
+  /** What stands after a value: ends of branches, and a comma unless it was the last value. True: nothing is left. */
+  function* end(): Generator<undefined, boolean> {
+    for (;;) {
+      at = skipSpace(bytes, at);
+      const inner = open.at(-1);
+      if (inner === undefined && at < bytes.length) throw notJson(bytes, at);
+      if (inner === undefined) return true;
+      if (bytes[at] !== (inner.list ? 0x5d : 0x7d)) break;
+      open.pop();
+      at += 1;
+    }
+    if (bytes[at] !== 0x2c) throw notJson(bytes, at);
+    countValue();
+    at = skipSpace(bytes, at + 1);
+    const inner = open.at(-1)!;
+    if (inner.list) inner.key += 1;
+    else yield* readKey(inner);
+    return false;
+  }
+
+  function* readKey(branch: Branch & { list: null }): Generator<undefined, void> {
+    if (bytes[at] !== 0x22) throw notJson(bytes, at);
+    branch.key = yield* readText();
+    if (isForbidden(branch.key)) throw forbiddenKey(path());
+    names.add(branch.key);
+    if (names.size > heaviest.names) throw tooHeavy("names");
+    at = skipSpace(bytes, at);
+    if (bytes[at] !== 0x3a) throw notJson(bytes, at);
+    at += 1;
+  }
+
+  function* readScalar(first: number | undefined): Generator<undefined, unknown> {
+    if (first === 0x22) return yield* readText();
+    if (isOfNumber(first)) return readNumber();
+    const word = words.find(({ begins }) => begins === first);
+    if (word === undefined || bytes.toString("latin1", at, at + word.text.length) !== word.text)
+      throw notJson(bytes, at);
+    at += word.text.length;
+    return word.value;
+  }
+
+  function* readText(): Generator<undefined, string> {
+    const start = at;
+    at = yield* endOfString(bytes, start);
+    return yield* readString(bytes, start, at);
+  }
+
+  function readNumber(): number {
+    const start = at;
+    while (isOfNumber(bytes[at])) at += 1;
+    const text = bytes.toString("latin1", start, at);
+    if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) throw notJson(bytes, start);
+    if ((text.length > 15 || /e/i.test(text)) && !isExact(text)) throw inexactNumber(path(), text);
+    return Number(text);
+  }
+
+  function place(value: unknown): void {
+    const inner = open.at(-1);
+    if (inner === undefined) root = value;
+    else if (inner.list) inner.list.push(value);
+    else inner.object[inner.key] = value;
+  }
+
+  function countValue(): void {
+    values += 1;
+    if (values > heaviest.values) throw tooHeavy("values");
+  }
+
+  function path(): (string | number)[] {
+    return open.map(({ key }) => key);
+  }
+}
+
+const byteOrderMark = 0xefbbbf;
+const words = [
+  { begins: 0x74, text: "true", value: true },
+  { begins: 0x66, text: "false", value: false },
+  { begins: 0x6e, text: "null", value: null },
+];
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+  return at;
+}
+
+/** A digit or one of + - . e E */
+function isOfNumber(byte: number | undefined): boolean {
+  if (byte === undefined) return false;
+  return (
+    (byte >= 0x30 && byte <= 0x39) || byte === 0x2d || byte === 0x2e || byte === 0x2b || byte === 0x65 || byte === 0x45
+  );
+}

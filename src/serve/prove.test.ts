@@ -1,0 +1,121 @@
+import { networkInterfaces } from "node:os";
+import { afterEach, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { createClient } from "../wire/client.ts";
+import { hashToken, keyIdOf, proofOf } from "../wire/proof.ts";
+import { createAttemptTokens } from "./attempt-token.ts";
+import { createProver } from "./prove.ts";
+
+const nonce = "a1".repeat(32);
+const attemptTokens = createAttemptTokens(Buffer.alloc(32, 7), null);
+const token = "drv_0123456789abcdef0123456789abcdef";
+const hash = hashToken(token);
+const here = "http://127.0.0.1:8765";
+const known = { token_hash: async (beginning: string) => (hash.startsWith(beginning) ? hash : null) };
+const right = (origin: string): string => proofOf(hash, nonce, origin).toString("hex");
+
+const coordinators: TestCoordinator[] = [];
+afterEach(async () => {
+  for (const one of coordinators.splice(0)) await one.dispose();
+});
+async function start(options: Parameters<typeof startTestCoordinator>[0] = {}): Promise<TestCoordinator> {
+  const coordinator = await startTestCoordinator(options);
+  coordinators.push(coordinator);
+  return coordinator;
+}
+
+test.each([
+  ["the address of the connection", here, here, true],
+  ["the same port on IPv6, where somebody else may listen", "http://[::1]:8765", here, false],
+  ["another loopback address", "http://127.0.0.2:8765", here, false],
+  ["another port", "http://127.0.0.1:8766", here, false],
+  ["a name", "http://localhost:8765", here, false],
+  ["nothing", "", here, false],
+  ["an address with a path", `${here}/`, here, false],
+  ["https", "https://127.0.0.1:8765", here, false],
+  ["another machine, although it is public", "http://10.0.0.1:80", here, false],
+  ["another machine, as it came", "http://10.0.0.1:8765", "http://10.0.0.1:8765", false],
+  ["a public address on this machine", "http://127.0.0.1:9000", here, true],
+  ["the other address of its name", "http://[::1]:9000", here, true],
+  ["the public address over a socket", "http://127.0.0.1:9000", null, true],
+  ["an address over a socket", here, null, false],
+])("speaks for %s: %s at %s", async (_what, origin, arrivedAt, speaks) => {
+  const publicUrls = ["http://localhost:9000/x", "https://drover.example", "http://10.0.0.1"];
+  const prove = createProver({ read: known, attemptTokens, publicUrls, sockets: new Set() });
+  const proof = await prove({ nonce, key_id: keyIdOf(token), origin }, arrivedAt);
+  expect(proof).toBe(speaks ? right(origin) : null);
+});
+
+test.each([
+  ["its own socket", "unix:7.42", true],
+  ["another socket", "unix:7.43", false],
+  ["a path", "unix:/run/s", false],
+])("speaks for %s, however the request came: %s %s", async (_what, origin, speaks) => {
+  const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set(["unix:7.42"]) });
+  for (const arrivedAt of [null, here])
+    expect(await prove({ nonce, key_id: keyIdOf(token), origin }, arrivedAt)).toBe(speaks ? right(origin) : null);
+});
+
+test("a token that is not known gets an answer of the same shape, always the same, and nobody can check it", async () => {
+  const prove = createProver({ read: known, attemptTokens, publicUrls: [], sockets: new Set() });
+  const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
+  const other = keyIdOf("drv_unknown");
+  const proof = await ask(other);
+  expect(proof).toMatch(/^[0-9a-f]{64}$/);
+  expect(await ask(other)).toBe(proof);
+  expect(await ask(keyIdOf("drv_another"))).not.toBe(proof);
+  expect(proof).not.toBe(proofOf(hashToken("drv_unknown"), nonce, here).toString("hex"));
+});
+
+test("while the record is away, a token that was proved before still is, and no other", async () => {
+  let away = false;
+  const read = {
+    async token_hash(beginning: string) {
+      if (away) throw new Error("away");
+      return known.token_hash(beginning);
+    },
+  };
+  const prove = createProver({ read, attemptTokens, publicUrls: [], sockets: new Set() });
+  const ask = (key_id: string) => prove({ nonce, key_id, origin: here }, here);
+  expect(await ask(keyIdOf(token))).toBe(right(here));
+  away = true;
+  expect(await ask(keyIdOf(token))).toBe(right(here));
+  await expect(ask(keyIdOf("drv_unknown"))).rejects.toThrow("away");
+});
+
+test("every kind of token is proved: of a user, an enrolment, a runner, an attempt, a lent one and a revoked one", async () => {
+  const coordinator = await start();
+  const { client, url, port } = coordinator;
+  const user = await client.tokens.create({ role: "user", subject: "ann" });
+  const enrolment = await client.tokens.create({ role: "runner", subject: "ann", enrolment: true });
+  await expect(createClient({ url, token: user.token }).me()).resolves.toMatchObject({ subject: "ann" });
+  const runner = await createClient({ url, token: enrolment.token }).runners.enroll();
+  const lent = await coordinator.lendRunnerToken();
+  for (const one of [runner.token, lent])
+    await expect(createClient({ url, token: one }).runs.list()).rejects.toMatchObject({ code: "DROVER-API-011" });
+  await client.agents.put("work", { command: "true" });
+  const { run_id } = await client.submit({ agent_name: "work" });
+  const { runner_id, epoch } = await port.register(registration("key-a"));
+  const { claims } = await port.poll({ runner_id, epoch, claim_id: "c1", want: 1, ack_order: 0 }, never);
+  const inside = createClient({ url, token: claims[0]!.attempt_token });
+  await expect(inside.runs.get(run_id)).resolves.toMatchObject({ run_id });
+  await client.tokens.revoke(user.token_id);
+  await expect(createClient({ url, token: user.token }).me()).rejects.toMatchObject({ code: "DROVER-API-010" });
+  await expect(createClient({ url, token: "drv_unknown" }).me()).rejects.toMatchObject({ code: "DROVER-API-034" });
+});
+
+test("a token that is not known is not sent over another path either: with an IPv6 address, or a port of its own", async () => {
+  const coordinator = await start({ host: hasIpv6() ? "::" : "0.0.0.0" });
+  const { port } = new URL(coordinator.url);
+  for (const host of ["127.0.0.1", "127.1", "localhost", "localhost.", "127.0.0.9", ...(hasIpv6() ? ["[::1]"] : [])]) {
+    const at = (as: string) => createClient({ url: `http://${host}:${port}`, token: as });
+    await expect(at(coordinator.adminToken).health()).resolves.toMatchObject({ status: "ok" });
+    await expect(at("drv_unknown").health()).rejects.toMatchObject({ code: "DROVER-API-034" });
+  }
+});
+
+const never = new AbortController().signal;
+
+function hasIpv6(): boolean {
+  return Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
+}

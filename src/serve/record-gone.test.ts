@@ -1,0 +1,86 @@
+import { chmodSync, existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { databaseFile, recordDirectory } from "../model/state-layout.ts";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { HostError } from "../model/errors.ts";
+import { restoreStore } from "../record/restore.ts";
+import { openStore } from "../record/open.ts";
+
+let coordinator: TestCoordinator;
+beforeEach(async () => {
+  coordinator = await startTestCoordinator();
+  await coordinator.client.agents.put("work", {
+    name: "work",
+    type: "procedural",
+    command: "true",
+  });
+});
+afterEach(() => coordinator.dispose());
+
+const health = async () => {
+  const { status, text } = await rawCall(coordinator.url, { path: "/health" });
+  return { status, code: JSON.parse(text).code, text };
+};
+const submit = () => coordinator.client.submit({ agent_name: "work" });
+
+test("a coordinator whose database was deleted is not well, takes nothing more, says so and rescues what it has", async () => {
+  const acknowledged: string[] = [];
+  for (let no = 0; no < 80; no += 1) acknowledged.push((await submit()).run_id);
+  expect(await health()).toMatchObject({ status: 200 });
+  rmSync(databaseFile(recordDirectory(coordinator.directory)));
+  // at once, however fresh the last answer is
+  expect(await health()).toMatchObject({ status: 503, code: "DROVER-STA-012" });
+  expect((await health()).text).not.toContain(coordinator.directory);
+  // what is still acknowledged until a commit looks for its file is in the rescued record too
+  for (let refused = false; !refused;)
+    await submit().then(
+      ({ run_id }) => acknowledged.push(run_id),
+      (error) => {
+        expect(error).toMatchObject({ code: "DROVER-STA-012" });
+        refused = true;
+      },
+    );
+  await expect(submit()).rejects.toMatchObject({ code: "DROVER-STA-012" });
+  // reading goes on
+  expect((await coordinator.client.runs.get(acknowledged[0]!)).run_id).toBe(acknowledged[0]);
+  const told = coordinator.defects.filter((one) => one instanceof HostError && one.code === "DROVER-STA-012");
+  expect(told).toHaveLength(1);
+  const [name, ...more] = readdirSync(recordDirectory(coordinator.directory)).filter((one) => one.endsWith(".backup"));
+  expect(more).toEqual([]);
+  expect(told[0]).toMatchObject({ next: expect.stringContaining(name!) });
+
+  const directory = join(coordinator.directory, "again");
+  await restoreStore({
+    directory,
+    file: join(recordDirectory(coordinator.directory), name!),
+    now: new Date(),
+    keepTokens: true,
+  });
+  const restored = await openStore({ directory, now: () => new Date() });
+  const found = await Promise.all(acknowledged.map((run_id) => restored.read.run(run_id)));
+  await restored.close();
+  expect(found.filter((run) => run === null)).toEqual([]);
+});
+
+test("a coordinator that nobody asks says that its database is gone, and is well again when it is back", async () => {
+  const file = databaseFile(recordDirectory(coordinator.directory));
+  renameSync(file, `${file}.aside`);
+  await expect
+    .poll(() => coordinator.defects.map((one) => Reflect.get(Object(one), "code")))
+    .toContain("DROVER-STA-012");
+  renameSync(`${file}.aside`, file);
+  await expect.poll(async () => (await health()).status).toBe(200);
+  expect((await submit()).status).toBe("pending");
+});
+
+test.skipIf(process.getuid?.() === 0)("a coordinator whose directory cannot be written is not well", async () => {
+  chmodSync(recordDirectory(coordinator.directory), 0o500);
+  try {
+    expect(await health()).toMatchObject({ status: 503, code: "DROVER-STA-001" });
+  } finally {
+    chmodSync(recordDirectory(coordinator.directory), 0o700);
+  }
+  expect(existsSync(coordinator.directory)).toBe(true);
+});

@@ -1,0 +1,185 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { recordDirectory, tokenFile } from "../model/state-layout.ts";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { type Key, keys } from "../../test/fixtures/dispatch/keys-of-a-backup.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { startCoordinator } from "../coordinator.ts";
+import { backupRecord, type RecordPlace } from "../record/backup.ts";
+import { restoreRecord } from "../record/restore.ts";
+import { createClient } from "../wire/client.ts";
+import { replaceTokenFile } from "./token-file.ts";
+import { newTokenText } from "./token-text.ts";
+
+const closing: (() => unknown)[] = [];
+let folder: string;
+const secret = Buffer.alloc(32, 5);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "drover-restored-"));
+});
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const newDatabase = async (): Promise<FreshDatabase> => {
+  const database = await freshDatabase();
+  closing.push(() => database.drop());
+  return database;
+};
+
+/** null while it is let in, else the code it is refused with. */
+const refusal = ({ url }: { url: string }, token: string): Promise<string | null> =>
+  createClient({ url, token })
+    .runs.list()
+    .then(
+      () => null,
+      (error) => error.code,
+    );
+
+interface Engine {
+  name: string;
+  /** A place for a record, and the coordinator of it. */
+  place(no: number): Promise<{ record: RecordPlace; start(): Promise<TestCoordinator> }>;
+}
+
+const engines: Engine[] = [
+  {
+    name: "sqlite",
+    async place(no) {
+      const directory = join(folder, String(no));
+      return {
+        record: { directory: recordDirectory(directory) },
+        start: () => startTestCoordinator({ stateDirectory: directory }),
+      };
+    },
+  },
+  {
+    name: "postgres",
+    async place() {
+      const { url } = await newDatabase();
+      return {
+        record: { url, secret },
+        start: () => startTestCoordinator({ database: { url, secret } }),
+      };
+    },
+  },
+];
+
+describe.each(engines)("a record of $name that is restored", ({ place }) => {
+  test("accepts no token of its backup, whatever became of it since, and has a new admin", async () => {
+    const before = await place(1);
+    const first = await before.start();
+    closing.push(() => first.dispose());
+    const { client } = first;
+    const texts = await Promise.all(
+      (["admin", "user", "viewer", "runner"] as const).map(async (role) => ({
+        ...(await client.tokens.create({ role, subject: `a ${role}` })),
+      })),
+    );
+    const enrolment = await client.tokens.create({ role: "runner", subject: "box", enrolment: true });
+    const ending = await client.tokens.create({ role: "user", subject: "rotated" });
+    await client.tokens.rotate(ending.token_id, { overlap_seconds: 3600 });
+    const file = join(folder, "backup");
+    await backupRecord(before.record, file, new Date());
+    // revoked after the backup: a restore must not bring them back
+    await client.tokens.revoke(texts[1]!.token_id);
+    await client.tokens.revoke("self");
+    const leaked = first.adminToken;
+    await first.stop();
+
+    const after = await place(2);
+    const { revoked_tokens } = await restoreRecord(after.record, file, {
+      now: new Date(),
+      beforeNamed() {
+        if ("directory" in after.record) replaceTokenFile(after.record.directory, newTokenText("drv_"));
+      },
+    });
+    expect(revoked_tokens).toBe(8);
+    const second = await after.start();
+    closing.push(() => second.dispose());
+    for (const token of [leaked, ending.token, ...texts.map((one) => one.token)])
+      expect(await refusal(second, token)).toBe("DROVER-API-010");
+    await expect(createClient({ url: second.url, token: enrolment.token }).runs.list()).rejects.toThrow();
+    expect(second.adminToken).not.toBe(leaked);
+    expect(await refusal(second, second.adminToken)).toBeNull();
+    if ("directory" in after.record)
+      expect(readFileSync(tokenFile(after.record.directory, "token"), "utf8").trim()).toBe(second.adminToken);
+    const listed = await second.client.tokens.list();
+    expect(listed.items.filter(({ revoked_at }) => revoked_at === null)).toHaveLength(1);
+  });
+
+  test("has the tokens of its backup where that was asked for", async () => {
+    const before = await place(1);
+    const first = await before.start();
+    closing.push(() => first.dispose());
+    const { token, token_id } = await first.client.tokens.create({ role: "user", subject: "ann" });
+    const file = join(folder, "backup");
+    await backupRecord(before.record, file, new Date());
+    await first.client.tokens.revoke(token_id);
+    await first.stop();
+    const after = await place(2);
+    const { revoked_tokens } = await restoreRecord(after.record, file, { now: new Date(), keepTokens: true });
+    expect(revoked_tokens).toBeNull();
+    const second = await after.start();
+    closing.push(() => second.dispose());
+    expect(await refusal(second, token)).toBeNull();
+  });
+});
+
+describe.each(engines)("a restored record of $name is not opened by", ({ place }) => {
+  let restored: TestCoordinator;
+  const tries = new Map<string, Key>();
+  const stops: (() => unknown)[] = [];
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "drover-restored-"));
+    const [before, after] = [await place(1), await place(2)];
+    // databases stay until all were tried
+    stops.push(...closing.splice(0));
+    const first = await before.start();
+    stops.push(() => first.dispose());
+    for (const [what, make] of keys) tries.set(what, await make(first));
+    const file = join(folder, "backup");
+    await backupRecord(before.record, file, new Date());
+    for (const { end } of tries.values()) await end?.();
+    await first.stop();
+    await restoreRecord(after.record, file, { now: new Date() });
+    restored = await after.start();
+    stops.push(() => restored.dispose());
+    const used = folder;
+    stops.push(() => rmSync(used, { recursive: true, force: true }));
+  });
+  afterAll(async () => {
+    for (const stop of stops.toReversed()) await stop();
+  });
+
+  test.each(keys.map(([what]) => what))("%s", async (what) => {
+    const refused = await tries.get(what)!.tryAt(restored);
+    expect(refused ?? "it opens").toMatch(/^DROVER-(?:API-0(?:09|10|34)|WEB-001)$/);
+  });
+});
+
+test("a fleet's admin token that was revoked after the backup is not the one that follows after a restore", async () => {
+  const database = { url: (await newDatabase()).url, secret };
+  const options = { stateDirectory: folder, port: 0, database };
+  const file = join(folder, "backup");
+  const texts: string[] = [];
+  for (const no of [1, 2, 3]) {
+    const coordinator = await startCoordinator(options);
+    if (no === 1) await backupRecord(database, file, new Date());
+    texts.push(coordinator.adminToken);
+    await createClient({ url: coordinator.url, token: coordinator.adminToken }).tokens.revoke("self");
+    await coordinator.stop();
+  }
+  for (const no of [1, 2]) {
+    const other = { url: (await newDatabase()).url, secret };
+    await restoreRecord(other, file, { now: new Date(Date.now() + no) });
+    const coordinator = await startCoordinator({ ...options, database: other });
+    expect(texts).not.toContain(coordinator.adminToken);
+    texts.push(coordinator.adminToken);
+    for (const old of texts.slice(0, -1)) expect(await refusal(coordinator, old)).not.toBeNull();
+    await coordinator.stop();
+  }
+});

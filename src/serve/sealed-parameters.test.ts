@@ -1,0 +1,208 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { recordDirectory } from "../model/state-layout.ts";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { failed } from "../model/outcome.ts";
+import { backupRecord, type RecordPlace } from "../record/backup.ts";
+import { tables } from "../record/copy/tables.ts";
+import { restoreRecord } from "../record/restore.ts";
+import { all, type Row, type Work } from "../record/query.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+const word = "correct horse battery staple";
+const shaped = `ghp_${"a1B2".repeat(9)}`;
+const parameters = { target: "production", password: word, note: `with ${shaped}` };
+const agent = {
+  name: "deploy",
+  type: "procedural" as const,
+  command: "true",
+  parameters_schema: {
+    type: "object",
+    properties: { target: { type: "string" }, password: { type: "string", format: "password" }, note: {} },
+  },
+};
+
+interface Opened {
+  coordinator: TestCoordinator;
+  record: RecordPlace;
+  other(): Promise<{ record: RecordPlace; start(): Promise<TestCoordinator> }>;
+}
+
+const engines: { name: string; open(): Promise<Opened> }[] = [
+  {
+    name: "sqlite",
+    async open() {
+      const coordinator = await startTestCoordinator();
+      return {
+        coordinator,
+        record: { directory: recordDirectory(coordinator.directory) },
+        async other() {
+          const directory = join(folder(), "state");
+          return {
+            record: { directory: recordDirectory(directory) },
+            start: () => startTestCoordinator({ stateDirectory: directory }),
+          };
+        },
+      };
+    },
+  },
+  {
+    name: "postgres",
+    async open() {
+      const secret = randomBytes(32);
+      const place = async () => {
+        const database = await freshDatabase();
+        closing.push(() => database.drop());
+        return { url: database.url, secret };
+      };
+      const record = await place();
+      const start = (database: typeof record) => startTestCoordinator({ database });
+      return {
+        coordinator: await start(record),
+        record,
+        async other() {
+          const elsewhere = await place();
+          return { record: elsewhere, start: () => start(elsewhere) };
+        },
+      };
+    },
+  },
+];
+
+const folder = (): string => {
+  const made = mkdtempSync(join(tmpdir(), "drover-sealed-"));
+  closing.push(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+};
+
+/** Every row of every table, as text. */
+async function dump({ store }: TestCoordinator): Promise<string> {
+  const rows = await Promise.all(
+    tables.map(({ name }) =>
+      store.engine.read(function* (): Work<Row[]> {
+        return yield all(`select * from ${name}`);
+      }),
+    ),
+  );
+  return JSON.stringify(rows, (_, value) => (typeof value === "bigint" ? String(value) : value));
+}
+
+/** A poll of a runner that takes one run. */
+async function claim({ port }: TestCoordinator, runner_key = "one") {
+  const { runner_id, epoch } = await port.register(registration(runner_key));
+  const { claims } = await port.poll(
+    { runner_id, epoch, claim_id: runner_key, want: 1, ack_order: 0 },
+    new AbortController().signal,
+  );
+  return { claim: claims[0]!, runner_id, epoch };
+}
+
+describe.each(engines)("a secret parameter, on $name,", ({ open }) => {
+  test("is handed to its runner, shown to nobody, and gone when the run has ended", async () => {
+    const { coordinator } = await open();
+    closing.push(() => coordinator.dispose());
+    const { client } = coordinator;
+    await client.agents.put("deploy", agent);
+    const made = await client.submit({ agent_name: "deploy", parameters, prompt: `use ${shaped}` });
+    const shown = {
+      parameters: { target: "production", password: "[redacted:password]", note: "with [redacted:github-token]" },
+      prompt: "use [redacted:github-token]",
+    };
+    expect(made).toMatchObject(shown);
+    expect(await client.runs.get(made.run_id)).toMatchObject(shown);
+    expect(await dump(coordinator)).not.toMatch(new RegExp(`${word}|${shaped}`));
+    expect(await dump(coordinator)).toContain('"sealed":"v1.');
+
+    const { claim: taken, runner_id, epoch } = await claim(coordinator);
+    expect(taken.invocation).toMatchObject({ parameters, prompt: `use ${shaped}` });
+    const outcome = failed("exit_nonzero", "no");
+    const finishes = [{ run_id: made.run_id, attempt: taken.attempt, last_n: 0, outcome }];
+    await coordinator.port.report({
+      runner_id,
+      epoch,
+      as_of_claim: "one",
+      held: [],
+      events: [],
+      partials: [],
+      finishes,
+    });
+    await expect.poll(async () => (await client.runs.get(made.run_id)).status).toBe("failed");
+    expect(await client.runs.get(made.run_id)).toMatchObject(shown);
+    expect(await dump(coordinator)).not.toContain('"sealed":"v1.');
+    await expect(client.runs.retry(made.run_id)).rejects.toMatchObject({
+      code: "DROVER-PAR-007",
+      message: expect.stringContaining(made.run_id),
+    });
+  });
+
+  test("is gone when the run is cancelled before anybody has claimed it", async () => {
+    const { coordinator } = await open();
+    closing.push(() => coordinator.dispose());
+    const { client } = coordinator;
+    await client.agents.put("deploy", agent);
+    const { run_id } = await client.submit({ agent_name: "deploy", parameters });
+    await client.runs.stop(run_id);
+    expect((await client.runs.get(run_id)).status).toBe("cancelled");
+    expect(await dump(coordinator)).not.toContain('"sealed":"v1.');
+  });
+
+  test("is part of what a key is remembered by, without being guessable from it", async () => {
+    const { coordinator } = await open();
+    closing.push(() => coordinator.dispose());
+    const { client } = coordinator;
+    await client.agents.put("deploy", agent);
+    const request = { agent_name: "deploy", parameters, idempotency_key: "once" };
+    const first = await client.submit(request);
+    expect((await client.submit(request)).run_id).toBe(first.run_id);
+    await expect(
+      client.submit({ ...request, parameters: { ...parameters, password: "another one" } }),
+    ).rejects.toMatchObject({ code: "DROVER-SUB-004" });
+  });
+
+  test("is in a backup only sealed, and reaches the runner of the restored record", async () => {
+    const { coordinator, record, other } = await open();
+    closing.push(() => coordinator.dispose());
+    await coordinator.client.agents.put("deploy", agent);
+    const { run_id } = await coordinator.client.submit({ agent_name: "deploy", parameters });
+    const file = join(folder(), "backup");
+    await backupRecord(record, file, new Date());
+    expect(readFileSync(file).includes(word) || readFileSync(file).includes(shaped)).toBe(false);
+    const place = await other();
+    await restoreRecord(place.record, file, { now: new Date() });
+    const restored = await place.start();
+    closing.push(() => restored.dispose());
+    expect((await claim(restored)).claim).toMatchObject({ run_id, invocation: { parameters } });
+  });
+
+  test("is not taken for given where only its mark is", async () => {
+    const { coordinator } = await open();
+    closing.push(() => coordinator.dispose());
+    await coordinator.client.agents.put("deploy", agent);
+    const marked = { list: [{ password: "[redacted:password]" }] };
+    await expect(coordinator.client.submit({ agent_name: "deploy", parameters: marked })).rejects.toMatchObject({
+      code: "DROVER-PAR-007",
+    });
+    // a prompt may quote what a log showed
+    await coordinator.client.submit({ agent_name: "deploy", prompt: "why does it say [redacted:password]?" });
+  });
+});
+
+test("no file of a state directory holds a secret parameter", async () => {
+  const coordinator = await startTestCoordinator();
+  closing.push(() => coordinator.dispose());
+  await coordinator.client.agents.put("deploy", agent);
+  await coordinator.client.submit({ agent_name: "deploy", parameters });
+  const names = readdirSync(coordinator.directory, { recursive: true }).map(String);
+  const files = names.map((name) => join(coordinator.directory, name)).filter((path) => statSync(path).isFile());
+  expect(files.length).toBeGreaterThan(2);
+  for (const file of files)
+    expect(readFileSync(file).includes(word) || readFileSync(file).includes(shaped)).toBe(false);
+});

@@ -1,0 +1,27 @@
+import { connect, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+
+let coordinator: TestCoordinator;
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await coordinator.dispose();
+});
+
+test("deliveries that never end keep no other delivery out", async () => {
+  coordinator = await startTestCoordinator();
+  const { hostname, port, host } = new URL(coordinator.url);
+  const head = `POST /hooks/none HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n`;
+  for (let at = 0; at < 70; at += 1) {
+    const socket = connect(Number(port), hostname);
+    sockets.push(socket.on("error", () => undefined));
+    socket.write(head);
+    // the coordinator has begun to wait for its body
+    await new Promise((resolve) => socket.once("data", resolve));
+    socket.write("{");
+  }
+  const answer = await fetch(`${coordinator.url}/hooks/none`, { method: "POST", body: "{}" });
+  // heard, and refused for its signature
+  expect(answer.status).toBe(401);
+});

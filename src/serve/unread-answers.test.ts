@@ -1,0 +1,41 @@
+import { createServer, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { cutStalled } from "./cut-stalled.ts";
+import { createOpenRequests } from "./open-requests.ts";
+
+/** More than the kernel keeps for a connection. */
+const long = Buffer.alloc(24 * 1024 * 1024);
+
+test("answers that nobody reads are counted by their bytes, and free their places once they are cut off", async () => {
+  const enter = createOpenRequests({ requests: 1000, unreadBytes: 1024 * 1024, inAll: 1000 });
+  const held: ServerResponse[] = [];
+  const server = createServer((request, outgoing) => {
+    try {
+      enter("deaf", outgoing);
+      if (request.url === "/long") held.push(outgoing.on("error", () => undefined));
+      outgoing.end(request.url === "/long" ? long : "short");
+    } catch {
+      outgoing.writeHead(429).end();
+    }
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const sockets: Socket[] = [];
+  const statusOfShort = async () => (await fetch(`http://127.0.0.1:${port}/short`)).status;
+  try {
+    for (let at = 0; at < 8; at += 1) {
+      const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+      sockets.push(socket.pause());
+      socket.write("GET /long HTTP/1.1\r\nhost: x\r\n\r\n");
+    }
+    await expect.poll(() => held.length).toBe(8);
+    expect(await statusOfShort()).toBe(429);
+    for (const outgoing of held) cutStalled(outgoing, 100);
+    await expect.poll(statusOfShort).toBe(200);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    server.closeAllConnections();
+    server.close();
+  }
+});

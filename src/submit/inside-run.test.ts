@@ -1,0 +1,116 @@
+import { afterAll, expect, it } from "vitest";
+import { newId, sampleAgent } from "../../test/fixtures/dispatch/host.ts";
+import { eachEngine } from "../../test/fixtures/record/each-engine.ts";
+import { openSchemaChecker } from "../define/json-schema/checker.ts";
+import { createAgentBook } from "../dispatch/agents.ts";
+import { type RunRequest, runRequestSchema } from "../model/run-request.ts";
+import { submitRun, type Submitter } from "./submit.ts";
+
+const schemas = openSchemaChecker();
+afterAll(() => schemas.stop());
+
+eachEngine("runs that commands inside a run ask for", (record) => {
+  const ask = async (request: Partial<RunRequest>, inside?: Submitter["inside"], subject = "ann") => {
+    const { store } = record;
+    const agents = createAgentBook(store);
+    agents.setFiles([sampleAgent()]);
+    const { idempotency_key, ...body } = request;
+    const whole = {
+      ...runRequestSchema.parse({ agent_name: "echo", ...body }),
+      ...(inside === undefined ? {} : { parent_run_id: inside.run_id }),
+      ...(idempotency_key === undefined ? {} : { idempotency_key }),
+    };
+    const who: Submitter = { subject, role: "user", ...(inside === undefined ? {} : { inside }) };
+    const answer = await submitRun(whole, who, { store, agents, schemas, now: record.now, newId });
+    return answer.ok ? { run_id: answer.run.run_id, repeated: answer.repeated } : { code: answer.fault.code };
+  };
+
+  const parent = async (name = "parents") => {
+    const { d } = record;
+    const run_id = await d.submit({ demands: { runner_id: name }, created_by: "ann" });
+    const runner = await d.register(name);
+    expect(await d.claim(runner)).toEqual([run_id]);
+    return { runner, inside: { run_id, attempt: 1 } };
+  };
+  const stop = (run_id: string) =>
+    record.store.apply([{ op: "stop_runs", run_ids: [run_id], reason: "user", by: "ann" }]);
+  const over = { code: "DROVER-SUB-008" };
+
+  it("are its children while it is at work", async () => {
+    const { inside, runner } = await parent();
+    expect(await ask({}, inside)).toMatchObject({ repeated: false });
+    await record.d.append(runner, inside.run_id, 1, 1, { type: "status", status: "running" });
+    expect(await ask({}, inside)).toMatchObject({ repeated: false });
+  });
+
+  it("are refused once it is being stopped, also with a new key, and nothing is stored", async () => {
+    const { inside } = await parent();
+    const before = await ask({ idempotency_key: "k" }, inside);
+    await stop(inside.run_id);
+    expect(await record.d.statuses(inside.run_id)).toEqual(["stopping"]);
+    expect(await ask({}, inside)).toEqual(over);
+    expect(await ask({ idempotency_key: "new" }, inside)).toEqual(over);
+    expect(await ask({ idempotency_key: "k" }, inside)).toEqual({ ...before, repeated: true });
+    expect(await record.store.read.runs({ parent_run_id: inside.run_id }, { limit: 10 })).toHaveLength(1);
+  });
+
+  it("are refused in the same transaction as the stop", async () => {
+    const { inside } = await parent();
+    const asked = await Promise.all([stop(inside.run_id), ...Array.from({ length: 5 }, () => ask({}, inside))]);
+    const made = asked.slice(1).filter((answer) => "run_id" in answer);
+    const children = await record.store.read.runs({ parent_run_id: inside.run_id }, { limit: 10 });
+    expect(children).toHaveLength(made.length);
+    expect(await ask({}, inside)).toEqual(over);
+  });
+
+  it("are refused once it has ended, or where another attempt has it, or where there is no such run", async () => {
+    const { inside, runner } = await parent();
+    expect(await ask({}, { ...inside, attempt: 2 })).toEqual(over);
+    expect(await ask({}, { ...inside, attempt: 0 })).toEqual(over);
+    expect(await ask({}, { run_id: newId(), attempt: 1 })).toEqual(over);
+    await record.d.finish(runner, inside.run_id, 1);
+    expect(await ask({}, inside)).toEqual(over);
+    const pending = await record.d.submit({ demands: { runner_id: "nobody" } });
+    expect(await ask({}, { run_id: pending, attempt: 0 })).toEqual(over);
+  });
+
+  it("have keys of their own: neither its owner's nor those of another run", async () => {
+    const [one, two] = [await parent("one"), await parent("two")];
+    const key = { idempotency_key: "deploy" };
+    const owners = await ask(key);
+    const answers = [owners, await ask(key, one.inside), await ask(key, two.inside), await ask(key, undefined, "kim")];
+    expect(answers.map((answer) => "repeated" in answer && answer.repeated)).toEqual([false, false, false, false]);
+    expect(await ask(key)).toEqual({ ...owners, repeated: true });
+    expect(await ask(key, one.inside)).toEqual({ ...answers[1], repeated: true });
+    // nobody is in the way of anybody
+    expect(await ask({ ...key, priority: 3 }, one.inside)).toEqual({ code: "DROVER-SUB-004" });
+    expect(await ask({ idempotency_key: "other", priority: 3 }, one.inside)).toMatchObject({ repeated: false });
+    expect(await ask({ idempotency_key: "other" })).toMatchObject({ repeated: false });
+  });
+
+  it("cannot be taken before their owner asks", async () => {
+    const { inside } = await parent();
+    const taken = await ask({ idempotency_key: "nightly" }, inside);
+    const owners = await ask({ idempotency_key: "nightly", priority: 9 });
+    expect(owners).toMatchObject({ repeated: false });
+    expect(owners).not.toMatchObject({ run_id: "run_id" in taken ? taken.run_id : "" });
+  });
+
+  it("are at most 100 at a time, and at most eight deep", async () => {
+    const { inside } = await parent();
+    const children = await Promise.all(Array.from({ length: 100 }, () => ask({}, inside)));
+    expect(children.every((answer) => "run_id" in answer)).toBe(true);
+    expect(await ask({}, inside)).toEqual({ code: "DROVER-SUB-009" });
+    // a person may go on, and so may the run when one has ended
+    expect(await ask({ parent_run_id: inside.run_id })).toMatchObject({ repeated: false });
+    await stop("run_id" in children[0]! ? children[0].run_id : "");
+    await stop("run_id" in children[1]! ? children[1].run_id : "");
+    expect(await ask({}, inside)).toMatchObject({ repeated: false });
+
+    let above = inside.run_id;
+    for (let depth = 1; depth < 8; depth += 1) above = await record.d.submit({ parent_run_id: above });
+    expect(await ask({ parent_run_id: above })).toMatchObject({ repeated: false });
+    above = await record.d.submit({ parent_run_id: above });
+    expect(await ask({ parent_run_id: above })).toEqual({ code: "DROVER-SUB-007" });
+  });
+});

@@ -1,0 +1,13 @@
+import type { RecordStore } from "./record/record-store.ts";
+
+const placeEveryMs = 250;
+
+/** So that one that nobody asks for anything says so too. */
+export function watchPlace({ placeFault }: RecordStore, tell: (fault: unknown) => void): () => void {
+  const look = async (): Promise<void> => {
+    const fault = await placeFault();
+    if (fault !== null) tell(fault);
+  };
+  const timer = setInterval(() => void look().catch(tell), placeEveryMs).unref();
+  return () => clearInterval(timer);
+}

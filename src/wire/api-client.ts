@@ -1,0 +1,156 @@
+import type { Input, Output, RouteName } from "./contracts.ts";
+import { followEvents, type FollowOptions } from "./follow.ts";
+import type { Transport } from "./transport.ts";
+
+export type Client = ReturnType<typeof clientOver>;
+export type FlatAgent = Output<"GET /agents/{name}">;
+export type NewToken = Input<"POST /tokens">["body"];
+export type AnswerBody = Input<"POST /runs/{run_id}/permissions/{request_id}">["body"];
+export type Submission = Input<"POST /runs">["body"] & { idempotency_key?: string };
+
+/** The API as functions. What each takes and gives follows from its contract; no schema is loaded. */
+export function clientOver(transport: Transport) {
+  // the other side answers by the same contracts
+  const call = <R extends RouteName>(route: R, input: Input<R>) => transport.json(route, input) as Promise<Output<R>>;
+  type Query<R extends RouteName> = Input<R>["query"];
+  return {
+    url: transport.url,
+    health: () => call("GET /health", {}),
+    me: () => call("GET /me", {}),
+    signIn: {
+      link: () => call("POST /sign-in/links", {}),
+      exchange: (code: string) => call("POST /sign-in", { body: { code } }),
+      end: () => call("DELETE /sign-in", {}),
+    },
+    submit({ idempotency_key, ...body }: Submission) {
+      return call("POST /runs", {
+        body,
+        ...(idempotency_key === undefined ? {} : { headers: { "idempotency-key": idempotency_key } }),
+      });
+    },
+    runs: {
+      list: (query: Query<"GET /runs"> = {}) => call("GET /runs", { query }),
+      get: (run_id: string) => call("GET /runs/{run_id}", { params: { run_id } }),
+      stop: (run_id: string) => call("POST /runs/{run_id}/stop", { params: { run_id } }),
+      stopMany: (body: Input<"POST /runs/stop">["body"]) => call("POST /runs/stop", { body }),
+      /** Continues a parked run now. */
+      resume: (run_id: string) => call("POST /runs/{run_id}/resume", { params: { run_id } }),
+      input: (run_id: string, text: string) =>
+        call("POST /runs/{run_id}/input", { params: { run_id }, body: { text } }),
+      retry: (run_id: string) => call("POST /runs/{run_id}/retry", { params: { run_id } }),
+      why: (run_id: string) => call("GET /runs/{run_id}/why", { params: { run_id } }),
+      events: (run_id: string, query: Query<"GET /runs/{run_id}/events"> = {}) =>
+        call("GET /runs/{run_id}/events", { params: { run_id }, query }),
+      files: (run_id: string) => call("GET /runs/{run_id}/files", { params: { run_id } }),
+      file,
+      follow: (run_id: string, follow: FollowOptions = {}) => followEvents(transport, run_id, follow),
+    },
+    questions: {
+      /** Open ones, unless the query says otherwise. */
+      list: (query: Query<"GET /questions"> = {}) => call("GET /questions", { query }),
+      answer: (run_id: string, request_id: string, body: AnswerBody) =>
+        call("POST /runs/{run_id}/permissions/{request_id}", { params: { run_id, request_id }, body }),
+    },
+    usage: (query: Query<"GET /usage"> = {}) => call("GET /usage", { query }),
+    stats: (query: Query<"GET /stats"> = {}) => call("GET /stats", { query }),
+    audit: {
+      state: () => call("GET /audit", {}),
+      verify: () => call("POST /audit/verify", {}),
+    },
+    events: (query: Query<"GET /events"> = {}) => call("GET /events", { query }),
+    follow: (follow: FollowOptions = {}) => followEvents(transport, null, follow),
+    agents: {
+      /** All of them, page by page. */
+      list: () => everyPage((query) => call("GET /agents", { query })),
+      get: (name: string) => call("GET /agents/{name}", { params: { name } }),
+      put: (name: string, body: Input<"PUT /agents/{name}">["body"]) =>
+        call("PUT /agents/{name}", { params: { name }, body }),
+      remove: (name: string) => call("DELETE /agents/{name}", { params: { name } }),
+    },
+    schedules: {
+      list: (query: Query<"GET /schedules"> = {}) => call("GET /schedules", { query }),
+      get: (schedule_id: string) => call("GET /schedules/{schedule_id}", { params: { schedule_id } }),
+      create: (body: Input<"POST /schedules">["body"]) => call("POST /schedules", { body }),
+      change: (schedule_id: string, body: Input<"PATCH /schedules/{schedule_id}">["body"]) =>
+        call("PATCH /schedules/{schedule_id}", { params: { schedule_id }, body }),
+      remove: (schedule_id: string) => call("DELETE /schedules/{schedule_id}", { params: { schedule_id } }),
+      /** Now, whatever its times say. */
+      run: (schedule_id: string) => call("POST /schedules/{schedule_id}/run", { params: { schedule_id } }),
+      history: (schedule_id: string, query: Query<"GET /schedules/{schedule_id}/history"> = {}) =>
+        call("GET /schedules/{schedule_id}/history", { params: { schedule_id }, query }),
+      preview: (body: Input<"POST /schedules/preview">["body"]) => call("POST /schedules/preview", { body }),
+    },
+    runners: {
+      /** All of them, page by page. */
+      list: () => everyPage((query) => call("GET /runners", { query })),
+      drain: (runner_id: string, draining = true) =>
+        call("POST /runners/{runner_id}/drain", { params: { runner_id }, body: { draining } }),
+      /** Exchanges an enrolment token, which must be this client's, for the runner's own. */
+      enroll: () => call("POST /runner/enroll", {}),
+    },
+    sessions: {
+      list: (query: Query<"GET /sessions"> = {}) => call("GET /sessions", { query }),
+      get: (session_id: string) => call("GET /sessions/{session_id}", { params: { session_id } }),
+      remove: (session_id: string) => call("DELETE /sessions/{session_id}", { params: { session_id } }),
+      bind: (session_id: string, executor_session_id: string) =>
+        call("POST /sessions/{session_id}/bind", { params: { session_id }, body: { executor_session_id } }),
+    },
+    executions: {
+      list: (query: Query<"GET /executions"> = {}) => call("GET /executions", { query }),
+      get: (execution_id: string) => call("GET /executions/{execution_id}", { params: { execution_id } }),
+    },
+    tokens: {
+      list: (query: Query<"GET /tokens"> = {}) => call("GET /tokens", { query }),
+      create: (body: NewToken) => call("POST /tokens", { body }),
+      revoke: (token_id: string) => call("DELETE /tokens/{token_id}", { params: { token_id } }),
+      revokeOf: (subject: string) => call("POST /tokens/revoke", { body: { subject } }),
+      /** `self` is the token of this client. */
+      rotate: (token_id: string, body: Input<"POST /tokens/{token_id}/rotate">["body"] = {}) =>
+        call("POST /tokens/{token_id}/rotate", { params: { token_id }, body }),
+    },
+    hooks: {
+      list: () => call("GET /hooks", {}),
+      get: (name: string) => call("GET /hooks/{name}", { params: { name } }),
+      add: (body: Input<"POST /hooks">["body"]) => call("POST /hooks", { body }),
+      change: (name: string, body: Input<"PATCH /hooks/{name}">["body"]) =>
+        call("PATCH /hooks/{name}", { params: { name }, body }),
+      remove: (name: string) => call("DELETE /hooks/{name}", { params: { name } }),
+    },
+    webhooks: {
+      list: () => call("GET /webhooks", {}),
+      add: (body: Input<"POST /webhooks">["body"]) => call("POST /webhooks", { body }),
+      change: (name: string, body: Input<"PATCH /webhooks/{name}">["body"]) =>
+        call("PATCH /webhooks/{name}", { params: { name }, body }),
+      remove: (name: string) => call("DELETE /webhooks/{name}", { params: { name } }),
+      deliveries: (query: Query<"GET /deliveries"> = {}) => call("GET /deliveries", { query }),
+      redeliver: (delivery_id: string) => call("POST /deliveries/{delivery_id}/redeliver", { params: { delivery_id } }),
+    },
+    /** The bytes of a consistent copy of the record, while the coordinator keeps running. */
+    async backup(signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+      return (await transport.bytes("POST /backup", { signal }))?.bytes ?? (async function* () {})();
+    },
+  };
+
+  /** The bytes as they come. An answer that is cut off throws. */
+  async function file(run_id: string, path: string, signal?: AbortSignal) {
+    const found = await transport.bytes("GET /runs/{run_id}/files/{path*}", { params: { run_id, path }, signal });
+    return {
+      size: Number(found?.header("content-length")),
+      sha256: (found?.header("etag") ?? "").replaceAll('"', ""),
+      stream: found?.bytes ?? (async function* () {})(),
+    };
+  }
+}
+
+async function everyPage<T>(
+  read: (query: { cursor?: string }) => Promise<{ items: T[]; next_cursor: string | null }>,
+): Promise<{ items: T[]; next_cursor: null }> {
+  const items: T[] = [];
+  for (let cursor: string | null = null; ;) {
+    const page = await read(cursor === null ? {} : { cursor });
+    items.push(...page.items);
+    cursor = page.next_cursor;
+    // an earlier coordinator answers without one
+    if (!cursor) return { items, next_cursor: null };
+  }
+}

@@ -1,0 +1,40 @@
+import type { RouteName } from "./contracts.ts";
+import { type CallInput, fillPath } from "./transport.ts";
+
+/** A call of a route as an HTTP request, without where it goes and who sends it. */
+export interface WireRequest {
+  method: string;
+  /** With its query. */
+  path: string;
+  headers: Record<string, string>;
+  body: string | undefined;
+}
+
+export function requestOf(
+  route: RouteName,
+  { params = {}, query, headers, body, stream }: Omit<CallInput, "signal">,
+): WireRequest {
+  const [method = "", template = ""] = route.split(" ");
+  const path = fillPath(template, (name, slashes) => encoded(params[name] ?? "", slashes));
+  const sent = method === "POST" ? (body ?? {}) : body;
+  return {
+    method,
+    path: `${path}${searchOf(query)}`,
+    headers: {
+      accept: stream ? "text/event-stream" : "*/*",
+      ...(sent === undefined ? {} : { "content-type": "application/json" }),
+      ...Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)])),
+    },
+    body: sent === undefined ? undefined : JSON.stringify(sent),
+  };
+}
+
+function encoded(value: string, slashes: boolean): string {
+  return slashes ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
+}
+
+function searchOf(query: CallInput["query"] = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+  return search.size === 0 ? "" : `?${search.toString()}`;
+}

@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import { createClient } from "./client.ts";
+
+const cleanups: (() => void)[] = [];
+afterEach(() => {
+  vi.useRealTimers();
+  for (const clean of cleanups.splice(0).toReversed()) clean();
+});
+
+test("a busy Drover on this machine has a minute to answer over its socket", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "drover-send-"));
+  const path = join(folder, "s");
+  const asked: ServerResponse[] = [];
+  const server = createServer((_request, response) => void asked.push(response)).listen(path);
+  cleanups.push(
+    () => rmSync(folder, { recursive: true }),
+    () => server.close(),
+    () => server.closeAllConnections(),
+  );
+  await new Promise((resolve) => server.once("listening", resolve));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+
+  const client = createClient({ url: `unix:${path}`, token: "drv_x" });
+  const late = client.health();
+  await expect.poll(() => asked.length).toBe(1);
+  vi.advanceTimersByTime(59_000);
+  asked[0]!.end(JSON.stringify({ status: "ok" }));
+  expect(await late).toEqual({ status: "ok" });
+
+  const never = client.health().catch((error: unknown) => error);
+  await expect.poll(() => asked.length).toBe(2);
+  vi.advanceTimersByTime(60_000);
+  expect(await never).toMatchObject({ code: "DROVER-API-023", message: expect.stringContaining("within 60 s") });
+});

@@ -1,0 +1,157 @@
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createAttemptTokens } from "../serve/attempt-token.ts";
+import { createProver } from "../serve/prove.ts";
+import { createClient } from "./client.ts";
+import { hashToken, proofOf } from "./proof.ts";
+import type { ProofRequest } from "./proof-shapes.ts";
+import { originOfSocket } from "./socket-origin.ts";
+
+// Runs of one user can replace each other's sockets where nothing is hidden from them. A token must not go to them.
+const attemptTokens = createAttemptTokens(Buffer.alloc(32, 7), null);
+const token = attemptTokens.sign("0198-run", 3);
+const servers: Server[] = [];
+const connections: Socket[] = [];
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "drover-sockets-"))));
+afterEach(async () => {
+  for (const one of connections.splice(0)) one.destroy();
+  for (const one of servers.splice(0)) await new Promise((resolve) => one.close(resolve));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const path = (name = "s"): string => join(folder, name);
+
+/** A coordinator that knows the tokens of its runs, and keeps the requests that came with one. */
+async function startReal(at = path()): Promise<{ authorized: string[] }> {
+  const authorized: string[] = [];
+  const sockets = new Set<string>();
+  const prove = createProver({ read: { token_hash: async () => null }, attemptTokens, publicUrls: [], sockets });
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    response.setHeader("connection", "close");
+    if (request.url !== "/proof") {
+      authorized.push(request.headers.authorization ?? "");
+      return void response.writeHead(200, { "content-type": "application/json" }).end('{"items":[]}');
+    }
+    const proof = await prove((await json(request)) as ProofRequest, null);
+    response.setHeader("connection", "keep-alive");
+    const body = JSON.stringify(proof === null ? {} : { proof });
+    response.writeHead(proof === null ? 403 : 200, { "content-length": body.length }).end(body);
+  };
+  const server = createHttpServer((request, response) => void answer(request, response));
+  await listening(server, at);
+  sockets.add(originOfSocket(at));
+  return { authorized };
+}
+
+function listening(server: Server, at: string): Promise<void> {
+  servers.push(server.on("connection", (socket) => connections.push(socket)));
+  return new Promise((resolve) => server.listen(at, resolve));
+}
+
+interface Seen {
+  socket: Socket;
+  asked: ProofRequest;
+  heard: string;
+}
+
+/** What it hears, all of it. */
+async function startStranger(answer: (seen: Seen) => void): Promise<() => string> {
+  let heard = "";
+  const server = createServer((socket) => {
+    let own = "";
+    socket.on("error", () => undefined);
+    socket.on("data", (chunk) => {
+      heard += chunk.toString();
+      own += chunk.toString();
+      const body = own.split("\r\n\r\n")[1];
+      if (own.startsWith("POST /proof") && body?.endsWith("}"))
+        answer({ socket, asked: JSON.parse(body) as ProofRequest, heard: own });
+    });
+  });
+  await listening(server, path());
+  return () => heard;
+}
+
+const proved = (proof: string): string => {
+  const body = JSON.stringify({ proof });
+  return `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+};
+const relay =
+  (to: string, change: Partial<ProofRequest> = {}) =>
+  (seen: Seen) => {
+    const body = JSON.stringify({ ...seen.asked, ...change });
+    const far = connect(path(to));
+    far.write(`POST /proof HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    far.on("error", () => undefined).pipe(seen.socket);
+  };
+const own = attemptTokens.sign("0198-stranger", 1);
+
+test.each<[what: string, code: string, (seen: Seen) => void]>([
+  [
+    "answers everything with 200",
+    "034",
+    ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
+  ],
+  ["proves with zeros", "034", ({ socket }) => socket.write(proved("0".repeat(64)))],
+  ["sends the nonce back", "034", ({ socket, asked }) => socket.write(proved(asked.nonce))],
+  [
+    "proves that it knows its own token",
+    "034",
+    ({ socket, asked }) => socket.write(proved(proofOf(hashToken(own), asked.nonce, asked.origin).toString("hex"))),
+  ],
+  [
+    "replays an old proof",
+    "034",
+    ({ socket, asked }) =>
+      socket.write(proved(proofOf(hashToken(token), "1".repeat(64), asked.origin).toString("hex"))),
+  ],
+  ["asks the coordinator, whose socket it has moved away", "034", relay("real")],
+  ["asks it by a path", "034", relay("real", { origin: "unix:real" })],
+  ["asks it for the address of nothing", "034", relay("real", { origin: "" })],
+  ["knows no /proof", "034", ({ socket }) => socket.write("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")],
+  ["asks for the token", "034", ({ socket }) => socket.write("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")],
+  [
+    "sends the caller elsewhere",
+    "034",
+    ({ socket }) => socket.write("HTTP/1.1 307 T\r\nlocation: http://127.0.0.1/\r\ncontent-length: 0\r\n\r\n"),
+  ],
+  ["speaks another protocol", "034", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n")],
+  ["hangs up", "023", ({ socket }) => socket.destroy()],
+  [
+    "says that nobody is there",
+    "023",
+    ({ socket }) => socket.write("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"),
+  ],
+])("a program in the socket's place that %s gets no token", async (_, code, answer) => {
+  const { authorized } = await startReal();
+  renameSync(path(), path("real"));
+  const heard = await startStranger(answer);
+  const client = createClient({ url: `unix:${path()}`, token });
+  await expect(client.submit({ agent_name: "secret-agent" })).rejects.toMatchObject({ code: `DROVER-API-${code}` });
+  expect(heard()).toContain("POST /proof");
+  expect(heard()).not.toContain(token.slice(-20));
+  expect(heard()).not.toContain("secret-agent");
+  expect(authorized).toEqual([]);
+});
+
+test("the coordinator itself gets it, also where its socket was moved and moved back", async () => {
+  const { authorized } = await startReal();
+  renameSync(path(), path("away"));
+  renameSync(path("away"), path());
+  await expect(createClient({ url: `unix:${path()}`, token }).agents.list()).resolves.toMatchObject({ items: [] });
+  expect(authorized).toEqual([`Bearer ${token}`]);
+});
+
+test("a coordinator that does not know the token does not get it", async () => {
+  const { authorized } = await startReal();
+  const foreign = createAttemptTokens(Buffer.alloc(32, 8), null).sign("0198-run", 3);
+  const client = createClient({ url: `unix:${path()}`, token: foreign });
+  await expect(client.agents.list()).rejects.toMatchObject({ code: "DROVER-API-034" });
+  expect(authorized).toEqual([]);
+});

@@ -1,0 +1,166 @@
+import { createHmac } from "node:crypto";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { createClient } from "./client.ts";
+import { createHttpPort } from "./http-port.ts";
+import { hashToken, originOf, proofOf } from "./proof.ts";
+import type { ProofRequest } from "./proof-shapes.ts";
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).toReversed()) await clean();
+});
+
+interface Seen {
+  socket: Socket;
+  asked: ProofRequest;
+  /** A coordinator that lives at another port, and knows the token. */
+  real: TestCoordinator;
+  /** What the real one proved to somebody else before. */
+  old: string;
+}
+type Stranger = (seen: Seen) => void;
+
+const answer = (proof: unknown, more = ""): string => {
+  const body = JSON.stringify({ proof });
+  return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n${more}\r\n${body}`;
+};
+const wrong = "0".repeat(64);
+const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/** Asks the real one what it was asked itself, with other words where it has some, and hands the answer on. */
+const relay =
+  (change: (seen: Seen) => Partial<ProofRequest> = () => ({})): Stranger =>
+  (seen) => {
+    const { port } = new URL(seen.real.url);
+    const body = JSON.stringify({ ...seen.asked, ...change(seen) });
+    const far = connect(Number(port), "127.0.0.1");
+    far.write(
+      `POST /proof HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+    );
+    far.pipe(seen.socket).on("error", () => undefined);
+  };
+
+const strangers: [what: string, conflict: string, Stranger][] = [
+  ["proves with zeros", "unproven", ({ socket }) => socket.write(answer(wrong))],
+  ["replays an old proof", "unproven", ({ socket, old }) => socket.write(answer(old))],
+  ["sends the nonce back", "unproven", ({ socket, asked }) => socket.write(answer(asked.nonce))],
+  ["proves nothing", "unproven", ({ socket }) => socket.write(answer(""))],
+  ["proves with a list", "unproven", ({ socket }) => socket.write(answer([wrong]))],
+  [
+    "signs with the key id",
+    "unproven",
+    ({ socket, asked: { key_id, nonce, origin } }) =>
+      socket.write(answer(createHmac("sha256", key_id).update(`drover proof 1\n${nonce}\n${origin}`).digest("hex"))),
+  ],
+  ["relays to a live coordinator on another port", "unproven", relay()],
+  ["relays in the name of that port", "unproven", relay(({ real }) => ({ origin: new URL(real.url).origin }))],
+  [
+    "relays with a name for the same machine",
+    "unproven",
+    relay(({ asked }) => ({ origin: asked.origin.replace("127.0.0.1", "localhost") })),
+  ],
+  [
+    "redirects to the coordinator",
+    "unproven",
+    ({ socket, real }) =>
+      socket.write(`HTTP/1.1 307 Temporary Redirect\r\nlocation: ${real.url}/proof\r\ncontent-length: 0\r\n\r\n`),
+  ],
+  [
+    "asks for the token",
+    "unproven",
+    ({ socket }) => socket.write("HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n"),
+  ],
+  [
+    "goes on and on before its answer",
+    "unproven",
+    ({ socket, old }) => socket.write(`HTTP/1.1 100 Continue\r\n\r\n${answer(old)}`),
+  ],
+  ["answers in chunks", "unproven", ({ socket }) => socket.write(`${chunked}4c\r\n{"proof":"${wrong}"}\r\n0\r\n\r\n`)],
+  ["never ends its answer", "unproven", ({ socket }) => flood(socket, chunked, "a".repeat(1000))],
+  ["never ends its head", "unproven", ({ socket }) => flood(socket, "HTTP/1.1 200 OK\r\n", "x-more: 1\r\n")],
+  ["announces two lengths", "unproven", ({ socket }) => socket.write(answer(wrong, "content-length: 0\r\n"))],
+  [
+    "announces an enormous one",
+    "unproven",
+    ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n{"),
+  ],
+  ["sends junk after it", "unproven", ({ socket, old }) => socket.write(`${answer(old)}${answer(old)}`)],
+  ["sends junk before it", "unproven", ({ socket, old }) => socket.write(`\r\n\r\n${answer(old)}`)],
+  ["speaks another protocol", "unproven", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n")],
+  ["speaks HTTP/1.0", "unproven", ({ socket, old }) => socket.write(answer(old).replace("HTTP/1.1", "HTTP/1.0"))],
+  [
+    "answers as a web server",
+    "unproven",
+    ({ socket }) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"),
+  ],
+  [
+    "says that nobody is there",
+    "away",
+    ({ socket }) => socket.write("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"),
+  ],
+  ["hangs up", "away", ({ socket }) => socket.destroy()],
+  ["resets the connection", "away", ({ socket }) => socket.resetAndDestroy()],
+  ["says nothing", "away", () => undefined],
+];
+
+test.each(strangers)("a stranger who %s gets no token and hands out no run", async (_what, conflict, stranger) => {
+  const real = await startTestCoordinator();
+  cleanups.push(() => real.dispose());
+  const { token } = await real.client.tokens.create({ role: "runner", subject: "box" });
+  const old = proofOf(hashToken(token), "1".repeat(64), "http://127.0.0.1:1").toString("hex");
+  const there = await listen((socket, asked) => stranger({ socket, asked, real, old }));
+  // only one who says nothing is waited for; a flood takes as long as the machine needs
+  const port = createHttpPort({ url: there.url, token, timeoutMs: conflict === "away" ? 1000 : 60_000 });
+  cleanups.push(() => port.close());
+  await expect(port.register(registration("key-a"))).rejects.toMatchObject({ conflict });
+  await expect(createClient({ url: there.url, token }).submit({ agent_name: "secret-agent" })).rejects.toMatchObject({
+    code: conflict === "away" ? "DROVER-API-023" : "DROVER-API-034",
+  });
+  const heard = there.heard();
+  expect(heard).not.toContain(token);
+  expect(heard).not.toContain(hashToken(token).slice(0, 20));
+  expect(heard).not.toContain("secret-agent");
+  expect(heard.match(/^[A-Z]+ \S+ HTTP/gm)?.every((line) => line === "POST /proof HTTP")).toBe(true);
+});
+
+test("what the stranger asks for is proved by the one it is for, on a connection that is then used", async () => {
+  const real = await startTestCoordinator();
+  cleanups.push(() => real.dispose());
+  await expect(real.client.runs.list()).resolves.toMatchObject({ items: [] });
+  const named = createClient({ url: real.url.replace("127.0.0.1", "localhost"), token: real.adminToken });
+  await expect(named.me()).resolves.toMatchObject({ role: "admin" });
+});
+
+function flood(socket: Socket, head: string, more: string): void {
+  socket.write(head);
+  const timer = setInterval(() => void socket.write(more.repeat(10)), 1);
+  socket.on("close", () => clearInterval(timer));
+}
+
+/** Writes down every byte that arrives, and does what the test says with each request for proof. */
+async function listen(onAsked: (socket: Socket, asked: ProofRequest) => void) {
+  let heard = "";
+  const open = new Set<Socket>();
+  const server = createServer((socket) => {
+    open.add(socket);
+    let own = "";
+    socket.on("error", () => undefined).on("close", () => open.delete(socket));
+    socket.on("data", (chunk) => {
+      heard += chunk.toString("latin1");
+      const before = own;
+      own += chunk.toString("latin1");
+      const body = /\r\n\r\n(\{[^}]*\})$/.exec(own)?.[1];
+      if (body !== undefined && before !== own) onAsked(socket, JSON.parse(body) as ProofRequest);
+    });
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  cleanups.push(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  // a TCP server's address is never a string
+  const { address, port } = server.address() as AddressInfo;
+  return { url: originOf(address, port)!, heard: () => heard };
+}

@@ -1,0 +1,12 @@
+import { HostError } from "../model/errors.ts";
+
+export function unreachable(url: string, cause: unknown): HostError {
+  const why =
+    cause instanceof Error ? (cause.cause instanceof Error ? cause.cause.message : cause.message) : String(cause);
+  return new HostError({
+    code: "DROVER-API-023",
+    message: `The coordinator at ${url} did not answer: ${why}`,
+    next: "Check that it runs (`drover up`) and that DROVER_API_URL is its address.",
+    cause,
+  });
+}

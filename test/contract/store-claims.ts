@@ -1,0 +1,276 @@
+import { describe, expect, it } from "vitest";
+import { agentNamed, output } from "../fixtures/dispatch/drive.ts";
+import type { Change } from "../../src/model/store.ts";
+import type { EachWithStore } from "./each-with-store.ts";
+
+/** Who gets a run, and who may write for it. */
+export function describeClaims({ store, d, now, advance }: EachWithStore): void {
+  describe("claims", () => {
+    it("hands out by priority, then age, and writes it into the run and its log", async () => {
+      const [low, high, second] = [
+        await d.submit(),
+        await d.submit({ priority: 5, parameters: { a: 1 }, prompt: "p" }),
+        await d.submit({ priority: 5 }),
+      ];
+      const runner = await d.register("r");
+      const { claims } = await d.poll(runner, 2);
+      expect(claims.map(({ run_id }) => run_id)).toEqual([high, second]);
+      expect(claims[0]?.invocation).toMatchObject({
+        run_id: high,
+        attempt: 1,
+        mode: "start",
+        parameters: { a: 1 },
+        prompt: "p",
+        executor_config: { a: 1 },
+        agent: { name: "echo" },
+      });
+      expect(await store.read.run(high)).toMatchObject({
+        status: "claimed",
+        attempt: 1,
+        runner_id: "r",
+        claimed_at: now().toISOString(),
+      });
+      expect(await d.event(high, 0)).toEqual({ type: "status", status: "pending" });
+      expect(await d.event(high, -1)).toMatchObject({ type: "status", status: "claimed" });
+      expect(await d.claim(runner, 5)).toEqual([low]);
+      expect(await d.claim(runner, 5)).toEqual([]);
+    });
+
+    it("answers the same claim_id with the same claims, also once a newer one was answered", async () => {
+      const [one, two] = [await d.submit(), await d.submit()];
+      const runner = await d.register("r");
+      expect(await d.claim(runner, 1, "a")).toEqual([one]);
+      expect(await d.claim(runner, 2, "a")).toEqual([one]);
+      expect(await d.claim(runner, 1, "b")).toEqual([two]);
+      const three = await d.submit();
+      expect(await d.claim(runner, 1, "a")).toEqual([one]);
+      await d.finish(runner, one, 1);
+      expect(await d.claim(runner, 1, "a")).toEqual([]);
+      expect(await d.claim(runner, 0, "c")).toEqual([]);
+      expect(await d.claim(runner, 1, "c")).toEqual([three]);
+    });
+
+    it("hands a late copy of a poll nothing once a report names its claim as answered", async () => {
+      const first = await d.submit();
+      const runner = await d.register("r");
+      expect(await d.claim(runner, 1, "a")).toEqual([first]);
+      await d.beat(runner, [[first, 1]], "a");
+      await d.finish(runner, first, 1);
+      const second = await d.submit();
+      expect(await d.claim(runner, 1, "a")).toEqual([]);
+      await d.beat(runner, [], "a");
+      expect(await d.claim(runner, 1, "a")).toEqual([]);
+      expect(await d.claim(runner, 1, "b")).toEqual([second]);
+      await d.beat(runner, [[second, 1]], "b");
+      await d.beat(runner, [], "a");
+      expect(await store.read.run(second)).toMatchObject({ status: "claimed", attempt: 1 });
+    });
+
+    it("matches every demand, and all tags", async () => {
+      const wants = [
+        { hostname: "other" },
+        { project_dir: "/other" },
+        { executor_profile: "other" },
+        { executor_type: "other" },
+        { runner_id: "other" },
+        { tags: ["a", "b"] },
+      ];
+      const runs = [];
+      for (const demands of wants) runs.push(await d.submit({ demands }));
+      const plain = await d.register("r", { tags: ["a"] });
+      expect(await d.claim(plain, 10)).toEqual([]);
+      const other = await d.register("other", {
+        hostname: "other",
+        project_dir: "/other",
+        executor_profile: "other",
+        executor: { type: "other", config: {} },
+        tags: ["b", "c", "a"],
+      });
+      expect(await d.claim(other, 10)).toEqual(runs);
+    });
+
+    it("gives a runner that requires matching tags no untagged run", async () => {
+      const untagged = await d.submit();
+      const tagged = await d.submit({ demands: { tags: ["a"] } });
+      const picky = await d.register("picky", { tags: ["a"], require_matching_tags: true });
+      expect(await d.claim(picky, 5)).toEqual([tagged]);
+      expect(await d.claim(await d.register("r"), 5)).toEqual([untagged]);
+    });
+
+    it("lets no more runs of an agent work than it allows, and nothing wait behind them", async () => {
+      const capped = agentNamed("capped", { max_concurrent: 2 });
+      const runs = [];
+      for (let i = 0; i < 4; i += 1) runs.push(await d.submit({ priority: 9 }, capped));
+      const free = await d.submit();
+      const elsewhere = await d.submit({ demands: { hostname: "host" }, priority: 9 }, capped);
+      const [a, b] = [await d.register("a"), await d.register("b")];
+      expect(await d.claim(a, 10)).toEqual([runs[0], runs[1], free]);
+      expect(await d.claim(b, 10)).toEqual([]);
+      expect((await store.read.why(runs[2]!))?.map(({ demand }) => demand)).toEqual(["max_concurrent"]);
+      await d.finish(a, runs[0]!, 1);
+      expect(await d.claim(b, 10)).toEqual([runs[2]]);
+      await d.finish(a, runs[1]!, 1);
+      await d.finish(b, runs[2]!, 1);
+      expect(await d.claim(b, 10)).toEqual([runs[3], elsewhere]);
+    });
+
+    it("frees the cap and a slot while a run waits, and counts it again when it resumes", async () => {
+      const capped = agentNamed("capped", { max_concurrent: 1 });
+      const runs = [await d.submit({}, capped), await d.submit({}, capped), await d.submit({}, capped)];
+      const [first = "", second = "", third = ""] = runs;
+      const runner = await d.register("r");
+      expect(await d.claim(runner, 3)).toEqual([first]);
+      const begun = now().toISOString();
+      await d.append(runner, first, 1, 1, output("begun"));
+      const changes: Change[] = [];
+      store.changes((change) => changes.push(change));
+      const asks = { type: "status", status: "waiting", reason: "approval" } as const;
+      await d.append(runner, first, 1, 2, asks);
+      expect(changes.at(-1)?.claimable).toHaveLength(1);
+      expect(await store.read.run(first)).toMatchObject({ status: "waiting", waiting_for: "approval" });
+      expect(await store.read.runner("r")).toMatchObject({ running: 0 });
+      expect(await d.claim(runner, 3)).toEqual([second]);
+      advance(1000);
+      await d.append(runner, first, 1, 3, { type: "status", status: "running" });
+      expect(await store.read.run(first)).toMatchObject({ status: "running", started_at: begun, waiting_for: null });
+      expect(await store.read.runner("r")).toMatchObject({ running: 2 });
+      await d.finish(runner, second, 1);
+      expect(await d.claim(runner, 3)).toEqual([]);
+      await d.finish(runner, first, 1);
+      expect(await d.claim(runner, 3)).toEqual([third]);
+    });
+
+    it("shows a run that completed as done, whatever progress it reported last", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await d.claim(runner);
+      await d.append(runner, run, 1, 1, { type: "progress", percent: 10 });
+      expect(await store.read.run(run)).toMatchObject({ status: "running", progress: 10 });
+      await d.finish(runner, run, 1);
+      expect(await store.read.run(run)).toMatchObject({ status: "completed", progress: 100 });
+    });
+
+    it("keeps one active run for each session", async () => {
+      const chat = agentNamed("chat", { type: "autonomous", command: null });
+      const first = await d.submit({ session_id: "s" }, chat);
+      const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
+      const runner = await d.register("r");
+      expect(await d.claim(runner, 5)).toEqual([first]);
+      expect(await store.read.why(second)).toMatchObject([{ demand: "session" }]);
+      await d.append(runner, first, 1, 1, { type: "system", subtype: "init", executor_session_id: "theirs" });
+      await d.finish(runner, first, 1);
+      const { claims } = await d.poll(runner, 5);
+      expect(claims.map(({ run_id }) => run_id)).toEqual([second]);
+      expect(claims[0]?.invocation).toMatchObject({ mode: "resume", session_id: "s", executor_session_id: "theirs" });
+      expect(await store.read.session("s")).toMatchObject({
+        run_count: 2,
+        hostname: "host",
+        executor_profile: "profile",
+        executor_session_id: "theirs",
+      });
+    });
+
+    it("hands a runner that is there for one agent only that agent's runs, and tells the others' why", async () => {
+      const [echo, other] = [await d.submit(), await d.submit({ priority: 9 }, agentNamed("other"))];
+      const picky = await d.register("picky", { only_agent: "echo" });
+      expect(await d.claim(picky, 5)).toEqual([echo]);
+      expect(await store.read.why(other)).toMatchObject([
+        { demand: "agent", detail: expect.stringContaining("restricted to other agents: echo") },
+      ]);
+      expect(await store.read.runner("picky")).toMatchObject({ only_agent: "echo" });
+      expect(await d.claim(await d.register("r"), 5)).toEqual([other]);
+      expect(await store.read.runner("r")).toMatchObject({ only_agent: null });
+    });
+
+    it("sends what waits for a session to the runner that has it by then", async () => {
+      const chat = agentNamed("chat", { type: "autonomous", command: null, max_concurrent: 3 });
+      const first = await d.submit({ session_id: "s" }, chat);
+      const second = await d.submit({ session_id: "s", mode: "resume" }, chat);
+      const [a, b] = [await d.register("a"), await d.register("b", { hostname: "elsewhere" })];
+      expect(await d.claim(a)).toEqual([first]);
+      await d.finish(a, first, 1);
+      expect(await d.claim(b)).toEqual([]);
+      expect((await store.read.run(second))?.demands).toMatchObject({ runner_id: "a", hostname: "host" });
+      expect(await d.claim(a)).toEqual([second]);
+    });
+
+    it("hands nothing to a draining runner, nor while told to hold", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await store.apply([{ op: "drain_runner", runner_id: "r", draining: true }]);
+      expect(await d.claim(runner)).toEqual([]);
+      await store.apply([{ op: "drain_runner", runner_id: "r", draining: false }]);
+      const [held] = await store.apply([
+        { op: "claim_runs", ...runner, claim_id: "held", want: 1, ack_order: 0, lease_ms: 1000, hold: "disk" },
+      ]);
+      expect(held).toMatchObject({ ok: true, claims: [] });
+      expect(await d.claim(runner)).toEqual([run]);
+      expect(await store.apply([{ op: "drain_runner", runner_id: "nobody", draining: true }])).toEqual([
+        { ok: false, conflict: "unknown_runner" },
+      ]);
+    });
+
+    it("gives each run to one of many who ask at once", async () => {
+      const runs = new Set<string>();
+      for (let i = 0; i < 200; i += 1) runs.add(await d.submit());
+      const runners = await Promise.all(Array.from({ length: 20 }, (_, i) => d.register(`r${i}`)));
+      const taken: string[] = [];
+      await Promise.all(
+        runners.map(async (runner) => {
+          for (let got = await d.claim(runner, 3); got.length > 0; got = await d.claim(runner, 3)) taken.push(...got);
+        }),
+      );
+      expect(taken).toHaveLength(200);
+      expect(new Set(taken)).toEqual(runs);
+    });
+  });
+
+  describe("fencing", () => {
+    it("refuses who is not the run's runner in its attempt, and puts that on the record", async () => {
+      const run = await d.submit();
+      const [a, b] = [await d.register("a"), await d.register("b")];
+      expect(await d.append(a, run, 0, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+      await d.claim(a);
+      expect(await d.append(b, run, 1, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+      expect(await d.finish(b, run, 1)).toMatchObject({ ok: false, conflict: "fenced" });
+      expect(await d.append({ ...a, epoch: a.epoch - 1 }, run, 1, 1, output("x"))).toMatchObject({
+        ok: false,
+        conflict: "fenced",
+      });
+      expect(await d.append(a, run, 2, 1, output("x"))).toMatchObject({ ok: false, conflict: "fenced" });
+      const waiting = await d.submit();
+      expect(await store.apply([{ op: "append_events", run_id: waiting, attempt: 0, events: [] }])).toMatchObject([
+        { conflict: "fenced" },
+      ]);
+      expect(await d.append(a, run, 1, 1, output("x"))).toEqual({ ok: true, last_n: 1 });
+      expect(await store.read.run(run)).toMatchObject({ status: "running", started_at: now().toISOString() });
+    });
+
+    it("never lets a runner move its run anywhere but between working and waiting", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await d.claim(runner);
+      for (const status of ["pending", "claimed", "parked", "stopping", "completed"] as const) {
+        await d.append(runner, run, 1, ["pending", "claimed", "parked", "stopping", "completed"].indexOf(status) + 1, {
+          type: "status",
+          status,
+        });
+        expect(await d.statuses(run)).toEqual(["running"]);
+      }
+      await d.append(runner, run, 1, 6, { type: "status", status: "waiting", reason: "approval" });
+      expect(await d.statuses(run)).toEqual(["waiting"]);
+    });
+
+    it("takes a finish once everything before it is stored", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await d.claim(runner);
+      expect(await d.finish(runner, run, 1, { last_n: 2 })).toEqual({ ok: false, conflict: "gap", last_n: 0 });
+      await d.append(runner, run, 1, 1, output("1"), output("2"));
+      expect(await d.finish(runner, run, 1, { last_n: 2 })).toEqual({ ok: true, last_n: 2 });
+      expect(await d.finish(runner, run, 1, { last_n: 2 })).toEqual({ ok: true, last_n: 2, repeated: true });
+      expect(await d.append(runner, run, 1, 3, output("3"))).toMatchObject({ ok: false, conflict: "finished" });
+      expect((await d.event(run, -1))?.type).toBe("result");
+    });
+  });
+}

@@ -1,0 +1,291 @@
+import { describe, expect, it } from "vitest";
+import { agentNamed, output } from "../fixtures/dispatch/drive.ts";
+import type { EachWithStore } from "./each-with-store.ts";
+
+const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
+
+/** What happens to the runs of a runner that falls silent or gives them back. */
+export function describeLeases({ store, d, now, advance }: EachWithStore): void {
+  describe("giving back", () => {
+    it("requeues at no cost what was drained, and counts what a crash lost", async () => {
+      const often = agentNamed("often", { max_attempts: 2 });
+      const run = await d.submit({}, often);
+      const runner = await d.register("r");
+      const lost = {
+        type: "result",
+        status: "failed",
+        reason: "runner_lost",
+        error: "died",
+        exit_code: null,
+        result_text: null,
+        result_data: null,
+      } as const;
+      await d.claim(runner);
+      await d.append(runner, run, 1, 1, output("1"));
+      expect(await d.finish(runner, run, 1, { give_back: "at_no_cost" })).toEqual({ ok: true, last_n: 1 });
+      expect(await d.finish(runner, run, 1, { give_back: "at_no_cost" })).toEqual({
+        ok: true,
+        last_n: 1,
+        repeated: true,
+      });
+      expect(await store.read.run(run)).toMatchObject({
+        status: "pending",
+        failures: 0,
+        runner_id: null,
+        started_at: null,
+      });
+      await d.claim(runner);
+      await d.finish(runner, run, 2, { give_back: "as_failure", result: lost });
+      expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 1 });
+      await d.claim(runner);
+      await d.finish(runner, run, 3, { give_back: "as_failure", result: lost });
+      expect(await store.read.run(run)).toMatchObject({
+        status: "failed",
+        reason: "runner_lost",
+        failures: 2,
+        attempt: 3,
+      });
+      expect((await store.read.events(run, 0, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    });
+
+    it("requeues what never arrived, and only that", async () => {
+      const [one, two, three] = [await d.submit(), await d.submit(), await d.submit()];
+      const runner = await d.register("r");
+      await d.claim(runner, 1, "a");
+      await d.claim(runner, 1, "b");
+      // Made before b was answered: says nothing about it.
+      expect(await d.beat(runner, [[one, 1]], "a")).toMatchObject({ ok: true, requeued: [], fenced: [] });
+      expect(await d.beat(runner, [[one, 1]], "unknown")).toMatchObject({ ok: true, requeued: [] });
+      await d.claim(runner, 1, "c");
+      expect(await d.beat(runner, [[one, 1]], "b")).toMatchObject({ ok: true, requeued: [two] });
+      expect(await d.statuses(one, two, three)).toEqual(["claimed", "pending", "claimed"]);
+      expect(await store.read.run(two)).toMatchObject({ failures: 0, attempt: 1 });
+      expect(
+        await d.beat(
+          runner,
+          [
+            [one, 1],
+            [two, 1],
+          ],
+          "b",
+        ),
+      ).toMatchObject({ fenced: [[two, 1]], abandon: [[two, 1]] });
+    });
+
+    it("counts it where a runner forgot what it had begun", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await d.claim(runner);
+      await d.append(runner, run, 1, 1, output("begun"));
+      const again = await d.register("r");
+      expect(await d.beat(again, [], null)).toMatchObject({ ok: true, requeued: [] });
+      expect(await store.read.run(run)).toMatchObject({ status: "failed", reason: "runner_lost" });
+    });
+
+    it("lets a runner that restarted go on with what it held", async () => {
+      const run = await d.submit();
+      const before = await d.register("r");
+      await d.claim(before);
+      const after = await d.register("r");
+      expect(after.epoch).toBeGreaterThan(before.epoch);
+      expect(await d.beat(before, [[run, 1]], null)).toEqual({ ok: false, conflict: "old_epoch" });
+      expect(await d.beat(after, [[run, 1]], null)).toMatchObject({ ok: true, requeued: [], fenced: [] });
+      expect(await d.append(after, run, 1, 1, output("1"))).toEqual({ ok: true, last_n: 1 });
+    });
+
+    it("takes back what a runner still held when it left", async () => {
+      const run = await d.submit({}, agentNamed("own"));
+      const runner = await d.register("r", { agents: [agentNamed("own")] });
+      await d.claim(runner);
+      expect(await store.read.agents("own")).toMatchObject([{ source: "runner", runner_id: "r" }]);
+      expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([
+        { ok: true, op: "leave_runner", requeued: [run] },
+      ]);
+      expect(await store.apply([{ op: "leave_runner", ...runner }])).toEqual([
+        { ok: false, conflict: "unknown_runner" },
+      ]);
+      expect(await store.read.agents("own")).toEqual([]);
+      expect(await store.read.run(run)).toMatchObject({ status: "pending", failures: 0 });
+    });
+  });
+
+  describe("leases", () => {
+    it("loses a runner whose lease ran out, and its runs by what attempts they have", async () => {
+      const once = await d.submit();
+      const twice = await d.submit({}, agentNamed("twice", { max_attempts: 2 }));
+      const runner = await d.register("r");
+      await d.claim(runner, 5);
+      advance(9_999);
+      expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [], requeued: [], failed: [] }]);
+      await d.beat(
+        runner,
+        [
+          [once, 1],
+          [twice, 1],
+        ],
+        null,
+      );
+      advance(10_001);
+      expect(await store.apply([rescue])).toMatchObject([
+        { lost_runners: ["r"], requeued: [twice], failed: [once], more: false },
+      ]);
+      expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [], requeued: [], failed: [] }]);
+      expect(await store.read.run(once)).toMatchObject({ status: "failed", reason: "runner_lost", failures: 1 });
+      expect(await store.read.run(twice)).toMatchObject({ status: "pending", failures: 1 });
+      expect((await d.event(once, -1))?.type).toBe("result");
+      expect(await d.append(runner, twice, 1, 1, output("late"))).toMatchObject({ conflict: "fenced" });
+      expect(await d.append(runner, once, 1, 1, output("late"))).toMatchObject({ ok: false });
+      expect(await d.beat(runner, [], null)).toEqual({ ok: false, conflict: "unknown_runner" });
+      expect(await store.read.runner("r")).toMatchObject({ status: "lost" });
+    });
+
+    it("loses a runner only where the process that judges has listened for a whole lease", async () => {
+      const run = await d.submit();
+      const [silent, heard] = [await d.register("silent"), await d.register("heard")];
+      await d.claim(silent);
+      const judge = async (before?: { since: number; at: number }) => {
+        await d.beat(heard, [], null);
+        const listening = { lease_ms: 10_000, ...(before ? { before } : {}) };
+        const [rescued] = await store.apply([{ ...rescue, listening }]);
+        if (!rescued.ok) throw new Error("rescue has no conflicts");
+        return rescued;
+      };
+      // each began a moment ago
+      for (let process = 0; process < 6; process += 1) {
+        advance(4000);
+        expect(await judge()).toMatchObject({ lost_runners: [], failed: [] });
+      }
+      let before = await judge();
+      advance(5001);
+      // it stood still for more than half a lease
+      before = await judge(before);
+      const since = before.at;
+      for (let at = 0; at < 2; at += 1) {
+        advance(5000 - at);
+        before = await judge(before);
+        expect(before).toMatchObject({ since, lost_runners: [] });
+      }
+      expect((await d.append(silent, run, 1, 1, output("1"))).ok).toBe(true);
+      advance(1);
+      expect(await judge(before)).toMatchObject({ since, lost_runners: ["silent"], failed: [run] });
+    });
+
+    it("fails no unmatched run before the process that judges has listened for as long as it may wait", async () => {
+      const run = await d.submit({ demands: { tags: ["gpu"] } });
+      advance(600_000);
+      const at = now().getTime();
+      const judge = (since: number) =>
+        store.apply([{ ...rescue, listening: { lease_ms: 10_000, before: { since, at } } }]);
+      expect(await judge(at - 299_999)).toMatchObject([{ failed: [] }]);
+      expect(await judge(at - 300_000)).toMatchObject([{ failed: [run] }]);
+    });
+
+    it("takes a held poll for a sign of life of an idle runner alone", async () => {
+      await d.submit();
+      const [runner, other] = [await d.register("r"), await d.register("other")];
+      const again = (claim_id: string) =>
+        store.apply([{ op: "claim_runs", ...runner, claim_id, want: 0, ack_order: 0, lease_ms: 10_000, again: true }]);
+      const renew = () => store.apply([{ op: "renew_idle", runner_ids: ["r", "other", "nobody"], lease_ms: 10_000 }]);
+      await d.claim(runner, 0, "idle");
+      advance(8_000);
+      await renew();
+      advance(8_000);
+      expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
+      await d.claim(runner, 1, "busy");
+      advance(8_000);
+      await again("busy");
+      await renew();
+      advance(8_000);
+      expect(await store.apply([rescue])).toMatchObject([{ lost_runners: ["r"] }]);
+      await renew();
+      expect((await store.read.runner("r"))?.status).toBe("lost");
+      expect((await store.read.runner(other.runner_id))?.status).toBe("online");
+    });
+
+    it("renews however many wait", async () => {
+      const names = Array.from({ length: 250 }, (_, index) => `r${index}`);
+      await Promise.all(names.map((name) => d.register(name)));
+      advance(8_000);
+      await store.apply([{ op: "renew_idle", runner_ids: names, lease_ms: 10_000 }]);
+      advance(8_000);
+      expect(await store.apply([rescue])).toMatchObject([{ lost_runners: [] }]);
+    });
+
+    it("refuses a second live runner, another's id, and lets a successor take over", async () => {
+      const run = await d.submit();
+      const runner = await d.register("r");
+      await d.claim(runner);
+      await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
+      advance(10_001);
+      const registration = {
+        hostname: "h",
+        project_dir: "/",
+        executor_profile: "p",
+        executor: { type: "t", config: {} },
+        tags: [],
+        require_matching_tags: false,
+        agents: [],
+        slots: 1,
+      };
+      const stolen = await store.apply([
+        { op: "register_runner", runner_id: "r", key_hash: "key", owner: "eve", registration, lease_ms: 1000 },
+      ]);
+      expect(stolen).toEqual([{ ok: false, conflict: "duplicate_runner" }]);
+      // its lease is over, but nobody has judged that: it may only not have been heard
+      await expect(d.register("r", {}, "another key")).rejects.toThrow("duplicate_runner");
+      await store.apply([rescue]);
+      await d.register("r", {}, "another key");
+      expect(await d.statuses(run)).toEqual(["failed"]);
+      expect(await d.beat(runner, [], null)).toEqual({ ok: false, conflict: "old_epoch" });
+      expect(
+        await store.apply([{ op: "heartbeat", ...runner, owner: "eve", held: [], as_of_claim: null, lease_ms: 1 }]),
+      ).toEqual([{ ok: false, conflict: "unknown_runner" }]);
+    });
+
+    it("fails what no runner can take, and only once it has waited", async () => {
+      const runner = await d.register("r");
+      const fits = await d.submit();
+      const never = await d.submit({ demands: { tags: ["gpu"] } });
+      advance(299_000);
+      await d.beat(runner, [], null);
+      const young = await d.submit({ demands: { tags: ["gpu"] } });
+      expect(await store.apply([rescue])).toMatchObject([{ failed: [] }]);
+      advance(2_000);
+      await d.beat(runner, [], null);
+      expect(await store.apply([rescue])).toMatchObject([{ failed: [never] }]);
+      expect(await store.read.run(never)).toMatchObject({ status: "failed", reason: "no_matching_runner" });
+      advance(299_000);
+      await d.beat(runner, [], null);
+      expect(await store.apply([rescue])).toMatchObject([{ failed: [young] }]);
+      expect(await d.statuses(fits)).toEqual(["pending"]);
+    });
+
+    it("counts from when the last runner that could take it went", async () => {
+      const runner = await d.register("r");
+      const run = await d.submit();
+      advance(1_000_000);
+      await d.beat(runner, [], null);
+      await store.apply([{ op: "leave_runner", ...runner }]);
+      advance(299_000);
+      expect(await store.apply([rescue])).toMatchObject([{ failed: [] }]);
+      advance(2_000);
+      expect(await store.apply([rescue])).toMatchObject([{ failed: [run] }]);
+    });
+
+    it("does a little at a time where there is much to rescue", async () => {
+      for (let i = 0; i < 7; i += 1) await d.submit();
+      await d.claim(await d.register("r"), 7);
+      advance(10_001);
+      const some = { ...rescue, limit: 3 };
+      const failed = [];
+      for (let more = true; more;) {
+        const [result] = await store.apply([some]);
+        if (!result.ok) throw new Error(result.conflict);
+        expect(result.failed.length).toBeLessThanOrEqual(3);
+        failed.push(...result.failed);
+        more = result.more;
+      }
+      expect(failed).toHaveLength(7);
+    });
+  });
+}

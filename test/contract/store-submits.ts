@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest";
+import { agentNamed } from "../fixtures/dispatch/drive.ts";
+import { sampleRun } from "../fixtures/record/sample.ts";
+import type { Change, Op } from "../../src/model/store.ts";
+import type { EachWithStore } from "./each-with-store.ts";
+
+const rescue = { op: "rescue", unmatched_ms: 300_000, limit: 100 } as const;
+
+/** What a run asks for, how it is stopped, and what tells about it. */
+export function describeSubmits({ store, d, now, advance }: EachWithStore): void {
+  describe("stopping", () => {
+    it("cancels what waits, orders the end of what runs, and leaves the rest", async () => {
+      const [first, second, done] = [await d.submit(), await d.submit(), await d.submit({ priority: 1 })];
+      const runner = await d.register("r");
+      await d.claim(runner);
+      await d.finish(runner, done, 1);
+      await d.claim(runner);
+      const stop = {
+        op: "stop_runs",
+        run_ids: [first, second, done, "none"],
+        reason: "user",
+        by: "ann",
+      } satisfies Op;
+      expect(await store.apply([stop])).toEqual([
+        {
+          ok: true,
+          op: "stop_runs",
+          cancelled: [second],
+          stopping: [first],
+          untouched: [done, "none"],
+          runners: ["r"],
+        },
+      ]);
+      expect(await store.read.run(second)).toMatchObject({ status: "cancelled", reason: null });
+      const { orders } = await d.poll(runner, 1, "x");
+      expect(orders).toEqual([{ no: 1, run_id: first, attempt: 1, stop: "user" }]);
+      expect((await d.poll(runner, 1, "y")).orders).toEqual(orders);
+      expect((await d.poll(runner, 1, "z", 1)).orders).toEqual([]);
+      await d.finish(runner, first, 1, {
+        result: {
+          type: "result",
+          status: "cancelled",
+          reason: null,
+          error: null,
+          exit_code: null,
+          result_text: null,
+          result_data: null,
+        },
+      });
+      expect(await d.statuses(first)).toEqual(["cancelled"]);
+    });
+
+    it("ends a stop whose runner is gone, in place of putting the run back", async () => {
+      const often = agentNamed("often", { max_attempts: 5 });
+      const runs = [];
+      for (let i = 0; i < 3; i += 1) runs.push(await d.submit({}, often));
+      const [a, b, c] = [await d.register("a"), await d.register("b"), await d.register("c")];
+      for (const runner of [a, b, c]) await d.claim(runner);
+      await store.apply([{ op: "stop_runs", run_ids: runs, reason: "user", by: "ann" }]);
+      await d.finish(a, runs[0]!, 1, { give_back: "at_no_cost" });
+      await store.apply([{ op: "leave_runner", ...b }]);
+      advance(10_001);
+      await store.apply([rescue]);
+      expect(await d.statuses(...runs)).toEqual(["cancelled", "cancelled", "cancelled"]);
+    });
+
+    it("forgets an order with the attempt it was for", async () => {
+      const run = await d.submit({}, agentNamed("often", { max_attempts: 5 }));
+      const runner = await d.register("r");
+      await d.claim(runner);
+      await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
+      await d.finish(runner, run, 1);
+      expect((await d.poll(runner, 1)).orders).toEqual([]);
+    });
+  });
+
+  describe("submits", () => {
+    it("knows a key again, and refuses it for something else", async () => {
+      const key = { subject: "ann", key: "k", fingerprint: "f" };
+      const run = await d.submit({}, agentNamed("echo"), { idempotency: key });
+      const again = (idempotency: typeof key) => d.submit({}, agentNamed("echo"), { idempotency });
+      await again(key);
+      await expect(again({ ...key, fingerprint: "other" })).rejects.toThrow("idempotency");
+      await again({ ...key, subject: "bob" });
+      expect((await store.read.runs({}, { limit: 10 })).length).toBe(2);
+      const [repeated] = await store.apply([
+        {
+          op: "create_run",
+          run: { ...(await store.read.run(run))!, run_id: "x" },
+          events: [],
+          agent: agentNamed("echo"),
+          idempotency: key,
+        },
+      ]);
+      expect(repeated).toMatchObject({ ok: true, repeated: true, run_id: run });
+    });
+
+    it("stores many of all kinds that come at once, each as it was", async () => {
+      const agents = [agentNamed("echo"), agentNamed("chat", { type: "autonomous", command: null })];
+      const odd = ["", "null", '"', "\\", '{"a",b}', "a,b", "a\0b", "\ud800", "😀", "\n\r\t", "'; drop table runs"];
+      const made = odd.flatMap((text, index) =>
+        agents.map((agent, kind) => {
+          const more = { idempotency: { subject: text, key: `${text} ${kind}`, fingerprint: text } };
+          const run = sampleRun({
+            session_id: index % 3 === 0 ? null : `${text} session ${index} ${kind}`,
+            status: "pending",
+            attempt: 0,
+            started_at: null,
+            agent_name: agent.name,
+            created_at: now().toISOString(),
+            prompt: kind === 0 ? null : text,
+            parameters: index % 2 === 0 ? {} : { [text]: text },
+            priority: index % 2,
+            task_id: index % 4 === 0 ? text : null,
+            project_dir: text,
+          });
+          return { agent, run, more };
+        }),
+      );
+      const submitAll = () => Promise.all(made.map(({ agent, run, more }) => d.submit(run, agent, more)));
+      await submitAll();
+      for (const { run, agent } of made) {
+        expect(await store.read.run(run.run_id)).toEqual(run);
+        expect(await d.event(run.run_id, -1)).toEqual({ type: "status", status: "pending" });
+        if (run.session_id === null) continue;
+        expect(await store.read.session(run.session_id)).toMatchObject({
+          executor_session_id: agent.type === "procedural" ? run.session_id : null,
+          agent_name: agent.name,
+          project_dir: run.project_dir,
+          run_count: 1,
+          created_at: run.created_at,
+        });
+      }
+      await submitAll();
+      expect(await store.read.runs({}, { limit: 100 })).toHaveLength(made.length);
+    });
+
+    it("keeps the agent a run was submitted with", async () => {
+      const before = agentNamed("echo", { description: "before" });
+      const run = await d.submit({}, before, { timeout_seconds: 7 });
+      await store.apply([{ op: "put_agent", agent: agentNamed("echo", { description: "after" }), by: "ann" }]);
+      const { claims } = await d.poll(await d.register("r"), 1);
+      expect(claims[0]).toMatchObject({
+        timeout_seconds: 7,
+        invocation: { agent: { description: "before", timeout_seconds: 7 } },
+      });
+      expect(await store.read.agent_of(run)).toMatchObject({ agent: before, timeout_seconds: 7 });
+    });
+
+    it("makes a session with each start, which a procedural run binds to itself", async () => {
+      await d.submit({ session_id: "p", created_by: "ann" });
+      await d.submit({ session_id: "q", created_by: "bob" }, agentNamed("chat", { type: "autonomous", command: null }));
+      expect(await store.read.session("p")).toMatchObject({
+        executor_session_id: "p",
+        run_count: 1,
+        agent_name: "echo",
+        created_by: "ann",
+      });
+      const bind = (executor_session_id: string, session_id = "q") =>
+        store.apply([{ op: "bind_session", session_id, executor_session_id }]);
+      expect(await bind("x")).toEqual([{ ok: true, op: "bind_session" }]);
+      expect(await bind("x")).toEqual([{ ok: true, op: "bind_session" }]);
+      expect(await bind("y")).toEqual([{ ok: false, conflict: "bound_otherwise" }]);
+      expect(await bind("y", "none")).toEqual([{ ok: false, conflict: "not_found" }]);
+      expect((await store.read.sessions({}, { limit: 5 })).map(({ session_id }) => session_id)).toEqual(["q", "p"]);
+      expect(
+        (await store.read.sessions({ created_by: "ann" }, { limit: 5 })).map(({ session_id }) => session_id),
+      ).toEqual(["p"]);
+      expect((await store.read.sessions({}, { limit: 5, before: "q" })).map(({ session_id }) => session_id)).toEqual([
+        "p",
+      ]);
+    });
+  });
+
+  it("tells after each commit what somebody may wait for", async () => {
+    const changes: Change[] = [];
+    const stop = store.changes((change) => changes.push(change));
+    const run = await d.submit({ demands: { tags: ["a"] } });
+    expect(changes.at(-1)).toEqual({
+      runs: new Set([run]),
+      claimable: [{ tags: ["a"] }],
+      ordered: new Set(),
+      foreign: false,
+    });
+    const runner = await d.register("r", { tags: ["a"] });
+    await d.claim(runner);
+    await store.apply([{ op: "stop_runs", run_ids: [run], reason: "user", by: "ann" }]);
+    expect(changes.at(-1)).toMatchObject({ ordered: new Set(["r"]), runs: new Set([run]) });
+    stop();
+    const told = changes.length;
+    await d.submit();
+    expect(changes).toHaveLength(told);
+  });
+
+  describe("why", () => {
+    const why = async (run_id: string) =>
+      (await store.read.why(run_id))?.map(({ demand, detail }) => `${demand}: ${detail}`).join("\n");
+
+    it("names what is missing", async () => {
+      const run = await d.submit({ demands: { hostname: "big", tags: ["gpu", "cuda"] } });
+      expect(await why(run)).toContain("agent: No runner is online");
+      await d.register("r");
+      expect(await why(run)).toContain("hostname: No online runner has hostname big");
+      await d.register("b", { hostname: "big", tags: ["gpu"] });
+      expect(await why(run)).toContain("tags: No online runner has the tags cuda");
+      await d.register("c", { hostname: "big", tags: ["cuda"] });
+      expect(await why(run)).toContain("No single online runner has all");
+      const full = await d.register("d", { hostname: "big", tags: ["cuda", "gpu"], slots: 1 });
+      expect(await why(run)).toBe("");
+      await d.submit({ priority: 9, demands: { runner_id: "d" } });
+      await d.claim(full);
+      expect(await why(run)).toContain("slots: All slots are busy");
+      await store.apply([{ op: "drain_runner", runner_id: "d", draining: true }]);
+      expect(await why(run)).toContain("slots: Every runner that could take it is draining");
+      const pinned = await d.submit({ demands: { runner_id: "gone" } });
+      expect(await why(pinned)).toContain("runner_id: Runner gone is offline");
+      expect(await store.read.why("none")).toBeNull();
+    });
+  });
+}

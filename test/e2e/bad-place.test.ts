@@ -1,0 +1,201 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { auditKeyFile, beaconFile, databaseFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { projectState } from "../../src/define/user-folder.ts";
+import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
+import { place } from "./place.ts";
+
+describe("what a coordinator left behind", () => {
+  /** Whoever has its port now, and what they were told. */
+  async function stranger() {
+    const heard: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      heard.push(request.headers.authorization);
+      response.end("hello");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    // a TCP server's address is an object
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return { url, heard, stop: () => new Promise((resolve) => server.close(resolve)) };
+  }
+
+  it.each([
+    ["a process that is gone", () => spawnSync("true").pid, 0],
+    ["a process that is someone else", () => process.pid, 1],
+  ])("names %s: the token is not sent there", async (_what, pid, calls) => {
+    const { state, run } = place();
+    await run("exec", "echo kept");
+    const other = await stranger();
+    writeFileSync(beaconFile(recordDirectory(state)), JSON.stringify({ url: other.url, pid: pid() }));
+    writeFileSync(tokenFile(recordDirectory(state), "token"), "drv_secret\n");
+    const { code, stdout } = await run("runs", "list");
+    await other.stop();
+    expect(code).toBe(0);
+    expect(stdout).toContain("echo kept");
+    expect(other.heard).toEqual(Array.from({ length: calls }, () => undefined));
+  });
+
+  it.each([
+    "",
+    "{",
+    "null",
+    "{}",
+    '{"url": 1, "pid": "x"}',
+    '{"url": "nonsense", "pid": 1}',
+    '{"url":"http://127.0.0.1:1","pid":0}',
+  ])("is broken: %s", async (text) => {
+    const { state, run } = place();
+    await run("exec", "echo kept");
+    writeFileSync(beaconFile(recordDirectory(state)), text);
+    const { code, stdout, stderr } = await run("runs", "list");
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    expect(stdout).toContain("echo kept");
+  });
+});
+
+function aliasBomb(): string {
+  const levels = Array.from({ length: 12 }, (_, n) => `a${n + 1}: &a${n + 1} [${`*a${n},`.repeat(9)}]\n`);
+  return `a0: &a0 [x]\n${levels.join("")}`;
+}
+
+describe("bad configuration", () => {
+  const cases: [what: string, text: string, stable: string, says: string[]][] = [
+    [
+      "an unknown key",
+      "execution:\n  default_timout_seconds: 5\n",
+      "DROVER-CFG-003",
+      ["drover.yaml:2", "default_timeout_seconds"],
+    ],
+    ["an unknown block", "exekution: {}\n", "DROVER-CFG-003", ["drover.yaml:1", "execution"]],
+    [
+      "a wrong type",
+      "execution:\n  max_output_kb: lots\n",
+      "DROVER-CFG-004",
+      ["drover.yaml:2", "execution.max_output_kb"],
+    ],
+    ["a wrong choice", "isolation: total\n", "DROVER-CFG-004", ["drover.yaml:1", "isolation"]],
+    ["not YAML", "execution: [\n", "DROVER-CFG-002", ["drover.yaml:"]],
+    ["a list instead of a map", "- a\n- b\n", "DROVER-CFG-004", ["drover.yaml:1"]],
+    ["aliases that multiply", aliasBomb(), "DROVER-CFG-005", ["drover.yaml:1"]],
+    ["too deep", "[".repeat(20_000), "DROVER-CFG-005", ["drover.yaml:1"]],
+    ["more output than is kept", "execution:\n  max_output_kb: 65537\n", "DROVER-CFG-004", ["drover.yaml:2", "65536"]],
+  ];
+
+  it.each(cases)("%s", async (_what, text, stable, says) => {
+    const { cwd, state, run } = place();
+    writeFileSync(join(cwd, "drover.yaml"), text);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    for (const word of [stable, ...says]) expect(stderr).toContain(word);
+    expect(exists(join(cwd, "made"))).toBe(false);
+    expect(exists(state)).toBe(false);
+  });
+
+  const noFiles: [what: string, make: (path: string) => unknown][] = [
+    ["a directory", (path) => mkdirSync(path)],
+    ["a pipe", (path) => spawnSync("mkfifo", [path])],
+    ["a link to nothing", (path) => symlinkSync("nowhere", path)],
+    ["a link to itself", (path) => symlinkSync("drover.yaml", path)],
+  ];
+
+  it.each(noFiles)("%s in its place", async (_what, make) => {
+    const { cwd, run } = place();
+    make(join(cwd, "drover.yaml"));
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-CFG-001");
+    expect(stderr).toContain(join(cwd, "drover.yaml"));
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+
+  it.runIf(isRoot)("of someone else is passed over, by root too", async () => {
+    const { cwd, run } = place();
+    writeFileSync(join(cwd, "drover.yaml"), "not: known\n");
+    chownSync(join(cwd, "drover.yaml"), nobody, nobody);
+    expect(await run("exec", "echo made")).toMatchObject({ code: 0, stdout: "made\n" });
+  });
+
+  it.runIf(isRoot)("of root counts for others where they can use it", async () => {
+    const cwd = folder(nobody);
+    mkdirSync(join(cwd, ".git"));
+    writeFileSync(join(cwd, "drover.yaml"), "", { mode: 0o600 });
+    const places = async () => {
+      const { stdout } = await drover(["doctor", "--json"], {
+        cwd,
+        uid: nobody,
+        env: { XDG_STATE_HOME: "/elsewhere" },
+      });
+      // what doctor prints, of which this is a part
+      const { state_directory, config_file } = JSON.parse(stdout) as Record<string, unknown>;
+      return { state_directory, config_file };
+    };
+    const state_directory = projectState("/elsewhere/drover", cwd);
+    expect(await places()).toEqual({ state_directory, config_file: null });
+    chmodSync(join(cwd, "drover.yaml"), 0o644);
+    expect(await places()).toEqual({ state_directory, config_file: join(cwd, "drover.yaml") });
+  });
+
+  it("a file that cannot be read", async () => {
+    // root reads everything: an ordinary user shows it
+    const { cwd, run } = place(isRoot ? nobody : undefined);
+    writeFileSync(join(cwd, "drover.yaml"), "execution: {}\n");
+    chmodSync(join(cwd, "drover.yaml"), 0o000);
+    if (isRoot) chownSync(join(cwd, "drover.yaml"), nobody, nobody);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-CFG-001");
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+});
+
+describe("a state directory that cannot be used", () => {
+  it("is read-only", async () => {
+    const { cwd, state, run } = place(isRoot ? nobody : undefined);
+    mkdirSync(state);
+    chmodSync(state, 0o555);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-STA-001");
+    expect(stderr).toContain(state);
+    expect(exists(join(cwd, "made"))).toBe(false);
+    expect(readdirSync(state)).toEqual([]);
+  });
+
+  it("is a file", async () => {
+    const { cwd, state, run } = place();
+    writeFileSync(state, "");
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toMatch(/DROVER-STA-00[16]/);
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+
+  it("has a damaged database", async () => {
+    const { cwd, state, run } = place();
+    await run("exec", "true");
+    writeFileSync(
+      databaseFile(recordDirectory(state)),
+      "not a database at all, but long enough to be looked at".repeat(100),
+    );
+    rmSync(`${databaseFile(recordDirectory(state))}-wal`, { force: true });
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-STA-004");
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+
+  it("has lost its audit key", async () => {
+    const { cwd, state, run } = place();
+    await run("exec", "true");
+    chmodSync(auditKeyFile(recordDirectory(state)), 0o644);
+    const { code, stderr } = await run("exec", "touch made");
+    expect(code).toBe(125);
+    expect(stderr).toContain("DROVER-AUD-001");
+    expect(exists(join(cwd, "made"))).toBe(false);
+  });
+});

@@ -1,0 +1,80 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, it } from "vitest";
+import { hostHas } from "../fixtures/process/host.ts";
+import { bin, drover, folder } from "./drover.ts";
+
+const me = `${process.execPath} ${bin}`;
+
+/** Writes a profile that runs unisolated, its agent and its script, as a command inside a run would. */
+const forge = (proof: string): string => `mkdir -p profiles x/agents
+echo '{"type":"procedural","isolation":"none","agents_dir":"./x/agents","config":{}}' > profiles/forged.json
+echo '{"name":"thief","type":"procedural","command":"x/thief"}' > x/agents/thief.json
+printf '#!/bin/sh\\n: > ${proof}\\necho {}\\n' > x/thief
+chmod 755 x/thief
+`;
+
+function place() {
+  const top = folder();
+  const [home, cwd] = [join(top, "home"), join(top, "project")];
+  for (const one of [home, cwd]) mkdirSync(one);
+  const run = (words: string[], trust = "") => drover(words, { cwd, env: { HOME: home, DROVER_TRUST: trust } });
+  return { top, home, cwd, proof: join(top, "stolen"), run };
+}
+
+it.each(["exec", "run"])("a command cannot have %s use definitions that it has just written", async (kind) => {
+  const { cwd, proof, run } = place();
+  writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${me} run thief\n`);
+  mkdirSync(join(cwd, "agents"));
+  writeFileSync(
+    join(cwd, "agents", "outer.json"),
+    JSON.stringify({ name: "outer", type: "procedural", command: `sh ${join(cwd, "forge.sh")}` }),
+  );
+  const words = kind === "exec" ? ["exec", "sh forge.sh"] : ["run", "outer", "--agents", join(cwd, "agents")];
+  expect((await run(words, cwd)).code).not.toBe(0);
+  expect(existsSync(proof)).toBe(false);
+});
+
+it("a command cannot trust its own folder and have that count while it runs", async () => {
+  const { cwd, home, proof, run } = place();
+  writeFileSync(join(cwd, "forge.sh"), `${forge(proof)}${me} trust ${cwd}\n${me} run thief\n`);
+  // where Drover's configuration is not read-only to it
+  expect((await run(["exec", "--isolation", "group", "sh forge.sh"])).code).not.toBe(0);
+  // it was not for lack of trust
+  expect(existsSync(join(home, ".config", "drover", "trusted.json"))).toBe(true);
+  expect(existsSync(proof)).toBe(false);
+});
+
+it.runIf(hostHas("pid"))("a command at pid cannot trust a folder at all", async () => {
+  const { cwd, home, run } = place();
+  const config = join(home, ".config", "drover");
+  const ways = `${me} trust ${cwd}; echo {} > ${config}/trusted.json; mv ${config} ${config}.old; mv ${home}/.config ${home}/old`;
+  const { stderr } = await run(["exec", "--isolation", "pid", "--shell", ways]);
+  expect(stderr).toContain("DROVER-TRU-001");
+  expect(readdirSync(config)).toEqual([]);
+  expect((await run(["trust", cwd])).code).toBe(0);
+  expect(readdirSync(config)).toEqual(["trusted.json"]);
+});
+
+it("definitions that were there before still serve commands inside", async () => {
+  const { cwd, proof, run } = place();
+  writeFileSync(join(cwd, "forge.sh"), forge(proof));
+  await run(["exec", "sh forge.sh"], cwd);
+  expect((await run(["exec", `${me} run thief`], cwd)).code).toBe(0);
+  expect(existsSync(proof)).toBe(true);
+});
+
+it("a link to a trusted folder of profiles lends no trust to the folder it lies in", async () => {
+  const { cwd, proof, run } = place();
+  symlinkSync(join(dirname(dirname(bin)), "examples", "profiles"), join(cwd, "profiles"));
+  for (const one of ["agents", "scripts"]) mkdirSync(join(cwd, one));
+  writeFileSync(
+    join(cwd, "agents", "mine.json"),
+    JSON.stringify({ name: "mine", type: "procedural", command: "scripts/mine" }),
+  );
+  writeFileSync(join(cwd, "scripts", "mine"), `#!/bin/sh\n: > ${proof}\necho {}\n`);
+  chmodSync(join(cwd, "scripts", "mine"), 0o755);
+  const { code, stderr } = await run(["run", "mine"]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining("DROVER-SUB-001")]);
+  expect(existsSync(proof)).toBe(false);
+});

@@ -1,0 +1,175 @@
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { recordDirectory } from "../../src/model/state-layout.ts";
+import { hostHas } from "../fixtures/process/host.ts";
+import { bin, drover, folder, isRoot, nobody, type Ran } from "./drover.ts";
+
+const secret = "only-the-operator-knows";
+const levels = (["pid", "sandbox"] as const).filter((level) => hostHas(level));
+const users = isRoot ? [undefined, nobody] : [undefined];
+const subjects = levels.flatMap((isolation) =>
+  users.map((uid) => ({ isolation, uid, who: isRoot && uid === undefined ? "root" : "a user" })),
+);
+
+/** A project with its record in `state/record`, in which there is a secret beside what Drover writes. */
+function project(uid: number | undefined, isolation: string) {
+  const cwd = folder(uid);
+  const env = { DROVER_STATE_DIR: join(cwd, "state"), DROVER_TRUST: cwd };
+  const record = recordDirectory(env.DROVER_STATE_DIR);
+  const write = (path: string, text: string): void => {
+    mkdirSync(join(cwd, path, ".."), { recursive: true });
+    writeFileSync(join(cwd, path), text);
+  };
+  mkdirSync(record, { recursive: true, mode: 0o700 });
+  writeFileSync(join(record, "canary"), secret);
+  const profile = { type: "procedural", agents_dir: "./agents", isolation };
+  write("profiles/here.json", JSON.stringify(profile));
+  if (uid !== undefined) for (const path of [cwd, ...below(cwd)]) chownSync(path, uid, uid);
+  const run = (...args: string[]): Promise<Ran> => drover(args, { cwd, env, ...(uid === undefined ? {} : { uid }) });
+  return {
+    cwd,
+    record,
+    write,
+    run,
+    exec: (script: string) => run("exec", "--isolation", isolation, "--shell", script),
+  };
+}
+
+function below(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: "utf8" }).map((name) => join(directory, name));
+}
+
+describe.each(subjects)("at $isolation as $who", ({ isolation, uid }) => {
+  it("exec finds the record empty, and holds no descriptor of it", async () => {
+    const { exec, record } = project(uid, isolation);
+    const look = "ls -A state/record; cat state/record/canary; ls -l /proc/self/fd | grep state; echo done";
+    const { stdout, code } = await exec(look);
+    expect([stdout, code]).toEqual(["done\n", 0]);
+    expect(readFileSync(join(record, "canary"), "utf8")).toBe(secret);
+  });
+
+  it.each([
+    "git init -q . && git clean -ffdxq",
+    "rm -rf state",
+    "rm -rf ./* ./.[a-z]*",
+    "find . -delete",
+    "rm -rf state/record/*",
+  ])("`%s` leaves the record whole", async (command) => {
+    const { exec, run, record } = project(uid, isolation);
+    expect((await exec("true")).code).toBe(0);
+    const before = readdirSync(record);
+    await exec(command);
+    expect(readdirSync(record)).toEqual(expect.arrayContaining(before));
+    expect((await run("audit", "verify")).code).toBe(0);
+    expect((await run("runs", "list", "--quiet")).stdout.trim().split("\n")).toHaveLength(2);
+  });
+
+  it("no command finds a token, a key or the database", async () => {
+    const { exec } = project(uid, isolation);
+    const find = "find state '(' -name '*token*' -o -name 'audit.*' -o -name 'drover.db*' -o -name '*.lock' ')'";
+    await exec("true");
+    expect((await exec(find)).stdout).toBe("");
+  });
+
+  it("a run and the command of its on_finish find the record empty", async () => {
+    const { run, write, record, cwd } = project(uid, isolation);
+    const look = `ls -A ${record}; cat ${record}/canary; echo done`;
+    write("agents/look.yaml", `name: look\ncommand: sh look.sh\non_finish: sh after.sh\n`);
+    write("look.sh", look);
+    write("after.sh", `exec > ${join(cwd, "after")} 2>&1\n${look}`);
+    if (uid !== undefined) for (const path of below(cwd)) chownSync(path, uid, uid);
+    expect((await run("run", "look")).stdout).toBe("done\n");
+    const after = readFileSync(join(cwd, "after"), "utf8");
+    expect(after).toContain("done");
+    expect(after).not.toContain(secret);
+    expect(readFileSync(join(record, "canary"), "utf8")).toBe(secret);
+  });
+});
+
+/** A user with a home of their own, and projects with their state in it. */
+function homeOf(uid: number | undefined) {
+  const top = folder(uid);
+  const home = join(top, "home");
+  const state = join(home, ".local", "state", "drover");
+  for (const one of ["home", "one", "two"]) mkdirSync(join(top, one));
+  for (const one of ["one", "two"]) mkdirSync(join(top, one, ".git"));
+  if (uid !== undefined) for (const path of below(top)) chownSync(path, uid, uid);
+  const run = (name: string, ...words: string[]): Promise<Ran> =>
+    drover(words, { cwd: join(top, name), env: { HOME: home }, ...(uid === undefined ? {} : { uid }) });
+  const keys = () => below(state).filter((path) => path.endsWith("audit.key"));
+  return { top, home, state, run, keys };
+}
+
+describe.each(subjects)("a home at $isolation as $who", ({ isolation, uid }) => {
+  const look = 'find "$HOME/.." -name audit.key -exec cat {} +; ls -A "$HOME/.local/state/drover/"*; echo done';
+
+  it.each([
+    ["renames the folder of its state", 'mv "$HOME/.local/state/drover/projects" "$HOME/.local/state/drover/gone"'],
+    ["renames a folder around all state", 'mv "$HOME/.local" "$HOME/gone"; mv "$HOME/.local/state" "$HOME/gone"'],
+    ["makes another project of its folder", 'echo "{}" > ../drover.yaml; echo "{}" > drover.yaml; rm -rf .git'],
+    [
+      "removes what it can of its home",
+      'rm -rf "$HOME/.local" "$HOME/.config"; cd "$HOME" && git init -q . && git clean -ffdxq',
+    ],
+  ])("a command that %s leaves no record in the open for the next one", async (_, harm) => {
+    const { run, keys } = homeOf(uid);
+    for (const name of ["one", "two"]) expect((await run(name, "exec", "true")).code).toBe(0);
+    const before = keys();
+    expect(before).toHaveLength(2);
+    const options = ["--isolation", isolation, "--shell"];
+    await run("one", "exec", ...options, harm);
+    expect(keys()).toEqual(before);
+    for (const name of ["one", "two"]) {
+      const next = await run(name, "exec", ...options, look);
+      const found = next.stdout.split("\n").filter((line) => /^[0-9a-f]{32,}$|audit/.test(line));
+      expect([found, next.stdout.endsWith("done\n")]).toEqual([[], true]);
+    }
+    expect((await run("two", "audit", "verify")).code).toBe(0);
+  });
+
+  it("no command forges the second head, or trusts a folder", async () => {
+    const { home, state, run } = homeOf(uid);
+    expect((await run("one", "exec", "true")).code).toBe(0);
+    const heads = below(join(state, "heads"));
+    const forge =
+      'rm -f "$HOME"/.local/state/drover/heads/*; echo x > "$HOME/.local/state/drover/heads/x"; echo x > "$HOME/.config/drover/trusted.json"';
+    await run("one", "exec", "--isolation", isolation, "--shell", forge);
+    expect(below(join(state, "heads"))).toEqual(heads);
+    expect(readdirSync(join(home, ".config", "drover"))).toEqual([]);
+    expect((await run("one", "audit", "verify")).code).toBe(0);
+  });
+
+  it("a command inside a command is on the record and works", async () => {
+    const { run } = homeOf(uid);
+    const me = `${process.execPath} ${bin}`;
+    const outer = await run(
+      "one",
+      "exec",
+      "--isolation",
+      isolation,
+      "--shell",
+      `${me} exec "echo inside" && ${me} exec --json true`,
+    );
+    expect(outer).toMatchObject({ code: 0, stdout: expect.stringMatching(/^inside\n/) });
+    if (isolation === "pid") expect(outer.stdout).toContain('"isolation":"pid"');
+    expect((await run("one", "audit", "verify")).code).toBe(0);
+  });
+});
+
+it.runIf(hostHas("pid"))(
+  "a folder that one command closes is still protected from the next, which opens it",
+  async () => {
+    const { home, run } = homeOf(isRoot ? nobody : undefined);
+    const exec = (script: string) => run("one", "exec", "--isolation", "pid", "--shell", script);
+    expect((await exec('chmod 0 "$HOME/.config"')).code).toBe(0);
+    await exec('chmod 700 "$HOME/.config"; echo x > "$HOME/.config/drover/trusted.json"');
+    chmodSync(join(home, ".config"), 0o700);
+    expect(readdirSync(join(home, ".config", "drover"))).toEqual([]);
+  },
+);
+
+it.each(["group", "none"])("%s promises nothing of the kind", async (isolation) => {
+  const { exec } = project(undefined, isolation);
+  expect((await exec("cat state/record/canary")).stdout).toBe(secret);
+});

@@ -1,0 +1,156 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { findBwrap } from "../../src/process/sandbox.ts";
+import { drover, folder } from "./drover.ts";
+import { me, nestedOf, place, record } from "./nested-place.ts";
+import { offer, runToEnd, serve } from "./serving.ts";
+import { startDrover } from "./start-drover.ts";
+
+const hasBwrap = findBwrap() !== null;
+const both = `${me} exec "echo one" || exit 1\n${me} run echo --message two || exit 2\n`;
+
+it.each([
+  ...(hasBwrap ? [["--isolation", "sandbox"]] : []),
+  ["--isolation", "pid"],
+  ["--isolation", "group"],
+  ["--isolation", "none"],
+  ["--env-mode", "replace", "--env", "PATH=/usr/bin:/bin"],
+  ["--env-mode", "merge"],
+  ["--run-id", "R1", "--task-id", "T1"],
+])("nested commands are on the record with exec %s %s", async (...options) => {
+  const here = place(both, undefined);
+  const ran = await here.run(["exec", "sh script.sh", ...options]);
+  expect(ran).toMatchObject({ code: 0 });
+  const runs = await record(here);
+  const outer = runs.find(({ agent_name }) => agent_name === "exec")!;
+  expect(nestedOf(outer)).toEqual([["echo one", 0]]);
+  expect(runs.find(({ agent_name }) => agent_name === "echo")?.parent_run_id).toBe(outer.run_id);
+  if (options.includes("T1")) expect(outer.executions[0]!.start.correlation.task_id).toBe("T1");
+});
+
+it("nested commands of a runner elsewhere, also in a sandbox, are on the record of its coordinator", async () => {
+  for (const isolation of hasBwrap ? ["pid", "sandbox"] : ["pid"]) {
+    const here = place(both, undefined, { isolation });
+    const serving = await serve(folder());
+    await offer(serving, here.cwd, "far", ["-x", "./profiles/here.json", "-x", "echo"]);
+    const outer = await runToEnd(serving, { agent_name: "script" });
+    expect(outer).toMatchObject({ status: "completed" });
+    const { json } = await serving.call<{ items: { start: { command: string; reported_by?: string } }[] }>(
+      "GET",
+      `/executions?run_id=${outer.run_id}`,
+    );
+    expect(json.items.map(({ start }) => start.reported_by)).toEqual(["command", undefined]);
+    const children = await serving.call<{ items: unknown[] }>("GET", `/runs?parent_run_id=${outer.run_id}`);
+    expect(children.json.items).toMatchObject([{ agent_name: "echo", status: "completed" }]);
+  }
+});
+
+it("ten nested commands at once are ten executions", async () => {
+  const here = place(`for n in 0 1 2 3 4 5 6 7 8 9; do ${me} exec "echo at once $n" & done; wait\n`, undefined);
+  expect((await here.run(["run", "script"])).code).toBe(0);
+  const [outer] = await record(here);
+  const commands = nestedOf(outer!).map(([command, code]) => `${command} ${code}`);
+  expect(commands.sort()).toEqual(Array.from({ length: 10 }, (_, n) => `echo at once ${n} 0`));
+});
+
+it("a nested exec that is killed has begun on the record, and ends as interrupted", async () => {
+  const here = place(`${me} exec "kill -9 \\$PPID; sleep 600" --isolation none; exit 0\n`, undefined);
+  for (const words of [
+    ["exec", "sh script.sh"],
+    ["run", "script"],
+  ]) {
+    expect((await here.run(words)).code).toBe(0);
+    const [outer] = await record(here);
+    expect(outer).toMatchObject({ status: "completed" });
+    expect(nestedOf(outer!)).toEqual([["kill -9 $PPID; sleep 600", "interrupted"]]);
+  }
+});
+
+it("what was reported before the outer Drover was killed is on the record, whether it had read it or not", async () => {
+  for (const words of [
+    ["exec", "sh script.sh"],
+    ["run", "script"],
+  ]) {
+    const here = place(`${me} exec "echo before"\n${me} exec "echo begun >&2; sleep 600"\n`, undefined);
+    const outer = await startDrover(words, { ...here, ready: /begun/ });
+    await outer.end("SIGKILL");
+    // the next one writes the ends that the killed one could not
+    expect((await here.run(["run", "echo", "--message", "next"])).code).toBe(0);
+    const lost = (await record(here)).find(({ agent_name }) => agent_name !== "echo")!;
+    expect(lost).toMatchObject({ status: "failed", reason: "runner_lost" });
+    expect(nestedOf(lost)).toEqual([
+      ["echo before", 0],
+      ["echo begun >&2; sleep 600", "interrupted"],
+    ]);
+    expect(readdirSync(join(here.cwd, "state", "runs", "nested"))).toEqual([]);
+  }
+});
+
+it("the token of a run opens what is its own, and ends with it", async () => {
+  const lines = `printf '%s' "$DROVER_API_KEY" > key; echo begun >&2\nwhile ! test -e go; do sleep 0.1; done\n`;
+  const here = place(lines, undefined);
+  const serving = await serve(folder());
+  await offer(serving, here.cwd, "far", ["-x", "./profiles/here.json"]);
+  const { json: run } = await serving.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" });
+  await expect.poll(() => existsSync(join(here.cwd, "key")), { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => readFileSync(join(here.cwd, "key"), "utf8").length, { timeout: 60_000 }).toBeGreaterThan(70);
+  const key = readFileSync(join(here.cwd, "key"), "utf8");
+  const status = async (method: string, path: string, body?: unknown) =>
+    (await serving.call<unknown>(method, path, body, key)).status;
+  expect(await status("GET", `/runs/${run.run_id}`)).toBe(200);
+  for (const path of ["/runs", "/tokens", "/executions", "/runners", "/sessions", "/audit", "/metrics", "/schedules"])
+    expect(await status("GET", path)).toBe(403);
+  for (const path of ["/tokens", "/runs/stop", "/runner/register", "/runner/report", "/backup", "/webhooks"])
+    expect(await status("POST", path, {})).toBe(403);
+  const other = (await serving.call<{ run_id: string }>("POST", "/runs", { agent_name: "script" })).json.run_id;
+  expect(await status("GET", `/runs/${other}`)).toBe(404);
+  expect(await status("POST", `/runs/${other}/stop`)).toBe(404);
+  // whatever parent the caller names, the token says which it is
+  const child = await serving.call<{ run_id: string; parent_run_id: string }>(
+    "POST",
+    "/runs",
+    { agent_name: "script", parent_run_id: other },
+    key,
+  );
+  expect(child.json.parent_run_id).toBe(run.run_id);
+  expect(await status("POST", `/runs/${child.json.run_id}/stop`)).toBe(200);
+  await serving.call("POST", `/runs/${run.run_id}/stop`);
+  await expect.poll(() => status("GET", `/runs/${run.run_id}`), { timeout: 60_000 }).toBe(401);
+  expect(await status("POST", "/runs", { agent_name: "script" })).toBe(401);
+});
+
+it("the socket of a run without a coordinator takes its own token only, and is gone with it", async () => {
+  const here = place(
+    `printf '%s' "$DROVER_API_KEY" > key; printf '%s' "$DROVER_API_URL" > url\nwhile ! test -e go; do sleep 0.1; done\n`,
+    undefined,
+  );
+  const ended = here.run(["run", "script"]);
+  const text = (name: string) => (existsSync(join(here.cwd, name)) ? readFileSync(join(here.cwd, name), "utf8") : "");
+  await expect.poll(() => text("url"), { timeout: 60_000 }).toMatch(/^unix:.+\/s$/);
+  const socketPath = text("url").slice("unix:".length);
+  await expect.poll(() => existsSync(socketPath), { timeout: 60_000 }).toBe(true);
+  const ask = (path: string, token: string | null, method = "GET") =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { host: "localhost", ...(token === null ? {} : { authorization: `Bearer ${token}` }) };
+      request({ socketPath, path, method, headers }, (answer) => resolve(answer.resume().statusCode ?? 0))
+        .once("error", reject)
+        .end();
+    });
+  expect(await ask("/agents", text("key"))).toBe(200);
+  expect(await ask("/agents", null)).toBe(401);
+  expect(await ask("/agents", `drv_${"0".repeat(32)}`)).toBe(401);
+  expect(
+    await ask(
+      "/agents",
+      text("key").replace(/.$/, (last) => (last === "0" ? "1" : "0")),
+    ),
+  ).toBe(401);
+  for (const path of ["/runs", "/tokens", "/health", "/docs", "/ui/"])
+    expect(await ask(path, text("key"))).not.toBe(200);
+  await drover(["exec", "touch go"], { cwd: here.cwd, env: here.env });
+  expect((await ended).code).toBe(0);
+  expect(existsSync(socketPath)).toBe(false);
+  expect(readdirSync(join(here.cwd, "state", "runs", "nested"))).toEqual([]);
+});

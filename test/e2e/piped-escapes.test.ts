@@ -1,0 +1,83 @@
+// What goes into a pipe or a file is read at a terminal later: text for people has no control sequences there either.
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { drover, folder } from "./drover.ts";
+
+/** File names hold neither a slash nor NUL. */
+const hostile: Record<string, string> = {
+  csi: "\u001b[2J\u001b[1A",
+  "osc 52": "\u001b]52;c;b3duZWQ=\u0007",
+  "osc 8": "\u001b]8;;x:y\u001b\\text\u001b]8;;\u001b\\",
+  dcs: "\u001bP$q q\u001b\\",
+  c1: "\u009b2J\u009d0;owned\u009c",
+  bidi: "\u202eexe.\u2066\u2069\u200f",
+  "carriage return": "\rinstead",
+  backspace: "\u0008\u0008\u0008\u007f",
+  bell: "\u0007",
+  reset: "\u001bc",
+  colour: "\u001b[31m\u001b[8m",
+  long: "\u001b[A".repeat(40),
+};
+// oxlint-disable-next-line no-control-regex
+const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]|\p{Bidi_Control}/u;
+
+/** A folder and definitions with all of it in their names, and one definition whose name is not UTF-8. */
+function hostilePlace() {
+  const home = folder();
+  const cwd = join(home, `place${Object.values(hostile).join("")}`);
+  for (const name of ["agents", "profiles"]) mkdirSync(join(cwd, name), { recursive: true });
+  writeFileSync(join(cwd, "drover.yaml"), "{}\n");
+  for (const escapes of Object.values(hostile)) {
+    const agent = JSON.stringify({ name: "x", [`key${escapes}`]: 1 });
+    writeFileSync(join(cwd, "agents", `agent${escapes}.json`), agent);
+    writeFileSync(join(cwd, "profiles", `profile${escapes}.json`), "{");
+  }
+  writeFileSync(
+    Buffer.concat([Buffer.from(`${cwd}/agents/`), Buffer.from([0x9b, 0xff, 0xc2]), Buffer.from(".json")]),
+    "{",
+  );
+  return { cwd, env: { HOME: home, XDG_CONFIG_HOME: join(home, "config"), XDG_STATE_HOME: join(home, "state") } };
+}
+
+test.each([
+  [["trust"], "place"],
+  [["trust", "list"], "place"],
+  [["state"], "place"],
+  [["doctor"], "place"],
+  [["agents", "check"], "agent"],
+  [["agents", "list"], ""],
+  [["run", `agent${hostile["c1"]}`], "agent"],
+  [["exec", "--spec", `spec${hostile["bidi"]}`], "spec"],
+  [["trust", "revoke"], "place"],
+])("%j passes on nothing of what the names of files, folders and arguments hold", async (args, shown) => {
+  const place = hostilePlace();
+  if (args[0] !== "trust" || args.length > 1) await drover(["trust", "--quiet"], place);
+  for (const json of [[], ["--json"]]) {
+    const { stdout, stderr } = await drover([...args, ...json], place);
+    expect(stdout + stderr).toContain(shown);
+    expect(stdout + stderr).not.toMatch(acting);
+  }
+});
+
+test("lines about a run are plain in a pipe and whole in JSON, and what its command wrote stays as it is", async () => {
+  const cwd = folder();
+  const place = { cwd, env: { DROVER_STATE_DIR: join(cwd, "state") } };
+  const words = Object.values(hostile).join("");
+  for (const name of ["agents", "profiles"]) mkdirSync(join(cwd, name));
+  writeFileSync(join(cwd, "profiles", "p.json"), JSON.stringify({ type: "procedural", agents_dir: "agents" }));
+  const script = join(cwd, "fail");
+  writeFileSync(script, `#!/bin/sh\ncat "$0.txt"\ncat "$0.txt" >&2\nexit 3\n`);
+  writeFileSync(`${script}.txt`, words);
+  chmodSync(script, 0o755);
+  writeFileSync(join(cwd, "agents", "fail.json"), JSON.stringify({ name: "fail", command: "fail" }));
+  const ran = await drover(["run", "fail", "--json"], place);
+  const { run_id, error } = JSON.parse(ran.stdout) as { run_id: string; error: string };
+  expect(error).toContain("\u009b2J");
+  expect(ran.stdout).not.toMatch(acting);
+  const events = await drover(["runs", "events", run_id], place);
+  expect(events.stdout).toContain("instead");
+  expect(events.stdout).not.toMatch(acting);
+  expect((await drover(["runs", "show", run_id], place)).stdout).toContain(words);
+  expect((await drover(["audit", "export"], place)).stdout).not.toMatch(acting);
+});

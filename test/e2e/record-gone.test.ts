@@ -1,0 +1,182 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { auditHeadFile, auditKeyFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
+import type { Ran } from "./drover.ts";
+import { project, rows } from "./own-project.ts";
+
+describe("a record that vanished or was replaced", () => {
+  const other = async (run: (...words: string[]) => Promise<Ran>, state: string): Promise<string> => {
+    const kept = `${state}-kept`;
+    renameSync(state, kept);
+    for (const name of ["one", "two", "three"]) await run("exec", `echo ${name}`);
+    renameSync(state, `${state}-other`);
+    renameSync(kept, state);
+    return recordDirectory(`${state}-other`);
+  };
+  it.each<[string, (record: string, run: (...words: string[]) => Promise<Ran>, state: string) => unknown]>([
+    ["the state directory is removed", (_record, _run, state) => rmSync(state, { recursive: true })],
+    ["the record directory is removed", (record) => rmSync(record, { recursive: true })],
+    [
+      "the record is moved aside, and an empty folder is there",
+      (record) => {
+        renameSync(record, `${record}-old`);
+        mkdirSync(record, { mode: 0o700 });
+      },
+    ],
+    [
+      "the database is removed, and its head",
+      (record) => {
+        for (const end of ["", "-wal", "-shm"]) rmSync(databaseFile(record) + end, { force: true });
+        rmSync(auditHeadFile(record));
+      },
+    ],
+    [
+      "the record of another project is in its place",
+      async (record, run, state) => {
+        const theirs = await other(run, state);
+        rmSync(record, { recursive: true });
+        cpSync(theirs, record, { recursive: true });
+      },
+    ],
+    [
+      "another record, with as many rows, is made in its place",
+      async (record, run) => {
+        rmSync(record, { recursive: true });
+        const again = await run("exec", "echo forged");
+        expect(again.stderr).toContain("is not the one it was");
+        for (const _ of [1, 2, 3]) await run("exec", "echo forged");
+      },
+    ],
+    [
+      "an older copy of it is restored by hand",
+      async (record, run) => {
+        cpSync(record, `${record}-copy`, { recursive: true });
+        await run("exec", "echo later");
+        rmSync(record, { recursive: true });
+        renameSync(`${record}-copy`, record);
+      },
+    ],
+    [
+      "the database is emptied",
+      (record) => {
+        for (const end of ["-wal", "-shm"]) rmSync(databaseFile(record) + end, { force: true });
+        truncateSync(databaseFile(record), 0);
+        rmSync(auditHeadFile(record));
+      },
+    ],
+    [
+      "everything but the key is removed",
+      (record) => {
+        for (const name of readdirSync(record))
+          if (join(record, name) !== auditKeyFile(record)) rmSync(join(record, name), { recursive: true });
+      },
+    ],
+  ])("%s: verify says so, the next exec too, and verify from then on", async (_what, damage) => {
+    const { run, state } = project();
+    for (const name of ["one", "two"]) await run("exec", `echo ${name}`);
+    const directory = await state();
+    await damage(recordDirectory(directory), run, directory);
+    const seen = await run("audit", "verify");
+    const next = await run("exec", "echo next");
+    expect(next).toMatchObject({ code: 0, stdout: "next\n" });
+    const after = await run("audit", "verify");
+    for (const one of [seen, after])
+      expect(one).toMatchObject({ code: 1, stdout: expect.stringMatching(/NOT whole.*DROVER-AUD-002/) });
+  });
+
+  it("is told by a list of runs", async () => {
+    const { run, state } = project();
+    await run("exec", "true");
+    rmSync(await state(), { recursive: true });
+    expect((await run("runs", "list")).stderr).toContain("is gone: it had 2 rows");
+  });
+
+  it("what its owner restores is whole again", async () => {
+    const { cwd, run, state } = project();
+    await run("exec", "true");
+    await run("backup", join(cwd, "copy"));
+    await run("exec", "true");
+    rmSync(await state(), { recursive: true });
+    expect((await run("restore", join(cwd, "copy"))).code).toBe(0);
+    expect(rows(await run("audit", "verify"))).toBe(2);
+    expect((await run("exec", "true")).stderr).toBe("");
+    expect(rows(await run("audit", "verify"))).toBe(4);
+  });
+});
+
+/** By its name alone: the path may be too long for a socket. */
+const listenAt = (file: string): void => {
+  const script = "IO::Socket::UNIX->new(Local => shift, Listen => 1) or die";
+  execFileSync("perl", ["-MIO::Socket::UNIX", "-e", script, basename(file)], { cwd: dirname(file) });
+};
+
+describe("a head that is no plain file", () => {
+  const kinds: [string, (file: string) => unknown][] = [
+    ["a pipe", (file) => spawnSync("mkfifo", [file])],
+    ["a folder", (file) => mkdirSync(file)],
+    ["a link to itself", (file) => symlinkSync(file, file)],
+    ["a link to a device", (file) => symlinkSync("/dev/zero", file)],
+    ["a link to a pipe", (file) => (spawnSync("mkfifo", [`${file}.pipe`]), symlinkSync(`${file}.pipe`, file))],
+    ["a link to nothing", (file) => symlinkSync(`${file}.nothing`, file)],
+    ["a socket", listenAt],
+    ["bytes that are no text", (file) => writeFileSync(file, Buffer.alloc(81, 0xff))],
+    ["empty", (file) => writeFileSync(file, "")],
+    ["of a gigabyte", (file) => (writeFileSync(file, ""), truncateSync(file, 2 ** 30))],
+    ["a head and more", (file) => writeFileSync(file, `${"0".repeat(16)}:${"0".repeat(64)}\n${"x".repeat(100)}`)],
+  ];
+  it.each(kinds)("audit.head is %s: neither verify nor exec waits for it, or takes it for one", async (_what, make) => {
+    const { run, state } = project();
+    await run("exec", "true");
+    const file = auditHeadFile(recordDirectory(await state()));
+    rmSync(file);
+    make(file);
+    expect(await run("audit", "verify")).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("audit.head is missing"),
+    });
+    expect((await run("exec", "echo on")).stdout).toBe("on\n");
+    expect((await run("audit", "verify")).code).toBe(1);
+  });
+
+  it.each(kinds)("the second one is %s: verify says so, and exec goes on", async (_what, make) => {
+    const { run } = project();
+    await run("exec", "true");
+    const file = JSON.parse((await run("state", "--json")).stdout).second_head as string;
+    rmSync(file);
+    make(file);
+    const { code, stdout } = await run("audit", "verify");
+    expect([code, stdout]).toEqual([1, expect.stringContaining("kept outside the record")]);
+    expect((await run("exec", "echo on")).stdout).toBe("on\n");
+  });
+
+  it("where there is no second one, that is no fault", async () => {
+    const { run, home } = project();
+    await run("exec", "true");
+    rmSync(join(home, ".local/state/drover/heads"), { recursive: true });
+    expect((await run("audit", "verify")).code).toBe(0);
+    expect((await run("exec", "true")).stderr).toBe("");
+  });
+});
+
+it("a copied state directory does not vouch for the original", async () => {
+  const { run, state } = project();
+  await run("exec", "true");
+  const directory = await state();
+  copyFileSync(databaseFile(recordDirectory(directory)), join(directory, "copy"));
+  await run("exec", "true");
+  copyFileSync(join(directory, "copy"), databaseFile(recordDirectory(directory)));
+  for (const end of ["-wal", "-shm"]) rmSync(databaseFile(recordDirectory(directory)) + end, { force: true });
+  expect((await run("audit", "verify")).code).not.toBe(0);
+});

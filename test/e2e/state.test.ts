@@ -1,0 +1,190 @@
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { beaconFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
+import { drover, folder, isRoot, nobody } from "./drover.ts";
+import { project, rows } from "./own-project.ts";
+import { keepRunning } from "./serving.ts";
+
+describe("what a command does to its project does not reach the record", () => {
+  it.each<[string, string[]]>([
+    ["git clean", ["--", "git", "clean", "-fdx"]],
+    ["git clean of nested repositories", ["git init -q nested && git clean -ffdx"]],
+    ["everything in it is removed", ["rm -rf ./* ./.[!.]*"]],
+    ["all of it is removed", ['rm -rf "$PWD"']],
+    ["it is moved away", ['mv "$PWD" "$PWD-moved"']],
+    ["it is moved away, and another is put there", ['mv "$PWD" "$PWD-moved" && git init -q "$PWD"']],
+    ["a git stash of everything", ["touch x; git stash -a || true"]],
+    ["find -delete", ["find . -mindepth 1 -delete"]],
+  ])("%s", async (_what, words) => {
+    const { cwd, run } = project();
+    await run("exec", "echo first");
+    expect(readdirSync(cwd)).toEqual([".git"]);
+    expect((await run("exec", ...words)).stderr).not.toContain("drover:");
+    mkdirSync(join(cwd, ".git"), { recursive: true });
+    expect(rows(await run("audit", "verify"))).toBe(4);
+  });
+});
+
+it("each clone and each worktree has a state of its own, and a link to one has that one's", async () => {
+  const { top, cwd, at, run, home } = project();
+  const git = (...words: string[]) =>
+    execFileSync("git", ["-C", cwd, "-c", "user.name=a", "-c", "user.email=a@b", ...words], { stdio: "ignore" });
+  git("commit", "-q", "--allow-empty", "-m", "first");
+  git("worktree", "add", "-q", join(top, "tree"));
+  execFileSync("git", ["clone", "-q", cwd, join(top, "clone")], { stdio: "ignore" });
+  symlinkSync(cwd, join(top, "link"));
+  for (const name of ["app", "clone", "tree", "link"])
+    expect((await at(join(top, name), "exec", `echo ${name}`)).code).toBe(0);
+  expect(
+    readdirSync(join(home, ".local/state/drover/projects"))
+      .map((name) => name.slice(0, -13))
+      .sort(),
+  ).toEqual(["app", "clone", "tree"]);
+  expect(rows(await run("audit", "verify"))).toBe(4);
+});
+
+describe("a .drover/ that a repository brings", () => {
+  async function stranger() {
+    const heard: string[] = [];
+    const server = createServer((request, response) => {
+      heard.push(request.url ?? "");
+      response.end(JSON.stringify({ status: "ok", protocol: 1 }));
+    });
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    // a TCP server's address is never a string
+    return { heard, url: `http://127.0.0.1:${(server.address() as { port: number }).port}` };
+  }
+
+  it.each([
+    [
+      "",
+      [["runs", "list"], ["run", "echo"], ["runner"], ["tokens", "list"], ["agents", "list"], ["ui"], ["backup", "x"]],
+    ],
+    ["record", [["runs", "list"], ["runner"], ["exec", "true"]]],
+  ] as [string, string[][]][])("with an address and a token in ./%s leads no command there", async (half, commands) => {
+    const { cwd, run } = project();
+    const { heard, url } = await stranger();
+    const place = join(cwd, ".drover", half);
+    mkdirSync(place, { recursive: true });
+    writeFileSync(beaconFile(place), JSON.stringify({ url, pid: process.pid, token_file: "token" }));
+    writeFileSync(join(place, "token"), `drv_${"a".repeat(32)}\n`, { mode: 0o600 });
+    for (const words of commands) {
+      const { stderr } = await run(...words);
+      expect(stderr, words.join(" ")).toContain(`${join(cwd, ".drover")} is not used`);
+      expect(stderr).toContain(`drover state move --from ${join(cwd, ".drover")}`);
+    }
+    expect(heard).toEqual([]);
+    expect(readdirSync(place).sort()).toEqual(["coordinator.json", "token"]);
+  });
+
+  it("with a database is not written to, and not moved unless it is named", async () => {
+    const { cwd, run, home } = project();
+    await drover(["exec", "true"], { cwd, env: { HOME: folder(), DROVER_STATE_DIR: join(cwd, ".drover") } });
+    const before = readFileSync(databaseFile(recordDirectory(join(cwd, ".drover"))));
+    await run("exec", "echo mine");
+    expect(readFileSync(databaseFile(recordDirectory(join(cwd, ".drover")))).equals(before)).toBe(true);
+    expect(await run("state", "move")).toMatchObject({ code: 2, stderr: expect.stringContaining("--from") });
+    const trusting = await drover(["runs", "list"], { cwd, env: { HOME: home, DROVER_TRUST: cwd } });
+    expect(trusting).toMatchObject({
+      stdout: expect.stringContaining("echo mine"),
+      stderr: expect.stringContaining("is not used"),
+    });
+  });
+});
+
+describe("a state of an earlier version", () => {
+  /** As earlier versions laid it out. */
+  async function earlier(where: (cwd: string) => string) {
+    const place = project();
+    const state = where(place.cwd);
+    await drover(["exec", "echo before"], { cwd: place.cwd, env: { HOME: folder(), DROVER_STATE_DIR: state } });
+    for (const name of readdirSync(recordDirectory(state)))
+      renameSync(join(recordDirectory(state), name), join(state, name));
+    rmSync(recordDirectory(state), { recursive: true });
+    return { ...place, state };
+  }
+
+  it("that DROVER_STATE_DIR names is left alone by every command, which say how to move it", async () => {
+    const { cwd, home, state } = await earlier((at) => join(at, "state"));
+    const here = (...words: string[]) => drover(words, { cwd, env: { HOME: home, DROVER_STATE_DIR: state } });
+    for (const words of [["exec", "true"], ["runs", "list"], ["up"], ["audit", "verify"], ["backup", "x"], ["runner"]])
+      expect(await here(...words)).toMatchObject({
+        code: 125,
+        stderr: expect.stringMatching(`DROVER-STA-013[^]*drover state move --from ${state}`),
+      });
+    expect(existsSync(recordDirectory(state))).toBe(false);
+    expect((await here("state")).stdout).toContain(`drover state move --from ${state}`);
+    const moved = await here("state", "move");
+    expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining("The audit chain is whole, 2 rows") });
+    expect((await here("exec", "echo after")).stderr).toBe("");
+    const { stdout } = await here("runs", "list");
+    expect(stdout).toMatch(/echo after[^]*echo before/);
+    expect(rows(await here("audit", "verify"))).toBe(4);
+  });
+
+  it("in .drover/ is moved to the user's folder when it is named", async () => {
+    const { cwd, run, state } = await earlier((at) => join(at, ".drover"));
+    expect((await run("state", "move", "--from", ".drover")).code).toBe(0);
+    expect(existsSync(state)).toBe(false);
+    expect((await run("runs", "list")).stdout).toContain("echo before");
+    expect((await run("exec", "true")).stderr).toBe("");
+    expect(rows(await run("audit", "verify"))).toBe(4);
+    expect(readdirSync(cwd)).toEqual([".git"]);
+  });
+
+  it("is not moved while something uses it", async () => {
+    const { cwd, home } = project();
+    const state = join(cwd, "state");
+    const env = { HOME: home, DROVER_STATE_DIR: state };
+    await keepRunning(["coordinator", "--port", "0"], { cwd, env, ready: /^Serving/m });
+    const to = { HOME: home, DROVER_STATE_DIR: join(cwd, "other") };
+    const move = () => drover(["state", "move", "--from", state], { cwd, env: to });
+    expect(await move()).toMatchObject({
+      code: 125,
+      stderr: expect.stringMatching(/A coordinator serves .*DROVER-STA-014/),
+    });
+    expect((await drover(["runs", "list"], { cwd, env })).code).toBe(0);
+  });
+});
+
+it("commands in a second terminal find the coordinator of their project, from any folder of it", async () => {
+  const { cwd, home, at } = project();
+  mkdirSync(join(cwd, "deep", "er"), { recursive: true });
+  const said = await keepRunning(["up", "--port", "0", "--examples"], {
+    cwd,
+    env: { HOME: home },
+    ready: /Drover is up at/,
+  });
+  const url = /up at (\S+)/.exec(said)?.[1] ?? "";
+  const found = await at(join(cwd, "deep", "er"), "run", "echo", "--message", "found", "--json");
+  expect(found, found.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining("found") });
+  expect((await at(cwd, "up", "--port", "0")).stderr).toContain(url);
+});
+
+describe("a user", () => {
+  it.runIf(isRoot)("whose home cannot be written hears what to set", async () => {
+    const cwd = folder(nobody);
+    const { code, stderr } = await drover(["exec", "true"], { cwd, uid: nobody, env: { HOME: "/" } });
+    expect([code, stderr]).toEqual([125, expect.stringMatching(/DROVER-STA-00[16][^]*DROVER_STATE_DIR/)]);
+  });
+
+  it.runIf(isRoot)("whose home cannot be written has a record where DROVER_STATE_DIR says", async () => {
+    const cwd = folder(nobody);
+    const env = { HOME: "/", DROVER_STATE_DIR: join(cwd, "state") };
+    expect(await drover(["exec", "true"], { cwd, uid: nobody, env })).toMatchObject({ code: 0, stderr: "" });
+    expect(rows(await drover(["audit", "verify"], { cwd, uid: nobody, env }))).toBe(2);
+  });
+});

@@ -1,0 +1,12 @@
+// H5 of docs/torture.md at a size that fits: each kind of stranger once.
+import { expect, test } from "vitest";
+import { strangerKinds } from "../../torture/stranger-script.ts";
+import { strangers } from "../../torture/strangers.ts";
+import { tortureTools } from "./torture-tools.ts";
+
+test("H5: whoever takes a dead coordinator's port gets no secret, hands out no run, and is left for the real one", async () => {
+  const rounds = strangerKinds.length;
+  const { broken, seen } = await strangers({ rounds }, await tortureTools("sqlite"));
+  expect(broken).toEqual([]);
+  expect(seen).toMatchObject({ strangers: rounds, returned: rounds });
+});

@@ -1,0 +1,75 @@
+import { connect, type Socket } from "node:net";
+import { isTerminal } from "../src/model/states.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { felt, openOther } from "./others.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, pause, upTo, waitFor } from "./wait.ts";
+
+interface Size {
+  /** Of the run's log: 900,000 are 5.9 MB. */
+  lines: number;
+  readers: number;
+  /** To see how fast others are answered without them. */
+  idleMs?: number;
+  /** How long they stay. */
+  stayMs?: number;
+}
+
+/** H7: readers ask for the log of a run that has ended and never read it. Nobody else waits for them. */
+export async function deafReaders(
+  { lines, readers, idleMs = 5000, stayMs = 5000 }: Size,
+  tools: Tools,
+): Promise<Finding> {
+  return inPlace(tools, {}, async (place) => {
+    await place.startRunner({ name: "printer", slots: 1 });
+    await place.client.agents.put("count", { type: "procedural", command: `seq 1 ${lines}` });
+    const { run_id } = await place.client.submit({ agent_name: "count", parameters: {} });
+    const ended = await waitFor(async () => isTerminal((await place.client.runs.get(run_id)).status) || null, 120_000);
+    if (ended === null) throw new Error("The run that the readers ask for did not end.");
+    const other = await openOther(place, tools.host);
+    const idle = await other.during(pause(idleMs));
+    const { token } = await place.client.tokens.create({ role: "admin", subject: "deaf" });
+    const sockets: Socket[] = [];
+    const under = await other.during(
+      (async () => {
+        await each(upTo(readers), 50, async (at) => void sockets.push(await ask(place, token, run_id, at)));
+        await pause(stayMs);
+      })(),
+    );
+    const counted = await countLines(place, run_id);
+    const { seen, late, broken } = await felt(place, idle, under);
+    for (const socket of sockets) socket.destroy();
+    if (counted !== lines) broken.push(`one who reads got ${counted} of ${lines} lines`);
+    return { seen: { lines, readers, ...seen }, broken, late };
+  });
+}
+
+/** Every form in which a log is read; the head of the answer is not even read. */
+function ask({ coordinators }: Place, token: string, run_id: string, at: number): Promise<Socket> {
+  const forms = [
+    [`/runs/${run_id}/events`, "text/event-stream"],
+    [`/runs/${run_id}/events`, "text/event-stream"],
+    ["/events", "text/event-stream"],
+    [`/runs/${run_id}/events?limit=1000`, "application/json"],
+  ] as const;
+  const [path, accept] = forms[at % forms.length]!;
+  const { hostname, port, host } = new URL(coordinators[0]!.url);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname);
+    // one that is cut off is no fault of the one who cuts
+    socket.on("error", () => resolve(socket));
+    socket.pause();
+    const head = `GET ${path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\naccept: ${accept}\r\n\r\n`;
+    socket.once("connect", () => socket.write(head, () => resolve(socket)));
+  });
+}
+
+async function countLines({ client }: Place, run_id: string): Promise<number> {
+  let text = "";
+  let lines = 0;
+  for await (const { event } of client.runs.follow(run_id)) {
+    if (event.type !== "output") continue;
+    text = (text + (event.text ?? "")).replaceAll(/[^\n]*\n/g, () => ((lines += 1), ""));
+  }
+  return lines;
+}

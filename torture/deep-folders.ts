@@ -1,0 +1,90 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { isTerminal } from "../src/model/states.ts";
+import type { Finding, Tools } from "./finding.ts";
+import { inPlace, type Place } from "./place.ts";
+import { upTo, waitFor } from "./wait.ts";
+
+/** What a command leaves in its temporary folder, in words of perl. */
+const kinds = {
+  "deep folders": (depth: number) => `for (1..${depth}) { mkdir "d"; chdir "d" }`,
+  "long names": (depth: number) => `my $n = "n" x 250; for (1..${Math.ceil(depth / 50)}) { mkdir $n; chdir $n }`,
+  "closed folders": () => `mkdir "a"; mkdir "a/b"; chmod 0000, "a/b"; chmod 0500, "a"`,
+  "immutable files": () => `open(my $f, ">", "f"); close $f; system("chattr", "+i", "f")`,
+  "a loop of links": () => `mkdir "a"; symlink "..", "a/up"; symlink "/", "a/root"`,
+  "a pipe and strange names": () => `system("mkfifo", "p"); mkdir "-rf"; mkdir "a\\nb"; mkdir "\\xff\\xfe"`,
+} as const;
+
+/**
+ * H6: commands leave folders behind that are hard to remove, and their runner ends, or is killed with its command. It starts
+ * again, takes other runs, and leaves nothing of them but what nobody can remove.
+ */
+export async function deepFolders(
+  { rounds, depth }: { rounds: number; depth: number },
+  tools: Tools,
+): Promise<Finding> {
+  return inPlace(tools, null, async (place) => {
+    const broken: string[] = [];
+    const seen = { rounds: 0, killed: 0, "did not start again": 0, "left over": 0 };
+    try {
+      for (const at of upTo(rounds)) {
+        for (const [kind, script] of Object.entries(kinds)) {
+          const isKilled = at % 2 === 1;
+          const fault = await leaveAndStart(place, kind, script(depth), isKilled);
+          seen.rounds += 1;
+          if (isKilled) seen.killed += 1;
+          if (fault === null) continue;
+          seen[fault.endsWith("left") ? "left over" : "did not start again"] += 1;
+          broken.push(`${kind}${isKilled ? ", killed" : ""}: ${fault}`);
+        }
+      }
+    } finally {
+      // by programs that can: the place could not be removed
+      spawnSync("chattr", ["-R", "-i", join(place.directory, "runners")], { stdio: "ignore" });
+      spawnSync("rm", ["-rf", join(place.directory, "runners")]);
+    }
+    return { seen, broken, late: [] };
+  });
+}
+
+const runner = "leaver";
+
+async function leaveAndStart(place: Place, kind: string, script: string, isKilled: boolean): Promise<string | null> {
+  const { client } = place;
+  const begun = join(place.directory, "begun");
+  const stay = isKilled ? "sleep 600" : "";
+  const command = `perl -e 'chdir $ENV{TMPDIR}; ${script}; open(my $f, ">", "${begun}"); close $f; ${stay}'`;
+  await client.agents.put("leaves", { type: "procedural", command });
+  const first = await place.startRunner({ name: runner, slots: 1 });
+  const { run_id } = await client.submit({ agent_name: "leaves" });
+  const isThere = async (): Promise<true | null> =>
+    isKilled ? existsSync(begun) || null : isTerminal((await client.runs.get(run_id)).status) || null;
+  if ((await waitFor(isThere, 120_000)) === null) return "the command did not get so far";
+  first.child.signal(isKilled ? "SIGKILL" : "SIGTERM");
+  await first.child.closed;
+  spawnSync("rm", ["-f", begun]);
+
+  const second = place.spawnRunner({ name: runner, slots: 1 });
+  await place.putAgent("after");
+  const after = await client.submit({ agent_name: "after" });
+  const ended = await waitFor(async () => {
+    const run = await client.runs.get(after.run_id);
+    return isTerminal(run.status) || !second.alive ? run.status : null;
+  }, 120_000);
+  const { said } = second;
+  second.signal("SIGTERM");
+  await second.closed;
+  if (ended !== "completed") return `a run after it is ${ended}: ${said.slice(-500)}`;
+  return kind !== "immutable files" && leftOf(place, run_id) ? "something is left" : null;
+}
+
+/** Not in the logs; and not below the folders themselves, which may be deep. */
+function leftOf({ directory }: Place, run_id: string): boolean {
+  const look = (folder: string, levels: number): boolean =>
+    readdirSync(folder, { withFileTypes: true }).some((entry) => {
+      if (!entry.isDirectory() || entry.name === "logs") return false;
+      return entry.name.includes(run_id) || (levels > 0 && look(join(folder, entry.name), levels - 1));
+    });
+  return look(join(directory, "runners", runner), 2);
+}

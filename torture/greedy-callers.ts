@@ -1,0 +1,139 @@
+import { registration } from "../test/coordinator.ts";
+import { rawCall, type RawCall } from "../test/http-call.ts";
+import { claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
+import { type Finding, largest, type Tools } from "./finding.ts";
+import { felt, openOther, type Waits } from "./others.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, pause, upTo } from "./wait.ts";
+
+interface Size {
+  /** How many runs the record has. */
+  runs: number;
+  /** How often each request is sent. */
+  requests: number;
+  /** To see how fast others are answered without them. */
+  idleMs?: number;
+}
+
+const atOnce = 16;
+
+/** S13: one caller repeats each costly request as fast as it can. Nobody else waits for it. */
+export async function greedyCallers({ runs, requests, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
+    const other = await openOther(place, tools.host);
+    const loads = await loadsOf(place, runs);
+    const idle = await other.during(pause(idleMs));
+    const broken: string[] = [];
+    const all: (Waits & { name: string })[] = [];
+    for (const { name, call } of loads) {
+      const send = async (at: number): Promise<void> => {
+        const { status, text } = await rawCall(place.url, call(at)).catch(() => ({ status: 413, text: "cut off" }));
+        if (status >= 500 && status !== 503) broken.push(`${name}: ${status} ${text.slice(0, 300)}`);
+      };
+      all.push({ name, ...(await other.during(each(upTo(requests), atOnce, send))) });
+      tools.progress(`${name}: p99 of another user ${Math.round(all.at(-1)!.p99)} ms, idle ${Math.round(idle.p99)}`);
+    }
+    const worst = all.reduce((most, one) => (one.p99 > most.p99 ? one : most));
+    const under = {
+      requests: all.reduce((sum, one) => sum + one.requests, 0),
+      p99: worst.p99,
+      longest: largest(all.map(({ longest }) => longest)),
+    };
+    const found = await felt(place, idle, under);
+    const late = found.late.map((text) => `${text} (${worst.name})`);
+    return { seen: { requests: requests * loads.length, ...found.seen }, broken: [...broken, ...found.broken], late };
+  });
+}
+
+interface Load {
+  name: string;
+  call(at: number): RawCall;
+}
+
+/** What one caller may ask for that costs much: large bodies, long lists, searches, streams, checks, tokens, proofs. */
+async function loadsOf(place: Place, runs: number): Promise<Load[]> {
+  const { client } = place;
+  const { token: user } = await client.tokens.create({ role: "user", subject: "greedy" });
+  const { token: admin } = await client.tokens.create({ role: "admin", subject: "greedy" });
+  const nobody = { demands: { tags: ["nobody"] }, type: "procedural" as const, command: "true" };
+  await client.agents.put("idle", nobody);
+  await client.agents.put("free", { ...nobody, parameters_schema: { type: "object" } });
+  await each(upTo(runs), 8, async () => void (await client.submit({ agent_name: "idle", parameters: {} })));
+  const log = await claimOverHttp({ ...place, adminToken: place.token }, "chatty");
+  const events = [...upTo(500)].map((at) => ({
+    n: at + 1,
+    at: "2026-01-01T00:00:00.000Z",
+    event: { type: "assistant", text: `needle ${at} ${"hay ".repeat(200)}` },
+  }));
+  const report = { ...log.runner, held: [[log.run_id, log.attempt]], as_of_claim: "c", partials: [], finishes: [] };
+  const body = JSON.stringify({ ...report, events: [{ run_id: log.run_id, attempt: log.attempt, events }] });
+  await rawCall(place.url, { method: "POST", path: "/runner/report", headers: json(place.token), body });
+  const get = (name: string, path: string, token: string | null = user, more: RawCall | object = {}): Load => ({
+    name,
+    call: () => ({ path, headers: token === null ? {} : json(token), ...more }),
+  });
+  const post = (name: string, path: string, make: (at: number) => unknown, token: string | null = user): Load => ({
+    name,
+    call: (at) => ({ method: "POST", path, headers: json(token), body: JSON.stringify(make(at)) }),
+  });
+  const cron = { timezone: "Asia/Kathmandu", type: "cron", cron: "59 23 29 2 1" };
+  return [
+    get("long lists of runs", "/runs?limit=1000", admin),
+    get("deep cursors", `/runs?limit=1000&cursor=${"z".repeat(200)}`, admin),
+    get("a search that finds much", `/runs?search=${encodeURIComponent("needle hay")}&limit=1000`, admin),
+    get("a search of many words", `/runs?search=${encodeURIComponent("hay need ne ha h n 1 2")}`, admin),
+    get("pages of a log", `/runs/${log.run_id}/events?limit=1000`, admin),
+    get("executions", "/executions?limit=1000", admin),
+    get("sessions", "/sessions?limit=1000", admin),
+    get("statistics", "/stats", admin),
+    get("metrics", "/metrics", admin),
+    get("usage", "/usage", admin),
+    get("the description of the API", "/openapi.json", null),
+    get("the page of docs", "/docs", null),
+    get("streams that are left at once", "/events", admin, {
+      headOnly: true,
+      headers: { ...json(admin), accept: "text/event-stream" },
+    }),
+    get("long addresses", `/runs?search=${"a".repeat(7000)}`, user),
+    get("many headers", "/runs", user, {
+      headers: { ...json(user), ...Object.fromEntries([...upTo(400)].map((at) => [`x-${at}`, "y".repeat(20)])) },
+    }),
+    get("tokens that nobody knows", "/runs", `drv_${"0".repeat(64)}`),
+    post(
+      "proofs",
+      "/proof",
+      (at) => ({ nonce: String(at).padStart(64, "0"), key_id: "0".repeat(16), origin: place.url }),
+      null,
+    ),
+    post("checks of the audit chain", "/audit/verify", () => ({}), admin),
+    post("backups", "/backup", () => ({}), admin),
+    post("schedules that are seldom due", "/schedules/preview", () => cron),
+    post("large parameters", "/runs", (at) => ({
+      agent_name: "free",
+      parameters: { at, list: [...upTo(50_000)], text: "x".repeat(200_000) },
+    })),
+    post("parameters with many names", "/runs", (at) => ({
+      agent_name: "free",
+      parameters: Object.fromEntries([...upTo(15_000)].map((name) => [`n${at}x${name}`, name])),
+    })),
+    post("fields that nobody knows", "/runs", (at) => ({ agent_name: "free", [`x${at}${"y".repeat(300_000)}`]: 1 })),
+    post("agents that nobody knows", "/runs", (at) => ({ agent_name: `x${at}`.padEnd(64, "y") })),
+    post("registrations", "/runner/register", (at) => registration(`key-${at % 20}`), place.token),
+    {
+      name: "lists of tools",
+      call: (id) => ({
+        method: "POST",
+        path: "/mcp",
+        headers: { ...json(user), accept: "application/json, text/event-stream" },
+        body: JSON.stringify({ jsonrpc: "2.0", id, method: "tools/list" }),
+      }),
+    },
+  ];
+}
+
+function json(token: string | null): Record<string, string> {
+  return {
+    "content-type": "application/json",
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  };
+}

@@ -1,0 +1,176 @@
+import { readFileSync } from "node:fs";
+import { rawCall } from "../test/http-call.ts";
+import { registration } from "../test/coordinator.ts";
+import { type ClaimedRun, claimOverHttp } from "../test/fixtures/dispatch/claimed.ts";
+import { type Finding, largest, type Tools } from "./finding.ts";
+import { felt, openOther } from "./others.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, pause, upTo } from "./wait.ts";
+
+const mostGrowthMb = 512;
+const mostPageBytes = 2 * 1024 * 1024;
+const megabyte = 1024 * 1024;
+
+/** M2: reports and registrations as large and as laborious as they can be made, and the pages that are read of what is kept. */
+export async function largeEvents({ rounds, idleMs = 5000 }: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, { leaseMs: 3_600_000 }, async (place) => {
+    const run = await claimOverHttp({ ...place, adminToken: place.token }, "large");
+    const other = await openOther(place, tools.host);
+    const idle = await other.during(pause(idleMs));
+    const sent: Sent = { requests: 0, taken: 0, refused: 0, broken: [], peakMb: 0 };
+    const start = residentMb(place);
+    const under = await other.during(send(place, run, rounds, sent));
+    const growth = Math.round(sent.peakMb - start);
+    if (growth > mostGrowthMb) sent.broken.push(`the coordinators grew by ${growth} MB`);
+    run.port.close();
+    const { seen, late, broken } = await felt(place, idle, under);
+    const { requests, taken, refused } = sent;
+    return {
+      seen: { requests, taken, refused, "growth MB": growth, ...seen },
+      broken: [...sent.broken, ...broken],
+      late,
+    };
+  });
+}
+
+interface Size {
+  rounds: number;
+  /** To see how fast others are answered without them. */
+  idleMs?: number;
+}
+
+interface Sent {
+  requests: number;
+  taken: number;
+  refused: number;
+  broken: string[];
+  peakMb: number;
+}
+
+/** Every body in each round, four at a time, and then all that was kept is read. */
+async function send(place: Place, run: ClaimedRun, rounds: number, sent: Sent): Promise<void> {
+  const bodies = [...reportsOf(run), ...registrationsOf()];
+  let n = 0;
+  for (const _ of upTo(rounds)) {
+    await each(bodies, 4, async ({ path, name, make }) => {
+      const { status, text } = await post(place, path, make(path === "/runner/report" ? (n += 1) : 0));
+      sent.requests += 1;
+      sent[status < 300 ? "taken" : "refused"] += 1;
+      if (status >= 500) sent.broken.push(`${name}: ${status} ${text.slice(0, 300)}`);
+      if (status === 200) n = Math.max(n, ackedIn(text));
+      sent.peakMb = Math.max(sent.peakMb, residentMb(place));
+    });
+    sent.broken.push(...(await readBack(place, run)));
+  }
+}
+
+export interface Body {
+  name: string;
+  path: string;
+  make(n: number): string;
+}
+
+export function reportsOf({ run_id, attempt, runner }: ClaimedRun): Body[] {
+  const base = { ...runner, held: [[run_id, attempt]], as_of_claim: "c", events: [], partials: [], finishes: [] };
+  const report = (name: string, make: (n: number) => object): Body => ({
+    name,
+    path: "/runner/report",
+    make: (n) => JSON.stringify({ ...base, ...make(n) }),
+  });
+  const at = "2026-01-01T00:00:00.000Z";
+  const one = (event: unknown) => (n: number) => ({ events: [{ run_id, attempt, events: [{ n, at, event }] }] });
+  const result = (output: unknown) => one({ type: "tool_result", tool_use_id: "t", is_error: false, output });
+  return [
+    report("a text of 18 MB", one({ type: "assistant", text: "x".repeat(18 * megabyte) })),
+    report("control characters", one({ type: "assistant", text: "\u0000".repeat(3 * megabyte) })),
+    report("many different names", result(namesOf(200_000))),
+    report("names as many as an event may have", result(namesOf(4900))),
+    report("many numbers", result([...upTo(4_000_000)])),
+    report("numbers as many as an event may have", result([...upTo(90_000)])),
+    report("just below 1 MB", one({ type: "assistant", text: "x".repeat(megabyte - 100) })),
+    report("deep", result(JSON.parse("[".repeat(55) + "]".repeat(55)))),
+    report("lone surrogates", one({ type: "assistant", text: "\ud800".repeat(100_000) })),
+    report("many tiny events", (n) => ({
+      events: [
+        {
+          run_id,
+          attempt,
+          events: [...upTo(100_000)].map((more) => ({ n: n + more, at, event: { type: "progress", percent: 1 } })),
+        },
+      ],
+    })),
+    report("numbers with holes", (n) => one({ type: "assistant", text: "far" })(n + 1_000_000)),
+    report("many runs", () => ({
+      events: [...upTo(50_000)].map((other) => ({ run_id: `none ${other}`, attempt: 1, events: [] })),
+    })),
+    report("many finishes", () => ({
+      finishes: [...upTo(50_000)].map((other) => ({
+        run_id: `none ${other}`,
+        attempt: 1,
+        last_n: 0,
+        outcome: { status: "cancelled", by: "user" },
+      })),
+    })),
+    report("partials of 18 MB", () => ({
+      partials: [{ run_id, attempt, delta: { kind: "output", text: "x".repeat(18 * megabyte) } }],
+    })),
+  ];
+}
+
+export function registrationsOf(): Body[] {
+  const body = (name: string, changes: object): Body => ({
+    name,
+    path: "/runner/register",
+    make: () => JSON.stringify({ ...registration("heavy"), ...changes }),
+  });
+  const agent = (index: number, more: object = {}) => ({ name: `agent-${index}`, command: "true", ...more });
+  const schema = (properties: object) => ({ parameters_schema: { type: "object", properties } });
+  return [
+    body("20 MB", { project_dir: "x".repeat(20 * megabyte) }),
+    body("10,000 agents", { agents: [...upTo(10_000)].map((index) => agent(index)) }),
+    body("1,000 agents", { agents: [...upTo(1000)].map((index) => agent(index)) }),
+    body("a large agent", { agents: [agent(1, { description: "x".repeat(megabyte) })] }),
+    body("a schema of many names", { agents: [agent(1, schema(namesOf(100_000)))] }),
+    body("100,000 tags", { tags: [...upTo(100_000)].map(String) }),
+    body("a large configuration", { executor: { type: "procedural", config: namesOf(50_000) } }),
+  ];
+}
+
+function namesOf(count: number): Record<string, number> {
+  return Object.fromEntries([...upTo(count)].map((index) => [`name${index}`, index]));
+}
+
+/** Every event in order, in pages that are not large. */
+async function readBack(place: Place, { run_id }: ClaimedRun): Promise<string[]> {
+  const headers = { authorization: `Bearer ${place.token}` };
+  const broken: string[] = [];
+  let due = 1;
+  for (let after: number | null = 0; after !== null;) {
+    const page = await rawCall(place.url, { path: `/runs/${run_id}/events?limit=1000&after=${after}`, headers });
+    if (page.status !== 200) return [...broken, `a page after ${after}: ${page.status} ${page.text.slice(0, 300)}`];
+    if (page.text.length > mostPageBytes) broken.push(`a page of ${page.text.length} bytes`);
+    // its own answer
+    const { items, next_cursor } = JSON.parse(page.text) as { items: { seq: number }[]; next_cursor: number | null };
+    for (const { seq } of items) if (seq !== due++) broken.push(`seq ${seq} where ${due - 1} was due`);
+    after = next_cursor;
+  }
+  return broken;
+}
+
+function post({ url, token }: Place, path: string, body: string): Promise<{ status: number; text: string }> {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  return rawCall(url, { method: "POST", path, headers, body }).catch(() => ({ status: 413, text: "cut off" }));
+}
+
+function ackedIn(text: string): number {
+  // its own answer; a registration's has none
+  const { acked = [] } = JSON.parse(text) as { acked?: { n: number }[] };
+  return largest(acked.map(({ n }) => n));
+}
+
+function residentMb({ coordinators }: Place): number {
+  return coordinators.reduce((sum, { child }) => {
+    const pages = Number(readFileSync(`/proc/${child.pid}/statm`, "utf8").split(" ")[1]);
+    return sum + (pages * 4096) / megabyte;
+  }, 0);
+}

@@ -1,0 +1,81 @@
+import type { Place } from "./place.ts";
+import { stallMs, stallsOf } from "./stalls.ts";
+
+/** Another user of the same coordinators, who asks for something now and then and waits for the answer. */
+export interface Other {
+  /** How long its requests took while the work went on. */
+  during(work: Promise<unknown>): Promise<Waits>;
+}
+
+export interface Waits {
+  requests: number;
+  p99: number;
+  longest: number;
+}
+
+/** An agent whose parameters are checked by an ordinary pattern, and another by one that only the checker's thread may try. */
+const plain = { type: "object", properties: { name: { type: "string", pattern: "^[a-z][a-z0-9-]*$" } } };
+const grouped = { type: "object", properties: { name: { type: "string", pattern: "^([a-z]+-?)*$" } } };
+
+/** In a process of its own: the work of this one must not count as the coordinator's. */
+export async function openOther(
+  { client: admin, coordinators, processes, directory }: Place,
+  host: string,
+): Promise<Other> {
+  const url = coordinators[0]!.url;
+  const { token } = await admin.tokens.create({ role: "user", subject: "other" });
+  // nobody has the tag: none of their runs begins, and takes a core away
+  const demands = { tags: ["nobody"] };
+  await admin.agents.put("plain", { type: "procedural", command: "true", parameters_schema: plain, demands });
+  await admin.agents.put("grouped", { type: "procedural", command: "true", parameters_schema: grouped, demands });
+  const child = processes.start([process.execPath, host, "user", JSON.stringify({ url, token })], {
+    cwd: directory,
+    env: { PATH: process.env["PATH"] ?? "", HOME: directory },
+  });
+  await child.says(/^serving$/m);
+  let measured = 0;
+  /** Since it was asked before. */
+  const ask = async (): Promise<Waits> => {
+    measured += 1;
+    child.signal("SIGUSR2");
+    const [, requests, p99, longest] = await child.says(new RegExp(`^waited ${measured} (\\S+) (\\S+) (\\S+)$`, "m"));
+    return { requests: Number(requests), p99: Number(p99), longest: Number(longest) };
+  };
+  return {
+    async during(work) {
+      await ask();
+      await work;
+      return ask();
+    },
+  };
+}
+
+/** What another user and the event loop felt of it: numbers, and what took too long. */
+export async function felt(
+  place: Place,
+  idle: Waits,
+  under: Waits,
+): Promise<{ seen: Record<string, number>; late: string[]; broken: string[] }> {
+  const { longest, withOthers, defects } = await stallsOf(place);
+  const late: string[] = [];
+  if (longest >= stallMs) late.push(`the event loop stood still for ${longest} ms, with a core to run on`);
+  // a request of a few milliseconds is tripled by one turn of the scheduler
+  if (under.p99 > 3 * Math.max(idle.p99, 5))
+    late.push(`another user waited ${Math.round(under.p99)} ms (p99), ${Math.round(idle.p99)} idle`);
+  return {
+    seen: {
+      "longest stall ms": longest,
+      "with waiting for a core": withOthers,
+      "requests of another user": under.requests,
+      "p99 ms of another user, idle": tenths(idle.p99),
+      "p99 ms meanwhile": tenths(under.p99),
+      "longest ms meanwhile": tenths(under.longest),
+    },
+    late,
+    broken: defects,
+  };
+}
+
+function tenths(number: number): number {
+  return Math.round(number * 10) / 10;
+}

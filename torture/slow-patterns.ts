@@ -1,0 +1,65 @@
+import { request } from "node:http";
+import type { Finding, Tools } from "./finding.ts";
+import { felt, openOther } from "./others.ts";
+import { inPlace, type Place } from "./place.ts";
+import { each, pause, upTo } from "./wait.ts";
+
+interface Size {
+  submits: number;
+  /** To see how fast others are answered without them. */
+  idleMs?: number;
+  /** How long others are watched after the last was sent. */
+  stayMs?: number;
+}
+
+const slow = { type: "object", properties: { x: { type: "string", pattern: "^(a+)+$" } } };
+const attack = { x: `${"a".repeat(40)}!` };
+
+/**
+ * M1: submits whose parameters take for ever to check, half of them by senders that leave at once. No run comes of them,
+ * and nobody else waits for them.
+ */
+export async function slowPatterns({ submits, idleMs = 5000, stayMs = 5000 }: Size, tools: Tools): Promise<Finding> {
+  return inPlace(tools, {}, async (place) => {
+    await place.client.agents.put("slow", { type: "procedural", command: "true", parameters_schema: slow });
+    const other = await openOther(place, tools.host);
+    const idle = await other.during(pause(idleMs));
+    const { token } = await place.client.tokens.create({ role: "user", subject: "slow" });
+    const answers: Record<string, number> = {};
+    const broken: string[] = [];
+    const under = await other.during(
+      (async () => {
+        await each(upTo(submits), submits, async (at) => {
+          const status = await submit(place, token, at % 2 === 0);
+          answers[status] = (answers[status] ?? 0) + 1;
+          if (!["400", "429", "gone"].includes(status)) broken.push(`a slow submit was answered with ${status}`);
+        });
+        await pause(stayMs);
+      })(),
+    );
+    const { items } = await place.client.runs.list({ agent_name: "slow" });
+    if (items.length > 0) broken.push(`${items.length} runs came of it`);
+    const { seen, late, broken: defects } = await felt(place, idle, under);
+    return {
+      seen: { submits, refused: answers["429"] ?? 0, "given up": answers["400"] ?? 0, ...seen },
+      broken: [...broken, ...defects],
+      late,
+    };
+  });
+}
+
+/** The status of the answer, or `gone` where nobody waited for it. */
+function submit({ coordinators }: Place, token: string, leaves: boolean): Promise<string> {
+  return new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const sent = request(`${coordinators[0]!.url}/runs`, { method: "POST", headers, agent: false }, (response) => {
+      response.resume();
+      resolve(String(response.statusCode));
+    });
+    sent.on("error", () => resolve("gone"));
+    sent.end(JSON.stringify({ agent_name: "slow", parameters: attack }), () => {
+      // once the coordinator has it
+      if (leaves) setTimeout(() => sent.destroy(), 20);
+    });
+  });
+}

@@ -1,0 +1,20 @@
+import type { Place } from "./place.ts";
+
+/** How long a coordinator may keep everybody else waiting for one request. */
+export const stallMs = 100;
+
+/** The longest of any coordinator, and what they complained of. */
+export async function stallsOf({
+  coordinators,
+}: Place): Promise<{ longest: number; withOthers: number; defects: string[] }> {
+  const stalls = { longest: 0, withOthers: 0, defects: [] as string[] };
+  for (const { child } of coordinators) {
+    child.signal("SIGUSR2");
+    const [, own = "0", all = "0"] = await child.says(/^stalled (\d+) (\d+)$/m);
+    stalls.longest = Math.max(stalls.longest, Number(own));
+    stalls.withOthers = Math.max(stalls.withOthers, Number(all));
+    const defects = child.said.replaceAll(/^(serving|stalled \d+ \d+)$/gm, "").trim();
+    if (defects !== "") stalls.defects.push(`a coordinator complained: ${defects}`);
+  }
+  return stalls;
+}
