@@ -192,6 +192,14 @@ sub may_change {
     return !defined $owner || $owner == $>;
 }
 
+# Root renames no shared temporary folder by accident, and against intent a pin does not help: root can unmount it.
+# It would even do harm. Codex hides its own folder in /tmp wherever mountinfo shows /tmp, and fails where it cannot.
+sub is_left_to_root {
+    my ($folder) = @_;
+    my $mode = (stat $folder)[2];
+    return $> == 0 && defined $mode && ($mode & 01777) == 01777;
+}
+
 # Lays the folder on top of the stage. The first carries all others: it must not come along with a folder around it.
 sub stack {
     my ($folder, $stage, $first) = @_;
@@ -216,7 +224,7 @@ sub pin_folders_around {
         pop @names;
         for my $name (@names) {
             $folder .= "/$name";
-            if (!$seen{$folder}++ && may_change($parent)) {
+            if (!$seen{$folder}++ && may_change($parent) && !is_left_to_root($folder)) {
                 my $result = stack($folder, $paths[0], $first);
                 return $result if $result < 0;
                 $first = 0;

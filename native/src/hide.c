@@ -22,6 +22,17 @@ static bool may_change(const char *folder)
 	return sys(statx, AT_FDCWD, folder, 0, STATX_UID, &status) < 0 || status.user == (uint32_t)sys(geteuid);
 }
 
+/*
+ * Root renames no shared temporary folder by accident, and against intent a pin does not help: root can unmount it.
+ * It would even do harm. Codex hides its own folder in /tmp wherever mountinfo shows /tmp, and fails where it cannot.
+ */
+static bool is_left_to_root(const char *folder)
+{
+	struct file_status status;
+	return sys(geteuid) == 0 && sys(statx, AT_FDCWD, folder, 0, STATX_MODE, &status) >= 0 &&
+	       (status.mode & MODE_SHARED) == MODE_SHARED;
+}
+
 /* The start of a path, up to a slash in it. */
 static const char *part_of(char *buffer, const char *path, size_t end)
 {
@@ -83,7 +94,7 @@ static long pin_folders_around(const struct paths *paths)
 			if (path[end] != '/')
 				continue;
 			part_of(folder, path, end);
-			if (!is_around_earlier(paths, i, folder) && may_change(parent)) {
+			if (!is_around_earlier(paths, i, folder) && may_change(parent) && !is_left_to_root(folder)) {
 				long result = stack(folder, paths->path[0], first);
 				if (result < 0)
 					return result;

@@ -46,7 +46,8 @@ struct file_status {
 	uint32_t mask, block_size;
 	uint64_t attributes;
 	uint32_t links, user, group;
-	char rest[228];
+	uint16_t mode;
+	char rest[226];
 };
 
 enum { PR_SET_PDEATHSIG = 1, PR_SET_DUMPABLE = 4, PR_CAPBSET_DROP = 24, PR_SET_CHILD_SUBREAPER = 36 };
@@ -55,7 +56,7 @@ enum { PATH_MAX = 4096 };
 enum { WNOHANG = 1 };
 enum { F_DUPFD_CLOEXEC = 1030 };
 enum { O_RDONLY = 0, O_WRONLY = 1, O_CLOEXEC = 02000000, O_PATH = 010000000 };
-enum { W_OK = 2, STATX_UID = 8 };
+enum { W_OK = 2, STATX_MODE = 2, STATX_UID = 8, MODE_SHARED = 01777 };
 #define AT_FDCWD (-100)
 
 enum { CLONE_NEWNS = 0x00020000, CLONE_NEWUSER = 0x10000000, CLONE_NEWPID = 0x20000000 };

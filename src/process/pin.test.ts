@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
   chownSync,
   lstatSync,
   mkdirSync,
@@ -141,6 +142,15 @@ describe.each(subjects)("$name", (subject) => {
       expect(first.stdout + next.stdout).not.toContain(secret);
     },
   );
+
+  test("a shared temporary folder has no second path for root", () => {
+    const shared = join(here, "home");
+    chmodSync(shared, 0o1777);
+    const { stdout } = run("cut -d' ' -f4,5 /proc/self/mountinfo", subject);
+    const others = stdout.split("\n").filter((line) => line.startsWith(`${shared} `));
+    // as a user it stays pinned: a user, unlike root, cannot undo that
+    expect(others.length > 0).toBe(!isRoot || subject.uid !== undefined);
+  });
 
   test("files are renamed and linked across the folders that stay in their place", () => {
     const script = `cd "$HOME" && mkdir -p .local/share .config/other && echo one > file && umask 077
