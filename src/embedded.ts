@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { createAgentGate } from "./define/agent-gate.ts";
 import { findPackageFolder } from "./define/package-folder.ts";
 import { isSettled, isTrustSettled } from "./define/settled.ts";
-import { placeId } from "./execute/runner-lock.ts";
+import { placeId } from "./execute/claim/runner-lock.ts";
 import { newShortLivedName, type NestedRuns, openNestedRuns } from "./embedded-nested.ts";
 import type { Local } from "./local.ts";
 import type { DefinitionFault } from "./model/definition-fault.ts";

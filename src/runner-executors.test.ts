@@ -8,7 +8,7 @@ import * as z from "zod";
 import { runsDirectory, tmpDirectory } from "./model/state-layout.ts";
 import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
 import { openHost } from "../test/fixtures/dispatch/host.ts";
-import { notTheExecutors } from "./execute/recorder.ts";
+import { notTheExecutors } from "./execute/journal/recorder.ts";
 import { runEventSchema } from "./model/event.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import { isTerminal } from "./model/states.ts";

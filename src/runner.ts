@@ -6,16 +6,16 @@ import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts
 import { protectOwn } from "./define/protect-own.ts";
 import { findWorkedOn } from "./define/repo-sha.ts";
 import { type LazySchemas, lazySchemas } from "./lazy-schemas.ts";
-import { canRunOne, countDescriptors, describeShortage } from "./execute/descriptors.ts";
-import { startLogSweep } from "./execute/log-sweep.ts";
-import { uploadTimes } from "./execute/keep-files.ts";
+import { canRunOne, countDescriptors, describeShortage } from "./execute/claim/descriptors.ts";
+import { startLogSweep } from "./execute/journal/log-sweep.ts";
+import { uploadTimes } from "./execute/collect/keep-files.ts";
 import {
   type RegistrationOptions,
   type RunningRegistration,
   startRegistration,
   type Times,
-} from "./execute/registration.ts";
-import { lockRunner, placeId, runnerKey } from "./execute/runner-lock.ts";
+} from "./execute/claim/registration.ts";
+import { lockRunner, placeId, runnerKey } from "./execute/claim/runner-lock.ts";
 import type { Agent } from "./model/agent.ts";
 import { HostError, RequestError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";

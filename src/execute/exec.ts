@@ -8,13 +8,13 @@ import type { CaptureOptions, Command, CommandResult, Redactor, StartOptions } f
 import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check.ts";
 import { execute } from "../process/execute.ts";
-import { endReason } from "./end-reason.ts";
-import { executionEnd, executionStart, inheritedIds } from "./execution-record.ts";
+import { endReason } from "./executions/end-reason.ts";
+import { executionEnd, executionStart, inheritedIds } from "./executions/execution-record.ts";
 import { nestedFolders } from "./nested/nested-folders.ts";
 import { openNestedLog } from "./nested/nested-log.ts";
 import type { NestedSink } from "./nested/nested-sink.ts";
-import { createRecorder } from "./recorder.ts";
-import { openStoreSink } from "./store-sink.ts";
+import { createRecorder } from "./journal/recorder.ts";
+import { openStoreSink } from "./journal/store-sink.ts";
 
 /** One command on the record: a run of the built-in agent `exec`. */
 export interface ExecRequest {

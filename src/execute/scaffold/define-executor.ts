@@ -1,6 +1,6 @@
 import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
 import { workspaceOf } from "../workspace/kind.ts";
-import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
+import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
 import { keepResult } from "./keep-result.ts";

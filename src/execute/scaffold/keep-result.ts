@@ -1,6 +1,6 @@
 import type { FoundFile, OpenFile, Outcome } from "../../model/executor.ts";
-import { stillBringsFiles } from "../keep-files.ts";
-import { outcomeOfStop, stopReasonOf } from "../stop-outcome.ts";
+import { stillBringsFiles } from "../collect/keep-files.ts";
+import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
 import { chooseFiles } from "./choose-files.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { findFiles } from "./find-files.ts";

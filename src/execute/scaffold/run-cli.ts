@@ -2,11 +2,11 @@ import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
 import type { Running } from "../../model/process.ts";
-import { endReason } from "../end-reason.ts";
+import { endReason } from "../executions/end-reason.ts";
 import { readLines } from "../executors/lines.ts";
-import { emitOutput } from "../output-events.ts";
-import { keepSaid } from "../said.ts";
-import { outcomeOfStop } from "../stop-outcome.ts";
+import { emitOutput } from "../journal/output-events.ts";
+import { keepSaid } from "../executions/said.ts";
+import { outcomeOfStop } from "../supervise/stop-outcome.ts";
 import type { Cli, CliResult } from "./definition.ts";
 import { RunFailure } from "./run-failure.ts";
 

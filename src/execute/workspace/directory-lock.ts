@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { NewId } from "../../model/ids.ts";
-import { sleep } from "../backoff.ts";
+import { sleep } from "../port/backoff.ts";
 import type { Claimed } from "./claimed.ts";
 import { asideSuffix, createClaimFile } from "./claim-file.ts";
 

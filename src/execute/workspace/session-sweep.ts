@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
 import type { RunnerPort } from "../../model/runner-port.ts";
-import { sleep } from "../backoff.ts";
-import type { Identity } from "../identity.ts";
-import { portFault } from "../port-faults.ts";
+import { sleep } from "../port/backoff.ts";
+import type { Identity } from "../port/identity.ts";
+import { portFault } from "../port/port-faults.ts";
 import { removeImpostors } from "./own-folder.ts";
 import { removeTree } from "./remove-tree.ts";
 import { markedSessions, type SessionOwner, unmarkSession } from "./session-marks.ts";

@@ -1,6 +1,6 @@
 import type { AgentSdk, Query } from "../../../llm/claude-code/sdk.ts";
 import type { UserInput } from "../../../model/executor.ts";
-import { outcomeOfStop, stopReasonOf } from "../../stop-outcome.ts";
+import { outcomeOfStop, stopReasonOf } from "../../supervise/stop-outcome.ts";
 import type { Done, Job } from "../../scaffold/define-executor.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
 import { createUsageSteps } from "../clients/claude-usage.ts";

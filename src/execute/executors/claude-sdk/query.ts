@@ -1,7 +1,7 @@
 import { Inbox } from "../../../llm/claude-code/inbox.ts";
 import type { AgentSdk, Query, SpawnRequest } from "../../../llm/claude-code/sdk.ts";
 import { Spawned } from "../../../llm/claude-code/spawned.ts";
-import { keepSaid } from "../../said.ts";
+import { keepSaid } from "../../executions/said.ts";
 import type { Job } from "../../scaffold/define-executor.ts";
 import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
 import { lingerMs } from "../clients/linger.ts";

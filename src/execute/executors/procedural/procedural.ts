@@ -1,11 +1,11 @@
 import { RequestError } from "../../../model/errors.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../../model/executor.ts";
 import type { Redactor, Running } from "../../../model/process.ts";
-import { type CommandPlace, commandWords } from "../../command-path.ts";
+import { type CommandPlace, commandWords } from "../../executions/command-path.ts";
 import { failed } from "../../../model/outcome.ts";
-import { endReason } from "../../end-reason.ts";
-import { emitOutput } from "../../output-events.ts";
-import { outcomeOfStop } from "../../stop-outcome.ts";
+import { endReason } from "../../executions/end-reason.ts";
+import { emitOutput } from "../../journal/output-events.ts";
+import { outcomeOfStop } from "../../supervise/stop-outcome.ts";
 import { createResultReader } from "./result.ts";
 
 export interface ProceduralOptions extends CommandPlace {

@@ -1,0 +1,140 @@
+import type { Delta } from "../../model/executor.ts";
+import type { Claim, Order } from "../../model/runner-port.ts";
+import type { StopReason } from "../../model/states.ts";
+import type { Journal } from "../journal/journal.ts";
+import { createRunLog, type LogsOptions } from "../journal/logs.ts";
+import type { SessionPort } from "../sessions/session-port.ts";
+import type { Shipper } from "../journal/shipper.ts";
+import { type Supervised, superviseRun } from "../supervise/supervise.ts";
+import type { SuperviseOptions } from "../supervise/supervise-options.ts";
+import type { Upload } from "../collect/uploads.ts";
+
+/** The runs under way of one registration. */
+export interface HeldRuns {
+  readonly running: number;
+  freeSlots(): number;
+  /** Whether a run under way works in this session, or copies from it. */
+  usesSession(session_id: string): boolean;
+  /** Held from here on, and begun. */
+  take(claim: Claim): void;
+  obey(order: Order): void;
+  /** Runs that wait for a person, now or later, end to be continued elsewhere, where their executor can. */
+  park(): void;
+  /** Parks what waits and stops everything else, at once. */
+  shutDown(): void;
+  abortAll(reason: StopReason): void;
+  /** Resolves when everything that was taken up to now has ended. */
+  ended(): Promise<void>;
+  /** Resolves when every log is closed, which waits for those that have to be shipped. */
+  cleaned(): Promise<void>;
+}
+
+export interface HeldRunsOptions {
+  slots: () => number;
+  supervise: SuperviseOptions;
+  logs: LogsOptions;
+  shipper: Shipper;
+  upload: Upload;
+  sessions: SessionPort;
+  slotFreed: () => void;
+  onNotice: (message: string, cause?: unknown) => void;
+}
+
+/** What a run that waits may take to save its state when the runner shuts down. */
+const parkMs = 2000;
+
+export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
+  const { slots, supervise, logs, shipper, slotFreed, onNotice } = options;
+  const runs = new Map<string, { supervised: Supervised; sessions: (string | null)[] }>();
+
+  const cleaning = new Set<Promise<void>>();
+  function clean(settled: Promise<"shipped" | "lost">, journal: Journal): void {
+    const cleaned = settled
+      .then((how) => (how === "shipped" ? journal.shipped() : journal.remove()))
+      .catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be removed`, error))
+      .finally(() => cleaning.delete(cleaned));
+    cleaning.add(cleaned);
+  }
+
+  return {
+    get running() {
+      return runs.size;
+    },
+    freeSlots: () => slots() - [...runs.values()].filter(({ supervised }) => !supervised.waiting).length,
+
+    usesSession: (session_id) => [...runs.values()].some(({ sessions }) => sessions.includes(session_id)),
+
+    take(claim) {
+      const key = keyOf(claim);
+      if (runs.has(key)) return; // the same answer twice
+      const stays = claim.invocation.agent.type === "autonomous";
+      const journal = createRunLog(claim.run_id, claim.attempt, stays, logs);
+      const supervised = superviseRun(claim, supervise, {
+        journal,
+        poke: shipper.poke,
+        hurry: shipper.hurry,
+        slotFreed,
+        room: () => shipper.room(journal),
+        partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
+        upload: options.upload,
+        sessions: options.sessions,
+      });
+      const { session_id, forked_from } = claim.invocation;
+      runs.set(key, { supervised, sessions: [session_id, forked_from] });
+      const settled = new Promise<"shipped" | "lost">((resolve) => {
+        shipper.add({
+          journal,
+          onLost() {
+            supervised.abort("lease_lost");
+            resolve("lost");
+          },
+          onFinished: () => resolve("shipped"),
+          onSpent: supervised.spent,
+        });
+      });
+      void supervised.ended.then(() => {
+        runs.delete(key);
+        slotFreed();
+      });
+      // when both have happened nobody writes to the log any more
+      clean(
+        supervised.ended.then(() => settled),
+        journal,
+      );
+    },
+
+    obey(order) {
+      const run = runs.get(keyOf(order))?.supervised;
+      if (!run) return; // it has ended meanwhile, which its finish tells
+      if ("stop" in order) run.abort(order.stop);
+      else if ("input" in order) run.input(order.input);
+      else run.answer(order.answer);
+    },
+
+    park() {
+      for (const { supervised } of runs.values()) supervised.park();
+    },
+    shutDown() {
+      for (const { supervised } of runs.values()) {
+        if (!supervised.park()) supervised.abort("shutdown");
+        else {
+          const late = setTimeout(() => supervised.abort("shutdown"), parkMs);
+          void supervised.ended.then(() => clearTimeout(late));
+        }
+      }
+    },
+    abortAll(reason) {
+      for (const { supervised } of runs.values()) supervised.abort(reason);
+    },
+    async ended() {
+      await Promise.all([...runs.values()].map(({ supervised }) => supervised.ended));
+    },
+    async cleaned() {
+      await Promise.all(cleaning);
+    },
+  };
+}
+
+function keyOf({ run_id, attempt }: { run_id: string; attempt: number }): string {
+  return `${run_id}.${attempt}`;
+}

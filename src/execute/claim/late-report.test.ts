@@ -1,0 +1,78 @@
+import { afterEach, expect, test } from "vitest";
+import { openHost, sampleAgent } from "../../../test/fixtures/dispatch/host.ts";
+import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
+import type { PollAnswer, PollRequest, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
+
+/** Long enough for a busy machine: only a hang takes it. */
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+/** A runner whose polls are answered soon, on a real store, with all that it said. */
+async function setUp() {
+  const host = await openHost({ pollHoldMs: 30 });
+  await host.dispatcher.start();
+  host.agents.setFiles([sampleAgent({ name: "endless", command: "sleep 1000" }), sampleAgent({ command: "true" })]);
+  const polls: (PollRequest & { answer: PollAnswer | null })[] = [];
+  const reports: ReportRequest[] = [];
+  const port: RunnerPort = {
+    ...host.port,
+    async poll(request, signal) {
+      const asked = { ...request, answer: null as PollAnswer | null };
+      polls.push(asked);
+      return (asked.answer = await host.port.poll(request, signal));
+    },
+    report(request) {
+      reports.push(structuredClone(request));
+      return host.port.report(request);
+    },
+  };
+  closing.push(host.dispose, host.close);
+  const fixture = runnerFixture({ port });
+  closing.push(fixture.remove);
+  const runner = await fixture.open();
+  closing.push(runner.stop);
+  const empty = () => polls.filter(({ answer }) => answer?.claims.length === 0);
+  return { ...host, runner, polls, empty, reports };
+}
+
+test("a runner polls with the same claim until it brings something, and with another after that", async () => {
+  const { polls, empty, submit, run, runner } = await setUp();
+  await poll(() => empty().length).toBeGreaterThan(3);
+  const [first] = polls;
+  expect(new Set(polls.map(({ claim_id }) => claim_id))).toEqual(new Set([first?.claim_id]));
+  const id = await submit();
+  await poll(async () => (await run(id)).status).toBe("completed");
+  const asked = polls.length;
+  await poll(() => empty().length).toBeGreaterThan(asked + 3);
+  expect(new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(2);
+  await runner.replaceAgents([]);
+  await poll(() => new Set(polls.map(({ claim_id }) => claim_id)).size).toBe(3);
+});
+
+test("what an idle runner reported takes nothing back that it was given later, however late it comes again", async () => {
+  const { polls, empty, reports, submit, run, events, runner, port } = await setUp();
+  await poll(() => empty().length).toBeGreaterThan(2);
+  // it registers again, and then reports that it holds nothing
+  await runner.replaceAgents([]);
+  const now = () => polls.at(-1)!;
+  await poll(
+    () => empty().filter(({ epoch }) => epoch === now().epoch && epoch !== polls[0]!.epoch).length,
+  ).toBeGreaterThan(1);
+  const { claim_id, epoch } = now();
+  await poll(() => reports.filter((report) => report.epoch === epoch).length).toBeGreaterThan(0);
+  const asked = polls.length;
+
+  const id = await submit({ agent_name: "endless" });
+  await poll(async () => (await run(id)).status).toBe("running");
+  // the claim that brought it is over for both sides
+  await poll(() => polls.slice(asked).some((one) => one.claim_id !== claim_id && one.answer !== null)).toBe(true);
+  const late = reports.filter((report) => report.epoch === epoch && report.held.length === 0);
+  expect(late.length).toBeGreaterThan(0);
+  for (const report of late) await port.report(report);
+  expect(await run(id)).toMatchObject({ status: "running", attempt: 1, failures: 0 });
+  expect((await events(id)).filter(({ event }) => event.type === "status")).toHaveLength(3);
+});

@@ -1,0 +1,124 @@
+import { afterEach, expect, test } from "vitest";
+import { openHost, sampleAgent, serve } from "../../../test/fixtures/dispatch/host.ts";
+import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
+import type { RunEvent } from "../../model/event.ts";
+import { PortError } from "../../model/port-error.ts";
+import type { Run } from "../../model/run.ts";
+import type { RunnerPort } from "../../model/runner-port.ts";
+import { isTerminal } from "../../model/states.ts";
+
+/** Long enough for a busy machine: only a hang takes it. */
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
+
+/** The runner's own code and real commands over the port in process, with a real store behind it. */
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function setUp({ slots = 4, leaseMs = 10_000 } = {}) {
+  const host = await openHost({ leaseMs });
+  let current: RunnerPort | null = host.port;
+  const there = (): RunnerPort => {
+    if (current) return current;
+    throw new PortError("away", "nobody listens", Object.assign(new Error("refused"), { code: "ECONNREFUSED" }));
+  };
+  const port: RunnerPort = {
+    register: async (registration) => there().register(registration),
+    poll: async (request, signal) => there().poll(request, signal),
+    report: async (request) => there().report(request),
+    upload: async (request, content, signal) => there().upload(request, content, signal),
+    loadSession: (request) => there().loadSession(request),
+    saveSession: (request) => there().saveSession(request),
+    sessions: async (request) => there().sessions(request),
+    deregister: async (request) => there().deregister(request),
+  };
+  await host.dispatcher.start();
+  closing.push(host.dispose, host.close);
+  const fixture = runnerFixture({ port, slots });
+  closing.push(fixture.remove);
+  const runner = await fixture.open();
+  closing.push(runner.stop);
+  host.agents.setFiles([
+    sampleAgent({ name: "greet", command: "sh -c 'echo hello; echo oops >&2' sh" }),
+    sampleAgent({ name: "endless", command: "sleep 1000" }),
+    sampleAgent({
+      name: "slow",
+      command: "sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo line $i; sleep 0.4; done' sh",
+    }),
+  ]);
+  const ended = async (run_id: string): Promise<Run> => {
+    await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+    return host.run(run_id);
+  };
+  const restart = async (awayMs: number): Promise<void> => {
+    current = null;
+    await host.close();
+    await new Promise((resolve) => setTimeout(resolve, awayMs));
+    const again = serve(host.store, { leaseMs });
+    closing.push(again.close);
+    await again.dispatcher.start();
+    current = again.port;
+  };
+  const expectWhole = async (run_id: string): Promise<RunEvent[]> => {
+    const events = await host.events(run_id);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+    expect(events.at(-1)!.event.type).toBe("result");
+    return events.map(({ event }) => event);
+  };
+  return { ...host, ...fixture, runner, ended, restart, expectWhole };
+}
+
+test("many runs through few slots: each once, each whole, and the audit holds", async () => {
+  const { submit, ended, expectWhole, verify, logs } = await setUp();
+  const ids = await Promise.all(Array.from({ length: 30 }, () => submit({ agent_name: "greet" })));
+  for (const id of ids) {
+    expect(await ended(id)).toMatchObject({
+      status: "completed",
+      exit_code: 0,
+      result_text: "hello\n",
+      attempt: 1,
+      failures: 0,
+    });
+    const events = await expectWhole(id);
+    expect(events.filter(({ type }) => type === "execution_started")).toHaveLength(1);
+    expect(events.filter(({ type }) => type === "execution_ended")).toHaveLength(1);
+  }
+  expect(await verify()).toMatchObject({ ok: true });
+  await poll(logs).toEqual([]);
+});
+
+test("a stop reaches the run, and a run's own time limit too", async () => {
+  const { submit, ended, dispatcher, run } = await setUp();
+  const stopped = await submit({ agent_name: "endless" });
+  const late = await submit({ agent_name: "endless", timeout_seconds: 0.4 });
+  await poll(async () => (await run(stopped)).status).toBe("running");
+  await dispatcher.stopRuns([stopped], "ann");
+  expect(await ended(stopped)).toMatchObject({ status: "cancelled" });
+  expect(await ended(late)).toMatchObject({ status: "failed", reason: "timeout" });
+});
+
+test("a coordinator that was away for longer than a lease finds every run and every line", async () => {
+  const { submit, ended, restart, expectWhole, events } = await setUp({ leaseMs: 4000 });
+  const ids = await Promise.all(Array.from({ length: 4 }, () => submit({ agent_name: "slow" })));
+  for (const id of ids)
+    await poll(async () => (await events(id)).some(({ event }) => event.type === "output")).toBe(true);
+  await restart(4500);
+  for (const id of ids) {
+    expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1, failures: 0 });
+    const output = (await expectWhole(id)).flatMap((event) => (event.type === "output" ? [event.text ?? ""] : []));
+    expect(output.join("")).toBe(Array.from({ length: 15 }, (_, i) => `line ${i + 1}\n`).join(""));
+  }
+});
+
+test("what a stopped runner had goes back at no cost and is the next one's", async () => {
+  const { submit, run, runner, open } = await setUp();
+  const id = await submit({ agent_name: "endless" });
+  await poll(async () => (await run(id)).status).toBe("running");
+  await runner.stop();
+  expect(await run(id)).toMatchObject({ status: "pending", failures: 0 });
+  const next = await open();
+  closing.push(next.stop);
+  await poll(async () => (await run(id)).status).toBe("running");
+  expect(await run(id)).toMatchObject({ attempt: 2, failures: 0 });
+});

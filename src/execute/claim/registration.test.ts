@@ -1,0 +1,337 @@
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import {
+  expectDense,
+  outcomeOf,
+  poll,
+  runnersOfEachTest,
+  sh,
+  textOf,
+} from "../../../test/fixtures/execute/registered.ts";
+import { outputBytes } from "../../model/output.ts";
+import { findOrphans } from "../../process/orphans.ts";
+
+const { closing, setUp } = runnersOfEachTest();
+
+test("a run goes from claim to outcome, and leaves nothing behind", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs, folder } = await setUp(coordinator);
+  await open();
+  const id = coordinator.submit(sh("echo hello; echo oops >&2; echo $TMPDIR >&2; echo $DROVER_RUN_ID >&2"));
+  expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "hello\n" });
+  const types = coordinator.events(id).map(({ type }) => type);
+  expect(types.slice(0, 2)).toEqual(["status", "execution_started"]);
+  expect(types.at(-1)).toBe("execution_ended");
+  expect(textOf(coordinator, id)).toContain(join(folder, "tmp"));
+  expect(textOf(coordinator, id)).toContain(id);
+  expectDense(coordinator, id);
+  await poll(logs).toEqual([]);
+  expect(await readdir(join(folder, "tmp"))).toEqual([]);
+});
+
+/** Whether this user and file system have files that nobody can remove. */
+const hasImmutable = process.getuid?.() === 0 && spawnSync("chattr", ["-V"]).status !== null;
+
+test.runIf(hasImmutable)("a runner starts although a run before it left a file that cannot be removed", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  const left = join(folder, "tmp", "run-before");
+  mkdirSync(left, { recursive: true });
+  writeFileSync(join(left, "stuck"), "");
+  mkdirSync(join(folder, "tmp", "removable"));
+  const { status } = spawnSync("chattr", ["+i", join(left, "stuck")]);
+  closing.push(async () => void spawnSync("chattr", ["-i", join(left, "stuck")]));
+  await open();
+  expect(await outcomeOf(coordinator, coordinator.submit(sh("echo hello")))).toMatchObject({ status: "completed" });
+  expect(await readdir(join(folder, "tmp"))).toEqual(status === 0 ? ["run-before"] : []);
+});
+
+test("hostile parameters reach the command unchanged and come back as data", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await writeFile(join(folder, "echo.cjs"), "console.log(JSON.stringify({ argv: process.argv.slice(2) }));");
+  await open();
+  const message = "a \"b\" 'c'\n--x $(id) `id` \u{1f600}";
+  const id = coordinator.submit(
+    { command: `${process.execPath} ${join(folder, "echo.cjs")}` },
+    { parameters: { message, flag: true, dash: "--x" } },
+  );
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "completed",
+    data: { argv: ["--message", message, "--flag", "--dash=--x"] },
+  });
+});
+
+test("a failure tells its exit code, and its error is what the command said", async () => {
+  const coordinator = createMemoryCoordinator();
+  await (await setUp(coordinator)).open();
+  const id = coordinator.submit(sh("echo it is wrong >&2; exit 7"));
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "failed",
+    reason: "exit_nonzero",
+    exit_code: 7,
+    message: "it is wrong",
+  });
+  const missing = coordinator.submit({ command: "scripts/nosuch" });
+  expect(await outcomeOf(coordinator, missing)).toMatchObject({ status: "failed", reason: "command_not_found" });
+});
+
+test("secrets are out of events, results and the log on disk before they are written", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await open();
+  const id = coordinator.submit(sh("printf canary-6f1d; sleep 0.2; printf 20b7e4; cat"), {
+    parameters: { key: "canary-6f1d20b7e4" },
+  });
+  const log = () => readFileSync(join(folder, "logs", `${id}.1.jsonl`), "utf8");
+  await poll(() => existsSync(join(folder, "logs", `${id}.1.jsonl`)) && log().includes("execution_started")).toBe(true);
+  expect(log()).not.toContain("canary-6f1d20b7e4");
+  await outcomeOf(coordinator, id);
+  const all = JSON.stringify([coordinator.events(id), coordinator.runs.get(id)!.outcome]);
+  expect(all).not.toContain("canary-6f1d20b7e4");
+  expect(textOf(coordinator, id)).toBe("[redacted:TEST_API_KEY]");
+});
+
+test("the log of an autonomous run is there line by line while it runs, and stays when it has finished", async () => {
+  const coordinator = createMemoryCoordinator();
+  let say!: () => void;
+  const said = new Promise<void>((resolve) => (say = resolve));
+  const { open, folder, logs } = await setUp(coordinator, {
+    executor: {
+      name: "talking",
+      can: { resume: false, fork: false, ask: false, input: false },
+      async run(_invocation, { emit }) {
+        await emit({ type: "assistant", text: "while it runs" });
+        await said;
+        return { status: "completed", exit_code: null, text: "done" };
+      },
+    },
+  });
+  await open();
+  const id = coordinator.submit({ type: "autonomous" });
+  const log = (): string => {
+    const path = join(folder, "logs", `${id}.1.jsonl`);
+    return existsSync(path) ? readFileSync(path, "utf8") : "";
+  };
+  await poll(log).toContain("while it runs");
+  say();
+  const procedural = coordinator.submit({ type: "procedural" });
+  await poll(() => coordinator.runs.get(procedural)!.status).toBe("completed");
+  await poll(log).toMatch(/"outcome":.*\n{"shipped":true}\n$/);
+  await poll(logs).toEqual([`${id}.1.jsonl`]);
+  // the next runner has nothing to ship
+  const before = coordinator.events(id);
+  await (await open()).stop();
+  expect(coordinator.events(id)).toEqual(before);
+});
+
+test("records all output of a command before its end: half a character, and what may begin a secret", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await writeFile(join(folder, "half.sh"), "printf 'x\\303'; printf 'canary-6f' >&2");
+  await open();
+  const id = coordinator.submit({ command: `sh ${join(folder, "half.sh")}` });
+  await outcomeOf(coordinator, id);
+  const events = coordinator.events(id);
+  expect(events.at(-1)).toMatchObject({ type: "execution_ended", execution: { stdout_bytes: 2, stderr_bytes: 9 } });
+  const bytesOf = (stream: string) =>
+    Buffer.concat(
+      events.flatMap((event) => (event.type === "output" && event.stream === stream ? [outputBytes(event)] : [])),
+    ).toString("latin1");
+  expect([bytesOf("stdout"), bytesOf("stderr")]).toEqual(["x\xc3", "canary-6f"]);
+});
+
+test("a stop ends it as cancelled, a timeout as timed out", async () => {
+  const coordinator = createMemoryCoordinator();
+  await (await setUp(coordinator)).open();
+  const stopped = coordinator.submit({ command: "sleep 1000" });
+  const late = coordinator.submit({ command: "sleep 1000", timeout_seconds: 0.3 });
+  expect(await outcomeOf(coordinator, late)).toMatchObject({ status: "failed", reason: "timeout" });
+  coordinator.order(stopped, { stop: "user" });
+  expect(await outcomeOf(coordinator, stopped)).toEqual({ status: "cancelled", by: "user" });
+});
+
+test("no more runs at once than slots, and a freed slot is filled", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await setUp(coordinator, { slots: 2 });
+  const runner = await open();
+  const ids = Array.from({ length: 8 }, () => coordinator.submit({ command: "sleep 0.1" }));
+  let most = 0;
+  await poll(() => {
+    most = Math.max(most, runner.running);
+    return ids.every((id) => coordinator.runs.get(id)!.outcome !== null);
+  }).toBe(true);
+  expect(most).toBe(2);
+});
+
+test("work outside the runner's directories is refused, also through a link", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await symlink("/", join(folder, "out"));
+  await open();
+  for (const project_dir of ["/", join(folder, "out", "etc"), "relative", join(folder, "missing")]) {
+    const id = coordinator.submit({ command: "true" }, { project_dir });
+    expect(await outcomeOf(coordinator, id)).toMatchObject({
+      status: "failed",
+      reason: "refused",
+      message: expect.stringContaining("project_dir"),
+    });
+  }
+});
+
+test("an outage loses no event and no run, and leaves no gap", async () => {
+  const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
+  const { open } = await setUp(coordinator, { logs: { memoryBytes: 2000 } });
+  await open();
+  const ids = Array.from({ length: 3 }, () =>
+    coordinator.submit(
+      sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.2; done"),
+    ),
+  );
+  await poll(() => ids.every((id) => coordinator.events(id).some(({ type }) => type === "output"))).toBe(true);
+  coordinator.faults.away = "down";
+  await new Promise((resolve) => setTimeout(resolve, 3500));
+  coordinator.faults.away = null;
+  for (const id of ids) {
+    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+    expect(textOf(coordinator, id)).toBe(Array.from({ length: 20 }, (_, i) => `line ${i + 1}\n`).join(""));
+    expectDense(coordinator, id);
+    expect(coordinator.runs.get(id)!.attempt).toBe(1);
+  }
+});
+
+test("lost answers and doubled requests change nothing", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs } = await setUp(coordinator);
+  let turn = 0;
+  coordinator.faults.loseAnswer = (call) => call !== "register" && ++turn % 2 === 0;
+  coordinator.faults.twice = true;
+  await open();
+  const ids = Array.from({ length: 12 }, (_, i) => coordinator.submit(sh(`echo run ${i}`)));
+  for (const [i, id] of ids.entries()) {
+    expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: `run ${i}\n` });
+    expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toHaveLength(1);
+    expect(coordinator.runs.get(id)!.attempt).toBe(1);
+    expectDense(coordinator, id);
+  }
+  await poll(logs).toEqual([]);
+});
+
+test("a coordinator that forgot the runner is told again who it is", async () => {
+  const coordinator = createMemoryCoordinator();
+  await (await setUp(coordinator)).open();
+  const id = coordinator.submit({ command: "sleep 0.5" });
+  await poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  coordinator.forgetRunners();
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+  expect(coordinator.calls.register).toBeGreaterThan(1);
+});
+
+test("a fenced run is ended, not reported any more, and its log is gone", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs } = await setUp(coordinator);
+  const runner = await open();
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  const before = coordinator.events(id).length;
+  coordinator.fence(id);
+  await poll(() => runner.running).toBe(0);
+  await poll(logs).toEqual([]);
+  expect(coordinator.events(id)).toHaveLength(before);
+});
+
+test("a runner that gets no answer for longer than its lease ends its runs itself", async () => {
+  const coordinator = createMemoryCoordinator({ leaseMs: 3000 });
+  const { open, notices } = await setUp(coordinator);
+  const runner = await open();
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await poll(() => coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(true);
+  coordinator.faults.away = "silent";
+  await poll(() => runner.running).toBe(0);
+  expect(notices.join("\n")).toContain("the lease is over");
+  coordinator.faults.away = null;
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+});
+
+test("what drains may end by itself and nothing new is taken", async () => {
+  const coordinator = createMemoryCoordinator();
+  const runner = await (await setUp(coordinator)).open();
+  const id = coordinator.submit({ command: "sleep 0.5" });
+  await poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  const drained = runner.drain();
+  const later = coordinator.submit({ command: "true" });
+  await drained;
+  expect(coordinator.runs.get(id)!.outcome).toMatchObject({ status: "completed" });
+  expect(coordinator.runs.get(later)!).toMatchObject({ status: "pending", attempt: 0, log: [] });
+  expect(coordinator.calls.deregister).toBe(1);
+});
+
+test("what does not end while it drains is stopped and goes back at no cost", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await setUp(coordinator, { times: { drainMs: 200 } });
+  const runner = await open();
+  const id = coordinator.submit({ command: "sleep 1000" });
+  await poll(() => coordinator.runs.get(id)!.status).toBe("running");
+  await runner.drain();
+  expect(coordinator.runs.get(id)!).toMatchObject({ status: "pending", failures: 0, outcome: null });
+});
+
+test("a stop while the coordinator is away keeps the outcome for the next start", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, logs } = await setUp(coordinator, { times: { goodbyeMs: 200 } });
+  const runner = await open();
+  const id = coordinator.submit(sh("echo half; sleep 1000"));
+  await poll(() => textOf(coordinator, id)).toBe("half\n");
+  coordinator.faults.away = "down";
+  await runner.stop();
+  expect(await logs()).toEqual([`${id}.1.jsonl`]);
+  coordinator.faults.away = null;
+  await open();
+  await poll(() => coordinator.runs.get(id)!.attempt).toBe(2);
+  expect(coordinator.runs.get(id)!.failures).toBe(0);
+});
+
+test("a log without an outcome ends as lost, its events shipped and its orphans killed", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder, logs, options } = await setUp(coordinator);
+  const id = coordinator.submit({ command: "true" });
+  const { runner_id, epoch } = await coordinator.port.register(options().registration);
+  await coordinator.port.poll({ runner_id, epoch, claim_id: "c", want: 1, ack_order: 0 }, new AbortController().signal);
+  mkdirSync(join(folder, "logs"));
+  const orphan = spawn("sleep", ["1000"], {
+    env: { ...process.env, DROVER_EXECUTION_ID: `dead-${id}` },
+    stdio: "ignore",
+  });
+  closing.push(async () => void orphan.kill("SIGKILL"));
+  await poll(() => findOrphans([`dead-${id}`]).length).toBe(1);
+  const at = new Date().toISOString();
+  const execution = {
+    execution_id: `dead-${id}`,
+    command: "true",
+    argv: ["true"],
+    working_directory: "/",
+    started_at: at,
+    timeout_ms: null,
+    owner: { pid: 1, start: "", host: "" },
+    correlation: {},
+  };
+  const lines = [
+    { run_id: id, attempt: 1, runner: "test" },
+    { attempt: 1, n: 1, at, event: { type: "status", status: "running" } },
+    { attempt: 1, n: 2, at, event: { type: "execution_started", execution } },
+  ];
+  writeFileSync(
+    join(folder, "logs", `${id}.1.jsonl`),
+    `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"attempt":1,"n":3,"at":"20`,
+  );
+  await open();
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "runner_lost" });
+  expect(coordinator.events(id).map(({ type }) => type)).toEqual(["status", "execution_started", "execution_ended"]);
+  expect(coordinator.events(id).at(-1)).toMatchObject({ execution: { interrupted: true } });
+  expect(findOrphans([`dead-${id}`])).toEqual([]);
+  await poll(logs).toEqual([]);
+});

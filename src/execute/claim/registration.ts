@@ -1,0 +1,253 @@
+import type { Agent } from "../../model/agent.ts";
+import { PortError } from "../../model/port-error.ts";
+import type { Registered, Registration, RunnerPort } from "../../model/runner-port.ts";
+import { createBackoff, sleep } from "../port/backoff.ts";
+import { boundFiles } from "../collect/bound-files.ts";
+import { startClaimLoop } from "./claim-loop.ts";
+import { countDescriptors, describeShortage, roomForRuns } from "./descriptors.ts";
+import type { Places } from "../workspace/directories.ts";
+import { createHeldRuns } from "./held-runs.ts";
+import { createIdentity } from "../port/identity.ts";
+import type { Journal } from "../journal/journal.ts";
+import { isLeaseOver } from "./lease-watch.ts";
+import { findRunLogs, type LogsOptions } from "../journal/logs.ts";
+import { portFault } from "../port/port-faults.ts";
+import { createSessionPort } from "../sessions/session-port.ts";
+import { settleFound } from "./settle-found.ts";
+import { startShipper } from "../journal/shipper.ts";
+import type { SuperviseOptions } from "../supervise/supervise-options.ts";
+import { tellOutages, type ToldPort } from "../port/tell-outages.ts";
+import { createUpload } from "../collect/uploads.ts";
+import { startSessionSweep } from "../workspace/session-sweep.ts";
+
+export interface Times {
+  heartbeatMs: number;
+  pollPauseMs: number;
+  drainMs: number;
+  /** What a stop may still take once everything has ended: for the last report and the goodbye. */
+  goodbyeMs: number;
+  /** Between two looks for folders of sessions that are gone. */
+  sweepMs: number;
+}
+
+export interface RegistrationOptions {
+  port: RunnerPort;
+  registration: Registration;
+  logs: LogsOptions;
+  supervise: Omit<SuperviseOptions, "places"> & { places: Omit<Places, "owner"> };
+  times: Times;
+  maxReportBytes: number;
+  maxUnshippedBytes: number;
+  random: () => number;
+  killOrphans: (executionIds: string[]) => Promise<unknown>;
+  onNotice: (message: string, cause?: unknown) => void;
+}
+
+/** One profile's place at the coordinator: its claims, its runs, its reports. */
+export interface RunningRegistration {
+  readonly runner_id: string;
+  readonly running: number;
+  /** Registers anew with these in place of its agents; what runs goes on. */
+  replaceAgents(agents: Agent[]): Promise<void>;
+  /** No new claims; what runs may end by itself for `drainMs`, then is stopped. */
+  drain(): Promise<void>;
+  /** Ends everything now. Idempotent, also while it drains. */
+  stop(): Promise<void>;
+  readonly done: Promise<void>;
+}
+
+/** How often a runner without free descriptors counts them again. */
+const shortagePauseMs = 1000;
+
+/** Rejects where another live runner has this identity; waits while the coordinator is away. */
+export async function startRegistration(
+  options: RegistrationOptions,
+  signal: AbortSignal,
+): Promise<RunningRegistration> {
+  const { times, onNotice, logs } = options;
+  const { monotonic, newId } = options.supervise;
+  const ending = new AbortController();
+  const told = tellOutages(options.port, onNotice);
+  const { port } = told;
+  let registration = options.registration;
+  let latest!: Registered;
+  let isFirst = true;
+  let hurry = (): void => undefined;
+  const identity = createIdentity(async () => {
+    latest = await register(registration, told, options, AbortSignal.any([ending.signal, signal]), isFirst);
+    isFirst = false;
+    hurry();
+    return latest;
+  });
+  const first = await identity.current();
+
+  const found = findRunLogs(logs);
+  const closeLog = (journal: Journal, close: () => Promise<void>): void =>
+    void close().catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be closed`, error));
+  await settleFound(found, options);
+
+  const shipper = startShipper(
+    {
+      port,
+      identity,
+      asOfClaim: () => loop.asOfClaim,
+      heartbeatMs: times.heartbeatMs,
+      maxReportBytes: options.maxReportBytes,
+      maxUnshippedBytes: options.maxUnshippedBytes,
+      monotonic,
+      random: options.random,
+      onFault: (error, fault) => told.tell("report", error, fault),
+    },
+    found.map(({ journal }) => ({
+      journal,
+      onLost: () => closeLog(journal, journal.remove),
+      onFinished: () => closeLog(journal, journal.shipped),
+    })),
+  );
+
+  hurry = shipper.hurry;
+  const held = createHeldRuns({
+    slots: () => registration.slots,
+    supervise: { ...options.supervise, places: { ...options.supervise.places, owner: () => latest } },
+    logs,
+    shipper,
+    upload: createUpload(port, identity),
+    sessions: createSessionPort(port, identity),
+    slotFreed: () => loop.slotFreed(),
+    onNotice,
+  });
+  const mostRuns = roomForRuns(countDescriptors());
+  let shortage: string | null = null;
+  let isShortageTold = false;
+  /** Slots that a run can be taken for: one without descriptors to run with would only fail here. */
+  const freeSlots = (): number => {
+    shortage = null;
+    const free = held.freeSlots();
+    if (free <= 0) return free;
+    const descriptors = countDescriptors();
+    // what was taken a moment ago has not opened its files yet
+    const room = Math.max(0, Math.min(roomForRuns(descriptors), mostRuns - held.running));
+    if (room === 0) {
+      shortage = `has free slots, but takes no run until another has ended: ${describeShortage(descriptors!)}`;
+      if (!isShortageTold) onNotice(shortage);
+      isShortageTold = true;
+    }
+    // no run of ours will end and free some: ask again, or a poll that wants nothing is held for long
+    if (room === 0 && held.running === 0) setTimeout(() => loop.slotFreed(), shortagePauseMs).unref();
+    return Math.min(free, room);
+  };
+  const loop = startClaimLoop({
+    port,
+    identity,
+    freeSlots,
+    shortage: () => shortage,
+    take: (claim) => held.take(boundFiles(claim, latest.max_file_bytes)),
+    untaken: shipper.hurry,
+    obey: held.obey,
+    newId,
+    pollPauseMs: times.pollPauseMs,
+    random: options.random,
+    onFault: (error, fault) => told.tell("poll", error, fault),
+  });
+
+  const { scratch, sessionHomes } = options.supervise.places;
+  const sweep = startSessionSweep({
+    port,
+    identity,
+    roots: [scratch, ...(sessionHomes === null ? [] : [sessionHomes])],
+    isUsed: held.usesSession,
+    everyMs: times.sweepMs,
+    onNotice,
+  });
+
+  let wasOver = false;
+  const watchLease = (): void => {
+    const isOver = held.running > 0 && isLeaseOver(shipper, first.lease_ms);
+    if (isOver && !wasOver)
+      onNotice(
+        `no report was answered for ${Math.round(shipper.silentMs)} ms: the lease is over, and what runs is ended`,
+      );
+    if (isOver) held.abortAll("lease_lost");
+    wasOver = isOver;
+  };
+  const watch = setInterval(watchLease, Math.max(10, first.lease_ms / 8));
+
+  async function leave(): Promise<void> {
+    await held.ended();
+    if (shipper.held > 0) shipper.hurry();
+    await within(times.goodbyeMs, Promise.all([shipper.emptied(times.goodbyeMs), held.cleaned()]));
+    clearInterval(watch);
+    // Nothing of this runner may arrive after its goodbye: a report would be a stranger's, a registration would bring
+    // it back. So none is begun any more, and what is under way comes first. Whoever asked for it was told how it went.
+    ending.abort();
+    const underWay = [loop.stop(), shipper.stop(), sweep.stop(), identity.settled()];
+    await within(times.goodbyeMs, Promise.allSettled(underWay));
+    const { runner_id, epoch } = await identity.current();
+    const goodbye = port
+      .deregister({ runner_id, epoch })
+      .catch((error: unknown) => told.tell("deregister", error, portFault(error)));
+    await within(times.goodbyeMs, goodbye);
+  }
+
+  let stopped: Promise<void> | null = null;
+  let finish!: () => void;
+  const done = new Promise<void>((resolve) => (finish = resolve));
+  const stop = (): Promise<void> => {
+    loop.drain();
+    held.shutDown();
+    return (stopped ??= leave().finally(finish));
+  };
+  return {
+    runner_id: first.runner_id,
+    get running() {
+      return held.running;
+    },
+    async replaceAgents(agents) {
+      if (ending.signal.aborted) return;
+      registration = { ...registration, agents };
+      const { epoch } = await identity.current();
+      await identity.renew(epoch).catch((error: unknown) => {
+        // given up because the runner leaves: nobody needs its agents then
+        if (!ending.signal.aborted) throw error;
+      });
+    },
+    async drain() {
+      loop.drain();
+      held.park();
+      await within(times.drainMs, held.ended());
+      await stop();
+    },
+    stop,
+    done,
+  };
+}
+
+async function register(
+  registration: Registration,
+  { port, tell }: ToldPort,
+  { times, random, supervise }: RegistrationOptions,
+  signal: AbortSignal,
+  isFirst: boolean,
+): Promise<Registered> {
+  const once = { ...registration, registration_id: supervise.newId() };
+  const backoff = createBackoff({ firstMs: times.pollPauseMs, longestMs: times.pollPauseMs * 10, random });
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await port.register(once);
+    } catch (error) {
+      signal.throwIfAborted();
+      const fault = portFault(error);
+      if (fault === "duplicate" || fault === "refused") throw error;
+      // later it is somebody who took the coordinator's place, and the coordinator may be back
+      if (isFirst && error instanceof PortError && error.conflict === "unproven") throw error;
+      tell("register", error, fault);
+      await backoff.wait(signal);
+    }
+  }
+}
+
+async function within(ms: number, what: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([what.then(() => over.abort()), sleep(ms, over.signal)]);
+}

@@ -1,0 +1,279 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, readdirSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { createMemoryCoordinator, type MemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import { type FixtureOptions, runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
+import { PortError } from "../../model/port-error.ts";
+import { defineExecutor, type ExecutorDefinition } from "../scaffold/define-executor.ts";
+
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+const sh = (script: string) => ["/bin/sh", "-c", script] as const;
+const makes =
+  (script: string): ExecutorDefinition["execute"] =>
+  async ({ runCli }) => {
+    await runCli({ command: sh(script) });
+    return "made";
+  };
+
+async function setUp(
+  execute: ExecutorDefinition["execute"],
+  more: Partial<FixtureOptions> = {},
+  coordinator = createMemoryCoordinator(),
+) {
+  const fixture = runnerFixture({
+    port: coordinator.port,
+    executor: defineExecutor({ name: "test", execute }),
+    ...more,
+  });
+  const runner = await fixture.open();
+  closing.push(fixture.remove, runner.stop);
+  const ended = async (run_id: string) => {
+    await poll(() => coordinator.runs.get(run_id)!.outcome).not.toBeNull();
+    // after a run, always
+    expect(readdirSync(join(fixture.folder, "tmp"))).toEqual([]);
+    return coordinator.runs.get(run_id)!;
+  };
+  return { coordinator, fixture, runner, ended };
+}
+
+const submit = (coordinator: MemoryCoordinator, agent = {}) => coordinator.submit({ type: "autonomous", ...agent });
+const fileEvents = (coordinator: MemoryCoordinator, run_id: string) =>
+  coordinator.events(run_id).filter(({ type }) => type === "file");
+
+test("files are uploaded, and then on the record with size, hash and type", async () => {
+  const { coordinator, ended } = await setUp(
+    makes(
+      "echo hi > hello.txt; mkdir sub; printf '\\377\\000' > sub/data; printf 'caf\\303\\251' > sub/words; : > empty",
+    ),
+  );
+  const run_id = submit(coordinator);
+  const run = await ended(run_id);
+  expect(run.outcome).toEqual({ status: "completed", exit_code: null, text: "made" });
+  const sha256 = (bytes: Buffer | string) => createHash("sha256").update(bytes).digest("hex");
+  const text = "text/plain";
+  expect(fileEvents(coordinator, run_id)).toEqual([
+    { type: "file", path: "empty", size: 0, sha256: sha256(""), media_type: text },
+    { type: "file", path: "hello.txt", size: 3, sha256: sha256("hi\n"), media_type: text },
+    {
+      type: "file",
+      path: "sub/data",
+      size: 2,
+      sha256: sha256(Buffer.from([0xff, 0])),
+      media_type: "application/octet-stream",
+    },
+    { type: "file", path: "sub/words", size: 5, sha256: sha256("café"), media_type: text },
+  ]);
+  expect(run.uploads.get(sha256("hi\n"))?.toString()).toBe("hi\n");
+});
+
+test("a coordinator that is away during the upload is tried again until it is back", async () => {
+  const { coordinator, ended } = await setUp(makes("echo 1 > a; echo 2 > b"));
+  let tries = 0;
+  coordinator.faults.onUpload = () => {
+    if (++tries % 3 !== 0) throw new PortError("away", "not now");
+    return "stored";
+  };
+  const run_id = submit(coordinator);
+  expect((await ended(run_id)).outcome).toMatchObject({ status: "completed" });
+  expect(tries).toBe(6);
+  expect(fileEvents(coordinator, run_id)).toHaveLength(2);
+});
+
+test("an upload that fails for good leaves nothing on the record", async () => {
+  const { coordinator, ended } = await setUp(makes("echo 1 > a; echo 2 > b"));
+  let count = 0;
+  coordinator.faults.onUpload = () => {
+    if (++count > 1) throw new PortError("refused", "too many files");
+    return "stored";
+  };
+  const run_id = submit(coordinator);
+  expect((await ended(run_id)).outcome).toMatchObject({
+    status: "failed",
+    reason: "upload_failed",
+    message: expect.stringContaining("too many files"),
+    text: "made",
+  });
+  expect(fileEvents(coordinator, run_id)).toEqual([]);
+});
+
+test("a coordinator that stays away longer than the patience is told as a failed upload", async () => {
+  const uploads = { retryMs: 5, patienceMs: 100, lastPatienceMs: 100, stallMs: 1000 };
+  const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
+  coordinator.faults.onUpload = () => {
+    throw new PortError("away", "gone fishing");
+  };
+  expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
+});
+
+test("an upload in which nothing moves is broken off", async () => {
+  const uploads = { retryMs: 5, patienceMs: 1, lastPatienceMs: 1, stallMs: 50 };
+  const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
+  coordinator.faults.onUpload = () => new Promise(() => undefined);
+  expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
+});
+
+test("a stop while files are uploaded cancels the run", async () => {
+  const { coordinator, ended } = await setUp(makes("echo 1 > a"));
+  let uploading = false;
+  coordinator.faults.onUpload = () => {
+    uploading = true;
+    throw new PortError("away", "not now");
+  };
+  const run_id = submit(coordinator);
+  await poll(() => uploading).toBe(true);
+  coordinator.order(run_id, { stop: "user" });
+  expect((await ended(run_id)).outcome).toEqual({ status: "cancelled", by: "user" });
+  expect(fileEvents(coordinator, run_id)).toEqual([]);
+});
+
+test("who is fenced while uploading ends the run and reports nothing", async () => {
+  const { coordinator, fixture, runner } = await setUp(makes("echo 1 > a"));
+  coordinator.faults.onUpload = ({ run_id }) => {
+    coordinator.fence(run_id);
+    return "fenced";
+  };
+  const run_id = submit(coordinator, { on_finish: `touch ${fixture.folder}/over` });
+  await poll(() => coordinator.calls.upload).toBe(1);
+  await poll(() => runner.running).toBe(0);
+  await poll(fixture.logs).toEqual([]);
+  // it is not over: somebody else has it
+  expect(existsSync(join(fixture.folder, "over"))).toBe(false);
+  expect(fileEvents(coordinator, run_id)).toEqual([]);
+});
+
+test("a registration made anew during the upload costs one more try, not the run", async () => {
+  const { coordinator, runner, ended } = await setUp(makes("echo 1 > a"));
+  let first = true;
+  coordinator.faults.onUpload = async () => {
+    if (!first) return "stored";
+    first = false;
+    await runner.replaceAgents([]);
+    return "fenced";
+  };
+  expect((await ended(submit(coordinator))).outcome).toMatchObject({ status: "completed" });
+});
+
+test("a file that changes while it is sent is read again", async () => {
+  let work = "";
+  const { coordinator, ended } = await setUp(async (job) => {
+    work = job.workDir;
+    await job.runCli({ command: sh("echo first > a") });
+  });
+  let first = true;
+  coordinator.faults.onUpload = async () => {
+    if (!first) return "stored";
+    first = false;
+    await writeFile(join(work, "a"), "second, and longer");
+    return "mismatch";
+  };
+  const run_id = submit(coordinator);
+  await ended(run_id);
+  expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "a", size: 18 }]);
+});
+
+test("out of time it still brings what it had made; idle likewise", async () => {
+  for (const [limits, reason] of [
+    [{ timeout_seconds: 4 }, "timeout"],
+    [{ idle_timeout_seconds: 4 }, "idle"],
+  ] as const) {
+    const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"));
+    const run_id = submit(coordinator, limits);
+    expect((await ended(run_id)).outcome).toMatchObject({ status: "failed", reason });
+    expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "half" }]);
+  }
+});
+
+test("an exception nobody expected is told cleanly, with its trace for the operator alone", async () => {
+  const { coordinator, fixture, ended } = await setUp(async () => {
+    throw new TypeError("undefined is not a function at /secret/place");
+  });
+  expect((await ended(submit(coordinator))).outcome).toEqual({
+    status: "failed",
+    reason: "internal",
+    message: "The executor test failed unexpectedly; the runner's own log says more.",
+    exit_code: null,
+  });
+  expect(fixture.notices.join()).toContain("undefined is not a function");
+});
+
+test("an executor cannot put a file on the record by itself", async () => {
+  const { coordinator, ended } = await setUp(async ({ context }) => {
+    await context.emit({ type: "file", path: "forged", size: 1, sha256: "0", media_type: "text/plain" });
+    return "x";
+  });
+  const run_id = submit(coordinator);
+  await ended(run_id);
+  expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "response.txt" }]);
+});
+
+test("a run that a shutdown ends brings no files", async () => {
+  const { coordinator, fixture, runner } = await setUp(makes("echo 1 > half; sleep 1000 & wait"));
+  const run_id = submit(coordinator);
+  const work = join(fixture.folder, "work", run_id, "half");
+  await poll(() => existsSync(work)).toBe(true);
+  await runner.stop();
+  expect(coordinator.calls.upload).toBe(0);
+});
+
+test("a file that is larger than the coordinator takes is left out, whatever the profile says", async () => {
+  const coordinator = createMemoryCoordinator({ maxFileBytes: 1024 * 1024 });
+  const { ended } = await setUp(makes("truncate -s 1048577 large; truncate -s 1048576 fits"), {}, coordinator);
+  for (const executor_config of [{ max_file_mb: 200 }, {}]) {
+    const run_id = coordinator.submit({ type: "autonomous" }, { executor_config });
+    expect((await ended(run_id)).outcome).toMatchObject({ status: "completed" });
+    expect(fileEvents(coordinator, run_id)).toMatchObject([{ path: "fits" }]);
+    expect(coordinator.events(run_id)).toContainEqual({
+      type: "system",
+      subtype: "files_left_out",
+      data: { count: 1, files: [{ path: "large", reason: "too_large", size: 1_048_577 }] },
+    });
+  }
+});
+
+test.each(["user", "shutdown"] as const)(
+  "what comes to its end although it was stopped (%s) is not completed with its files thrown away",
+  async (by) => {
+    let begun = false;
+    const { coordinator, fixture, runner } = await setUp(async ({ workDir, signal }) => {
+      await writeFile(join(workDir, "a"), "1");
+      const stopped = once(signal, "abort");
+      begun = true;
+      await stopped;
+      return "made";
+    });
+    const run_id = submit(coordinator);
+    await poll(() => begun).toBe(true);
+    const { attempt } = coordinator.runs.get(run_id)!;
+    begun = false;
+    coordinator.order(run_id, { stop: by });
+    const run = coordinator.runs.get(run_id)!;
+    if (by === "user") await poll(() => run.outcome).toEqual({ status: "cancelled", by });
+    // what a shutdown ends goes back to the queue, and is handed out again
+    else await poll(() => begun && run.attempt > attempt).toBe(true);
+    expect(fileEvents(coordinator, run_id)).toEqual([]);
+    await runner.stop();
+    await poll(fixture.unshipped).toEqual([]);
+  },
+);
+
+test("the last files of a run out of time do not hold up a shutdown", async () => {
+  const uploads = { retryMs: 5, patienceMs: 600_000, lastPatienceMs: 600_000, stallMs: 600_000 };
+  const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
+  coordinator.faults.onUpload = () => {
+    throw new PortError("away", "not now");
+  };
+  const run_id = submit(coordinator, { timeout_seconds: 4 });
+  await poll(() => coordinator.calls.upload).toBeGreaterThan(0);
+  coordinator.order(run_id, { stop: "shutdown" });
+  expect((await ended(run_id)).outcome).toMatchObject({ status: "failed", reason: "timeout" });
+  expect(fileEvents(coordinator, run_id)).toEqual([]);
+});

@@ -1,0 +1,78 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { RunEvent } from "../../model/event.ts";
+import type { StopReason } from "../../model/states.ts";
+import { keepFiles } from "./keep-files.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "drover-keep-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** Two files; while the first is read something may happen. */
+function setUp(meanwhile: () => void) {
+  for (const name of ["a", "b"]) writeFileSync(join(folder, name), name);
+  const files = ["a", "b"].map((path) => ({
+    path,
+    size: 1,
+    open() {
+      if (path === "a") meanwhile();
+      return open(join(folder, path));
+    },
+  }));
+  const [run, lost] = [new AbortController(), new AbortController()];
+  const recorded: RunEvent[] = [];
+  let uploads = 0;
+  const keep = () =>
+    keepFiles(files, {
+      run: { run_id: "r", attempt: 1 },
+      async upload(_request, content) {
+        uploads++;
+        for await (const _chunk of content);
+        return { upload: "stored" };
+      },
+      signal: run.signal,
+      lost: lost.signal,
+      times: { retryMs: 1, patienceMs: 1000, lastPatienceMs: 1000, stallMs: 10_000 },
+      random: Math.random,
+      monotonic: () => performance.now(),
+      record: (event) => void recorded.push(event),
+      onFenced: () => undefined,
+    });
+  return { run, lost, recorded, keep, uploads: () => uploads };
+}
+
+test.each<StopReason>(["user", "shutdown", "lease_lost", "output_limit", "timeout"])(
+  "a run that is ended (%s) while its files are read keeps none of them",
+  async (reason) => {
+    const { run, recorded, keep, uploads } = setUp(() => run.abort(reason));
+    expect(await keep()).toMatchObject({ ok: false });
+    expect(recorded).toEqual([]);
+    expect(uploads()).toBe(0);
+  },
+);
+
+test.each<[StopReason, boolean]>([
+  ["timeout", true],
+  ["idle", true],
+  ["budget", true],
+  ["user", false],
+  ["shutdown", false],
+  ["lease_lost", false],
+  ["output_limit", false],
+])("a run that was ended before (%s) brings its files: %s", async (reason, ok) => {
+  const { run, keep } = setUp(() => undefined);
+  run.abort(reason);
+  expect(await keep()).toMatchObject({ ok });
+});
+
+test("a run out of time that is lost meanwhile brings nothing more", async () => {
+  const { run, lost, recorded, keep } = setUp(() => lost.abort("lease_lost"));
+  run.abort("timeout");
+  expect(await keep()).toMatchObject({ ok: false });
+  expect(recorded).toEqual([]);
+});

@@ -1,0 +1,99 @@
+import type { Correlation, ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
+import type { Command, Ended, Limits, StartOptions } from "../../model/process.ts";
+import { buildEnvironment } from "../../process/environment.ts";
+
+export interface Starting extends Pick<ExecutionStart, "execution_id" | "owner" | "correlation"> {
+  command: Command & { workingDirectory: string };
+  /** As a person typed it; made of the words where nobody did. */
+  display?: string;
+  options: Pick<StartOptions, "environment" | "parentEnvironment">;
+  /** In force beside those of the command. */
+  limits?: Limits;
+  timeoutMs: number | null;
+  now: Date;
+}
+
+/** The record of a command that is about to be spawned. Variables are recorded by name, never by value. */
+export function executionStart({ command, options, ...starting }: Starting): ExecutionStart {
+  const argv = [command.executable, ...(command.arguments ?? [])];
+  const { withheld } = buildEnvironment({
+    options: options.environment,
+    parent: options.parentEnvironment ?? process.env,
+    given: command.environment,
+  });
+  return {
+    execution_id: starting.execution_id,
+    command: starting.display ?? argv.map(asTyped).join(" "),
+    argv,
+    working_directory: command.workingDirectory,
+    started_at: starting.now.toISOString(),
+    timeout_ms: command.timeoutMs ?? starting.timeoutMs,
+    limits: inSnakeCase({ ...starting.limits, ...command.limits }),
+    environment: {
+      mode: options.environment?.mode ?? "merge",
+      given: Object.keys(command.environment ?? {}).sort(),
+      withheld: withheld.sort(),
+    },
+    owner: starting.owner,
+    correlation: starting.correlation,
+  };
+}
+
+/** A word as a person would type it into a shell. */
+function asTyped(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The names that agent files use for limits. */
+function inSnakeCase(limits: Limits): Record<string, number> {
+  const entries = Object.entries(limits).filter((entry): entry is [string, number] => entry[1] !== undefined);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value]),
+  );
+}
+
+export interface OutputTotals {
+  stdoutBytes: number;
+  stderrBytes: number;
+  truncated: boolean;
+}
+
+/** The record of a command of which nothing is left alive. */
+export function executionEnd(execution_id: string, ended: Ended, output: OutputTotals): ExecutionEnd {
+  const { resources, error } = ended;
+  return {
+    execution_id,
+    exit_code: ended.exitCode,
+    signal: ended.signal,
+    stopped: ended.stopped,
+    success: error === null,
+    timed_out: ended.stopped === "timeout",
+    interrupted: false,
+    ended_at: ended.endTime.toISOString(),
+    duration_ms: ended.durationMs,
+    isolation: ended.isolation,
+    leftovers: ended.leftovers,
+    resources: resources && {
+      user_ms: resources.userMs,
+      system_ms: resources.systemMs,
+      max_rss_kb: resources.maxRssKb,
+    },
+    error: error && { code: error.code, message: error.message },
+    stdout_bytes: output.stdoutBytes,
+    stderr_bytes: output.stderrBytes,
+    truncated: output.truncated,
+  };
+}
+
+/** Variables of every process of a run, which a nested Drover reads: the run it is part of, and its ids. */
+export function inheritedIds(
+  run_id: string,
+  correlation: Correlation,
+  repoRoot: string | undefined,
+): Record<string, string> {
+  const ids: Record<string, string> = { DROVER_RUN_ID: run_id };
+  for (const [key, value] of Object.entries(correlation))
+    if (value !== null) ids[`DROVER_${key.toUpperCase()}`] = value;
+  if (correlation.repo_sha !== null && repoRoot !== undefined) ids["DROVER_REPO_ROOT"] = repoRoot;
+  return ids;
+}

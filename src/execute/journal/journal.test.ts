@@ -1,0 +1,122 @@
+import { mkdtempSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { HostError } from "../../model/errors.ts";
+import type { RunEvent } from "../../model/event.ts";
+import { type Journal, openJournal } from "./journal.ts";
+import { type LogFile, openLogFile } from "./log-file.ts";
+
+const folders: string[] = [];
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
+});
+
+function setUp({ memoryBytes = 1_000_000, maxBytes = 100_000_000, wrap = (file: LogFile): LogFile => file } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "drover-journal-"));
+  folders.push(folder);
+  const path = join(folder, "r.1.jsonl");
+  const journal = openJournal({
+    run_id: "r",
+    attempt: 1,
+    now: () => new Date(0),
+    memoryBytes,
+    maxBytes,
+    open: () => wrap(openLogFile(path, { create: true })),
+  });
+  return { journal, path };
+}
+
+const line = (text: string): RunEvent => ({ type: "output", stream: "stdout", text });
+const done = { status: "completed", exit_code: 0, text: null } as const;
+
+/** Ships everything in batches, as a shipper would. */
+function shipAll(journal: Journal, maxBytes: number): { ns: number[]; batches: number } {
+  const ns: number[] = [];
+  for (let batches = 0; ; batches++) {
+    const { events, whole } = journal.next(maxBytes);
+    ns.push(...events.map(({ n }) => n));
+    if (events.length > 0) journal.ack(events.at(-1)!.n);
+    if (whole && events.length === 0) return { ns, batches };
+  }
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
+
+test("every event is in the file at once, numbered densely, the outcome last", () => {
+  const { journal, path } = setUp();
+  journal.append(line("a"));
+  expect(readFileSync(path, "utf8")).toContain('"n":1');
+  journal.append(line("b"));
+  journal.finish(done);
+  const lines = readFileSync(path, "utf8")
+    .trim()
+    .split("\n")
+    .map((text) => JSON.parse(text) as { n?: number; outcome?: unknown; last_n?: number });
+  expect(lines.map(({ n }) => n)).toEqual([1, 2, undefined]);
+  expect(lines.at(-1)).toMatchObject({ outcome: done, last_n: 2 });
+});
+
+test("what does not fit into memory is read back from the file, in order and once", () => {
+  const { journal } = setUp({ memoryBytes: 500 });
+  for (let i = 0; i < 1000; i++) journal.append(line(`line ${i} é`));
+  const first = journal.next(300);
+  expect(first.whole).toBe(false);
+  journal.ack(first.events.at(-1)!.n);
+  for (let i = 0; i < 10; i++) journal.append(line("while shipping"));
+  const { ns } = shipAll(journal, 4000);
+  expect([...first.events.map(({ n }) => n), ...ns]).toEqual(upTo(1010));
+  expect(journal.unshippedBytes).toBe(0);
+});
+
+test("a batch keeps to its size, but one event always goes", () => {
+  const { journal } = setUp();
+  journal.append(line("x".repeat(10_000)));
+  journal.append(line("y"));
+  expect(journal.next(100).events.map(({ n }) => n)).toEqual([1]);
+});
+
+test("a coordinator that has less than it once acknowledged gets all from there again", () => {
+  const { journal } = setUp({ memoryBytes: 500 });
+  for (let i = 0; i < 100; i++) journal.append(line(`line ${i}`));
+  shipAll(journal, 1000);
+  journal.ack(40);
+  expect(shipAll(journal, 1000).ns).toEqual(upTo(100).slice(40));
+});
+
+test("a full log takes no more output, but still how it ended", () => {
+  const { journal } = setUp({ maxBytes: 100_000 });
+  let taken = 0;
+  while (journal.append(line("x".repeat(1000)))) taken++;
+  expect(taken).toBeGreaterThan(10);
+  expect(journal.append({ type: "error", message: "full" })).toBe(true);
+  expect(journal.lastN).toBe(taken + 1);
+});
+
+test("a disk that fails is a fault of the run; its end is shipped from memory, with no gap", async () => {
+  let failing = false;
+  const full = new HostError({ code: "DROVER-STA-002", message: "no space" });
+  const { journal, path } = setUp({
+    wrap: (file) => ({
+      ...file,
+      get size() {
+        return file.size;
+      },
+      append(text) {
+        if (failing) throw full;
+        file.append(text);
+      },
+    }),
+  });
+  journal.append(line("a"));
+  failing = true;
+  expect(() => journal.append(line("b"))).toThrow("no space");
+  expect(journal.fault).toBe(full);
+  await expect(journal.sync()).rejects.toThrow("no space");
+  journal.append({ type: "error", message: "stopped" });
+  journal.finish(done);
+  expect(journal.outcome).toEqual(done);
+  expect(shipAll(journal, 1000).ns).toEqual([1, 2]);
+  expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(1);
+});

@@ -1,0 +1,205 @@
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import type { ReportAnswer, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
+import { createIdentity } from "../port/identity.ts";
+import { openJournal } from "./journal.ts";
+import { isLeaseOver } from "../claim/lease-watch.ts";
+import { openLogFile } from "./log-file.ts";
+import { PortError } from "../../model/port-error.ts";
+import { startShipper } from "./shipper.ts";
+
+/** Long enough for a busy machine: only a hang takes it. */
+const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+/** A shipper whose reports are answered by a function. */
+function setUp(
+  answer: (request: ReportRequest, turn: number) => Promise<ReportAnswer> | ReportAnswer,
+  heartbeatMs = 20,
+  monotonic = () => performance.now(),
+) {
+  const folder = mkdtempSync(join(tmpdir(), "drover-shipper-"));
+  const requests: ReportRequest[] = [];
+  const port: Pick<RunnerPort, "report"> = {
+    async report(request) {
+      requests.push(structuredClone(request));
+      return answer(request, requests.length);
+    },
+  };
+  const shipper = startShipper({
+    port: port as RunnerPort, // it does nothing but report
+    identity: createIdentity(() =>
+      Promise.resolve({ runner_id: "r", epoch: 1, lease_ms: 1000, store_id: "s", max_file_bytes: 1 }),
+    ),
+    asOfClaim: () => null,
+    heartbeatMs,
+    maxReportBytes: 1000,
+    maxUnshippedBytes: 500,
+    monotonic,
+    random: () => 0,
+    onFault: () => undefined,
+  });
+  closing.push(shipper.stop, () => rm(folder, { recursive: true, force: true }));
+  const journal = (run_id: string) =>
+    openJournal({
+      run_id,
+      attempt: 1,
+      now: () => new Date(),
+      memoryBytes: 10_000,
+      maxBytes: 1e6,
+      open: () => openLogFile(join(folder, run_id), { create: true }),
+    });
+  return { shipper, requests, journal };
+}
+
+const nothing: ReportAnswer = { acked: [], fenced: [], abandon: [] };
+const output = (text: string) => ({ type: "output", stream: "stdout", text }) as const;
+const done = { status: "completed", exit_code: 0, text: null } as const;
+
+/** Acknowledges everything that was sent. */
+const takeAll = (request: ReportRequest): ReportAnswer => ({
+  ...nothing,
+  acked: request.events.map(({ run_id, attempt, events }) => ({ run_id, attempt, n: events.at(-1)!.n })),
+});
+
+test("a finish counts only when every event before it is stored", async () => {
+  let finishedAt = 0;
+  const { shipper, requests, journal } = setUp((request, turn) =>
+    turn < 4
+      ? { ...nothing, acked: request.events.map((of) => ({ run_id: of.run_id, attempt: 1, n: 1 })) }
+      : takeAll(request),
+  );
+  const one = journal("a");
+  one.append(output("x"));
+  one.append(output("y"));
+  one.finish(done);
+  shipper.add({ journal: one, onLost: () => undefined, onFinished: () => (finishedAt = requests.length) });
+  shipper.poke();
+  await poll(() => finishedAt).toBeGreaterThan(3);
+  expect(requests.at(-1)!.finishes).toHaveLength(1);
+});
+
+test("events that come while a report is under way go into the next one, together", async () => {
+  const gate: { open?: () => void } = {};
+  const { shipper, requests, journal } = setUp(async (request, turn) => {
+    if (turn === 2) await new Promise<void>((resolve) => (gate.open = resolve));
+    return takeAll(request);
+  }, 10_000);
+  await poll(() => requests.length).toBe(1);
+  const one = journal("a");
+  shipper.add({ journal: one, onLost: () => undefined, onFinished: () => undefined });
+  one.append(output("first"));
+  shipper.poke();
+  await poll(() => requests.length).toBe(2);
+  for (const text of ["second", "third"]) {
+    one.append(output(text));
+    shipper.poke();
+  }
+  gate.open?.();
+  await poll(() => requests.length).toBe(3);
+  expect(requests[2]!.events[0]!.events.map(({ n }) => n)).toEqual([2, 3]);
+});
+
+test("a heartbeat goes out without events, and lists what is held", async () => {
+  const { shipper, requests, journal } = setUp(takeAll);
+  shipper.add({ journal: journal("a"), onLost: () => undefined, onFinished: () => undefined });
+  await poll(() => requests.filter(({ held }) => held.length === 1).length).toBeGreaterThan(2);
+});
+
+test("a report keeps to its size, and large results go one by one", async () => {
+  const { shipper, requests, journal } = setUp(takeAll);
+  let finished = 0;
+  for (const id of ["a", "b", "c"]) {
+    const one = journal(id);
+    for (let i = 0; i < 10; i++) one.append(output("x".repeat(150)));
+    one.finish({ ...done, text: "y".repeat(900) });
+    shipper.add({ journal: one, onLost: () => undefined, onFinished: () => finished++ });
+  }
+  shipper.poke();
+  await poll(() => finished).toBe(3);
+  for (const { events, finishes } of requests) {
+    expect(JSON.stringify(events).length).toBeLessThan(1500);
+    expect(finishes.length).toBeLessThanOrEqual(1);
+  }
+});
+
+test("who writes faster than the coordinator takes has to wait; while it is away, the disk takes it", async () => {
+  let away = false;
+  const gate: { open?: () => void } = {};
+  const { shipper, journal, requests } = setUp(async (request) => {
+    if (away) throw new Error("away");
+    await new Promise<void>((resolve) => (gate.open = resolve));
+    return takeAll(request);
+  });
+  await poll(() => requests.length).toBe(1);
+  const one = journal("a");
+  shipper.add({ journal: one, onLost: () => undefined, onFinished: () => undefined });
+  for (let i = 0; i < 5; i++) one.append(output("x".repeat(200)));
+  let waited = false;
+  const room = shipper.room(one).then(() => (waited = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(waited).toBe(false);
+  away = true;
+  gate.open?.();
+  await room;
+  await shipper.room(one);
+});
+
+test("a lease is not over because the coordinator was away for long and now is slow to answer", async () => {
+  let now = 0;
+  const refused = new PortError("away", "nobody there", Object.assign(new Error(), { code: "ECONNREFUSED" }));
+  const { shipper, requests } = setUp(
+    (_request, turn) => {
+      if (turn === 1) return nothing;
+      if (turn > 2) now = 60_900;
+      throw turn === 2 ? refused : new PortError("away", "no answer within 5000 ms");
+    },
+    20,
+    () => now,
+  );
+  await poll(() => requests.length).toBe(1);
+  now = 60_000;
+  shipper.hurry();
+  await poll(() => shipper.lastFault).toBe("silent");
+  expect(shipper.silentMs).toBe(900);
+  expect(isLeaseOver(shipper, 1000)).toBe(false);
+  now += 101;
+  expect(isLeaseOver(shipper, 1000)).toBe(true);
+});
+
+test("what a coordinator always refuses is left out, and nothing else is held up", async () => {
+  const stored: unknown[] = [];
+  const isBad = (value: unknown): boolean => JSON.stringify(value).includes("poison");
+  const finished: string[] = [];
+  const { shipper, requests, journal } = setUp((request) => {
+    if (isBad(request.events) || isBad(request.finishes)) throw new PortError("refused", "body.events: not so");
+    for (const { run_id, events } of request.events)
+      stored.push(...events.map(({ n, event }) => [run_id, n, "text" in event ? event.text : event]));
+    return takeAll(request);
+  });
+  const [good, bad] = [journal("good"), journal("bad")];
+  for (const text of ["one", "poison", "two", "poison"]) bad.append(output(text));
+  bad.finish({ status: "completed", exit_code: 0, text: "poison" });
+  good.append(output("fine"));
+  good.finish(done);
+  for (const one of [good, bad])
+    shipper.add({ journal: one, onLost: () => undefined, onFinished: () => finished.push(one.run_id) });
+  await poll(() => [...finished].sort()).toEqual(["bad", "good"]);
+  const refused = { type: "error", code: "event_refused" };
+  expect(stored.filter((one) => (one as unknown[])[0] === "bad")).toMatchObject([
+    ["bad", 1, "one"],
+    ["bad", 2, refused],
+    ["bad", 3, "two"],
+    ["bad", 4, refused],
+  ]);
+  expect(stored).toContainEqual(["good", 1, "fine"]);
+  const outcome = requests.flatMap(({ finishes }) => finishes).findLast(({ run_id }) => run_id === "bad")?.outcome;
+  expect(outcome).toMatchObject({ status: "failed", reason: "internal" });
+});

@@ -1,0 +1,48 @@
+import { BugError } from "../../model/errors.ts";
+import type { NumberedEvent, RunEvent } from "../../model/event.ts";
+import type { Run } from "../../model/run.ts";
+import type { FinishRun, Store } from "../../model/store.ts";
+
+/** How often the record of a long command is brought up to date while it runs. */
+const saveEveryMs = 500;
+
+/**
+ * Keeps the events of a run in the store itself: the first ones with the run in one transaction, the last ones with
+ * the result in another, and those of a long command now and then in between.
+ */
+export function openStoreSink(run_id: string, store: Pick<Store, "apply">, now: () => Date) {
+  let n = 0;
+  let unsaved: NumberedEvent[] = [];
+  let isCreated = false;
+  let timer: NodeJS.Timeout | null = null;
+  let saving: Promise<void> = Promise.resolve();
+
+  const save = async (): Promise<void> => {
+    const [saved] = await store.apply([{ op: "append_events", run_id, attempt: 1, events: [...unsaved] }]);
+    if (saved.ok) unsaved = unsaved.filter((event) => event.n > saved.last_n);
+  };
+
+  return {
+    append(event: RunEvent): void {
+      unsaved.push({ n: ++n, at: now().toISOString(), event });
+      if (!isCreated) return;
+      timer ??= setTimeout(() => {
+        timer = null;
+        // a failure loses nothing: the events stay unsaved, and finish stores them or fails loudly
+        saving = saving.then(save).catch(() => undefined);
+      }, saveEveryMs);
+    },
+    async create(run: Run): Promise<void> {
+      const [created] = await store.apply([{ op: "create_run", run, events: unsaved }]);
+      if (!created.ok) throw new BugError(`A new run could not be recorded: ${created.conflict}.`);
+      unsaved = [];
+      isCreated = true;
+    },
+    async finish(end: Pick<FinishRun, "at" | "result" | "isolation">): Promise<void> {
+      if (timer) clearTimeout(timer);
+      await saving;
+      const [finished] = await store.apply([{ op: "finish_run", run_id, attempt: 1, events: unsaved, ...end }]);
+      if (!finished.ok) throw new BugError(`The end of run ${run_id} could not be recorded: ${finished.conflict}.`);
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { PortError } from "../../model/port-error.ts";
+import type {
+  LoadSessionAnswer,
+  LoadSessionRequest,
+  RunnerPort,
+  SaveSessionAnswer,
+  SaveSessionRequest,
+} from "../../model/runner-port.ts";
+import type { Identity } from "../port/identity.ts";
+import { portFault } from "../port/port-faults.ts";
+
+type ByRun<R> = Omit<R, "runner_id" | "epoch">;
+
+/** One try each. A runner that has registered again meanwhile, or has to, may try once more. */
+export interface SessionPort {
+  load(request: ByRun<LoadSessionRequest>): Promise<LoadSessionAnswer>;
+  save(request: ByRun<SaveSessionRequest>): Promise<SaveSessionAnswer>;
+}
+
+export function createSessionPort(port: RunnerPort, identity: Identity): SessionPort {
+  async function ask<A>(
+    call: (who: { runner_id: string; epoch: number }) => Promise<A>,
+    isFenced: (answer: A) => boolean,
+  ) {
+    const { runner_id, epoch } = await identity.current();
+    let answer: A;
+    try {
+      answer = await call({ runner_id, epoch });
+    } catch (error) {
+      if (portFault(error) === "register") await identity.renew(epoch);
+      throw error;
+    }
+    if (isFenced(answer) && (await identity.settled()).epoch !== epoch)
+      throw new PortError("away", "the runner registered anew meanwhile");
+    return answer;
+  }
+  return {
+    load: (request) =>
+      ask(
+        (who) => port.loadSession({ ...who, ...request }),
+        ({ load }) => load === "fenced",
+      ),
+    save: (request) =>
+      ask(
+        (who) => port.saveSession({ ...who, ...request }),
+        ({ save }) => save === "fenced",
+      ),
+  };
+}

@@ -1,0 +1,350 @@
+import { expect, test } from "vitest";
+import { createMemoryCoordinator, type MemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
+import { outcomeOf, poll, runnersOfEachTest } from "../../../test/fixtures/execute/registered.ts";
+import type { Agent } from "../../model/agent.ts";
+import type { Answer, Executor, Invocation, Outcome, RunContext } from "../../model/executor.ts";
+
+const { setUp } = runnersOfEachTest();
+
+type Work = (context: RunContext, invocation: Invocation) => Promise<unknown>;
+
+/** Runs `work`, and its value is the text of the run; an outcome is the outcome. */
+function executorOf(work: Work, can: Partial<Executor["can"]> = {}): Executor {
+  return {
+    name: "asking",
+    can: { resume: false, fork: false, ask: true, input: false, ...can },
+    async run(invocation, context) {
+      const value = await work(context, invocation);
+      if (typeof value === "object" && value !== null && "status" in value) return value as Outcome;
+      return { status: "completed", exit_code: null, text: JSON.stringify(value) };
+    },
+  };
+}
+
+const parks = { state: true, park: true };
+const save = (context: RunContext): Promise<void> => context.session.save("test-1", Buffer.from("{}"));
+const ask = (context: RunContext, request_id = "q1", tool = "shell"): Promise<Answer> =>
+  context.ask({ request_id, tool, input: { a: 1 }, effect: "execute" });
+
+/** Asks once; parks where it is answered so. */
+const asksOnce: Work = async (context) => {
+  await save(context);
+  const answer = await ask(context);
+  return answer.decision === "park" ? { status: "parked", why: "approval" } : answer;
+};
+
+async function start(work: Work, can: Partial<Executor["can"]> = {}, more: Partial<FixtureOptions> = {}) {
+  const coordinator = createMemoryCoordinator();
+  const fixture = await setUp(coordinator, { executor: executorOf(work, can), ...more });
+  const runner = await fixture.open();
+  const submit = (agent: Partial<Agent> = {}, invocation: Partial<Invocation> = {}): string =>
+    coordinator.submit({ type: "autonomous", ...agent }, { attended: true, ...invocation });
+  return { ...fixture, coordinator, runner, submit };
+}
+
+const becomes = (coordinator: MemoryCoordinator, run_id: string, status: string) =>
+  poll(() => coordinator.runs.get(run_id)!.status).toBe(status);
+const answerOf = async (coordinator: MemoryCoordinator, run_id: string): Promise<unknown> => {
+  const outcome = await outcomeOf(coordinator, run_id);
+  if (outcome.status !== "completed") throw new Error(JSON.stringify(outcome));
+  return JSON.parse(outcome.text!);
+};
+const asking = (coordinator: MemoryCoordinator, run_id: string) =>
+  coordinator.events(run_id).filter(({ type }) => /^(?:permission|status)/.test(type));
+
+test("a run nobody attends is denied at once, with how to attend it, and never waits", async () => {
+  const { coordinator, submit } = await start((context) => ask(context));
+  const id = submit({}, { attended: false, granted_tools: ["shell"] });
+  expect(await answerOf(coordinator, id)).toEqual({
+    decision: "deny",
+    message: expect.stringMatching(/nobody attends.*`attended: true`.*terminal/),
+  });
+  expect(asking(coordinator, id)).toEqual([
+    { type: "status", status: "running" },
+    { type: "permission_request", request_id: "q1", tool: "shell", input: { a: 1 }, effect: "execute" },
+    expect.objectContaining({ type: "permission_decision", request_id: "q1", decision: "deny", by: "unattended" }),
+  ]);
+});
+
+test.each([
+  { decision: "allow", input: { a: 2 } },
+  { decision: "deny", message: "not today" },
+  { decision: "stop" },
+] as const)("an attended run waits and gets the answer $decision", async (answer) => {
+  const { coordinator, submit } = await start((context) => ask(context));
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  coordinator.answer(id, "q1", answer);
+  expect(await answerOf(coordinator, id)).toEqual(answer);
+  expect(asking(coordinator, id)).toEqual([
+    { type: "status", status: "running" },
+    { type: "permission_request", request_id: "q1", tool: "shell", input: { a: 1 }, effect: "execute" },
+    { type: "status", status: "waiting", reason: "shell" },
+    { type: "status", status: "running" },
+  ]);
+});
+
+test("a waiting run gives its slot to others, and neither its time nor its silence counts", async () => {
+  const { coordinator, submit } = await start(
+    (context, { prompt }) => (prompt === "other" ? Promise.resolve(1) : ask(context)),
+    {},
+    { slots: 1 },
+  );
+  const id = submit({ timeout_seconds: 3, idle_timeout_seconds: 3 });
+  await becomes(coordinator, id, "waiting");
+  // each takes the one slot, one after the other, for longer than the limits in all
+  const until = performance.now() + 3500;
+  while (performance.now() < until) expect(await answerOf(coordinator, submit({}, { prompt: "other" }))).toBe(1);
+  coordinator.answer(id, "q1", { decision: "allow" });
+  expect(await answerOf(coordinator, id)).toEqual({ decision: "allow" });
+});
+
+test("its time limit counts again once it is answered", async () => {
+  const { coordinator, submit } = await start(async (context) => {
+    await ask(context);
+    await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
+    return { status: "failed", reason: "timeout", message: "", exit_code: null };
+  });
+  const id = submit({ timeout_seconds: 3 });
+  await becomes(coordinator, id, "waiting");
+  coordinator.answer(id, "q1", { decision: "allow" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ reason: "timeout" });
+});
+
+test("several questions are open at once, and the run goes on when the last is answered", async () => {
+  const { coordinator, submit } = await start((context) =>
+    Promise.all(["q1", "q2", "q3"].map((id) => ask(context, id))),
+  );
+  const id = submit();
+  await poll(() => asking(coordinator, id).filter(({ type }) => type === "permission_request").length).toBe(3);
+  coordinator.answer(id, "q2", { decision: "deny" });
+  coordinator.answer(id, "q3", { decision: "allow" });
+  expect(coordinator.runs.get(id)!.status).toBe("waiting");
+  coordinator.answer(id, "q1", { decision: "stop" });
+  expect(await answerOf(coordinator, id)).toEqual([{ decision: "stop" }, { decision: "deny" }, { decision: "allow" }]);
+  expect(asking(coordinator, id).filter((event) => event.type === "status" && event.status === "running")).toHaveLength(
+    2,
+  );
+});
+
+test("a tool that was allowed for the session is not asked for again", async () => {
+  const { coordinator, submit } = await start(async (context) => [
+    await ask(context, "q1"),
+    await ask(context, "q2"),
+    await ask(context, "q3", "browser"),
+  ]);
+  const id = submit({}, { granted_tools: ["browser"] });
+  await becomes(coordinator, id, "waiting");
+  coordinator.answer(id, "q1", { decision: "allow", remember: "session" });
+  expect(await answerOf(coordinator, id)).toEqual([
+    { decision: "allow", remember: "session" },
+    { decision: "allow" },
+    { decision: "allow" },
+  ]);
+  const decided = coordinator.events(id).filter(({ type }) => type === "permission_decision");
+  expect(decided).toEqual([
+    { type: "permission_decision", request_id: "q2", decision: "allow", by: "session" },
+    { type: "permission_decision", request_id: "q3", decision: "allow", by: "session" },
+  ]);
+});
+
+test("an answer to a question that is closed or unknown is ignored with a notice", async () => {
+  const { coordinator, submit, notices } = await start(async (context) => [
+    await ask(context, "q1"),
+    await ask(context, "q2"),
+  ]);
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  coordinator.answer(id, "other", { decision: "stop" });
+  coordinator.answer(id, "q1", { decision: "allow" });
+  coordinator.answer(id, "q1", { decision: "stop" });
+  await poll(() => notices.length).toBe(2);
+  expect(notices).toEqual([
+    expect.stringMatching(/question other.*nobody asked/),
+    expect.stringMatching(/question q1.*closed/),
+  ]);
+  coordinator.answer(id, "q2", { decision: "deny" });
+  expect(await answerOf(coordinator, id)).toEqual([{ decision: "allow" }, { decision: "deny" }]);
+});
+
+test("a request_id that is used for another question is denied, never answered with the first one's answer", async () => {
+  const { coordinator, submit } = await start(async (context) => [
+    await ask(context),
+    await ask(context),
+    await context.ask({ request_id: "q1", tool: "shell", input: "rm" }),
+  ]);
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  coordinator.answer(id, "q1", { decision: "allow" });
+  expect(await answerOf(coordinator, id)).toEqual([
+    { decision: "allow" },
+    { decision: "allow" },
+    { decision: "deny", message: expect.stringContaining("request_id") },
+  ]);
+});
+
+test("a question too large for the log is denied instead of waiting for an answer nobody can give", async () => {
+  const { coordinator, submit } = await start((context) =>
+    context.ask({ request_id: "q1", tool: "t", input: "x".repeat(2 ** 20) }),
+  );
+  expect(await answerOf(coordinator, submit())).toMatchObject({
+    decision: "deny",
+    message: expect.stringContaining("longer than"),
+  });
+});
+
+test("a stop ends a run that waits at once", async () => {
+  const { coordinator, submit } = await start((context) => ask(context));
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  coordinator.order(id, { stop: "approval_expired" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: '{"decision":"stop"}' });
+});
+
+test("a run that waits too long parks, and continues with the answer", async () => {
+  const { coordinator, submit, runner } = await start(asksOnce, parks);
+  const id = submit({ park_after_seconds: 0.05 });
+  await becomes(coordinator, id, "parked");
+  expect(coordinator.runs.get(id)!.parked).toEqual({ status: "parked", why: "approval" });
+  await poll(() => runner.running).toBe(0);
+  coordinator.answer(id, "q1", { decision: "allow", input: { a: 2 } });
+  expect(await answerOf(coordinator, id)).toEqual({ decision: "allow", input: { a: 2 } });
+  expect(coordinator.runs.get(id)!.attempt).toBe(2);
+  // the second attempt asked nobody
+  expect(asking(coordinator, id).filter(({ type }) => type === "permission_request")).toHaveLength(1);
+});
+
+test("answers of earlier attempts do not count for an attempt that starts over", async () => {
+  const { coordinator, submit } = await start((context) => ask(context));
+  const id = submit(
+    {},
+    { answers: [{ request_id: "q1", tool: "shell", input: { a: 1 }, answer: { decision: "allow" } }] },
+  );
+  await becomes(coordinator, id, "waiting");
+  coordinator.answer(id, "q1", { decision: "deny" });
+  expect(await answerOf(coordinator, id)).toEqual({ decision: "deny" });
+});
+
+test("a parked run runs no on_finish, and keeps the folders of its session", async () => {
+  const { coordinator, submit } = await start(async (context, { attempt }) => {
+    if (attempt > 1) return context.dirs.work;
+    await save(context);
+    await ask(context);
+    return { status: "parked", why: "approval" };
+  }, parks);
+  const id = submit({ park_after_seconds: 0.05, on_finish: "true" });
+  await becomes(coordinator, id, "parked");
+  expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toEqual([]);
+  coordinator.answer(id, "q1", { decision: "allow" });
+  // a resume without its folder fails
+  expect(await answerOf(coordinator, id)).toContain(id);
+  expect(coordinator.events(id).filter(({ type }) => type === "execution_started")).toHaveLength(1);
+});
+
+test.each(["drain", "stop"] as const)("%s parks a run that waits, at once", async (how) => {
+  const { coordinator, submit, runner } = await start(asksOnce, parks);
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  await runner[how]();
+  expect(coordinator.runs.get(id)!.status).toBe("parked");
+});
+
+test("stop ends a run that does not park in time", async () => {
+  const { coordinator, submit, runner } = await start(async (context) => {
+    await save(context);
+    await ask(context);
+    await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
+    return { status: "cancelled", by: "shutdown" };
+  }, parks);
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  await runner.stop();
+  expect(coordinator.runs.get(id)!.status).toBe("pending");
+});
+
+test("an executor that cannot park waits on", async () => {
+  const { coordinator, submit, runner } = await start((context) => ask(context));
+  const id = submit({ park_after_seconds: 0.01 });
+  await becomes(coordinator, id, "waiting");
+  const draining = runner.drain();
+  coordinator.answer(id, "q1", { decision: "allow" });
+  expect(await answerOf(coordinator, id)).toEqual({ decision: "allow" });
+  await draining;
+});
+
+test.each([
+  ["budget", "budget_exceeded", {}],
+  ["usage_limit", "provider_rate_limit", {}],
+  ["approval", "approval_expired", {}],
+  ["approval", "approval_expired", parks],
+] as const)(
+  "a park for %s by an executor that cannot, or has saved nothing, fails with %s",
+  async (why, reason, can) => {
+    const { coordinator, submit } = await start(() => Promise.resolve({ status: "parked", why }), can);
+    expect(await outcomeOf(coordinator, submit())).toMatchObject({ status: "failed", reason });
+  },
+);
+
+test("a run that is stopped while it parks is stopped", async () => {
+  const { coordinator, submit } = await start(async (context) => {
+    await save(context);
+    await ask(context);
+    return { status: "parked", why: "approval" };
+  }, parks);
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  coordinator.order(id, { stop: "user" });
+  expect(await outcomeOf(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
+});
+
+test.each([
+  ["by its next save", async (context: RunContext) => save(context)],
+  ["by its next report", async () => undefined],
+])("an executor that can park learns %s that the day's budget is spent", async (_how, act) => {
+  const { coordinator, submit } = await start(async (context) => {
+    await save(context);
+    await ask(context);
+    await act(context);
+    if (!context.overBudget.aborted)
+      await new Promise((resolve) => context.overBudget.addEventListener("abort", resolve));
+    return { status: "parked", why: "budget" };
+  }, parks);
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  coordinator.overBudget.add(id);
+  coordinator.answer(id, "q1", { decision: "allow" });
+  await becomes(coordinator, id, "parked");
+});
+
+test("a run whose executor cannot park is stopped when the day's budget is spent", async () => {
+  const { coordinator, submit } = await start(async (context) => {
+    const { signal } = context;
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return { status: "failed", reason: "budget_exceeded", message: String(signal.reason), exit_code: null };
+  });
+  const id = submit();
+  coordinator.overBudget.add(id);
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ reason: "budget_exceeded", message: "budget" });
+});
+
+test("what a person says reaches the executor in order, also while it waits", async () => {
+  const { coordinator, submit } = await start(
+    async (context) => {
+      const said: string[] = [];
+      const heard = (async () => {
+        for await (const { text } of context.input) if (said.push(text) === 2) return;
+      })();
+      await ask(context);
+      await heard;
+      return said;
+    },
+    { input: true },
+  );
+  const id = submit();
+  await becomes(coordinator, id, "waiting");
+  coordinator.order(id, { input: { text: "one", seq: 1 } });
+  coordinator.answer(id, "q1", { decision: "allow" });
+  coordinator.order(id, { input: { text: "two", seq: 2 } });
+  expect(await answerOf(coordinator, id)).toEqual(["one", "two"]);
+});

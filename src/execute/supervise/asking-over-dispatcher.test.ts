@@ -1,0 +1,234 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { sampleAgent, serve } from "../../../test/fixtures/dispatch/host.ts";
+import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
+import { poll } from "../../../test/fixtures/execute/registered.ts";
+import { eachEngine } from "../../../test/fixtures/record/each-engine.ts";
+import { type ModelServer, startModelServer } from "../../../test/model-server/server.ts";
+import type { Decision, Executor } from "../../model/executor.ts";
+import type { AnswerQuestion } from "../../model/question.ts";
+import { isTerminal } from "../../model/states.ts";
+import { preferMs } from "../../record/ops/place-run.ts";
+import { start } from "../../process/start.ts";
+import { createCommandExecutor } from "../executors/command.ts";
+import { createModelExecutor } from "../executors/loop/model.ts";
+import { loadModuleExecutor } from "../executors/module.ts";
+
+const closing: (() => unknown)[] = [];
+
+let model: ModelServer;
+let cacheDirectory: string;
+beforeAll(async () => {
+  cacheDirectory = mkdtempSync(join(tmpdir(), "drover-asking-"));
+  model = await startModelServer(({ messages }) => {
+    const last = messages.at(-1)!;
+    // it works until it hears something
+    if (messages.some(({ text }) => text.includes("hear"))) {
+      const input = { pattern: `*.${messages.length}` };
+      if (last.text.includes("look")) return { text: last.text };
+      return { tool: { name: "file_list", input, exact: true }, slow_ms_per_chunk: 10 };
+    }
+    if (messages.some(({ role }) => role === "assistant")) return { text: last.tool_results.join() };
+    return { tool: { name: "command_run", input: { command: "echo did-$((40 + 1))" }, exact: true } };
+  });
+});
+afterAll(async () => {
+  rmSync(cacheDirectory, { recursive: true, force: true });
+  await model.stop();
+});
+
+let ids = 0;
+/** Each asks once before it does what leaves did-41, or did-42 with the edited input. */
+const subjects: Record<string, { make(): Promise<Executor>; edited: unknown }> = {
+  "the executor model": {
+    edited: { command: "echo did-$((40 + 2))" },
+    make: async () =>
+      createModelExecutor({
+        env: { ANTHROPIC_API_KEY: "key" },
+        newId: () => `conversation-${++ids}`,
+        version: "0",
+        checkInput: async () => [],
+      }),
+  },
+  "an executor from a module": {
+    edited: { n: 42 },
+    make: () =>
+      loadModuleExecutor({
+        module: resolve("test/fixtures/execute/module-executor.ts"),
+        runnerDirectory: cacheDirectory,
+        cacheDirectory,
+        config: {},
+        start,
+        env: process.env,
+      }),
+  },
+  "a program": {
+    edited: { n: 42 },
+    make: async () =>
+      createCommandExecutor({
+        runnerDirectory: cacheDirectory,
+        variables: { allowed: [], env: process.env },
+        name: "program",
+        command: `${process.execPath} ${resolve("test/fixtures/execute/command-executor.mjs")}`,
+        can: { ask: true, input: true, state: true, park: true },
+      }),
+  },
+};
+
+eachEngine("asking over the real coordinator", (record) => {
+  // before the record is closed
+  afterEach(async () => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  });
+
+  describe.each(Object.entries(subjects))("%s", (_name, { make, edited }) => {
+    async function setUp(park_after_seconds = 600) {
+      const host = serve(record.store);
+      await host.dispatcher.start();
+      closing.push(host.close);
+      host.agents.setFiles([
+        sampleAgent({
+          name: "asking",
+          type: "autonomous",
+          provider: "anthropic",
+          model: "m",
+          park_after_seconds,
+          max_turns: 100_000,
+        }),
+      ]);
+      const executor = await make();
+      const open = async (name: string, port = host.port) => {
+        const fixture = runnerFixture({ port, executor, slots: 1 });
+        closing.push(fixture.remove);
+        const { registration } = fixture.options();
+        const runner = await fixture.open({
+          registration: {
+            ...registration,
+            name,
+            runner_key: `0123456789abcdef-${name}`,
+            executor: { type: "test", config: { base_url: model.url } },
+          },
+        });
+        closing.push(runner.stop);
+        return runner;
+      };
+      const becomes = (run_id: string, status: string) =>
+        poll(async () => (await host.run(run_id)).status).toBe(status);
+      const ended = async (run_id: string) => {
+        await poll(async () => isTerminal((await host.run(run_id)).status)).toBe(true);
+        return host.run(run_id);
+      };
+      const question = async (run_id: string) => {
+        const asked = (await events(run_id)).find(({ type }) => type === "permission_request");
+        return (await record.store.read.question(run_id, (asked as { request_id: string }).request_id))!;
+      };
+      const answer = async (run_id: string, given: Decision) => {
+        const { request_id } = await question(run_id);
+        const op: AnswerQuestion = { op: "answer_question", run_id, request_id, answer: given, by: "bob" };
+        const [result] = await record.store.apply([op]);
+        return result;
+      };
+      const events = async (run_id: string) => (await host.events(run_id)).map(({ event }) => event);
+      const ask = () => host.submit({ agent_name: "asking", prompt: "ask", attended: true });
+      return { ...host, open, becomes, ended, question, answer, events, ask };
+    }
+
+    it("does what it was allowed, or what a person made of it, and says who decided", async () => {
+      const { open, ask, becomes, answer, ended, events, question } = await setUp();
+      await open("one");
+      const id = await ask();
+      await becomes(id, "waiting");
+      expect(await question(id)).toMatchObject({ decision: null, input: expect.anything(), effect: "execute" });
+      expect(await answer(id, { decision: "allow", input: edited })).toMatchObject({ ok: true });
+      expect(await answer(id, { decision: "deny" })).toMatchObject({ conflict: "answered" });
+      expect(await ended(id)).toMatchObject({
+        status: "completed",
+        attempt: 1,
+        result_text: expect.stringContaining("did-42"),
+      });
+      expect(await events(id)).toContainEqual(
+        expect.objectContaining({ type: "permission_decision", decision: "allow", by: "bob", input: edited }),
+      );
+    });
+
+    it.each([
+      [{ decision: "deny", message: "not on a Friday" }, { status: "completed" }],
+      [{ decision: "stop" }, { status: "failed", reason: "permission_denied" }],
+    ] as const)("does not do what a person answered with %j", async (given, expected) => {
+      const { open, ask, becomes, answer, ended, events } = await setUp();
+      await open("one");
+      const id = await ask();
+      await becomes(id, "waiting");
+      await answer(id, given);
+      const run = await ended(id);
+      expect(run).toMatchObject(expected);
+      if (given.decision === "deny") expect(run.result_text).toContain("not on a Friday");
+      expect(JSON.stringify([run, await events(id)])).not.toContain("did-41");
+    });
+
+    it("parks, and continues with the answer on another runner at no cost", async () => {
+      const { open, ask, becomes, answer, ended, events } = await setUp(0.05);
+      const one = await open("one");
+      const id = await ask();
+      await becomes(id, "parked");
+      await one.stop();
+      await open("two");
+      await answer(id, { decision: "allow" });
+      expect(await ended(id)).toMatchObject({
+        status: "completed",
+        attempt: 2,
+        failures: 0,
+        result_text: expect.stringContaining("did-41"),
+      });
+      // nobody was asked twice
+      const asked = (await events(id)).filter(({ type }) => type === "permission_request");
+      expect(asked).toHaveLength(1);
+    });
+
+    it("takes no slot while it waits, and is parked when its runner leaves", async () => {
+      const { open, ask, becomes, answer, ended } = await setUp();
+      const runner = await open("one");
+      const first = await ask();
+      await becomes(first, "waiting");
+      const second = await ask();
+      await becomes(second, "waiting");
+      await runner.drain();
+      await becomes(first, "parked");
+      await becomes(second, "parked");
+      await open("two");
+      for (const id of [first, second]) await answer(id, { decision: "allow" });
+      for (const id of [first, second])
+        expect(await ended(id)).toMatchObject({ status: "completed", result_text: expect.stringContaining("did-41") });
+    });
+
+    it("hears what a person says to it", async () => {
+      const { open, submit, becomes, ended, events } = await setUp();
+      await open("one");
+      const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
+      await becomes(id, "running");
+      await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
+      expect(await ended(id)).toMatchObject({ status: "completed", result_text: "look behind you" });
+      expect(await events(id)).toContainEqual(expect.objectContaining({ type: "system", subtype: "user_input" }));
+    });
+
+    it("hears what a person said to it before its runner was lost, even where that runner did not", async () => {
+      const { port, open, submit, becomes, ended } = await setUp();
+      const deaf: typeof port = {
+        ...port,
+        poll: async (...asked) => ({ ...(await port.poll(...asked)), orders: [] }),
+      };
+      const one = await open("one", deaf);
+      const id = await submit({ agent_name: "asking", prompt: "hear", attended: true });
+      await becomes(id, "running");
+      await record.store.apply([{ op: "send_input", run_id: id, text: "look behind you", by: "bob" }]);
+      await one.stop();
+      // the place of its session is preferred no longer
+      record.advance(preferMs);
+      await open("two");
+      const heard = expect.stringContaining("look behind you");
+      expect(await ended(id)).toMatchObject({ status: "completed", attempt: 2, result_text: heard });
+    });
+  });
+});

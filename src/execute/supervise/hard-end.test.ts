@@ -1,0 +1,221 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
+import { outcomeOf, poll, runnersOfEachTest, sh, textOf } from "../../../test/fixtures/execute/registered.ts";
+import type { Executor, RunContext } from "../../model/executor.ts";
+import { findOrphans } from "../../process/orphans.ts";
+import { start } from "../../process/start.ts";
+import { loadModuleExecutor } from "../executors/module.ts";
+
+const { setUp, closing } = runnersOfEachTest();
+const never = (): Promise<never> => new Promise(() => undefined);
+const executorOf = (run: Executor["run"]): Executor => ({
+  name: "stubborn",
+  can: { resume: false, fork: false, ask: true, input: false },
+  run,
+});
+/** The smallest grace there is: what is ended does not react to anything gentler. */
+const hasty: Partial<FixtureOptions> = {
+  supervise: { startOptions: { isolation: "group", environment: { mode: "merge" }, graceMs: 50 }, reactMs: 50 },
+};
+
+test("an executor that never settles is given up when its time is over, and what it says later is dropped", async () => {
+  const coordinator = createMemoryCoordinator();
+  let context: RunContext | undefined;
+  const executor = executorOf((_invocation, given) => ((context = given), never()));
+  const { open, notices } = await setUp(coordinator, { executor, slots: 1, ...hasty });
+  await open();
+  const id = coordinator.submit({ timeout_seconds: 0.05 });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "failed",
+    reason: "timeout",
+    message: expect.stringContaining("The executor stubborn did not react to the stop"),
+  });
+  expect(coordinator.events(id)).toContainEqual(
+    expect.objectContaining({ type: "error", code: "executor_unresponsive" }),
+  );
+  const before = coordinator.events(id).length;
+  await context!.emit({ type: "assistant", text: "too late" });
+  context!.usage({ input_tokens: 1, output_tokens: 1, cost_usd: null });
+  await expect(context!.start({ executable: "true" })).rejects.toThrow("has ended");
+  expect(notices.join("\n")).toContain("after its end");
+  const next = coordinator.submit({ timeout_seconds: 0.05 });
+  await outcomeOf(coordinator, next);
+  expect(coordinator.events(id)).toHaveLength(before);
+});
+
+test("an executor that never settles ends when a person stops it", async () => {
+  const coordinator = createMemoryCoordinator();
+  let begun = false;
+  const { open } = await setUp(coordinator, { executor: executorOf(() => ((begun = true), never())), ...hasty });
+  await open();
+  const id = coordinator.submit({});
+  await poll(() => begun).toBe(true);
+  coordinator.order(id, { stop: "user" });
+  expect(await outcomeOf(coordinator, id)).toEqual({ status: "cancelled", by: "user" });
+});
+
+test.each(["stop", "drain"] as const)("a runner's %s ends although an executor never settles", async (how) => {
+  const coordinator = createMemoryCoordinator();
+  let begun = false;
+  const executor = executorOf(() => ((begun = true), never()));
+  const { open } = await setUp(coordinator, { executor, times: { drainMs: 50 }, ...hasty });
+  const runner = await open();
+  const id = coordinator.submit({});
+  await poll(() => begun).toBe(true);
+  await runner[how]();
+  // given back, as after any shutdown
+  expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
+});
+
+/** Each of these kept its slot for ever while modules ran inside the runner. */
+const hanging = {
+  "never settles": "await new Promise(() => setInterval(() => undefined, 1000));",
+  "blocks its thread": "for (;;);",
+  "blocks in a system call": 'execFileSync("sleep", ["1000"]);',
+  "ignores SIGTERM as well": 'process.on("SIGTERM", () => undefined); for (;;);',
+  "hangs while a program of its own runs":
+    'await context.start({ executable: "sleep", arguments: ["1000"] }); await new Promise(() => undefined);',
+};
+
+async function moduleExecutor(folder: string, body: string): Promise<Executor> {
+  await writeFile(
+    join(folder, "executor.mjs"),
+    `import { execFileSync } from "node:child_process";
+     export const executor = { name: "module", can: {}, async run(invocation, context) {
+       await context.emit({ type: "assistant", text: "begun" });
+       ${body}
+       return { status: "completed", exit_code: null, text: "done" };
+     } };`,
+  );
+  const place = { runnerDirectory: folder, cacheDirectory: join(folder, "cache"), config: {} };
+  return loadModuleExecutor({ ...place, module: "executor.mjs", start, env: process.env });
+}
+
+async function withModule(body: string) {
+  const coordinator = createMemoryCoordinator();
+  const folder = await mkdtemp(join(tmpdir(), "drover-hard-end-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  const executor = await moduleExecutor(folder, body);
+  const supervise = { ...hasty.supervise, reactMs: 10_000 };
+  const { open } = await setUp(coordinator, { executor, slots: 1, times: { drainMs: 50 }, supervise });
+  return { coordinator, runner: await open() };
+}
+
+const executionIds = (coordinator: ReturnType<typeof createMemoryCoordinator>, id: string): string[] =>
+  coordinator.events(id).flatMap((event) => (event.type === "execution_started" ? [event.execution.execution_id] : []));
+const hasBegun = (coordinator: ReturnType<typeof createMemoryCoordinator>, id: string) =>
+  poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
+
+test.each(Object.entries(hanging))("a module executor that %s is ended, with all it started", async (_what, body) => {
+  const { coordinator } = await withModule(body);
+  const id = coordinator.submit({});
+  await hasBegun(coordinator, id);
+  coordinator.order(id, { stop: "timeout" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "failed",
+    reason: "timeout",
+    message: expect.stringContaining("The executor module did not react to the stop, and was ended."),
+  });
+  const ids = executionIds(coordinator, id);
+  expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(ids.length);
+  expect(findOrphans(ids)).toEqual([]);
+});
+
+test("a runner drains although a module executor blocks its thread", async () => {
+  const { coordinator, runner } = await withModule(hanging["ignores SIGTERM as well"]);
+  const id = coordinator.submit({});
+  await hasBegun(coordinator, id);
+  await runner.drain();
+  expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
+  expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
+});
+
+test("a second signal waits for no grace: whatever ignores the stop is killed at once", async () => {
+  const coordinator = createMemoryCoordinator();
+  const hurry = new AbortController();
+  const folder = await mkdtemp(join(tmpdir(), "drover-hard-end-"));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  const patient = {
+    isolation: "group",
+    environment: { mode: "merge" },
+    graceMs: 600_000,
+    hurry: hurry.signal,
+  } as const;
+  const executor = await moduleExecutor(
+    folder,
+    `await context.start({ executable: "/bin/sh", arguments: ["-c", "trap '' TERM; sleep 1000 & wait; wait"] });
+     for (;;);`,
+  );
+  const { open } = await setUp(coordinator, { executor, supervise: { startOptions: patient } });
+  const runner = await open();
+  const id = coordinator.submit({});
+  await poll(() => executionIds(coordinator, id).length).toBe(2);
+  const stopped = runner.stop();
+  hurry.abort();
+  await Promise.all([runner.stop(), stopped]);
+  expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
+  expect(coordinator.runs.get(id)).toMatchObject({ status: "pending" });
+});
+
+test("a module executor that leaks timers and programs, or dies, ends its run and no other", async () => {
+  const { coordinator } = await withModule(`
+    console.log("a note");
+    setInterval(() => undefined, 1000);
+    await context.start({ executable: "sleep", arguments: ["1000"] });
+    if (invocation.prompt === "die") setImmediate(() => { throw new Error("uncaught"); });
+    if (invocation.prompt === "die") await new Promise(() => undefined);`);
+  const died = coordinator.submit({}, { prompt: "die" });
+  const leaked = coordinator.submit({});
+  expect(await outcomeOf(coordinator, died)).toMatchObject({
+    status: "failed",
+    reason: "internal",
+    message: expect.stringMatching(/The executor module died: [^]*uncaught/),
+  });
+  expect(await outcomeOf(coordinator, leaked)).toMatchObject({ status: "completed", text: "done" });
+  expect(textOf(coordinator, leaked)).toBe("a note\n");
+  expect(coordinator.events(leaked)).toContainEqual(expect.objectContaining({ code: "left_running" }));
+  for (const id of [died, leaked]) expect(findOrphans(executionIds(coordinator, id))).toEqual([]);
+});
+
+test("what an executor leaves running is ended, counted and recorded", async () => {
+  const coordinator = createMemoryCoordinator();
+  const executor = executorOf(async (_invocation, context) => {
+    for (const ignoring of ["", "trap '' TERM; "])
+      await context.start({ executable: "/bin/sh", arguments: ["-c", `${ignoring}sleep 1000 & wait; wait`] });
+    void context.start({ executable: "sleep", arguments: ["1000"] });
+    return { status: "completed", exit_code: null, text: "done" };
+  });
+  await (await setUp(coordinator, { executor, ...hasty })).open();
+  const id = coordinator.submit({});
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed", text: "done" });
+  const events = coordinator.events(id);
+  const started = events.flatMap((event) => (event.type === "execution_started" ? [event.execution] : []));
+  const ended = events.flatMap((event) => (event.type === "execution_ended" ? [event.execution] : []));
+  expect(started).toHaveLength(3);
+  expect(ended.map(({ execution_id }) => execution_id).sort()).toEqual(
+    started.map(({ execution_id }) => execution_id).sort(),
+  );
+  expect(ended.every(({ stopped }) => stopped === "shutdown")).toBe(true);
+  expect(events).toContainEqual({
+    type: "error",
+    code: "left_running",
+    message: "The executor stubborn returned while 3 programs that it had started were running; they were ended.",
+  });
+  expect(findOrphans(started.map(({ execution_id }) => execution_id))).toEqual([]);
+});
+
+test("an on_finish command that does not end is ended with the runner", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await setUp(coordinator, { supervise: { ...hasty.supervise, onFinishTimeoutMs: 600_000 } });
+  const runner = await open();
+  const id = coordinator.submit({ ...sh("true"), on_finish: "sleep 1000" });
+  const started = () => coordinator.events(id).filter(({ type }) => type === "execution_started").length;
+  await poll(started).toBe(2);
+  await runner.stop();
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "completed" });
+  expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
+});

@@ -1,0 +1,114 @@
+import type { Claim } from "../../model/runner-port.ts";
+import type { RunContext } from "../../model/executor.ts";
+import type { Questions } from "./ask.ts";
+import type { Executions } from "../executions/executions.ts";
+import type { Journal } from "../journal/journal.ts";
+import { keepFiles, type UploadTimes } from "../collect/keep-files.ts";
+import type { LiveText } from "../journal/live-text.ts";
+import type { Recorder } from "../journal/recorder.ts";
+import type { RunClocks } from "./run-clocks.ts";
+import type { SessionKeeper } from "../sessions/session-keeper.ts";
+import type { Upload } from "../collect/uploads.ts";
+
+export interface ContextParts {
+  claim: Claim;
+  options: {
+    runnerDirectory: string;
+    uploads: UploadTimes;
+    random: () => number;
+    monotonic: () => number;
+    onNotice: (message: string) => void;
+  };
+  links: { journal: Journal; room(): Promise<void>; upload: Upload };
+  dirs: RunContext["dirs"];
+  signal: AbortSignal;
+  /** The attempt is lost or the runner shuts down. */
+  lost: AbortSignal;
+  /** Ends the process that the executor runs in. */
+  hard: AbortSignal;
+  overBudget: AbortSignal;
+  /** The executor has returned or was given up: the outcome is the last word on a run. */
+  hasEnded: () => boolean;
+  input: RunContext["input"];
+  state: Awaited<ReturnType<RunContext["session"]["load"]>>;
+  log: Recorder;
+  live: LiveText;
+  clocks: RunClocks;
+  questions: Questions;
+  keeper: SessionKeeper;
+  executions: Executions;
+  onFenced: () => void;
+}
+
+/** What an executor can do for its run. */
+export function createRunContext(parts: ContextParts): RunContext {
+  const { claim, options, links, dirs, signal, log, live, clocks, executions } = parts;
+  const { journal } = links;
+  const name = `${claim.run_id}.${claim.attempt}`;
+  const isOpen = (what: string): boolean => {
+    if (parts.hasEnded()) options.onNotice(`run ${name} sent ${what} after its end; it was dropped`);
+    return !parts.hasEnded();
+  };
+  return {
+    signal,
+    overBudget: parts.overBudget,
+    async emit(event) {
+      if (!isOpen("an event")) return;
+      clocks.heard();
+      live.wholeFollows(event);
+      log.ofExecutor(event);
+      await links.room();
+    },
+    partial(delta) {
+      if (!isOpen("text")) return;
+      clocks.heard();
+      live.push(delta);
+    },
+    async ask(question) {
+      return isOpen("a question") ? parts.questions.ask(question) : { decision: "stop" };
+    },
+    input: parts.input,
+    async start(command) {
+      if (journal.fault) throw journal.fault;
+      if (parts.hasEnded()) throw new Error(`run ${name} has ended; it cannot start ${command.executable}`);
+      return executions.start(command, signal);
+    },
+    startHost: (command) => executions.startHost(command, parts.hard),
+    usage(usage) {
+      if (isOpen("its usage")) log.record({ type: "usage", usage });
+    },
+    async keepFiles(files) {
+      if (!isOpen("files")) return { ok: false, message: "the run has ended." };
+      clocks.pauseUpload();
+      try {
+        const { run_id, attempt } = claim;
+        return await keepFiles(files, {
+          ...options,
+          run: { run_id, attempt },
+          upload: links.upload,
+          signal,
+          lost: parts.lost,
+          times: options.uploads,
+          record: log.record,
+          onFenced: parts.onFenced,
+        });
+      } finally {
+        clocks.resumeUpload();
+      }
+    },
+    session: {
+      load: () => Promise.resolve(parts.state),
+      async save(format, bytes, more) {
+        if (!isOpen("the state of its session")) return;
+        clocks.heard();
+        for (const event of more?.events ?? []) live.wholeFollows(event);
+        if (!more?.last) return parts.keeper.save(format, bytes, more);
+        // a large state on a slow line has a limit of its own
+        clocks.pauseUpload();
+        await parts.keeper.save(format, bytes, more).finally(clocks.resumeUpload);
+      },
+    },
+    dirs,
+    runnerDirectory: options.runnerDirectory,
+  };
+}

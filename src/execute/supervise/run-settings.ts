@@ -1,0 +1,42 @@
+import type { Agent } from "../../model/agent.ts";
+import type { Limits } from "../../model/process.ts";
+import type { HeldLimits } from "../../process/held-watch.ts";
+
+export interface TimeLimits {
+  /** Of the profile. */
+  timeout_seconds?: number | undefined;
+  idle_timeout_seconds?: number | undefined;
+  /** JOB_TIMEOUT_SECONDS. */
+  jobTimeoutSeconds?: number | undefined;
+  defaultTimeoutSeconds?: number | undefined;
+}
+
+/** The nearest word wins: run (which comes in the agent's place), agent, profile, environment, default. */
+export function timeoutMsOf(agent: Agent, limits: TimeLimits): number {
+  const fallback = agent.type === "autonomous" ? 3600 : (limits.defaultTimeoutSeconds ?? 300);
+  return 1000 * (agent.timeout_seconds ?? limits.timeout_seconds ?? limits.jobTimeoutSeconds ?? fallback);
+}
+
+/** null: it may be silent as long as it likes, as commands may. */
+export function idleMsOf(agent: Agent, limits: TimeLimits): number | null {
+  const seconds =
+    agent.idle_timeout_seconds ?? limits.idle_timeout_seconds ?? (agent.type === "autonomous" ? 600 : null);
+  return seconds === null ? null : seconds * 1000;
+}
+
+/** `ofCommands`: of each program for itself. `held`: of the run as a whole. */
+export function limitsOf({ limits = {} }: Agent): { ofCommands: Limits; held: HeldLimits } {
+  const given = <K extends keyof Limits>(name: K, value: number | undefined): { [name in K]?: number } =>
+    // the one key that it is typed to have
+    (value === undefined ? {} : { [name]: value }) as { [name in K]?: number };
+  return {
+    ofCommands: {
+      ...given("cpuSeconds", limits.cpu_seconds),
+      ...given("memoryBytes", limits.memory_bytes),
+      ...given("processes", limits.processes),
+      ...given("openFiles", limits.open_files),
+      ...given("fileSizeBytes", limits.file_size_bytes),
+    },
+    held: { ...given("diskBytes", limits.disk_bytes), ...given("files", limits.files) },
+  };
+}

@@ -1,0 +1,75 @@
+import type { RunEvent } from "../../model/event.ts";
+import type { Outcome } from "../../model/executor.ts";
+import type { StopReason } from "../../model/states.ts";
+import { defaultGraceMs } from "../../process/supervise.ts";
+import { createRunClocks, type RunClocks } from "./run-clocks.ts";
+import { stopReasonOf, unresponsive } from "./stop-outcome.ts";
+import type { SuperviseOptions } from "./supervise-options.ts";
+
+/** How one run is stopped: by whom, how long that may take, and what each part of the run learns of it. */
+export interface RunStop {
+  abort(reason: StopReason): void;
+  clocks: RunClocks;
+  /** The run is to end. Its reason is a StopReason. */
+  signal: AbortSignal;
+  /** The attempt is lost or the runner shuts down; that also ends what is still done for a run that was stopped before. */
+  lost: AbortSignal;
+  /** Ends the process that the executor runs in. */
+  hard: AbortSignal;
+  /** The executor has returned, or was given up. */
+  closed: AbortSignal;
+  readonly isOpen: boolean;
+  /** Nothing of the run is waited for any more. */
+  close(): void;
+  /** A stopped run ends by this at the latest: an executor that does not react must not hold the slot. */
+  givenUp: Promise<Outcome>;
+}
+
+export function createRunStop(
+  { executor, startOptions, reactMs = 2000, monotonic }: SuperviseOptions,
+  record: (event: RunEvent) => void,
+): RunStop {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const lost = new AbortController();
+  const closed = new AbortController();
+  const hard = new AbortController();
+  const graceMs = startOptions.graceMs ?? defaultGraceMs;
+  let giveUp!: (outcome: Outcome) => void;
+  const givenUp = new Promise<Outcome>((resolve) => (giveUp = resolve));
+  const abort = (reason: StopReason): void => {
+    controller.abort(reason);
+    const hurried = startOptions.hurry?.aborted === true;
+    if (!closed.signal.aborted && (!clocks.hasDeadline || hurried)) clocks.startDeadline(hurried ? 1 : graceMs);
+    if (reason === "lease_lost" || reason === "shutdown") lost.abort(reason);
+  };
+  const clocks = createRunClocks({
+    abort,
+    // a process that the executor runs in is killed, and then the executor has one last moment
+    onGraceOver: () => hard.abort(signal.reason),
+    reactMs,
+    onGivenUp() {
+      if (closed.signal.aborted) return;
+      const { outcome, event } = unresponsive(executor.name, stopReasonOf(signal), "was given up");
+      record(event);
+      giveUp(outcome);
+    },
+    monotonic,
+  });
+  return {
+    abort,
+    clocks,
+    signal,
+    lost: lost.signal,
+    hard: hard.signal,
+    closed: closed.signal,
+    get isOpen() {
+      return !closed.signal.aborted;
+    },
+    close() {
+      closed.abort();
+      clocks.end();
+    },
+    givenUp,
+  };
+}

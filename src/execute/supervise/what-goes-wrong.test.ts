@@ -1,0 +1,143 @@
+import { readFileSync } from "node:fs";
+import { chmod, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { FixtureOptions } from "../../../test/fixtures/execute/open-runner.ts";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import { outcomeOf, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
+
+const { setUp } = runnersOfEachTest();
+
+test("a log that cannot be written ends the run as internal, and never as a success", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await open();
+  await writeFile(join(folder, "logs"), "not a folder");
+  const id = coordinator.submit({ command: "true" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({
+    status: "failed",
+    reason: "internal",
+    message: expect.stringContaining("cannot be written"),
+  });
+  expect(coordinator.events(id).some(({ type }) => type === "execution_started")).toBe(false);
+});
+
+test("an executor that goes on without a log does not make a success of it", async () => {
+  const coordinator = createMemoryCoordinator();
+  const executor: FixtureOptions["executor"] = {
+    name: "careless",
+    can: { resume: false, fork: false, ask: false, input: false },
+    async run(_invocation, context) {
+      await context.emit({ type: "assistant", text: "nobody will read this" });
+      return { status: "completed", exit_code: 0, text: "all is well" };
+    },
+  };
+  const { open, folder } = await setUp(coordinator, { executor });
+  await open();
+  await writeFile(join(folder, "logs"), "not a folder");
+  const id = coordinator.submit({});
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "internal" });
+});
+
+test("what an executor says and answers is redacted, whatever its shape", async () => {
+  const coordinator = createMemoryCoordinator();
+  const secret = "canary-6f1d20b7e4";
+  const executor: FixtureOptions["executor"] = {
+    name: "talkative",
+    can: { resume: false, fork: false, ask: false, input: false },
+    async run(_invocation, context) {
+      await context.emit({ type: "tool_use", tool_use_id: "t", name: "x", input: { deep: [{ key: secret }] } });
+      return { status: "completed", exit_code: 0, text: `it is ${secret}`, data: { [secret]: secret } };
+    },
+  };
+  await (await setUp(coordinator, { executor })).open();
+  const id = coordinator.submit({});
+  await outcomeOf(coordinator, id);
+  expect(JSON.stringify(coordinator.events(id))).not.toContain(secret);
+  expect(JSON.stringify(coordinator.runs.get(id)!.outcome)).not.toContain(secret);
+});
+
+test("a log that reaches its cap ends the run as limit_exceeded", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await setUp(coordinator, { logs: { maxBytes: 300_000 } });
+  await open();
+  const id = coordinator.submit({ command: "yes" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "limit_exceeded" });
+  expect(coordinator.events(id).at(-1)).toMatchObject({ type: "execution_ended" });
+});
+
+test("what is too large for any coordinator is left out, and that is told", async () => {
+  const coordinator = createMemoryCoordinator();
+  const huge = "x".repeat(18 * 1024 * 1024);
+  const executor: FixtureOptions["executor"] = {
+    name: "huge",
+    can: { resume: false, fork: false, ask: false, input: false },
+    async run(_invocation, context) {
+      await context.emit({ type: "assistant", text: huge });
+      return { status: "completed", exit_code: 0, text: "fine", data: { huge } };
+    },
+  };
+  await (await setUp(coordinator, { executor })).open();
+  const id = coordinator.submit({});
+  expect(await outcomeOf(coordinator, id)).toEqual({ status: "completed", exit_code: 0, text: "fine" });
+  expect(coordinator.events(id).flatMap((event) => (event.type === "error" ? [event.code] : []))).toEqual([
+    "result_truncated",
+  ]);
+  const said = coordinator.events(id).find((event) => event.type === "assistant");
+  expect(said).toMatchObject({ truncated: true });
+  expect(JSON.stringify(said).length).toBeLessThan(1024 * 1024);
+});
+
+test("an executor that throws is a defect with a clean message, and the runner goes on", async () => {
+  const coordinator = createMemoryCoordinator();
+  const executor = {
+    name: "broken",
+    can: { resume: false, fork: false, ask: false, input: false },
+    run: () => Promise.reject(new Error("secret stack")),
+  };
+  const { open, notices } = await setUp(coordinator, { executor });
+  await open();
+  const id = coordinator.submit({ command: "true" });
+  const outcome = await outcomeOf(coordinator, id);
+  expect(outcome).toMatchObject({ status: "failed", reason: "internal" });
+  expect(JSON.stringify(outcome)).not.toContain("secret stack");
+  expect(notices.join("\n")).toContain("secret stack");
+});
+
+test("on_finish runs once, before the result, and its failure changes nothing", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open, folder } = await setUp(coordinator);
+  await writeFile(
+    join(folder, "after.sh"),
+    `#!/bin/sh\necho "$DROVER_RUN_STATUS/$DROVER_RUN_REASON/$DROVER_EXIT_CODE" >> ${join(folder, "told")}\necho broken >&2\nexit 3\n`,
+  );
+  await chmod(join(folder, "after.sh"), 0o755);
+  await open();
+  const id = coordinator.submit({ ...sh("exit 4"), on_finish: "./after.sh" });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ status: "failed", reason: "exit_nonzero", exit_code: 4 });
+  expect(readFileSync(join(folder, "told"), "utf8")).toBe("failed/exit_nonzero/4\n");
+  expect(coordinator.events(id).filter(({ type }) => type === "execution_ended")).toHaveLength(2);
+  expect(coordinator.events(id)).toContainEqual({
+    type: "error",
+    code: "on_finish",
+    message: expect.stringContaining("broken"),
+  });
+});
+
+test("what a person says while a run goes on reaches its executor", async () => {
+  const coordinator = createMemoryCoordinator();
+  const executor: FixtureOptions["executor"] = {
+    name: "listening",
+    can: { resume: false, fork: false, ask: false, input: true },
+    async run(_invocation, context) {
+      await context.emit({ type: "assistant", text: "listening" });
+      for await (const { text } of context.input) return { status: "completed", exit_code: null, text };
+      return { status: "completed", exit_code: null, text: null };
+    },
+  };
+  await (await setUp(coordinator, { executor })).open();
+  const id = coordinator.submit({}, { attended: true });
+  await poll(() => coordinator.events(id).some(({ type }) => type === "assistant")).toBe(true);
+  coordinator.order(id, { input: { text: "go on", seq: 1 } });
+  expect(await outcomeOf(coordinator, id)).toMatchObject({ text: "go on" });
+});
