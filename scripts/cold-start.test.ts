@@ -59,7 +59,7 @@ test("whoever has a coordinator does not load one", async () => {
 });
 
 test("a run without a coordinator loads what runs it, and neither HTTP nor the contracts of the other routes", async () => {
-  const loaded = await loadedAtOnce("src/cli/with-own.ts");
+  const loaded = await loadedAtOnce("src/cli/with-local-runner.ts");
   expect(loaded).toContain("src/wire/submit-input.ts");
   expect(loaded.filter((path) => /^(?!src|node:|zod$|yaml$)|^src\/(wire\/contracts|serve\/app)\b/.test(path))).toEqual(
     [],
@@ -84,11 +84,11 @@ test("the MCP SDK is loaded with the first message, by a coordinator and by drov
 });
 
 test("a chat shows its prompt before it loads a client, a coordinator or a library", async () => {
-  for (const entry of ["src/cli/chat.ts", "src/cli/chat/on-terminal.ts"]) {
+  for (const entry of ["src/cli/chat.ts", "src/cli/chat/terminal-chat.ts"]) {
     const loaded = await loadedAtOnce(entry);
     expect(loaded).toContain("src/cli/io.ts");
     expect(loaded.filter((path) => !/^node:|^src\/(cli|model\/(errors|suggest|output))\b/.test(path))).toEqual([]);
-    expect(loaded).not.toContain("src/cli/with-own.ts");
+    expect(loaded).not.toContain("src/cli/with-local-runner.ts");
   }
 });
 

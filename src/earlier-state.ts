@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { quoted } from "./cli/quoted.ts";
+import { shellQuote } from "./cli/shell-quote.ts";
 import { HostError } from "./model/errors.ts";
 import { databaseFile, movingFile, recordDirectory, runnersDirectory } from "./model/state-layout.ts";
 
@@ -21,7 +21,7 @@ export function refuseEarlierState(stateDirectory: string): void {
     message: moving
       ? `The move of ${from} to ${stateDirectory} was interrupted.`
       : `${from} is a state directory of an earlier Drover, with everything in one folder.`,
-    next: `${moving ? "Finish it" : "Move it to where it belongs now"}: drover state move --from ${quoted(from)}`,
+    next: `${moving ? "Finish it" : "Move it to where it belongs now"}: drover state move --from ${shellQuote(from)}`,
   });
 }
 

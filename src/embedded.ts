@@ -23,7 +23,7 @@ import { deadShortLived } from "./short-lived-runners.ts";
 import { sweepShortLived } from "./sweep-short-lived.ts";
 import type { Client } from "./wire/client.ts";
 import { findSession } from "./cli/find-id.ts";
-import { describeLeftOut, findLeftOut } from "./cli/settle-trust.ts";
+import { describeUntrusted, findUntrusted } from "./cli/resolve-trust.ts";
 
 /** What the process is about: an agent, a session, or an agent that no profile brings, with the folder it works in. */
 export interface Wanted {
@@ -113,7 +113,9 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
     const cwd = wanted.spec?.workspace ?? session?.runner_dir ?? options.cwd;
     const place = { cwd, env: options.env, options: {} };
     if (cwd !== options.cwd && !wanted.spec)
-      describeLeftOut(findLeftOut(place, { ...local, leftOut: [] }, { profiles: true }), options.env).forEach(onNotice);
+      describeUntrusted(findUntrusted(place, { ...local, leftOut: [] }, { profiles: true }), options.env).forEach(
+        onNotice,
+      );
     const open = (since: number | undefined) =>
       openProfiles({
         wanted: null,

@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname } from "node:path";
 import { tryWrite } from "./cli/io.ts";
-import { quoted } from "./cli/quoted.ts";
+import { shellQuote } from "./cli/shell-quote.ts";
 import { findPlaces, type Places } from "./define/places.ts";
 import { refuseEarlierState } from "./earlier-state.ts";
 import { isTrusted } from "./define/trust.ts";
@@ -68,11 +68,11 @@ function tellPassedOver({ path, made }: NonNullable<Places["passedOver"]>, state
   if (passedOverTold) return;
   passedOverTold = true;
   const next = made
-    ? `Use it where it is with drover trust ${quoted(dirname(path))}, or take it over`
+    ? `Use it where it is with drover trust ${shellQuote(dirname(path))}, or take it over`
     : "If your own Drover made it, take it over";
   tryWrite(
     2,
-    `drover: ${path} is not used: the state of this place is in ${stateDirectory}. ${next} with drover state move --from ${quoted(path)}\n`,
+    `drover: ${path} is not used: the state of this place is in ${stateDirectory}. ${next} with drover state move --from ${shellQuote(path)}\n`,
   );
 }
 

@@ -70,7 +70,7 @@ async function expectWhole(to: string): Promise<void> {
   expect(readFileSync(join(layout.workDirectory(layout.runsDirectory(to)), "s1/link"), "utf8")).toBe("kept");
   expect(readdirSync(to).sort()).toEqual(["record", "runs"]);
   // an address that somebody left says nothing about who serves now
-  expect(existsSync(layout.beaconFile(directory))).toBe(false);
+  expect(existsSync(layout.announcementFile(directory))).toBe(false);
   refuseEarlierState(to);
   const store = await open(directory);
   await recordRuns(store, 1);

@@ -246,7 +246,7 @@ function cleanUp({ from, to, headCopyOf }: MoveOptions, { copies }: Pick<Moving,
   if (copies)
     for (const { source } of entriesOf(from, to).toReversed()) rmSync(source, { recursive: true, force: true });
   for (const folder of [from, layout.recordDirectory(from)].filter((each) => each !== record)) {
-    rmSync(layout.beaconFile(folder), { force: true });
+    rmSync(layout.announcementFile(folder), { force: true });
     for (const end of ["", "-journal"]) rmSync(layout.coordinatorLockFile(folder) + end, { force: true });
   }
   if (from !== to) {

@@ -1,4 +1,4 @@
-import { agentsFolder } from "./cli/agents-folder.ts";
+import { findAgentsDirectory } from "./cli/agents-directory.ts";
 import type { CommandInput } from "./cli/options.ts";
 import { withEmbedded } from "./embedded.ts";
 import type { Local } from "./local.ts";
@@ -27,7 +27,7 @@ export function serveInExec({ input, local, run_id, key, origin, report }: InExe
         local,
         env: input.env,
         cwd: input.cwd,
-        agentsDirectory: agentsFolder(input, local),
+        agentsDirectory: findAgentsDirectory(input, local),
         wanted: {},
         name: "drover exec",
         // opened while the command runs: nothing that it wrote

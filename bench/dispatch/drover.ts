@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { createClient, type Client } from "../../src/wire/client.ts";
 import { owned, stopChild } from "./children.ts";
 
@@ -60,9 +60,9 @@ export async function startDrover(
 /** Over a state directory of its own, or a database; the agents are those of the place. */
 export async function startCoordinator(root: string, place: string, state: string, database: Database | null = null) {
   const child = run(root, place, state, database, "coordinator", "--port", "0", "--agents", join(place, "agents"));
-  const beacon = beaconFile(recordDirectory(join(place, state)));
-  await until("the coordinator", () => existsSync(beacon));
-  const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
+  const announcement = announcementFile(recordDirectory(join(place, state)));
+  await until("the coordinator", () => existsSync(announcement));
+  const { url } = JSON.parse(readFileSync(announcement, "utf8")) as { url: string };
   const token = readFileSync(
     tokenFile(recordDirectory(join(place, state)), database ? "fleet-token" : "token"),
     "utf8",

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Browser } from "../../test/browser/playwright.ts";
 import { newLocalIds } from "../../src/local.ts";
 import { openStore } from "../../src/record/open.ts";
@@ -49,9 +49,9 @@ export async function startPlace(root: string, runs: number, lines: number): Pro
       stdio: ["ignore", "ignore", "inherit"],
     }),
   );
-  const beacon = beaconFile(recordDirectory(state));
-  await until("Drover", () => existsSync(beacon));
-  const { url } = JSON.parse(readFileSync(beacon, "utf8")) as { url: string };
+  const announcement = announcementFile(recordDirectory(state));
+  await until("Drover", () => existsSync(announcement));
+  const { url } = JSON.parse(readFileSync(announcement, "utf8")) as { url: string };
   const client = createClient({ url, token: readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim() });
   await until("the agents", async () => {
     const { items } = await client.agents.list();

@@ -1,14 +1,14 @@
 import { resolve } from "node:path";
 import { findLocal } from "../local.ts";
-import { attendRun } from "./attend-run.ts";
+import { followRun } from "./follow-run.ts";
 import { isTerminal, tryWrite } from "./io.ts";
 import { loadSpec } from "./load-spec.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { openOwnWorkspace } from "./own-workspace.ts";
-import { quoted } from "./quoted.ts";
-import { settleTrust } from "./settle-trust.ts";
+import { checkWorkspace } from "./check-workspace.ts";
+import { shellQuote } from "./shell-quote.ts";
+import { resolveTrust } from "./resolve-trust.ts";
 import { readSessionFile, sessionFile, writeSessionFile } from "./session-file.ts";
-import { findSpecSession } from "./spec-session.ts";
+import { findSpecSession } from "./find-spec-session.ts";
 import { readStdinParameters } from "./stdin-parameters.ts";
 import { submitOptions, submitRun } from "./submit-run.ts";
 import { reportOnStderr } from "./with-coordinator.ts";
@@ -17,7 +17,7 @@ export const agentExecutor: CommandSpec = {
   name: "agent-executor",
   summary: "run the agent of one file in one folder, with our own loop on any model; needs no coordinator",
   takes: "SPEC WORKSPACE [SESSION]",
-  words: [2, 3],
+  arity: [2, 3],
   examples: [
     [`echo '{"TASK_FILE": "t.md"}' | drover agent-executor agents/developer.md ws`, "parameters as JSON on stdin"],
     ["drover agent-executor agents/developer.md ws --provider scripted < p.json", "try it without a key"],
@@ -39,16 +39,16 @@ async function runSpec(input: CommandInput): Promise<number> {
   const [spec = "", folder = "", session] = input.positionals;
   if (session !== undefined && options["new"])
     throw usage("SESSION resumes a session, and --new begins one.", "agent-executor", "--new");
-  const workspace = openOwnWorkspace(resolve(cwd, folder));
-  const local = await settleTrust(input, await findLocal(env, cwd), { profiles: true });
+  const workspace = checkWorkspace(resolve(cwd, folder));
+  const local = await resolveTrust(input, await findLocal(env, cwd), { profiles: true });
   const { agent, ...profile } = await loadSpec(resolve(cwd, spec), text(options, "provider"), input, local);
   const parameters = isTerminal(0) ? {} : await readStdinParameters(process.stdin);
   const hint = session === undefined && !options["new"] ? readSessionFile(workspace) : null;
   const named = session === undefined ? hint !== null && { id: hint, file: sessionFile(workspace) } : { id: session };
   const isWordless = !text(options, "prompt") && Object.keys(parameters).length === 0;
   const tell = (message: string): void => void (options["quiet"] || tryWrite(2, `drover: ${message}\n`));
-  const { withOwn } = await import("./with-own.ts");
-  return withOwn(
+  const { withLocalRunner } = await import("./with-local-runner.ts");
+  return withLocalRunner(
     input,
     local,
     { spec: { profile, workspace } },
@@ -74,8 +74,8 @@ async function runSpec(input: CommandInput): Promise<number> {
       };
       // at once, for a run that is killed; and at its end, as the agent may have removed or changed it
       keep();
-      const resume = `drover agent-executor ${[spec, folder].map(quoted).join(" ")}`;
-      return attendRun(client, { ...submitted, resume }, input).finally(keep);
+      const resume = `drover agent-executor ${[spec, folder].map(shellQuote).join(" ")}`;
+      return followRun(client, { ...submitted, resume }, input).finally(keep);
     },
     reportOnStderr,
   );

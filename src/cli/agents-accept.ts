@@ -16,7 +16,7 @@ export const agentsAccept: CommandSpec = {
   name: "agents accept",
   summary: "use definitions that came or changed while Drover serves",
   takes: "[NAME]",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover agents accept", "all that are held here"],
     ["drover agents accept report", "one of them, as it was when it was held"],
@@ -46,14 +46,14 @@ async function accept(input: CommandInput): Promise<number> {
 }
 
 /** What is held in this place, for commands that list agents. */
-export async function tellHeld({ env, cwd }: CommandInput): Promise<void> {
+export async function printHeldAgents({ env, cwd }: CommandInput): Promise<void> {
   const { places } = await findLocal(env, cwd);
   for (const { name, file } of listHeld(places.stateDirectory))
     tryWrite(2, `drover: held: ${name} (${file}). Read it, then accept it with: drover agents accept ${name}\n`);
 }
 
 /** None where the operator lets all in, or where nothing that runs here could have written it. */
-export function gateOf(
+export function agentGateFor(
   { options }: Pick<CommandInput, "options">,
   { places, config }: Pick<Local, "places" | "config">,
 ): (folder: string) => AgentGate | null {

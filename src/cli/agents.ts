@@ -8,22 +8,22 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import { RequestError } from "../model/errors.ts";
 import { builtInExecutors } from "../runner-executors.ts";
 import type { Client } from "../wire/client.ts";
-import type { AgentHere } from "./agents-here.ts";
-import { tellHeld } from "./agents-accept.ts";
+import type { LocalAgent } from "./local-agents.ts";
+import { printHeldAgents } from "./agents-accept.ts";
 import { connect, connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { modelAgentFaults, modelProfileFaults } from "./model-agent-faults.ts";
 import { type CommandInput, type CommandSpec, text } from "./options.ts";
-import { settleTrust } from "./settle-trust.ts";
-import { agentsFolder, agentsFound } from "./agents-folder.ts";
+import { resolveTrust } from "./resolve-trust.ts";
+import { findAgentsDirectory, defaultAgentsDirectory } from "./agents-directory.ts";
 import { writeTable } from "./table.ts";
 
 export const agentsList: CommandSpec = {
   name: "agents list",
   summary: "what can be run",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover agents list", "by name, with where each comes from"],
     ["drover agents list --tag review", "those with this among their tags"],
@@ -36,7 +36,7 @@ export const agentsShow: CommandSpec = {
   name: "agents show",
   summary: "one agent's definition",
   takes: "AGENT",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover agents show echo", "its command, parameters and limits"]],
   options: {},
   run: showAgent,
@@ -46,7 +46,7 @@ export const agentsCheck: CommandSpec = {
   name: "agents check",
   summary: "are these definitions sound?",
   takes: "[FILE|FOLDER...]",
-  words: [0, Infinity],
+  arity: [0, Infinity],
   examples: [
     ["drover agents check", "all of this project: its agents folder, and the profiles with theirs"],
     ["drover agents check agents/writer.md", "every fault with its file, line and cause"],
@@ -74,18 +74,18 @@ async function listAgents(input: CommandInput): Promise<number> {
   writeTable(["NAME", "TYPE", "SOURCE", "RUNNER", "DESCRIPTION"], rows);
   for (const { name, fault } of items)
     if (fault) write(2, `drover: warning: ${name} is offered as it was before its file was changed: ${fault}\n`);
-  if (!input.options["quiet"]) await tellHeld(input);
+  if (!input.options["quiet"]) await printHeldAgents(input);
   return 0;
 }
 
 /** The coordinator, or where there is none the agents that a `drover run` finds here. */
-async function findClient(input: CommandInput): Promise<Client | { here: AgentHere[] }> {
+async function findClient(input: CommandInput): Promise<Client | { here: LocalAgent[] }> {
   const { client, local } = await connect(input);
   // a fleet's agents are in its database
   if (client !== null || input.env["DATABASE_URL"]) return client ?? connectOrFail(input);
-  const { agentsHere } = await import("./agents-here.ts");
-  const settled = await settleTrust(input, local, { profiles: true, agents: true });
-  return { here: await agentsHere(input, settled) };
+  const { listLocalAgents } = await import("./local-agents.ts");
+  const settled = await resolveTrust(input, local, { profiles: true, agents: true });
+  return { here: await listLocalAgents(input, settled) };
 }
 
 async function showAgent(input: CommandInput): Promise<number> {
@@ -127,7 +127,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
     for (const name of names) write(1, `ok ${name}\n`);
     for (const fault of faults) write(2, `${describeFault(fault)} [${fault.code}]\n  ${fault.next}\n`);
     if (!input.options["quiet"]) {
-      await tellHeld(input);
+      await printHeldAgents(input);
       for (const folder of skipped) write(2, `Not read: ${folder} (only files directly in a folder are agents)\n`);
       write(2, `Checked ${files} file${files === 1 ? "" : "s"}.\n`);
     }
@@ -139,13 +139,15 @@ async function checkAgents(input: CommandInput): Promise<number> {
 async function findProject(input: CommandInput): Promise<{ folders: string[]; faults: DefinitionFault[] }> {
   // to look at what is not trusted, before it is, is what a careful person does: nothing of it is run
   const looks = { profiles: true, agents: true };
-  const local = await settleTrust(input, await findLocal(input.env, input.cwd), looks, { asks: false });
+  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), looks, { asks: false });
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
   const found = findProfiles([local.config.profiles ?? join(input.cwd, "profiles")], host);
   const { profiles } = found;
   const faults = [...found.faults, ...(await Promise.all(profiles.map(modelProfileFaults))).flat()];
   const brought = profiles.flatMap(({ agentsDirectory }) => agentsDirectory ?? []);
-  const folders = [...new Set([agentsFolder(input, local) ?? agentsFound(input, local) ?? [], brought].flat())];
+  const folders = [
+    ...new Set([findAgentsDirectory(input, local) ?? defaultAgentsDirectory(input, local) ?? [], brought].flat()),
+  ];
   if (folders.length > 0 || faults.length > 0) return { folders, faults };
   throw new RequestError({
     code: "DROVER-USE-001",

@@ -10,7 +10,7 @@ export const auditExport: CommandSpec = {
   name: "audit export",
   summary: "every execution as one line of JSON, oldest first",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover audit export > audit.jsonl", "everything"],
     ["drover audit export --since 2026-01-31", "from then on"],

@@ -10,7 +10,7 @@ export const auditVerify: CommandSpec = {
   name: "audit verify",
   summary: "check that no audit record was changed, removed or put in",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover audit verify", "prints the head: note it somewhere else"],
     ["drover audit verify --head 42:9f3c...", "also fails where that head is no longer part of the chain"],

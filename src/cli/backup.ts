@@ -24,7 +24,7 @@ export const backupCommand: CommandSpec = {
   name: "backup",
   summary: "the whole record in one file, while everything goes on",
   takes: "FILE",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover backup drover-2026-01-31.backup", "holds the audit key: keep it as safe"]],
   options: {},
   run: backup,
@@ -34,7 +34,7 @@ export const restoreCommand: CommandSpec = {
   name: "restore",
   summary: "a backup into a state directory, or a database, that has no record yet",
   takes: "FILE",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [
     ["DROVER_STATE_DIR=/srv/drover drover restore drover-2026-01-31.backup", "verified before anything uses it"],
     ["DATABASE_URL=postgres://db/drover drover restore drover-2026-01-31.backup", "into PostgreSQL, of either engine"],

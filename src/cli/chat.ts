@@ -4,7 +4,7 @@ import { suggest } from "../model/suggest.ts";
 import type { Client, FlatAgent } from "../wire/client.ts";
 import { isTerminal, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { styleOf } from "./terminal/style.ts";
 
 export const chatCommand: CommandSpec = {
@@ -23,7 +23,7 @@ export const chatCommand: CommandSpec = {
     attended: { about: "send questions to the inbox, also without a terminal" },
     "no-attended": { about: "deny questions instead of asking them" },
   },
-  takesOthers: true,
+  takesExtraOptions: true,
   run: chat,
 };
 
@@ -37,11 +37,11 @@ async function chat(input: CommandInput): Promise<number> {
 
 async function atTerminal(input: CommandInput, agent_name: string): Promise<number> {
   const { findLocal } = await import("../local.ts");
-  const { settleTrust } = await import("./settle-trust.ts");
+  const { resolveTrust } = await import("./resolve-trust.ts");
   // while it is still an ordinary terminal; what is left out is said in the chat
   const looks = { profiles: true, agents: true };
-  await settleTrust(input, await findLocal(input.env, input.cwd), looks, { tell: () => undefined });
-  const { openTerminalChat } = await import("./chat/on-terminal.ts");
+  await resolveTrust(input, await findLocal(input.env, input.cwd), looks, { tell: () => undefined });
+  const { openTerminalChat } = await import("./chat/terminal-chat.ts");
   const style = styleOf(1, input.env);
   const chatting = openTerminalChat(agent_name, style);
   let resume = "";
@@ -50,14 +50,14 @@ async function atTerminal(input: CommandInput, agent_name: string): Promise<numb
     return await withAgent(input, agent_name, report, async (partner, stateDirectory) => {
       const { openHistory } = await import("./chat/history-file.ts");
       chatting.setHistory(openHistory(stateDirectory, report));
-      const { session_id } = partner.talk;
+      const { session_id } = partner.conversation;
       if (session_id !== null) {
-        const { showLast } = await import("./chat/slash.ts");
+        const { showLast } = await import("./chat/slash-commands.ts");
         await showLast({ client: partner.client, tell: (line) => chatting.tell(line), style }, session_id);
       }
       await chatting.talkTo(partner);
-      if (partner.talk.session_id)
-        resume = `Go on: drover chat ${quoted(agent_name)} --session ${partner.talk.session_id}\n`;
+      if (partner.conversation.session_id)
+        resume = `Go on: drover chat ${shellQuote(agent_name)} --session ${partner.conversation.session_id}\n`;
       return 0;
     });
   } finally {
@@ -67,15 +67,15 @@ async function atTerminal(input: CommandInput, agent_name: string): Promise<numb
 }
 
 function inLines(input: CommandInput, agent_name: string): Promise<number> {
-  return withAgent(input, agent_name, null, async ({ talk }) => {
-    const { chatInLines } = await import("./chat/plain.ts");
-    return chatInLines(talk, { json: input.options["json"] === true, quiet: input.options["quiet"] === true });
+  return withAgent(input, agent_name, null, async ({ conversation }) => {
+    const { runLineChat } = await import("./chat/line-chat.ts");
+    return runLineChat(conversation, { json: input.options["json"] === true, quiet: input.options["quiet"] === true });
   });
 }
 
-interface Partner {
+interface ChatContext {
   client: Client;
-  talk: import("./chat/talk.ts").Talk;
+  conversation: import("./chat/conversation.ts").Conversation;
   agent: FlatAgent;
 }
 
@@ -84,11 +84,11 @@ async function withAgent(
   input: CommandInput,
   agent_name: string,
   onTerminal: ((message: string) => void) | null,
-  work: (partner: Partner, stateDirectory: string) => Promise<number>,
+  work: (partner: ChatContext, stateDirectory: string) => Promise<number>,
 ): Promise<number> {
   const { reportOnStderr, withCoordinator } = await import("./with-coordinator.ts");
   const { findLocal } = await import("../local.ts");
-  const { createTalk } = await import("./chat/talk.ts");
+  const { createConversation } = await import("./chat/conversation.ts");
   const { readParameters } = await import("./run-parameters.ts");
   const { findSession } = await import("./find-id.ts");
   const given = text(input.options, "session");
@@ -98,19 +98,19 @@ async function withAgent(
   const meet = async (client: Client): Promise<number> => {
     const agent = await findAgent(client, agent_name);
     if (agent.type === "procedural") throw cannotTalk(agent);
-    const talk = createTalk(client, {
+    const conversation = createConversation(client, {
       agent,
       attended: input.options["no-attended"] !== true && (onTerminal !== null || input.options["attended"] === true),
       project_dir: project === undefined ? undefined : resolve(input.cwd, project),
-      parameters: readParameters(input.others, undefined, agent.parameters_schema),
+      parameters: readParameters(input.extraOptions, undefined, agent.parameters_schema),
       parent_run_id: input.env["DROVER_RUN_ID"] || undefined,
     });
     if (given !== undefined) {
       const session = await findSession(client, given);
       if (session.agent_name !== agent_name) throw ofAnother(session.session_id, session.agent_name);
-      talk.resume(session.session_id);
+      conversation.resume(session.session_id);
     }
-    return work({ client, talk, agent }, places.stateDirectory);
+    return work({ client, conversation, agent }, places.stateDirectory);
   };
   return withCoordinator(input, wanted, meet, onTerminal ?? reportOnStderr);
 }
@@ -141,7 +141,7 @@ function cannotTalk({ name, parameters_schema }: FlatAgent): RequestError {
     code: "DROVER-USE-001",
     field: "AGENT",
     message: `${name} is a command: it takes parameters, and nobody can talk with it.`,
-    next: `Run it: drover run ${quoted(name)}${options}`,
+    next: `Run it: drover run ${shellQuote(name)}${options}`,
   });
 }
 
@@ -150,6 +150,6 @@ function ofAnother(session_id: string, agent: string): RequestError {
     code: "DROVER-USE-001",
     field: "--session",
     message: `The session ${session_id} is of the agent ${agent}.`,
-    next: `Talk with that one: drover chat ${quoted(agent)} --session ${session_id}`,
+    next: `Conversation with that one: drover chat ${shellQuote(agent)} --session ${session_id}`,
   });
 }

@@ -17,12 +17,12 @@ import { join } from "node:path";
 import { afterEach, expect, it, test } from "vitest";
 import { proving } from "../../test/proving.ts";
 import { HostError } from "../model/errors.ts";
-import { beaconFile, recordDirectory, tokenFile } from "../model/state-layout.ts";
+import { announcementFile, recordDirectory, tokenFile } from "../model/state-layout.ts";
 import { refusalOf } from "../serve/refusal.ts";
 import { findLocal } from "../local.ts";
 import { connect } from "./connect.ts";
 import type { CommandInput } from "./options.ts";
-import { serveHere } from "./serve-here.ts";
+import { serveStateDirectory } from "./serve-state-directory.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -43,7 +43,7 @@ const inputFor = (cwd: string, env: Record<string, string> = {}): CommandInput =
   options: {},
   positionals: [],
   rest: null,
-  others: [],
+  extraOptions: [],
   env: { DROVER_STATE_DIR: cwd, ...env },
   cwd,
 });
@@ -61,14 +61,17 @@ async function listening(listener: RequestListener, at: string | number): Promis
 }
 
 /** A state directory with what a coordinator leaves in it, and somebody who listens where it says. */
-async function place(listener: RequestListener, beacon: Record<string, unknown> = {}): Promise<string> {
+async function place(listener: RequestListener, announcement: Record<string, unknown> = {}): Promise<string> {
   const cwd = folder();
   // a TCP server's address is never a string
   const { port } = (await listening(listener, 0)).address() as { port: number };
   const url = `http://127.0.0.1:${port}`;
   const record = recordDirectory(cwd);
   mkdirSync(record, { mode: 0o700 });
-  writeFileSync(beaconFile(record), JSON.stringify({ url, pid: process.pid, token_file: "token", ...beacon }));
+  writeFileSync(
+    announcementFile(record),
+    JSON.stringify({ url, pid: process.pid, token_file: "token", ...announcement }),
+  );
   writeFileSync(tokenFile(record, "token"), `${token}\n`, { mode: 0o600 });
   return cwd;
 }
@@ -97,7 +100,7 @@ test("without a token nobody on a port is taken for the coordinator", async () =
 test("a coordinator leaves a socket that is this user's alone, commands use it first, and it goes with it", async () => {
   const cwd = folder();
   const input = inputFor(cwd);
-  const coordinator = await serveHere(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  const coordinator = await serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
   coordinator.announce();
   const socket = join(recordDirectory(cwd), "sock");
   expect(lstatSync(socket).mode & 0o777).toBe(0o600);
@@ -122,7 +125,7 @@ test("a socket that a killed coordinator left is replaced", async () => {
   await new Promise((resolve) => child.once("close", resolve));
   expect(existsSync(socket)).toBe(true);
   const input = inputFor(cwd);
-  const coordinator = await serveHere(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  const coordinator = await serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
   closing.push(() => coordinator.stop());
   coordinator.announce();
   expect((await connect(input)).target?.url).toBe(`unix:${socket}`);
@@ -133,7 +136,7 @@ test("where the path is too long for a socket, it is in the folder of the user's
   const cwd = join(folder(), "long-".repeat(25));
   mkdirSync(cwd, { mode: 0o700 });
   const input = inputFor(cwd, { XDG_RUNTIME_DIR: runtime });
-  const coordinator = await serveHere(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+  const coordinator = await serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
   closing.push(() => coordinator.stop());
   coordinator.announce();
   expect(coordinator.socket).toMatch(new RegExp(`^${runtime}/drover/[0-9a-f]{12}\\.sock$`));
@@ -148,13 +151,13 @@ const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: tr
   ["a folder that everybody can write to", (record) => chmodSync(record, 0o777)],
   ["a folder like /tmp", (record) => chmodSync(record, 0o1777)],
   ["a folder of another user", (record) => chownSync(record, nobody, nobody), true],
-  ["a beacon of another user", (record) => chownSync(beaconFile(record), nobody, nobody), true],
+  ["an announcement of another user", (record) => chownSync(announcementFile(record), nobody, nobody), true],
   ["a token of another user", (record) => chownSync(tokenFile(record, "token"), nobody, nobody), true],
   [
-    "a link in place of the beacon",
+    "a link in place of the announcement",
     (record) => {
-      renameSync(beaconFile(record), join(record, "there"));
-      symlinkSync("there", beaconFile(record));
+      renameSync(announcementFile(record), join(record, "there"));
+      symlinkSync("there", announcementFile(record));
     },
   ],
   [
@@ -172,10 +175,10 @@ const foreignPlaces: [what: string, spoil: (record: string) => void, asRoot?: tr
     },
   ],
   [
-    "a folder in place of the beacon",
+    "a folder in place of the announcement",
     (record) => {
-      rmSync(beaconFile(record));
-      mkdirSync(beaconFile(record));
+      rmSync(announcementFile(record));
+      mkdirSync(announcementFile(record));
     },
   ],
 ];

@@ -3,7 +3,7 @@ import { HostError, RequestError } from "../model/errors.ts";
 import { type Client, createClient } from "../wire/client.ts";
 import type { Target } from "../wire/send.ts";
 import { isUnencrypted } from "../wire/address.ts";
-import { type Beacon, isAlive, readBeacon, readKeptToken } from "./beacon.ts";
+import { type Announcement, isAlive, readAnnouncement, readKeptToken } from "./announcement.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 
@@ -16,7 +16,7 @@ interface Connection {
 
 /**
  * The coordinator to talk to: the one named by DROVER_API_URL, else the live one of this state directory,
- * else none. One that is named and does not answer is an error; one that left its beacon behind is not.
+ * else none. One that is named and does not answer is an error; one that left its announcement behind is not.
  */
 export async function connect(input: CommandInput): Promise<Connection> {
   const local = await findLocal(input.env, input.cwd);
@@ -28,10 +28,10 @@ export async function connect(input: CommandInput): Promise<Connection> {
   }
   if (url) return connection({ url, token, allowHttp: allowsHttp(input, url) }, local);
   const { stateDirectory } = local.places;
-  const beacon = readBeacon(stateDirectory);
-  if (beacon && isAlive(beacon.pid)) {
-    const known = token ?? readKeptToken(stateDirectory, beacon.token_file);
-    for (const target of targetsOf(beacon, known)) {
+  const announcement = readAnnouncement(stateDirectory);
+  if (announcement && isAlive(announcement.pid)) {
+    const known = token ?? readKeptToken(stateDirectory, announcement.token_file);
+    for (const target of targetsOf(announcement, known)) {
       const found = connection(target, local);
       if (await answers(found.client)) return found;
     }
@@ -44,7 +44,7 @@ function connection(target: Target, local: Local): Connection & { client: Client
 }
 
 /** The socket first. Without a token there is nothing to know by who has the port now, so only the socket will do. */
-function targetsOf({ url, socket }: Beacon, token: string | null): Target[] {
+function targetsOf({ url, socket }: Announcement, token: string | null): Target[] {
   return [
     ...(socket === null ? [] : [{ url: `unix:${socket}`, shownAs: url, token }]),
     ...(token === null ? [] : [{ url, token }]),

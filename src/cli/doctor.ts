@@ -2,12 +2,12 @@ import type { Places } from "../define/places.ts";
 import { findLocal } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
 import { profileFolders } from "../runner-profiles.ts";
-import { type ClientFound, findAgentSdk, findClients } from "./clients-found.ts";
+import { type FoundClient, findAgentSdk, findClients } from "./find-clients.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { describeLeftOut, findLeftOut } from "./settle-trust.ts";
+import { describeUntrusted, findUntrusted } from "./resolve-trust.ts";
 import { reasonOf } from "./state.ts";
 import { printable } from "./table.ts";
 
@@ -15,7 +15,7 @@ export const doctor: CommandSpec = {
   name: "doctor",
   summary: "what this machine can isolate and limit, which agent clients it has, what is missing and how to get it",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [["drover doctor", "tries each thing really"]],
   options: {},
   run: examine,
@@ -25,7 +25,7 @@ async function examine(input: CommandInput): Promise<number> {
   // a broken drover.yaml is named here as everywhere
   const local = await findLocal(input.env, input.cwd);
   const { places, config } = local;
-  const leftOut = findLeftOut(input, local, { profiles: true, agents: true });
+  const leftOut = findUntrusted(input, local, { profiles: true, agents: true });
   const [host, programs] = await Promise.all([probeHost(), findClients(input.env)]);
   const folders = profileFolders(input.cwd, config, true, input.env);
   const clients = { ...programs, "claude-sdk": findAgentSdk(folders, input) };
@@ -56,7 +56,7 @@ async function examine(input: CommandInput): Promise<number> {
     ...Object.entries(clients).map(([name, found]): [string, string] => [`client ${name}`, clientLine(found)]),
   ];
   write(1, `${columns(rows).join("\n")}\n`);
-  for (const line of describeLeftOut(leftOut, input.env)) write(2, `drover: ${line}\n`);
+  for (const line of describeUntrusted(leftOut, input.env)) write(2, `drover: ${line}\n`);
   const missing = [...missingThings(host), ...missingClients(clients)];
   if (missing.length > 0) write(1, `\nMissing here\n${missing.map((line) => `  ${line}`).join("\n")}\n`);
   return 0;
@@ -77,12 +77,12 @@ function missingThings({ isolation, limits, launchers }: HostReport): string[] {
   );
 }
 
-function clientLine(client: ClientFound): string {
+function clientLine(client: FoundClient): string {
   if (!client.found) return "missing";
   return printable(`${client.version ?? `of unknown version (${client.why ?? "it said none"})`}, ${client.path}`);
 }
 
-function missingClients(clients: Record<string, ClientFound>): string[] {
+function missingClients(clients: Record<string, FoundClient>): string[] {
   return Object.entries(clients).flatMap(([name, client]) =>
     client.found ? [] : [`${name}: ${client.why}`, `  ${client.next}`],
   );

@@ -15,13 +15,13 @@ import { interruptedExecutions } from "../record/audit/interrupted.ts";
 import { currentOwner } from "../record/audit/owner.ts";
 import type { SqliteStore } from "../record/open.ts";
 import { createRedactor } from "../redact/redactor.ts";
-import { exitCodeOf, withSignals } from "./exec-end.ts";
+import { exitCodeOf, withSignals } from "./exec-exit.ts";
 import * as read from "./exec-options.ts";
 import { isClosedPipe, tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
-import { quoted } from "./quoted.ts";
-import { retainIfDue } from "./retain.ts";
+import { shellQuote } from "./shell-quote.ts";
+import { retainIfDue } from "./retain-if-due.ts";
 import { runCommand } from "./run-command.ts";
 
 export const execCommand: CommandSpec = {
@@ -45,7 +45,7 @@ export function main(argv: readonly string[]): Promise<never> {
 async function runExec(input: CommandInput): Promise<number> {
   const { options } = input;
   const json = options["json"] === true;
-  const local = await findSettled(input);
+  const local = await findTrustedLocal(input);
   const request = readRequest(input, local);
   // before the state directory is touched: a bad request leaves nothing behind
   checkCommand(request.command);
@@ -132,11 +132,11 @@ function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: str
 }
 
 /** A folder that leaves nothing out, as nearly all do, costs nothing here. */
-async function findSettled(input: CommandInput): Promise<Local> {
+async function findTrustedLocal(input: CommandInput): Promise<Local> {
   const local = await findLocal(input.env, input.cwd);
   if (local.leftOut.length === 0) return local;
-  const { settleTrust } = await import("./settle-trust.ts");
-  return settleTrust(input, local, {});
+  const { resolveTrust } = await import("./resolve-trust.ts");
+  return resolveTrust(input, local, {});
 }
 
 /** What shows the record of this place, where other commands are led elsewhere: `exec` needs nobody, and asks nobody. */
@@ -190,9 +190,9 @@ function readCommand({ positionals, rest, env, cwd }: CommandInput, useShell: "a
   }
   if (rest && useShell !== true) {
     if (!rest[0]) throw emptyCommand();
-    return { argv: rest, display: rest.map(quoted).join(" ") };
+    return { argv: rest, display: rest.map(shellQuote).join(" ") };
   }
-  const line = rest ? rest.map(quoted).join(" ") : (positionals[0] ?? "");
+  const line = rest ? rest.map(shellQuote).join(" ") : (positionals[0] ?? "");
   if (line.trim() === "") throw emptyCommand();
   const parsed = parseCommandLine(line, useShell, {
     isOnPath: (name) => "found" in findExecutable(name, env["PATH"], cwd),
@@ -242,7 +242,7 @@ function messageOf(error: unknown): string {
 /** What an earlier Drover left half-done is looked for while the command runs, where it costs nothing. */
 async function sweep(store: SqliteStore, { places }: Local): Promise<void> {
   if ((await interruptedExecutions(store)).length === 0) return;
-  const { sweepInterrupted } = await import("./sweep.ts");
+  const { sweepInterrupted } = await import("./sweep-interrupted.ts");
   await sweepInterrupted(store, places.stateDirectory);
 }
 

@@ -8,7 +8,7 @@ import { openWorkspace } from "../tools/workspace.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { untilToldToEnd } from "./until-told.ts";
+import { waitForShutdown } from "./wait-for-shutdown.ts";
 
 declare const DROVER_VERSION: string;
 
@@ -16,7 +16,7 @@ export const fileToolsCommand: CommandSpec = {
   name: "file-tools",
   summary: "read, write, patch, delete, list and search files inside one folder, and nowhere else",
   takes: "WORKSPACE [JSON]",
-  words: [1, 2],
+  arity: [1, 2],
   examples: [
     [`drover file-tools . '{"tool":"file.read","path":"README.md"}'`, "one call; the answer is JSON"],
     ["drover file-tools . - < call.json", "the call from stdin"],
@@ -53,7 +53,7 @@ async function serveStdio(tools: readonly Tool[]): Promise<number> {
   const { serveMcpStdio } = await import("./serve-mcp-stdio.ts");
   const { mcpServer } = await import("../tools/mcp-server.ts");
   const { close, ended } = await serveMcpStdio(mcpServer(tools, DROVER_VERSION, startSearch));
-  await untilToldToEnd({ gently: close, atOnce: close, ended });
+  await waitForShutdown({ gently: close, atOnce: close, ended });
   return 0;
 }
 
@@ -61,7 +61,7 @@ async function serveHttp(tools: readonly Tool[], port: number): Promise<number> 
   const { serveMcp } = await import("./serve-mcp.ts");
   const { mcpServer } = await import("../tools/mcp-server.ts");
   const { url, token, close } = await serveMcp(() => mcpServer(tools, DROVER_VERSION, startSearch), port);
-  const ended = untilToldToEnd({ gently: close, atOnce: close, ended: new Promise(() => undefined) });
+  const ended = waitForShutdown({ gently: close, atOnce: close, ended: new Promise(() => undefined) });
   write(1, jsonLine({ url, token }));
   await ended;
   return 0;

@@ -9,7 +9,7 @@ import type { Client } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
-import { sweepInterrupted } from "./sweep.ts";
+import { sweepInterrupted } from "./sweep-interrupted.ts";
 
 /** `live`: a coordinator answers, so that a run can be followed. */
 type Work<T> = (client: Client, live: boolean) => Promise<T>;

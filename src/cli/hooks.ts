@@ -9,7 +9,7 @@ export const hooksList: CommandSpec = {
   name: "hooks list",
   summary: "addresses that submit runs (never their secrets)",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [["drover hooks list", "your own; for an admin all"]],
   options: {},
   async run(input) {
@@ -24,7 +24,7 @@ export const hooksShow: CommandSpec = {
   name: "hooks show",
   summary: "one hook with what it makes of a delivery",
   takes: "NAME",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover hooks show review", "as JSON"]],
   options: {},
   async run(input) {
@@ -38,7 +38,7 @@ export const hooksAdd: CommandSpec = {
   name: "hooks add",
   summary: "a new address that submits runs of an agent; prints its secret, once",
   takes: "NAME AGENT",
-  words: [2, 2],
+  arity: [2, 2],
   examples: [
     ["drover hooks add deploys report --param version=/release/version", "a parameter from the body of a delivery"],
     ["drover hooks add prs review --github --event pull_request --only /action=opened", "for a repository on GitHub"],
@@ -59,7 +59,7 @@ export const hooksRotate: CommandSpec = {
   name: "hooks rotate",
   summary: "a new secret, printed once; the old one is refused at once",
   takes: "NAME",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover hooks rotate prs", "then give it to the sender"]],
   options: {},
   async run(input) {
@@ -77,7 +77,7 @@ export const hooksRemove: CommandSpec = {
   name: "hooks remove",
   summary: "ends a hook: its deliveries are refused from now on",
   takes: "NAME",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover hooks remove prs", "its runs stay"]],
   options: {},
   async run(input) {
@@ -91,7 +91,7 @@ function toggle(word: "enable" | "disable", enabled: boolean): CommandSpec {
     name: `hooks ${word}`,
     summary: enabled ? "takes deliveries again" : "refuses deliveries until it is enabled",
     takes: "NAME",
-    words: [1, 1],
+    arity: [1, 1],
     examples: [[`drover hooks ${word} prs`, "its secret stays"]],
     options: {},
     async run(input) {

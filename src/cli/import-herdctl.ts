@@ -17,7 +17,7 @@ export const importHerdctl: CommandSpec = {
   name: "import herdctl",
   summary: "write the agents of a herdctl fleet as agents of Drover",
   takes: "PATH",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [
     ["drover import herdctl .", `from ./herdctl.yaml into ./${defaultOut}`],
     ["drover import herdctl ~/fleet/herdctl.yaml --out agents/fleet", "what is not imported is named, with its line"],

@@ -4,13 +4,13 @@ import { trustPath } from "../define/trust.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { write } from "./io.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 
 export const initCommand: CommandSpec = {
   name: "init",
   summary: "write a small project that works: a command and an agent on a model, each with what it needs",
   takes: "[FOLDER]",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover init", "in this folder"],
     ["drover init my-agents && cd my-agents && drover run greet --name Ada", "and a first run"],
@@ -45,14 +45,14 @@ async function init({ positionals, cwd, env }: CommandInput): Promise<number> {
   if (foreign.length > 0)
     write(
       2,
-      `${foreign.join("/ and ")}/ had files of somebody before. Trust all with: drover trust ${quoted(folder)}\n`,
+      `${foreign.join("/ and ")}/ had files of somebody before. Trust all with: drover trust ${shellQuote(folder)}\n`,
     );
   const { columns } = await import("./help.ts");
   write(
     1,
     [
       "Try:",
-      ...(folder === cwd ? [] : [`  cd ${quoted(relative(cwd, folder))}`]),
+      ...(folder === cwd ? [] : [`  cd ${shellQuote(relative(cwd, folder))}`]),
       ...columns([
         ["drover run greet --name Ada", "# a command with typed parameters"],
         ['drover run writer --prompt "write a haiku"', "# an agent; a script speaks for its model, so it needs no key"],

@@ -1,7 +1,7 @@
 import { isTerminal } from "../model/states.ts";
 import type { Client } from "../wire/client.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { untilToldToEnd } from "./until-told.ts";
+import { waitForShutdown } from "./wait-for-shutdown.ts";
 import { reportOnStderr, withCoordinator } from "./with-coordinator.ts";
 
 declare const DROVER_VERSION: string;
@@ -10,7 +10,7 @@ export const mcpCommand: CommandSpec = {
   name: "mcp",
   summary: "offer agents as tools to an MCP client, on stdin and stdout",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["claude mcp add drover -- drover mcp", "let Claude use them"],
     ["DROVER_API_URL=https://drover.example DROVER_API_KEY=drv_... drover mcp", "the agents of another coordinator"],
@@ -31,7 +31,7 @@ async function serveMcp(client: Client, isOwn: boolean, { env }: CommandInput): 
   });
   // a coordinator has its own runners; without one the runs live in this process, and end with it
   const runs = isOwn ? started : new Set<string>();
-  await untilToldToEnd({
+  await waitForShutdown({
     async gently() {
       for (const run_id of runs) await client.runs.stop(run_id);
       await close();

@@ -16,7 +16,7 @@ export const migrateCommand: CommandSpec = {
   name: "migrate",
   summary: "the record of this state directory into an empty PostgreSQL database",
   takes: "--to URL",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover migrate --to postgres://drover@db/drover", "all or nothing; the password is in PGPASSWORD or ~/.pgpass"],
   ],
@@ -36,7 +36,7 @@ async function migrate(input: CommandInput): Promise<number> {
   await (await openStore({ directory, now: () => new Date() })).close();
   refuseAnotherSecret(input, url, directory);
   const since = performance.now();
-  const migrated = await migrateRecord({ directory, url, now: new Date(), onProgress: tellProgress(input) });
+  const migrated = await migrateRecord({ directory, url, now: new Date(), onProgress: progressReporter(input) });
   const seconds = Math.round((performance.now() - since) / 100) / 10;
   write(
     1,
@@ -82,7 +82,7 @@ function refuseAnotherSecret({ env }: CommandInput, url: string, directory: stri
 }
 
 /** At most a line each second, and one for each table that takes longer. */
-function tellProgress({ options }: CommandInput): (progress: CopyProgress | { doing: "verifying" }) => void {
+function progressReporter({ options }: CommandInput): (progress: CopyProgress | { doing: "verifying" }) => void {
   let last = performance.now();
   return (progress) => {
     if (options["quiet"] || performance.now() - last < 1000) return;

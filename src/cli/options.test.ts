@@ -10,7 +10,7 @@ it("takes options before and after the words, with a space or an equals sign", (
   expect(parseOptions(["--timeout=5", "npm test", "--env", "A=1", "--shell", "--env=B=2"], spec)).toEqual({
     options: { timeout: "5", env: ["A=1", "B=2"], shell: true },
     positionals: ["npm test"],
-    others: [],
+    extraOptions: [],
     rest: null,
   });
 });
@@ -19,7 +19,7 @@ it("takes nothing after -- for an option", () => {
   expect(parseOptions(["--shell", "--", "ls", "--timeout", "--"], spec)).toEqual({
     options: { shell: true },
     positionals: [],
-    others: [],
+    extraOptions: [],
     rest: ["ls", "--timeout", "--"],
   });
 });
@@ -38,11 +38,11 @@ it.each([
 });
 
 it("hands unknown options over where a command takes them", () => {
-  const open = { ...spec, takesOthers: true as const };
+  const open = { ...spec, takesExtraOptions: true as const };
   expect(parseOptions(["echo", "--message", "a b", "--flag", "--n=-3", "--timeout", "5", "--last"], open)).toEqual({
     options: { timeout: "5" },
     positionals: ["echo"],
-    others: [
+    extraOptions: [
       ["message", "a b"],
       ["flag", true],
       ["n", "-3"],

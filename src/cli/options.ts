@@ -9,11 +9,11 @@ export interface CommandSpec {
   /** What stands after the name in the usage line. */
   takes: string;
   /** How many words it takes, checked before it runs. Without it the command looks at them itself. */
-  words?: readonly [least: number, most: number];
+  arity?: readonly [least: number, most: number];
   examples: readonly (readonly [command: string, what: string])[];
   options: Record<string, OptionSpec>;
-  /** Options it does not know are not errors but someone else's: they come as `others`. */
-  takesOthers?: true;
+  /** Options it does not know are not errors but someone else's: they come as `extraOptions`. */
+  takesExtraOptions?: true;
   run(input: CommandInput): Promise<number>;
 }
 
@@ -32,7 +32,7 @@ export interface CommandInput {
   /** What stood after `--`, or null without one. */
   rest: string[] | null;
   /** Unknown options in their order, of a command that takes them. */
-  others: readonly (readonly [name: string, value: string | true])[];
+  extraOptions: readonly (readonly [name: string, value: string | true])[];
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
 }
@@ -48,24 +48,27 @@ export const commonOptions: Record<string, OptionSpec> = {
 };
 
 /** Options may stand before or after the positionals; after `--` nothing is an option. */
-export function parseOptions(argv: readonly string[], spec: Pick<CommandSpec, "name" | "options" | "takesOthers">) {
+export function parseOptions(
+  argv: readonly string[],
+  spec: Pick<CommandSpec, "name" | "options" | "takesExtraOptions">,
+) {
   const known = { ...spec.options, ...commonOptions };
   const options: ParsedOptions = {};
   const positionals: string[] = [];
-  const others: [string, string | true][] = [];
+  const extraOptions: [string, string | true][] = [];
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at]!;
-    if (word === "--") return { options, positionals, others, rest: argv.slice(at + 1) };
+    if (word === "--") return { options, positionals, extraOptions, rest: argv.slice(at + 1) };
     if (!word.startsWith("-") || word === "-") {
       positionals.push(word);
       continue;
     }
     const [name, attached] = splitOption(word, known);
     const option = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (!option && spec.takesOthers && word.startsWith("--") && name !== "") {
+    if (!option && spec.takesExtraOptions && word.startsWith("--") && name !== "") {
       const next = argv[at + 1];
       const separate = attached === undefined && next !== undefined && !next.startsWith("--");
-      others.push([name, attached ?? (separate ? next : true)]);
+      extraOptions.push([name, attached ?? (separate ? next : true)]);
       if (separate) at++;
       continue;
     }
@@ -82,16 +85,16 @@ export function parseOptions(argv: readonly string[], spec: Pick<CommandSpec, "n
     else if (before !== undefined) throw usage(`--${name} is given twice.`, spec.name, `--${name}`);
     else options[name] = value;
   }
-  return { options, positionals, others, rest: null };
+  return { options, positionals, extraOptions, rest: null };
 }
 
 /** The words of a command that says how many it takes; for those, `--` only ends the options. */
 export function readWords(
   { positionals, rest }: { positionals: string[]; rest: readonly string[] | null },
-  spec: Pick<CommandSpec, "name" | "takes" | "words" | "options">,
+  spec: Pick<CommandSpec, "name" | "takes" | "arity" | "options">,
 ): string[] {
-  if (!spec.words) return positionals;
-  const [least, most] = spec.words;
+  if (!spec.arity) return positionals;
+  const [least, most] = spec.arity;
   const words = [...positionals, ...(rest ?? [])];
   if (words.length < least) throw usage(`${spec.name} needs ${spec.takes}.`, spec.name, spec.takes);
   if (words.length <= most) return words;

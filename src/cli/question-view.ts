@@ -1,5 +1,5 @@
 import type { Question } from "../model/question.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 
 /** What of a question a person needs to decide it; the log and the inbox both have it. */
 export type Asked = Pick<Question, "run_id" | "request_id" | "tool" | "input"> & {
@@ -58,7 +58,7 @@ function commandOf(input: unknown): string | null {
   if (typeof command === "string") return command;
   const words = Array.isArray(command) ? command : argv;
   return Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === "string")
-    ? words.map(quoted).join(" ")
+    ? words.map(shellQuote).join(" ")
     : null;
 }
 

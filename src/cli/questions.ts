@@ -6,14 +6,14 @@ import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
 import { effectWords, inputLines, shortInput, visible } from "./question-view.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { age, writeTable } from "./table.ts";
 
 export const questionsList: CommandSpec = {
   name: "questions list",
   summary: "what runs ask people, oldest first",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover questions", "everything that waits for an answer"],
     ["drover questions --closed --json", "what was answered, expired or asked again, as JSON lines"],
@@ -30,7 +30,7 @@ export const questionsShow: CommandSpec = {
   name: "questions show",
   summary: "one question with all of its input",
   takes: "RUN [REQUEST]",
-  words: [1, 2],
+  arity: [1, 2],
   examples: [
     ["drover questions show 019a3f", "what this run asks"],
     ["drover questions show 019a3f toolu_01", "one of several"],
@@ -60,7 +60,7 @@ async function listQuestions(input: CommandInput): Promise<number> {
   if (page.next_cursor)
     write(
       2,
-      `More (${page.count} in all): drover questions${open ? "" : " --closed"} --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`,
+      `More (${page.count} in all): drover questions${open ? "" : " --closed"} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`,
     );
   if (open && page.items.length > 0 && isTerminal(2))
     write(2, 'Answer: drover runs approve RUN, or drover runs deny RUN --message "..."\n');
@@ -119,7 +119,7 @@ async function showQuestion(input: CommandInput): Promise<number> {
   if (question.decision === null && !input.options["quiet"])
     write(
       2,
-      `Answer: drover runs approve ${run_id} ${quoted(request_id)}\n        drover runs deny ${run_id} ${quoted(request_id)} --message "..."\n`,
+      `Answer: drover runs approve ${run_id} ${shellQuote(request_id)}\n        drover runs deny ${run_id} ${shellQuote(request_id)} --message "..."\n`,
     );
   return 0;
 }

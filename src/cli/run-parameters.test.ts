@@ -28,7 +28,7 @@ const schema = {
 };
 
 type Words = [name: string, value: string | true][];
-const read = (...others: Words) => readParameters(others, undefined, schema);
+const read = (...extraOptions: Words) => readParameters(extraOptions, undefined, schema);
 
 test.each<[Words, unknown]>([
   [[["text", "12"]], { text: "12" }],

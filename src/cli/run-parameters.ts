@@ -5,13 +5,13 @@ import { findProperty, type Kind, readTypes, type Types } from "./parameter-type
 
 /** `--key value` words as the parameters of an agent, each typed as its schema says. */
 export function readParameters(
-  others: readonly (readonly [name: string, value: string | true])[],
+  extraOptions: readonly (readonly [name: string, value: string | true])[],
   json: string | undefined,
   schema: Agent["parameters_schema"],
 ): Record<string, unknown> {
   const parameters: Record<string, unknown> = json === undefined ? {} : parseParameters("--params", json);
   const given = new Map<string, (string | true)[]>();
-  for (const [name, value] of others) given.set(name, [...(given.get(name) ?? []), value]);
+  for (const [name, value] of extraOptions) given.set(name, [...(given.get(name) ?? []), value]);
   for (const [name, values] of given) {
     if (Object.hasOwn(parameters, name))
       throw fault(`--${name}`, `${name} is given twice: as --${name} and in --params.`);

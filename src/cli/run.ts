@@ -1,4 +1,4 @@
-import { attendRun } from "./attend-run.ts";
+import { followRun } from "./follow-run.ts";
 import { type CommandInput, type CommandSpec, usage } from "./options.ts";
 import { submitOptions, submitRun } from "./submit-run.ts";
 import { withCoordinator } from "./with-coordinator.ts";
@@ -14,7 +14,7 @@ export const runCommand: CommandSpec = {
     ["drover run nightly --timeout 600 --detach", "only submit it, with a time limit of its own"],
   ],
   options: { ...submitOptions, "project-dir": { value: "DIR", about: "where it works" } },
-  takesOthers: true,
+  takesExtraOptions: true,
   run: runAgent,
 };
 
@@ -24,6 +24,6 @@ async function runAgent(input: CommandInput): Promise<number> {
   if (more.length > 0)
     throw usage(`${more[0]} is not an option: parameters are given as --name value.`, "run", more[0]);
   return withCoordinator(input, { agent: agent_name }, async (client) =>
-    attendRun(client, await submitRun(client, input, { agent_name }), input),
+    followRun(client, await submitRun(client, input, { agent_name }), input),
   );
 }

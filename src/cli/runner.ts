@@ -6,21 +6,21 @@ import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
 import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
 import { startRunner } from "../runner.ts";
-import { acceptOption, gateOf } from "./agents-accept.ts";
-import { readKeptToken } from "./beacon.ts";
+import { acceptOption, agentGateFor } from "./agents-accept.ts";
+import { readKeptToken } from "./announcement.ts";
 import { connect } from "./connect.ts";
 import { enrolRunner } from "./enrol-runner.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, text, usage } from "./options.ts";
-import { looksForProfiles, settleTrust } from "./settle-trust.ts";
-import { untilToldToEnd } from "./until-told.ts";
+import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
+import { waitForShutdown } from "./wait-for-shutdown.ts";
 
 export const runnerCommand: CommandSpec = {
   name: "runner",
   summary: "claims runs and carries them out",
   takes: "-x PROFILE",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover runner -x echo", "one profile, for the coordinator of this place"],
     [
@@ -50,9 +50,9 @@ async function runRunner(input: CommandInput): Promise<number> {
     if (cause instanceof Error && env["DROVER_DEBUG"]) write(2, `${cause.stack}\n`);
   };
   // the one that `up` starts leaves the telling to it
-  const looks = { profiles: looksForProfiles(wanted) };
+  const looks = { profiles: searchesForProfiles(wanted) };
   const found = await findLocal(env, cwd);
-  const { places, config } = options["while-stdin"] ? found : await settleTrust(input, found, looks);
+  const { places, config } = options["while-stdin"] ? found : await resolveTrust(input, found, looks);
   const folders = profileFolders(cwd, config, options["examples"] === true, env);
   const profiles = await openProfiles({
     wanted: wanted.length > 0 ? wanted : null,
@@ -60,7 +60,7 @@ async function runRunner(input: CommandInput): Promise<number> {
     isolation: config.isolation,
     env,
     onNotice,
-    gate: gateOf(input, { places, config }),
+    gate: agentGateFor(input, { places, config }),
   });
   if (profiles.profiles.length === 0)
     throw usage("There is no profile to offer: name one with -x.", "runner", "--profile");
@@ -97,7 +97,7 @@ async function runRunner(input: CommandInput): Promise<number> {
   };
   const byParent = options["while-stdin"] === true;
   // before it says that it is there: whoever reads that may end it at once
-  const ended = untilToldToEnd({ gently: () => runner.drain(), atOnce, ended: runner.done, byParent });
+  const ended = waitForShutdown({ gently: () => runner.drain(), atOnce, ended: runner.done, byParent });
   if (!options["quiet"]) {
     for (const { loaded, agents } of profiles.profiles) {
       write(

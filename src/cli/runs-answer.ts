@@ -1,6 +1,6 @@
 import type { Decision } from "../model/executor.ts";
 import type { Question } from "../model/question.ts";
-import { continueHere } from "./continue-here.ts";
+import { continueRun } from "./continue-run.ts";
 import { findQuestion } from "./find-question.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
@@ -14,7 +14,7 @@ export const runsApprove: CommandSpec = {
   name: "runs approve",
   summary: "allow what a run asks for",
   takes: "RUN [REQUEST]",
-  words: [1, 2],
+  arity: [1, 2],
   examples: [
     ["drover runs approve 019a3f", "what it asks; REQUEST names one of several"],
     ["drover runs approve 019a3f --remember", "and do not ask about this tool again in its session"],
@@ -32,7 +32,7 @@ export const runsDeny: CommandSpec = {
   name: "runs deny",
   summary: "refuse what a run asks for; it goes on without it",
   takes: "RUN [REQUEST]",
-  words: [1, 2],
+  arity: [1, 2],
   examples: [
     ['drover runs deny 019a3f --message "Use npm ci"', "with a reason, which its model reads"],
     ["drover runs deny 019a3f --stop", "and end the run"],
@@ -74,7 +74,7 @@ async function answer(input: CommandInput, decision: Decision): Promise<number> 
   if (!options["quiet"]) write(2, `${inWords(question)}\n`);
   // without a coordinator nobody else would continue it
   if (live || run.status !== "pending" || options["detach"]) return 0;
-  return continueHere(input, run);
+  return continueRun(input, run);
 }
 
 function inWords({ tool, decision, edited_input, remember }: Question): string {

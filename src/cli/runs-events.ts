@@ -11,7 +11,7 @@ export const runsEvents: CommandSpec = {
   name: "runs events",
   summary: "the log of a run, live while it runs",
   takes: "RUN",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [
     ["drover runs events 019a3f", "everything so far, then what comes"],
     ["drover runs events 019a3f --json --after 120", "as JSON lines, from an event on"],

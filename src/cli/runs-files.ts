@@ -7,7 +7,7 @@ import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { saveFile } from "./save-file.ts";
 import { showFile, wholeFile } from "./show-file.ts";
 import { size, writeTable } from "./table.ts";
@@ -16,7 +16,7 @@ export const runsFiles: CommandSpec = {
   name: "runs files",
   summary: "what a run left: the list, or the contents of one",
   takes: "RUN [PATH]",
-  words: [1, 2],
+  arity: [1, 2],
   examples: [
     ["drover runs files 019a3f", "size, type, SHA-256 and path of each"],
     ["drover runs files 019a3f report.md", "its contents, to stdout"],
@@ -58,7 +58,7 @@ function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput)
   }
   if (options["quiet"]) return;
   const [first] = all;
-  write(2, first ? `Read one: drover runs files ${run_id} ${quoted(first.path)}\n` : "The run left no files.\n");
+  write(2, first ? `Read one: drover runs files ${run_id} ${shellQuote(first.path)}\n` : "The run left no files.\n");
 }
 
 async function oneFile(

@@ -5,7 +5,7 @@ import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, type ParsedOptions, readLimit, text, usage } from "./options.ts";
 import { withHistory } from "./history.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { age, duration, writeTable } from "./table.ts";
 
 const idFilters = {
@@ -21,7 +21,7 @@ export const runsList: CommandSpec = {
   name: "runs list",
   summary: "what ran, newest first",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover runs list", "the latest 50"],
     ["drover runs list --status failed --since 2026-01-31", "what failed since then"],
@@ -67,7 +67,7 @@ async function listRuns(input: CommandInput): Promise<number> {
 /** The same question, from where this page ended. */
 function nextPage(options: ParsedOptions, cursor: string): string {
   const given = Object.entries({ ...options, cursor }).flatMap(([name, value]) =>
-    typeof value === "string" ? [`--${name}`, quoted(value)] : [`--${name}`],
+    typeof value === "string" ? [`--${name}`, shellQuote(value)] : [`--${name}`],
   );
   return ["drover runs list", ...given].join(" ");
 }

@@ -1,5 +1,5 @@
 import { RequestError } from "../model/errors.ts";
-import { continueHere } from "./continue-here.ts";
+import { continueRun } from "./continue-run.ts";
 import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
@@ -10,7 +10,7 @@ export const runsResume: CommandSpec = {
   name: "runs resume",
   summary: "continue a parked run now, whatever its budget or usage limit",
   takes: "RUN",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover runs resume 019a3f", "without a coordinator it continues here, to its end"]],
   options: {},
   run: resume,
@@ -26,7 +26,7 @@ async function resume(input: CommandInput): Promise<number> {
     return { run, live };
   });
   if (found === null) return 1;
-  if (!found.live) return continueHere(input, found.run);
+  if (!found.live) return continueRun(input, found.run);
   write(1, input.options["json"] ? jsonLine(found.run) : `${found.run.run_id}\t${found.run.status}\n`);
   if (!input.options["quiet"]) write(2, `Watch it: drover runs events ${found.run.run_id}\n`);
   return 0;

@@ -1,20 +1,20 @@
 import { RequestError } from "../model/errors.ts";
 import type { ExecutionStart } from "../model/execution.ts";
-import { attendRun } from "./attend-run.ts";
+import { followRun } from "./follow-run.ts";
 import { connect } from "./connect.ts";
 import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { withCoordinator } from "./with-coordinator.ts";
 
 export const runsRetry: CommandSpec = {
   name: "runs retry",
   summary: "a new run with the same agent and parameters",
   takes: "RUN",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover runs retry 019a3f", "prints the new run's id; without a coordinator it runs here, to its end"]],
   options: {},
   run: retry,
@@ -32,7 +32,7 @@ async function retry(input: CommandInput): Promise<number> {
   if (!client)
     return withCoordinator(input, { agent: found.agent_name }, async (own) => {
       const { type } = await own.agents.get(found.agent_name);
-      return attendRun(own, { run: await own.runs.retry(found.run_id), type }, input);
+      return followRun(own, { run: await own.runs.retry(found.run_id), type }, input);
     });
   const run = await client.runs.retry(found.run_id);
   write(1, input.options["json"] ? jsonLine(run) : `${run.run_id}\n`);
@@ -55,5 +55,5 @@ function madeByExec(run_id: string, start: ExecutionStart | undefined): RequestE
 
 function execLine({ working_directory, environment, argv }: ExecutionStart): string {
   const variables = environment?.given.map((name) => `--env ${name}=... `).join("") ?? "";
-  return `drover exec --cwd ${quoted(working_directory)} ${variables}-- ${argv.map(quoted).join(" ")}`;
+  return `drover exec --cwd ${shellQuote(working_directory)} ${variables}-- ${argv.map(shellQuote).join(" ")}`;
 }

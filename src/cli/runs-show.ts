@@ -16,7 +16,7 @@ export const runsShow: CommandSpec = {
   name: "runs show",
   summary: "one run with its output",
   takes: "RUN",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [
     ["drover runs show 019a3f", "a run by its id, or the beginning of it"],
     ["drover runs show 019a3f --json", "everything the record has"],

@@ -9,7 +9,7 @@ export const runsStop: CommandSpec = {
   name: "runs stop",
   summary: "end runs, and everything they started",
   takes: "[RUN...]",
-  words: [0, Infinity],
+  arity: [0, Infinity],
   examples: [
     ["drover runs stop 019a3f", "a run by its id, or the beginning of it"],
     ["drover runs stop --agent nightly", "all runs of an agent"],

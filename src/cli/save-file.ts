@@ -4,7 +4,7 @@ import { basename, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { HostError, RequestError } from "../model/errors.ts";
 import type { StoredFile } from "../model/file.ts";
-import { checkedContent } from "./checked-content.ts";
+import { verifyContent } from "./verify-content.ts";
 
 /**
  * Into a file of this machine, whole or not at all. A folder gets it under its own name. What is there already is
@@ -24,7 +24,7 @@ export async function saveFile(
   try {
     // opened first: a stream that fails before it has opened its file makes it after it was removed
     const opened = await open(partial, "wx", 0o644);
-    await pipeline(checkedContent(content, stored), opened.createWriteStream());
+    await pipeline(verifyContent(content, stored), opened.createWriteStream());
     renameSync(partial, file);
   } catch (error) {
     rmSync(partial, { force: true });

@@ -11,7 +11,7 @@ export const schedulesAdd: CommandSpec = {
   name: "schedules add",
   summary: "a schedule for an agent",
   takes: "AGENT NAME [--PARAMETER VALUE...]",
-  words: [2, 2],
+  arity: [2, 2],
   examples: [
     ['drover schedules add report nightly --cron "0 3 * * *"', "each night at 3:00, in your timezone"],
     ['drover schedules add claude triage --every 15m --prompt "Look at new issues" --resume-session', "one session"],
@@ -28,14 +28,14 @@ export const schedulesAdd: CommandSpec = {
     attended: { about: "send its questions to the inbox" },
     disabled: { about: "do not let it fire yet" },
   },
-  takesOthers: true,
+  takesExtraOptions: true,
   run: addSchedule,
 };
 
 type Body = Parameters<Client["schedules"]["create"]>[0];
 
 async function addSchedule(input: CommandInput): Promise<number> {
-  const { options, positionals, others } = input;
+  const { options, positionals, extraOptions } = input;
   const [agent_name, name] = positionals as [string, string]; // two words, see above
   const [cron, every, prompt] = [text(options, "cron"), text(options, "every"), text(options, "prompt")];
   if ((cron === undefined) === (every === undefined))
@@ -46,7 +46,7 @@ async function addSchedule(input: CommandInput): Promise<number> {
     name,
     ...(cron === undefined ? { every } : { cron }),
     timezone: text(options, "timezone") ?? readersZone(),
-    parameters: readParameters(others, text(options, "params"), await schemaOf(client, agent_name)),
+    parameters: readParameters(extraOptions, text(options, "params"), await schemaOf(client, agent_name)),
     enabled: options["disabled"] !== true,
     resume_session: options["resume-session"] === true,
     ...(prompt === undefined ? {} : { prompt }),
@@ -54,11 +54,11 @@ async function addSchedule(input: CommandInput): Promise<number> {
     ...choice(options, "overlap", "overlap", overlapPolicies),
     ...choice(options, "catch-up", "catch_up", catchUpPolicies),
   };
-  tellAdded(await client.schedules.create(body), input);
+  printAdded(await client.schedules.create(body), input);
   return 0;
 }
 
-function tellAdded(schedule: Schedule, { options }: CommandInput): void {
+function printAdded(schedule: Schedule, { options }: CommandInput): void {
   write(1, options["json"] ? jsonLine(schedule) : `${schedule.schedule_id}\n`);
   if (options["quiet"] || options["json"]) return;
   if (schedule.next.length === 0) write(2, `Disabled. Enable it: drover schedules enable ${schedule.name}\n`);

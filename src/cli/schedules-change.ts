@@ -5,7 +5,7 @@ import { jsonLine } from "./json-line.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { timeIn } from "./schedule-times.ts";
 
-const one = { takes: "SCHEDULE", words: [1, 1], options: {} } as const;
+const one = { takes: "SCHEDULE", arity: [1, 1], options: {} } as const;
 
 export const schedulesRun: CommandSpec = {
   ...one,

@@ -13,7 +13,7 @@ export const schedulesNext: CommandSpec = {
   name: "schedules next",
   summary: "the next slots, in the schedule's timezone and in yours",
   takes: "[SCHEDULE]",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover schedules next nightly", "of a schedule"],
     ['drover schedules next --cron "30 2 * * *" --timezone Europe/Berlin', "of an expression; needs no coordinator"],

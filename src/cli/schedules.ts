@@ -12,7 +12,7 @@ export const schedulesList: CommandSpec = {
   name: "schedules list",
   summary: "what runs by itself, when next, and what became of the last slot",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover schedules", "all that you may see, the next one first"],
     ["drover schedules list --agent report --json", "of one agent, as JSON lines"],
@@ -25,7 +25,7 @@ export const schedulesShow: CommandSpec = {
   name: "schedules show",
   summary: "one schedule with its next slots and what became of the last ones",
   takes: "SCHEDULE",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [
     ["drover schedules show nightly", "by its name, as AGENT/NAME, or by the beginning of its id"],
     ["drover schedules show nightly --limit 100 --json", "with more of its history, as one JSON object"],

@@ -1,5 +1,5 @@
 import type { Client } from "../wire/client.ts";
-import { attendRun } from "./attend-run.ts";
+import { followRun } from "./follow-run.ts";
 import { findSession } from "./find-id.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { submitOptions, submitRun } from "./submit-run.ts";
@@ -11,7 +11,7 @@ export const sessionsResume: CommandSpec = {
   takes: "SESSION --prompt T [--PARAMETER VALUE...]",
   examples: [['drover sessions resume 019a3f --prompt "Now add tests"', "it knows what was said before"]],
   options: submitOptions,
-  takesOthers: true,
+  takesExtraOptions: true,
   run: (input) => goOn(input, "resume"),
 };
 
@@ -27,7 +27,7 @@ export const sessionsFork: CommandSpec = {
     ...submitOptions,
     "at-turn": { value: "N", about: "keep the first N turns of the session (default: all)" },
   },
-  takesOthers: true,
+  takesExtraOptions: true,
   run: (input) => goOn(input, "fork"),
 };
 
@@ -48,7 +48,7 @@ async function goOn(input: CommandInput, mode: "resume" | "fork"): Promise<numbe
       session_id,
       ...(turn === undefined ? {} : { fork_at_turn: Number(turn) }),
     });
-    return attendRun(client, submitted, input);
+    return followRun(client, submitted, input);
   };
   return withCoordinator(input, { session: id }, work);
 }

@@ -6,7 +6,7 @@ import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { treeLines } from "./session-tree.ts";
 import { age, printable, writeTable } from "./table.ts";
 
@@ -14,7 +14,7 @@ export const sessionsList: CommandSpec = {
   name: "sessions list",
   summary: "conversations that runs began, newest first",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover sessions list", "the latest 50"],
     ["drover sessions list --agent claude --json", "of one agent, as JSON lines"],
@@ -31,7 +31,7 @@ export const sessionsShow: CommandSpec = {
   name: "sessions show",
   summary: "one session with its runs",
   takes: "SESSION",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover sessions show 019a3f", "by its id, or the beginning of it"]],
   options: {},
   run: showSession,
@@ -41,7 +41,7 @@ export const sessionsDelete: CommandSpec = {
   name: "sessions delete",
   summary: "ends a session: it cannot go on, and its runner removes its folders; its runs stay on the record",
   takes: "SESSION...",
-  words: [1, Infinity],
+  arity: [1, Infinity],
   examples: [["drover sessions delete 019a3f", "refused while a run of it is active"]],
   options: {},
   run: deleteSessions,
@@ -64,8 +64,8 @@ async function listSessions(input: CommandInput): Promise<number> {
     );
   }
   if (page.next_cursor && !options["quiet"]) {
-    const same = agent ? ` --agent ${quoted(agent)}` : "";
-    write(2, `More: drover sessions list${same} --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`);
+    const same = agent ? ` --agent ${shellQuote(agent)}` : "";
+    write(2, `More: drover sessions list${same} --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
   }
   return 0;
 }

@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import type { StoredFile } from "../model/file.ts";
-import { checkedContent } from "./checked-content.ts";
+import { verifyContent } from "./verify-content.ts";
 import { isTerminal, write } from "./io.ts";
 import { usage } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 
 /** To stdout, byte by byte. A terminal gets text only, without what would redraw it, unless forced. */
 export async function showFile(
@@ -13,7 +13,7 @@ export async function showFile(
 ): Promise<void> {
   const asItIs = force || !isTerminal(1);
   const decoder = new TextDecoder();
-  for await (const chunk of checkedContent(content, file)) {
+  for await (const chunk of verifyContent(content, file)) {
     if (asItIs) write(1, chunk);
     else if (looksBinary(chunk)) throw binary(file, run_id);
     else write(1, decoder.decode(chunk, { stream: true }));
@@ -26,7 +26,7 @@ export async function wholeFile(
   file: StoredFile,
 ): Promise<{ text: string } | { base64: string }> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of checkedContent(content, file)) chunks.push(chunk);
+  for await (const chunk of verifyContent(content, file)) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   return isUtf8(bytes) ? { text: bytes.toString("utf8") } : { base64: bytes.toString("base64") };
 }
@@ -40,7 +40,7 @@ function looksBinary(chunk: Uint8Array): boolean {
 
 function binary({ path, media_type }: StoredFile, run_id: string) {
   return usage(
-    `${path} (${media_type}) is not text, and stdout is a terminal. Save it: drover runs files ${run_id} ${quoted(path)} -o FILE. Or give --force.`,
+    `${path} (${media_type}) is not text, and stdout is a terminal. Save it: drover runs files ${run_id} ${shellQuote(path)} -o FILE. Or give --force.`,
     "runs files",
     "PATH",
   );

@@ -18,9 +18,9 @@ import { defaultConfig } from "../model/config.ts";
 import type { Session } from "../model/session.ts";
 import type { Client } from "../wire/client.ts";
 import { loadSpec } from "./load-spec.ts";
-import { openOwnWorkspace } from "./own-workspace.ts";
+import { checkWorkspace } from "./check-workspace.ts";
 import { readSessionFile, writeSessionFile } from "./session-file.ts";
-import { findSpecSession } from "./spec-session.ts";
+import { findSpecSession } from "./find-spec-session.ts";
 import { readStdinParameters } from "./stdin-parameters.ts";
 
 let folder: string;
@@ -69,7 +69,7 @@ describe("a workspace", () => {
   it("is the real path of a folder of this user", () => {
     mkdirSync(join(folder, "ws"));
     symlinkSync(join(folder, "ws"), join(folder, "link"));
-    expect(openOwnWorkspace(join(folder, "link"))).toBe(join(folder, "ws"));
+    expect(checkWorkspace(join(folder, "link"))).toBe(join(folder, "ws"));
   });
 
   const cases: [what: string, make: (path: string) => void, code: string, says: string][] = [
@@ -98,7 +98,7 @@ describe("a workspace", () => {
   it.each(cases)("%s is refused", (what, make, code, says) => {
     const path = join(folder, what === "inside a file" ? "file/ws" : "ws");
     make(path);
-    expect(() => openOwnWorkspace(path)).toThrow(
+    expect(() => checkWorkspace(path)).toThrow(
       expect.objectContaining({
         code,
         field: "WORKSPACE",

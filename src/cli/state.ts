@@ -12,13 +12,13 @@ import { columns } from "./help.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 
 export const stateCommand: CommandSpec = {
   name: "state",
   summary: "where Drover keeps what it records of this folder, and how much that is",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover state", "of the project of this folder"],
     ["drover state move --from .drover", "take over a state of an earlier version"],
@@ -31,7 +31,7 @@ export const stateMove: CommandSpec = {
   name: "state move",
   summary: "move a state directory to where this folder's state belongs, all of it or nothing",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover state move", "what an earlier version left here"],
     ["drover state move --from ~/old/.drover", "of a project that was moved, say"],
@@ -86,7 +86,7 @@ function secondHead(file: string): string {
   return head ? `${file}, ${head.count} rows` : `${file}, not written yet`;
 }
 
-const moveCommand = (from: string): string => `drover state move --from ${quoted(from)}`;
+const moveCommand = (from: string): string => `drover state move --from ${shellQuote(from)}`;
 
 async function move(input: CommandInput): Promise<number> {
   const places = findPlaces(input.env, input.cwd);

@@ -5,9 +5,9 @@ import type { Run } from "../model/run.ts";
 import type { Client, FlatAgent, Submission } from "../wire/client.ts";
 import { attended } from "./can-ask.ts";
 import { write } from "./io.ts";
-import { misreadOptions } from "./misread-options.ts";
+import { ambiguousOptions } from "./ambiguous-options.ts";
 import { type CommandInput, type OptionSpec, seconds, text, usage } from "./options.ts";
-import { patiently } from "./patiently.ts";
+import { withRetries } from "./with-retries.ts";
 import { readParameters } from "./run-parameters.ts";
 
 /** What every command that begins a run takes. */
@@ -35,17 +35,17 @@ export async function submitRun(
   input: CommandInput,
   what: Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">,
 ): Promise<Submitted> {
-  const { options, others, env, cwd } = input;
+  const { options, extraOptions, env, cwd } = input;
   const timeout = seconds(options, "timeout");
   const agent = await findAgent(client, what.agent_name);
   const prompt = text(options, "prompt");
-  const parameters = readParameters(others, text(options, "params"), agent?.parameters_schema);
+  const parameters = readParameters(extraOptions, text(options, "params"), agent?.parameters_schema);
   // a procedural agent is refused whatever it is told
   if (what.mode !== undefined && agent?.type !== "procedural" && !prompt && Object.keys(parameters).length === 0)
     throw usage(`Say what to do next: --prompt "...".`, `sessions ${what.mode}`, "--prompt");
   if (agent && !options["quiet"])
-    for (const warning of misreadOptions(
-      { options, others },
+    for (const warning of ambiguousOptions(
+      { options, extraOptions },
       agent.parameters_schema,
       what.mode ? `sessions ${what.mode}` : "run",
     ))
@@ -66,7 +66,7 @@ export async function submitRun(
     idempotency_key: key,
     ...(parent ? { parent_run_id: parent } : {}),
   };
-  const run = await patiently(
+  const run = await withRetries(
     () => client.submit(request),
     () => {
       if (!options["quiet"]) write(2, `drover: ${client.url} did not answer; asking again for up to 30 s\n`);

@@ -5,7 +5,7 @@ import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, type OptionSpec, text, usage } from "./options.ts";
-import { readSpan } from "./time-span.ts";
+import { readTimeSpan } from "./read-time-span.ts";
 
 const tokenOptions: Record<string, OptionSpec> = {
   subject: { value: "S", about: "whose requests these are; may stand without --subject" },
@@ -16,7 +16,7 @@ export const tokensCreate: CommandSpec = {
   name: "tokens create",
   summary: "a new token, shown once",
   takes: "SUBJECT",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover tokens create ada --expires-in 30d", "for a person, who sees and stops their own runs"],
     ["drover tokens create '*' --role viewer --label dashboard", "sees everything, changes nothing"],
@@ -34,7 +34,7 @@ export const tokensEnrol: CommandSpec = {
   name: "tokens enrol",
   summary: "a token that a runner exchanges, once, for one of its own",
   takes: "SUBJECT",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover tokens enrol build-host", "there: DROVER_ENROLMENT=drve_... drover runner -x PROFILE"],
     ["drover tokens enrol build-host --expires-in 15m --label rack-7", "to be used soon; its own has the same label"],
@@ -88,7 +88,7 @@ function readRole({ options }: CommandInput): TokenRole {
 function readEnd({ options }: CommandInput, otherwise: string | null): Pick<NewToken, "expires_at"> {
   const given = text(options, "expires-in") ?? otherwise;
   if (given === null) return {};
-  const ms = readSpan(given, "expires-in", otherwise === null ? "tokens create" : "tokens enrol", longest);
+  const ms = readTimeSpan(given, "expires-in", otherwise === null ? "tokens create" : "tokens enrol", longest);
   return { expires_at: new Date(Date.now() + ms).toISOString() };
 }
 

@@ -1,19 +1,19 @@
 import { recordDirectory } from "../model/state-layout.ts";
 import { findLocal } from "../local.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
-import { readBeacon } from "./beacon.ts";
+import { readAnnouncement } from "./announcement.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
-import { readSpan } from "./time-span.ts";
+import { readTimeSpan } from "./read-time-span.ts";
 
 export const tokensRotate: CommandSpec = {
   name: "tokens rotate",
   summary: "a new token with the role, subject, label and lifetime of an old one, which ends a little later",
   takes: "TOKEN",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [
     ["drover tokens rotate 019a3f0e-7c1b", "the old one is good for 5 more minutes"],
     ["drover tokens rotate self --overlap 1h", "the one this is asked with, which is good for one more hour"],
@@ -45,7 +45,11 @@ async function rotateToken(input: CommandInput): Promise<number> {
 async function keepInFile(input: CommandInput, token: string): Promise<string | null> {
   if (input.env["DROVER_API_URL"] || input.env["DROVER_API_KEY"]) return null;
   const { places } = await findLocal(input.env, input.cwd);
-  return replaceTokenFile(recordDirectory(places.stateDirectory), token, readBeacon(places.stateDirectory)?.token_file);
+  return replaceTokenFile(
+    recordDirectory(places.stateDirectory),
+    token,
+    readAnnouncement(places.stateDirectory)?.token_file,
+  );
 }
 
 function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {
@@ -56,6 +60,6 @@ function readOverlap({ options }: CommandInput): { overlap_seconds?: number } {
     return { overlap_seconds: 0 };
   }
   if (given === undefined) return {};
-  const ms = readSpan(given, "overlap", "tokens rotate", { text: "7d", ms: 604_800_000 });
+  const ms = readTimeSpan(given, "overlap", "tokens rotate", { text: "7d", ms: 604_800_000 });
   return { overlap_seconds: Math.ceil(ms / 1000) };
 }

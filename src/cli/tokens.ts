@@ -6,14 +6,14 @@ import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, readLimit, text, usage } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { age, writeTable } from "./table.ts";
 
 export const tokensList: CommandSpec = {
   name: "tokens list",
   summary: "who may do what (never the tokens themselves)",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover tokens list", "the latest 50; for a user, their own"],
     ["drover tokens list --json", "as JSON lines"],
@@ -29,7 +29,7 @@ export const tokensRevoke: CommandSpec = {
   name: "tokens revoke",
   summary: "ends tokens at once, and with them what is open: streams of events, waiting runners",
   takes: "[TOKEN...]",
-  words: [0, Infinity],
+  arity: [0, Infinity],
   examples: [
     ["drover tokens revoke 019a3f0e-7c1b", "by its id, or the beginning of it"],
     ["drover tokens revoke self", "the one this is asked with"],
@@ -53,7 +53,7 @@ async function listTokens(input: CommandInput): Promise<number> {
     );
   }
   if (page.next_cursor && !options["quiet"])
-    write(2, `More: drover tokens list --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`);
+    write(2, `More: drover tokens list --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
   return 0;
 }
 

@@ -11,7 +11,7 @@ export const trustCommand: CommandSpec = {
   name: "trust",
   summary: "use what a folder brings: drover.yaml, profiles, agents, modules",
   takes: "[DIR]",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover trust", "this folder and all below it, until revoked"],
     ["drover trust ~/work/site", "another one"],
@@ -25,7 +25,7 @@ export const trustList: CommandSpec = {
   name: "trust list",
   summary: "which folders are trusted, and which are not",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [["drover trust list", "every decision, with its date"]],
   options: {},
   run: list,
@@ -35,7 +35,7 @@ export const trustRevoke: CommandSpec = {
   name: "trust revoke",
   summary: "trust a folder no longer",
   takes: "[DIR]",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover trust revoke", "this folder and all below it, also where a folder above it is trusted"],
     ["drover trust revoke ~/work/site", "another one, even if it is gone"],

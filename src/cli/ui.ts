@@ -8,7 +8,7 @@ export const uiCommand: CommandSpec = {
   name: "ui",
   summary: "prints a link that signs a browser in to the dashboard, once, within ten minutes",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover ui", "of the coordinator of this directory"],
     [

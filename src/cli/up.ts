@@ -6,19 +6,19 @@ import { trustTypes } from "../serve/trust-types.ts";
 import { start } from "../process/start.ts";
 import { createClient } from "../wire/client.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
-import { firstToTry } from "./first-to-try.ts";
+import { suggestFirstRun } from "./suggest-first-run.ts";
 import { write } from "./io.ts";
 import { type CommandInput, type CommandSpec, list, usage } from "./options.ts";
-import { readListen, serveHere, serveOptions } from "./serve-here.ts";
-import { looksForProfiles, settleTrust } from "./settle-trust.ts";
+import { readListen, serveStateDirectory, serveOptions } from "./serve-state-directory.ts";
+import { searchesForProfiles, resolveTrust } from "./resolve-trust.ts";
 import { signInAddress } from "./ui.ts";
-import { untilToldToEnd } from "./until-told.ts";
+import { waitForShutdown } from "./wait-for-shutdown.ts";
 
 export const upCommand: CommandSpec = {
   name: "up",
   summary: "coordinator and runner by one command",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover up", "every profile found here, on 127.0.0.1:8765"],
     ["drover up -x ./profiles/build.json --port 0", "one profile, any free port"],
@@ -35,9 +35,9 @@ export const upCommand: CommandSpec = {
 
 /** The runner is a process of its own: what it spawns must not make the coordinator wait, nor its memory make spawning slow. */
 async function up(input: CommandInput): Promise<number> {
-  const looks = { profiles: looksForProfiles(list(input.options, "profile")), agents: true };
-  const local = await settleTrust(input, await findLocal(input.env, input.cwd), looks);
-  const coordinator = await serveHere(input, local, readListen(input, "up"));
+  const looks = { profiles: searchesForProfiles(list(input.options, "profile")), agents: true };
+  const local = await resolveTrust(input, await findLocal(input.env, input.cwd), looks);
+  const coordinator = await serveStateDirectory(input, local, readListen(input, "up"));
   const reached = coordinator.socket === null ? coordinator.url : `unix:${coordinator.socket}`;
   const ending = new AbortController();
   const runner = start(
@@ -75,7 +75,7 @@ async function up(input: CommandInput): Promise<number> {
     coordinator.announce();
     if (input.options["quiet"]) return;
     const { items } = await localClient(coordinator, trustTypes).agents.list();
-    write(2, greeting(coordinator.url, coordinator.tokenFile, firstToTry(items)));
+    write(2, greeting(coordinator.url, coordinator.tokenFile, suggestFirstRun(items)));
     if (!coordinator.hasWeb) return;
     const { url: shownAs, adminToken: token } = coordinator;
     // its own process: what it would send is nobody else's to read
@@ -83,7 +83,7 @@ async function up(input: CommandInput): Promise<number> {
     write(2, `\nDashboard: ${await signInAddress(client)}\n`);
   };
   // a signal counts from the beginning: nobody else ends the runner
-  const ended = untilToldToEnd({
+  const ended = waitForShutdown({
     async gently() {
       told = true;
       await runner.kill("shutdown");

@@ -11,7 +11,7 @@ export const usageCommand: CommandSpec = {
   name: "usage",
   summary: "tokens and cost of what ran, by agent, UTC day or session",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [
     ["drover usage", "each agent"],
     ["drover usage --by day --since 2026-01-01", "each day since then"],

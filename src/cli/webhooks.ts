@@ -4,14 +4,14 @@ import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
 import { type CommandInput, type CommandSpec, list, readLimit, text, usage } from "./options.ts";
-import { quoted } from "./quoted.ts";
+import { shellQuote } from "./shell-quote.ts";
 import { age, writeTable } from "./table.ts";
 
 export const webhooksList: CommandSpec = {
   name: "webhooks list",
   summary: "addresses that are notified of what happens to runs (never their secrets)",
   takes: "",
-  words: [0, 0],
+  arity: [0, 0],
   examples: [["drover webhooks list", "your own; for an admin all"]],
   options: {},
   async run(input) {
@@ -26,7 +26,7 @@ export const webhooksAdd: CommandSpec = {
   name: "webhooks add",
   summary: "a new address that is notified; prints the secret that deliveries are signed with, once",
   takes: "NAME URL",
-  words: [2, 2],
+  arity: [2, 2],
   examples: [
     ["drover webhooks add ci https://ci.example/drover", "of every run that completes or fails"],
     [
@@ -46,7 +46,7 @@ export const webhooksRotate: CommandSpec = {
   name: "webhooks rotate",
   summary: "a new secret, printed once; deliveries are signed with it from now on",
   takes: "NAME",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover webhooks rotate ci", "then give it to the receiver"]],
   options: {},
   async run(input) {
@@ -61,7 +61,7 @@ export const webhooksRemove: CommandSpec = {
   name: "webhooks remove",
   summary: "ends a webhook, with its deliveries",
   takes: "NAME",
-  words: [1, 1],
+  arity: [1, 1],
   examples: [["drover webhooks remove ci", "what was not sent yet is not sent"]],
   options: {},
   async run(input) {
@@ -74,7 +74,7 @@ export const webhooksDeliveries: CommandSpec = {
   name: "webhooks deliveries",
   summary: "what was sent, newest first, and what the receivers said",
   takes: "[NAME]",
-  words: [0, 1],
+  arity: [0, 1],
   examples: [
     ["drover webhooks deliveries", "of all webhooks"],
     ["drover webhooks deliveries ci --status failed", "what one never took"],
@@ -92,7 +92,7 @@ export const webhooksRedeliver: CommandSpec = {
   name: "webhooks redeliver",
   summary: "sends deliveries again now, and for another day until they arrive",
   takes: "DELIVERY...",
-  words: [1, Infinity],
+  arity: [1, Infinity],
   examples: [["drover webhooks redeliver DELIVERY", "an id from drover webhooks deliveries"]],
   options: {},
   async run(input) {
@@ -162,7 +162,7 @@ async function listDeliveries(input: CommandInput): Promise<number> {
       page.items.map((delivery) => deliveryCells(delivery, new Date())),
     );
   if (page.next_cursor && !options["quiet"])
-    write(2, `More: drover webhooks deliveries --limit ${limit} --cursor ${quoted(page.next_cursor)}\n`);
+    write(2, `More: drover webhooks deliveries --limit ${limit} --cursor ${shellQuote(page.next_cursor)}\n`);
   return 0;
 }
 

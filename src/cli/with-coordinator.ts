@@ -3,7 +3,7 @@ import { HostError } from "../model/errors.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
-import type { Work } from "./with-own.ts";
+import type { Work } from "./with-local-runner.ts";
 
 /**
  * Works with the coordinator of this place, or where there is none with the record itself, opened by this process.
@@ -19,9 +19,9 @@ export async function withCoordinator(
   if (client) return work(client, false);
   if (input.env["DATABASE_URL"]) throw fleetHasItsOwn();
   // all that dispatches and executes: a command that has a coordinator does not wait for it to load
-  const { settleWithOwn } = await import("./with-own.ts");
+  const { withTrustedLocalRunner } = await import("./with-local-runner.ts");
   // a screen of its own has asked before it was opened
-  return settleWithOwn(input, local, wanted, work, { tell: report, asks: report === reportOnStderr });
+  return withTrustedLocalRunner(input, local, wanted, work, { tell: report, asks: report === reportOnStderr });
 }
 
 export function reportOnStderr(message: string): void {

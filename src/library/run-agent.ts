@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { describeLeftOut, findLeftOut } from "../cli/settle-trust.ts";
+import { describeUntrusted, findUntrusted } from "../cli/resolve-trust.ts";
 import { withEmbedded } from "../embedded.ts";
 import { findLocal } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
@@ -50,7 +50,7 @@ async function inThisProcess(
   checkVariables(own.agent, env);
   const local = await findLocal({ ...env, DROVER_STATE_DIR: options.stateDir }, cwd);
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
-  describeLeftOut(findLeftOut({ cwd, env, options: {} }, local, { profiles: true }), env).forEach(warn);
+  describeUntrusted(findUntrusted({ cwd, env, options: {} }, local, { profiles: true }), env).forEach(warn);
   return withEmbedded(
     {
       local,

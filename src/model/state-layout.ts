@@ -18,7 +18,7 @@ export const databaseFile = (record: string): string => join(record, "drover.db"
 export const auditKeyFile = (record: string): string => join(record, "audit.key");
 export const auditHeadFile = (record: string): string => join(record, "audit.head");
 export const placeFile = (record: string): string => join(record, "place");
-export const beaconFile = (record: string): string => join(record, "coordinator.json");
+export const announcementFile = (record: string): string => join(record, "coordinator.json");
 /** Names the folder of the coordinator's socket where the record's own path is too long for one. */
 export const socketFolderFile = (record: string): string => join(record, "socket-folder");
 export const coordinatorLockFile = (record: string): string => join(record, "coordinator.lock");

@@ -4,7 +4,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { auditKeyFile, beaconFile, databaseFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import {
+  auditKeyFile,
+  announcementFile,
+  databaseFile,
+  recordDirectory,
+  tokenFile,
+} from "../../src/model/state-layout.ts";
 import { projectState } from "../../src/define/user-folder.ts";
 import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
 import { place } from "./place.ts";
@@ -30,7 +36,7 @@ describe("what a coordinator left behind", () => {
     const { state, run } = place();
     await run("exec", "echo kept");
     const other = await stranger();
-    writeFileSync(beaconFile(recordDirectory(state)), JSON.stringify({ url: other.url, pid: pid() }));
+    writeFileSync(announcementFile(recordDirectory(state)), JSON.stringify({ url: other.url, pid: pid() }));
     writeFileSync(tokenFile(recordDirectory(state), "token"), "drv_secret\n");
     const { code, stdout } = await run("runs", "list");
     await other.stop();
@@ -50,7 +56,7 @@ describe("what a coordinator left behind", () => {
   ])("is broken: %s", async (text) => {
     const { state, run } = place();
     await run("exec", "echo kept");
-    writeFileSync(beaconFile(recordDirectory(state)), text);
+    writeFileSync(announcementFile(recordDirectory(state)), text);
     const { code, stdout, stderr } = await run("runs", "list");
     expect(stderr).toBe("");
     expect(code).toBe(0);

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
-import { beaconFile, recordDirectory } from "../../src/model/state-layout.ts";
+import { announcementFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { bin, folder, homeFolder } from "./drover.ts";
 import { serve, type Serving } from "./serving.ts";
 
@@ -60,7 +60,7 @@ it.each(["SIGKILL", "SIGSTOP"] as const)(
     const serving = await serve(cwd);
     const runner = await offer(serving, cwd);
     await expect.poll(() => polls(serving)).toMatch(/^drover_held_polls 1$/m);
-    process.kill(JSON.parse(readFileSync(beaconFile(recordDirectory(serving.state)), "utf8")).pid, gone);
+    process.kill(JSON.parse(readFileSync(announcementFile(recordDirectory(serving.state)), "utf8")).pid, gone);
     const [code, said] = await runner.stop("SIGTERM");
     expect(code).toBe(0);
     expect(said).not.toMatch(/\(register\)|not registered|^drover runner: re(port|gister)/m);

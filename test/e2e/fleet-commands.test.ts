@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { auditKeyFile, beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { auditKeyFile, announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { type FreshDatabase, freshDatabase } from "../postgres/fresh-database.ts";
 import { drover, folder, type Ran } from "./drover.ts";
@@ -109,8 +109,8 @@ async function coordinator(env: Record<string, string>): Promise<string> {
   return /^Serving (\S+)/m.exec(said)?.[1] ?? "";
 }
 
-const beacon = (): { url: string; pid: number } =>
-  JSON.parse(readFileSync(beaconFile(recordDirectory(state())), "utf8"));
+const announcement = (): { url: string; pid: number } =>
+  JSON.parse(readFileSync(announcementFile(recordDirectory(state())), "utf8"));
 
 async function ended(pid: number): Promise<void> {
   process.kill(pid, "SIGTERM");
@@ -119,18 +119,18 @@ async function ended(pid: number): Promise<void> {
 
 test("a fleet's coordinators need a state directory each: a second one is refused, and leaves the first one's address", async () => {
   const url = await coordinator(fleet());
-  const { pid } = beacon();
+  const { pid } = announcement();
   const second = await here(["coordinator", "--port", "0"], fleet());
   expect(second).toMatchObject({ code: 125, stderr: expect.stringContaining(`at ${url} (process ${pid})`) });
-  expect(beacon()).toMatchObject({ url, pid });
+  expect(announcement()).toMatchObject({ url, pid });
   await ended(pid);
-  expect(existsSync(beaconFile(recordDirectory(state())))).toBe(false);
+  expect(existsSync(announcementFile(recordDirectory(state())))).toBe(false);
 });
 
 test("a fleet's token and that of the directory's own record have nothing to do with each other", async () => {
   await coordinator({});
   const own = readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8");
-  await ended(beacon().pid);
+  await ended(announcement().pid);
 
   await coordinator(fleet());
   expect(readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8")).toBe(own);
@@ -144,7 +144,7 @@ test("a fleet's token and that of the directory's own record have nothing to do 
   });
   expect(readFileSync(tokenFile(recordDirectory(state()), "fleet-token"), "utf8")).toBe(rotated.stdout);
   expect(readFileSync(tokenFile(recordDirectory(state()), "token"), "utf8")).toBe(own);
-  await ended(beacon().pid);
+  await ended(announcement().pid);
 
   const url = await coordinator({});
   const asks = (token: string): Promise<number> =>
@@ -154,7 +154,7 @@ test("a fleet's token and that of the directory's own record have nothing to do 
 
 test("a coordinator that is told twice to end does not wait for what is stuck", async () => {
   await coordinator(fleet());
-  const { pid } = beacon();
+  const { pid } = announcement();
   const holder = new pg.Client({ connectionString: database.url });
   await holder.connect();
   try {

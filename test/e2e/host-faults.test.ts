@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { beaconFile, databaseFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { announcementFile, databaseFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { bundle } from "./bundle.ts";
 import { bin, drover, exists, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
@@ -179,7 +179,7 @@ it("says why a run waits for a runner that has too few descriptors for its slots
     through: withFiles(64),
     ready: /Drover is up at/,
   });
-  const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8"));
+  const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(state)), "utf8"));
   const authorization = `Bearer ${readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim()}`;
   const call = async (path: string, body?: object): Promise<{ items: { run_id: string }[]; why: unknown[] }> =>
     (

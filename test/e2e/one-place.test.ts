@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { beaconFile, recordDirectory, runnersDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { announcementFile, recordDirectory, runnersDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
 import { drover, folder, type Ran } from "./drover.ts";
 import { writeScribe } from "./scribe.ts";
@@ -68,7 +68,7 @@ it("runs by itself beside a `drover up` whose runner is not registered yet, and 
   const serving = up();
   await expect.poll(() => existsSync(join(cwd, "loading"))).toBe(true);
   expect(await run("run", "echo", "--message", "alone")).toMatchObject({ code: 0, stderr: "" });
-  expect(existsSync(beaconFile(recordDirectory(state)))).toBe(false);
+  expect(existsSync(announcementFile(recordDirectory(state)))).toBe(false);
   writeFileSync(join(cwd, "go"), "");
   await serving;
   expect(await run("run", "echo", "--message", "served")).toMatchObject({ code: 0, stderr: "" });
@@ -110,7 +110,7 @@ it("runs at once after `drover up` was killed, and ends what a killed `drover ru
 it("runs beside a `drover runner` of another coordinator that has the same profile and state directory", async () => {
   const elsewhere = place();
   const serving = await elsewhere.up();
-  const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(elsewhere.state)), "utf8"));
+  const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(elsewhere.state)), "utf8"));
   const token = readFileSync(tokenFile(recordDirectory(elsewhere.state), "token"), "utf8").trim();
   const { cwd, env, run } = place();
   const remote = { ...env, DROVER_API_URL: url, DROVER_API_KEY: token };

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { openStore } from "../../src/record/open.ts";
 import { agentNamed } from "../fixtures/dispatch/drive.ts";
 import { drover, folder } from "./drover.ts";
@@ -99,7 +99,7 @@ describe("up", () => {
 
     const token = (await run("tokens", "create", "ada", "--role", "viewer", "--quiet")).stdout.trim();
     expect(token).toMatch(/^drv_/);
-    const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8"));
+    const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(state)), "utf8"));
     const asAda = (...args: string[]) =>
       drover(args, { cwd, env: { ...here.env, DROVER_API_URL: url, DROVER_API_KEY: token } });
     expect((await asAda("runs", "list")).stdout).toBe("");

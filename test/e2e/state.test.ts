@@ -12,7 +12,7 @@ import {
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { beaconFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
+import { announcementFile, databaseFile, recordDirectory } from "../../src/model/state-layout.ts";
 import { drover, folder, isRoot, nobody } from "./drover.ts";
 import { project, rows } from "./own-project.ts";
 import { keepRunning } from "./serving.ts";
@@ -79,7 +79,7 @@ describe("a .drover/ that a repository brings", () => {
     const { heard, url } = await stranger();
     const place = join(cwd, ".drover", half);
     mkdirSync(place, { recursive: true });
-    writeFileSync(beaconFile(place), JSON.stringify({ url, pid: process.pid, token_file: "token" }));
+    writeFileSync(announcementFile(place), JSON.stringify({ url, pid: process.pid, token_file: "token" }));
     writeFileSync(join(place, "token"), `drv_${"a".repeat(32)}\n`, { mode: 0o600 });
     for (const words of commands) {
       const { stderr } = await run(...words);

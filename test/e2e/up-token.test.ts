@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import { drover, folder } from "./drover.ts";
 import { startDrover } from "./start-drover.ts";
 
@@ -11,7 +11,7 @@ function place() {
   const env = { DROVER_STATE_DIR: state };
   const run = (...args: string[]) => drover(args, { cwd, env });
   const call = async (path: string, token: string, body?: unknown): Promise<number> => {
-    const { url } = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8"));
+    const { url } = JSON.parse(readFileSync(announcementFile(recordDirectory(state)), "utf8"));
     const response = await fetch(`${url}${path}`, {
       method: body === undefined ? "GET" : "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },

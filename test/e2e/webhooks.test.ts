@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { beaconFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
+import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
 import type { Run } from "../../src/model/run.ts";
 import { createClient } from "../../src/wire/client.ts";
 import { startReceiver } from "../fixtures/trigger/receiver.ts";
@@ -47,14 +47,14 @@ test("every command and file of docs/webhooks.md does what the page says", async
   }
   const env = { DROVER_STATE_DIR: state };
   const up = await startDrover(["up", "--port", "0", "-x", "procedural"], { cwd, env, ready: /http:\/\/\S+\/ui\// });
-  const beacon = JSON.parse(readFileSync(beaconFile(recordDirectory(state)), "utf8")) as { url: string };
+  const announcement = JSON.parse(readFileSync(announcementFile(recordDirectory(state)), "utf8")) as { url: string };
   const token = readFileSync(tokenFile(recordDirectory(state), "token"), "utf8").trim();
-  const client = createClient({ url: beacon.url, token });
+  const client = createClient({ url: announcement.url, token });
   const commands = blocks.filter(({ language, file }) => language === "sh" && file === null).map(({ text }) => text);
   expect(commands.length).toBeGreaterThanOrEqual(6);
   const secret = "a-secret-that-the-page-does-not-have";
   const script = [`drover() { "${process.execPath}" "${bin}" "$@"; }`, ...commands].join("\n");
-  const ran = await bash(script, [], { cwd, env: { ...env, DROVER: beacon.url, CHAT_URL: receiver.url } });
+  const ran = await bash(script, [], { cwd, env: { ...env, DROVER: announcement.url, CHAT_URL: receiver.url } });
   expect(ran.code, ran.said).toBe(0);
 
   const review = (await client.runs.list({ agent_name: "review" })).items;

@@ -1,0 +1,23 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { findPackageFolder } from "../define/package-folder.ts";
+import { isTrusted } from "../define/trust.ts";
+import type { Local } from "../local.ts";
+import { type CommandInput, text } from "./options.ts";
+
+/** The folder of agent files that was named, else `agents` beside drover.yaml or in the working directory, if trusted. */
+export function findAgentsDirectory(input: CommandInput, local: Local): string | null {
+  const given = text(input.options, "agents") ?? local.config.agents;
+  if (given) return given;
+  const found = defaultAgentsDirectory(input, local);
+  return found !== null && isTrusted(found, input.env) ? found : null;
+}
+
+/** The folder that is there without being named, trusted or not. */
+export function defaultAgentsDirectory(
+  { cwd }: Pick<CommandInput, "cwd">,
+  { places }: Pick<Local, "places">,
+): string | null {
+  const beside = join(places.configFile ? dirname(places.configFile) : cwd, "agents");
+  return existsSync(beside) && beside !== join(findPackageFolder("examples") ?? "", "agents") ? beside : null;
+}

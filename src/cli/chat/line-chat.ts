@@ -1,0 +1,66 @@
+import { createInterface } from "node:readline";
+import type { StoredEvent } from "../../model/event.ts";
+import type { Run } from "../../model/run.ts";
+import { isTerminal, write, writeContent } from "../io.ts";
+import { jsonLine } from "../json-line.ts";
+import { createStyle } from "../terminal/style.ts";
+import type { Conversation } from "./conversation.ts";
+import { createTurnView } from "./turn-view.ts";
+
+export interface LineChatOptions {
+  json: boolean;
+  quiet: boolean;
+}
+
+/**
+ * Each line of stdin is a message, and each answer goes to stdout. Ends at the first turn that does not complete: what
+ * follows would answer something that was never said.
+ */
+export async function runLineChat(conversation: Conversation, options: LineChatOptions): Promise<number> {
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  process.on("SIGINT", () => {
+    if (conversation.run_id === null) process.exit(130);
+    void conversation.stop();
+    process.once("SIGINT", () => process.exit(130));
+  });
+  for await (const line of lines) {
+    if (line.trim() === "") continue;
+    const run = await plainTurn(conversation, line, options);
+    if (run.status !== "completed") return run.status === "cancelled" ? 130 : 1;
+  }
+  return 0;
+}
+
+async function plainTurn(conversation: Conversation, line: string, { json, quiet }: LineChatOptions): Promise<Run> {
+  if (json) {
+    const run = await conversation.turn(line, {
+      onStart: () => undefined,
+      onPartial: () => undefined,
+      onEvent: writeEvent,
+    });
+    write(1, jsonLine({ run }));
+    return run;
+  }
+  let said = "";
+  const print = (text: string): void => (quiet ? undefined : write(2, text));
+  const view = createTurnView({ print, columns: () => 120, style: createStyle(false) });
+  const run = await conversation.turn(line, {
+    onStart: () => undefined,
+    onPartial: () => undefined,
+    onEvent(stored) {
+      if (stored.event.type !== "assistant") return view.event(stored);
+      said = stored.event.text;
+      writeContent(`${said.trimEnd()}\n`);
+    },
+  });
+  // an executor that reports no messages has its answer in the result alone
+  if (said.trim() === "" && run.result_text) writeContent(`${run.result_text.trimEnd()}\n`);
+  // what was said is on stdout
+  view.end({ ...run, result_text: null });
+  if (isTerminal(1)) write(1, "\n");
+  return run;
+}
+
+function writeEvent(stored: StoredEvent): void {
+  write(1, jsonLine(stored));
+}

@@ -1,0 +1,23 @@
+import type { Run } from "../model/run.ts";
+import { shortLivedNameOf } from "../model/short-lived.ts";
+import { followRun } from "./follow-run.ts";
+import { write } from "./io.ts";
+import type { CommandInput } from "./options.ts";
+import { withCoordinator } from "./with-coordinator.ts";
+
+/**
+ * Continues a run that an earlier command without a coordinator began and left parked: in this process, to its end. The
+ * run demands the runner of that command, so this command's runner takes its name.
+ */
+export async function continueRun(input: CommandInput, run: Run): Promise<number> {
+  const runner = shortLivedNameOf(run.demands.runner_id);
+  if (runner === null || run.session_id === null) {
+    if (!input.options["quiet"])
+      write(2, `It continues when a runner of this place takes it: drover up\n  drover runs events ${run.run_id}\n`);
+    return 0;
+  }
+  return withCoordinator(input, { session: run.session_id, runner }, async (client) => {
+    const resumed = run.status === "parked" ? await client.runs.resume(run.run_id) : run;
+    return followRun(client, { run: resumed, type: "autonomous" }, input);
+  });
+}

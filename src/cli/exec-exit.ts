@@ -1,0 +1,92 @@
+import { constants } from "node:os";
+import type { ExecRecord, ExecRequest } from "../execute/exec.ts";
+import { monotonicMs } from "../model/clock.ts";
+import type { CommandResult } from "../model/process.ts";
+import type { StopReason } from "../model/states.ts";
+import { isTerminal, tryWrite, write } from "./io.ts";
+
+/** How long a command on a terminal has to die of a Ctrl-C before we ask whether it had one. */
+const reactMs = 2000;
+
+/**
+ * Ctrl-C and a request to end reach the command; a second Ctrl-C kills it. `wasInterrupted` tells whether there
+ * was a Ctrl-C: on a terminal the command has it too, and an end by it is the person's wish.
+ */
+export async function withSignals<T>(
+  request: ExecRequest,
+  work: (signal: AbortSignal, stop: () => void, wasInterrupted: () => boolean) => Promise<T>,
+  { quiet = false } = {},
+): Promise<T> {
+  const abort = new AbortController();
+  const hurry = new AbortController();
+  request.options.hurry = hurry.signal;
+  const stop = (reason: StopReason): void => abort.abort(reason);
+  const onTerminal = request.options.stdin === "inherit" && isTerminal(0);
+  let presses = 0;
+  process.on("SIGINT", () => {
+    presses++;
+    if (presses > 1) hurry.abort();
+    if (presses > 1 || !onTerminal) return stop("user");
+    if (!quiet) tryWrite(2, "drover: interrupted. Ctrl-C again to force the end.\n");
+    setTimeout(() => void stopIfMissed(stop, reactMs), reactMs).unref();
+  });
+  process.on("SIGTERM", () => stop("shutdown"));
+  process.on("SIGHUP", () => stop("shutdown"));
+  return work(
+    abort.signal,
+    () => stop("user"),
+    () => presses > 0,
+  );
+}
+
+async function stopIfMissed(stop: (reason: StopReason) => void, agoMs: number): Promise<void> {
+  const since = monotonicMs() - agoMs;
+  const { missedInterrupt } = await import("./missed-interrupt.ts");
+  if (missedInterrupt(process.pid, monotonicMs() - since)) stop("user");
+}
+
+/** The command's own code, or what design calls for where it has none; says on stderr what happened. */
+export function exitCodeOf(
+  { runId, result }: ExecRecord,
+  show: { json: boolean; quiet: boolean; lookUp: string | null },
+): number {
+  if (result.withheld.length > 0 && !show.quiet) {
+    write(
+      2,
+      `drover: not handed to the command: ${result.withheld.join(", ")} (allow them in drover.yaml: execution.environment.allow)\n`,
+    );
+  }
+  if (result.error && !show.json && !show.quiet) {
+    const hint = show.lookUp === null ? "" : `  ${show.lookUp} ${runId}\n`;
+    write(2, `drover: ${result.error.message} [${result.error.code}]\n${hint}`);
+  }
+  return codeOf(result);
+}
+
+function codeOf({ error, exitCode, signal, stopped }: CommandResult): number {
+  switch (error?.code) {
+    case undefined:
+      return exitCode ?? 0;
+    case "DROVER-EXE-001":
+      return 127;
+    case "DROVER-EXE-005":
+    case "DROVER-EXE-006":
+      return 126;
+    case "DROVER-EXE-002":
+    case "DROVER-EXE-004":
+    case "DROVER-EXE-009":
+      return 124;
+    case "DROVER-EXE-003":
+      return exitCode ?? (signal === null ? 128 : signalExitCode(signal));
+    case "DROVER-EXE-011":
+      return stopped === "shutdown" ? 128 + constants.signals.SIGTERM : 130;
+    default:
+      return 125;
+  }
+}
+
+/** What a shell answers for a command that this signal ended. */
+export function signalExitCode(signal: string): number {
+  const known = Object.entries(constants.signals).find(([name]) => name === signal)?.[1];
+  return 128 + (known ?? Number(signal.slice("SIG".length)));
+}

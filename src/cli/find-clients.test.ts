@@ -1,0 +1,53 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { findClients } from "./find-clients.ts";
+
+const made: string[] = [];
+afterEach(() => {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder with these programs, each a shell script. */
+function programs(scripts: Record<string, string>): string {
+  const folder = mkdtempSync(join(tmpdir(), "drover-clients-"));
+  made.push(folder);
+  for (const [name, script] of Object.entries(scripts)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(folder, name), 0o755);
+  }
+  return folder;
+}
+
+describe("findClients", () => {
+  it("tells where each is and its version, and for a missing one what to install", async () => {
+    const folder = programs({ claude: "echo '2.1.325 (Claude Code)'" });
+    const found = await findClients({ PATH: `${folder}:/usr/bin:/bin` });
+    expect(found["claude"]).toEqual({ found: true, path: join(folder, "claude"), version: "2.1.325" });
+    const none = await findClients({ PATH: programs({}) });
+    expect(none["claude"]).toMatchObject({ found: false, next: expect.stringContaining("npm install -g") });
+    expect(none["claude"]).toMatchObject({ next: expect.stringContaining("CLAUDE_BIN") });
+  });
+
+  it("goes by the variable that names another program", async () => {
+    const folder = programs({ mine: "echo version 9.9" });
+    const env = { PATH: "/usr/bin:/bin", CLAUDE_BIN: join(folder, "mine") };
+    expect((await findClients(env))["claude"]).toEqual({ found: true, path: join(folder, "mine"), version: "9.9" });
+    const gone = (await findClients({ ...env, CLAUDE_BIN: join(folder, "gone") }))["claude"];
+    expect(gone).toMatchObject({ found: false, why: expect.stringContaining("CLAUDE_BIN") });
+  });
+
+  it("does not wait for ever, nor trip over one that fails or says nothing", async () => {
+    const slow = programs({ claude: "trap '' TERM; sleep 60" });
+    expect((await findClients({ PATH: `${slow}:/usr/bin:/bin` }))["claude"]).toMatchObject({
+      found: true,
+      version: null,
+      why: expect.stringContaining("--version failed"),
+    });
+    const broken = programs({ claude: "echo broken >&2; exit 3" });
+    expect((await findClients({ PATH: `${broken}:/usr/bin:/bin` }))["claude"]).toMatchObject({ version: null });
+    const silent = programs({ claude: "exit 0" });
+    expect((await findClients({ PATH: `${silent}:/usr/bin:/bin` }))["claude"]).toMatchObject({ version: null });
+  });
+});

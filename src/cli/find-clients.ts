@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type ProfileHost, loadProfile } from "../define/profiles.ts";
+import { lookForClient } from "../execute/executors/clients/binary.ts";
+import { clients } from "../execute/executors/clients/index.ts";
+import { agentSdk } from "../llm/claude-code/sdk.ts";
+import { findPackage, missingPackage } from "../llm/optional-package.ts";
+import { execute } from "../process/execute.ts";
+import { builtInExecutors } from "../runner.ts";
+
+/** An agent client as this machine has it. */
+export type FoundClient =
+  | { found: true; path: string; version: string | null; why?: string }
+  | { found: false; why: string; next: string };
+
+/** Each client that Drover can drive, asked for its version. */
+export async function findClients(
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Record<string, FoundClient>> {
+  const entries = Object.values(clients).map(async ({ definition }): Promise<[string, FoundClient]> => {
+    const seen = lookForClient(definition, {}, env);
+    if (seen.ok) return [definition.name, { found: true, path: seen.path, ...(await versionOf(seen.path, env)) }];
+    const wanted = env[definition.binVariable] || definition.program;
+    const where = env[definition.binVariable] ? `as ${definition.binVariable} says` : "on PATH";
+    const next = `${definition.install}, or set ${definition.binVariable} to where it is.`;
+    return [definition.name, { found: false, why: `no ${wanted} that can be run ${where}`, next }];
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+/** The package of the Agent SDK, looked for where the profile `claude-sdk` looks. */
+export function findAgentSdk(
+  profileFolders: readonly string[],
+  { cwd, env }: { cwd: string; env: Readonly<Record<string, string | undefined>> },
+): FoundClient {
+  const host: ProfileHost = { builtIn: builtInExecutors, hasCommand: () => true };
+  const loaded = loadProfile("claude-sdk", profileFolders, host);
+  const place = { directory: loaded.ok ? loaded.profile.directory : cwd, env };
+  const missing = missingPackage(agentSdk, place);
+  if (missing !== null) return { found: false, why: missing.message, next: missing.next };
+  const path = dirname(findPackage(agentSdk, place)!);
+  // every package has one, and a version in it
+  const { version } = JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as { version: string };
+  return { found: true, path, version };
+}
+
+/** A client that does not say it in this time would not do so in a run either. */
+const longestMs = 5000;
+
+async function versionOf(
+  path: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<{ version: string | null; why?: string }> {
+  const { stdout, error } = await execute(
+    { executable: path, arguments: ["--version"], timeoutMs: longestMs },
+    {
+      environment: { mode: "merge" },
+      parentEnvironment: env,
+      graceMs: 200,
+      capture: { mode: "both", maxBytes: 4096, onLimit: "truncate" },
+    },
+  );
+  if (error) return { version: null, why: `--version failed: ${error.message}` };
+  const text = Buffer.from(stdout.head).toString("utf8");
+  return { version: /\d+(?:\.\d+)+[\w.+-]*/.exec(text)?.[0] ?? (text.trim().split("\n")[0] || null) };
+}

@@ -1,0 +1,67 @@
+import { existsSync } from "node:fs";
+import { loadAgents } from "../define/agents-folder.ts";
+import { openSchemaChecker } from "../define/json-schema/checker.ts";
+import { type Local, openLocalStore } from "../local.ts";
+import type { Agent } from "../model/agent.ts";
+import { type AgentPlace, placeOfAgent } from "../model/agent-place.ts";
+import { describeFault } from "../model/definition-fault.ts";
+import { databaseFile, recordDirectory } from "../model/state-layout.ts";
+import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { write } from "./io.ts";
+import type { CommandInput } from "./options.ts";
+import { findAgentsDirectory } from "./agents-directory.ts";
+
+export type LocalAgent = Agent & { source: "file" | "api" | "runner"; runner_id: null; fault?: string };
+
+/** The agents that `drover run` finds without a coordinator, by name; of one name the one that it runs comes first. */
+export async function listLocalAgents(input: CommandInput, local: Local): Promise<LocalAgent[]> {
+  const onNotice = (message: string): void => {
+    if (!input.options["quiet"]) write(2, `drover: ${message}\n`);
+  };
+  const { profiles, stop } = await openProfiles({
+    wanted: null,
+    folders: profileFolders(input.cwd, local.config, true, input.env),
+    env: input.env,
+    onNotice,
+    uncheckedSchemas: true,
+  });
+  await stop();
+  const from = (source: LocalAgent["source"], agents: readonly Agent[]): LocalAgent[] =>
+    agents.map((agent) => ({ ...agent, source, runner_id: null }));
+  const all = [
+    ...from("file", await agentsOfFolder(findAgentsDirectory(input, local), onNotice)),
+    ...from("api", await agentsOfRecord(local)),
+    ...from(
+      "runner",
+      profiles.flatMap(({ agents }) => agents),
+    ),
+  ];
+  return all.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+async function agentsOfFolder(folder: string | null, onNotice: (message: string) => void): Promise<Agent[]> {
+  if (folder === null) return [];
+  const schemas = openSchemaChecker();
+  const { agents, faults } = await loadAgents(folder, schemas);
+  await schemas.stop();
+  for (const fault of faults) onNotice(`${describeFault(fault)} [${fault.code}]`);
+  return agents.map(({ agent }) => agent);
+}
+
+/** Those that were put by the API: a runner's agents are gone with the coordinator. */
+async function agentsOfRecord(local: Local): Promise<Agent[]> {
+  if (!existsSync(databaseFile(recordDirectory(local.places.stateDirectory)))) return [];
+  const store = await openLocalStore(local);
+  try {
+    const agents: Agent[] = [];
+    for (let after: AgentPlace | undefined; ;) {
+      const { items, more } = await store.read.agent_page({ limit: 1000, ...(after ? { after } : {}) });
+      for (const { agent, source } of items) if (source === "api") agents.push(agent);
+      const last = items.at(-1);
+      if (!more || last === undefined) return agents;
+      after = placeOfAgent(last);
+    }
+  } finally {
+    await store.close();
+  }
+}

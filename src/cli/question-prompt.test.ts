@@ -1,0 +1,160 @@
+import { describe, expect, it } from "vitest";
+import { RequestError } from "../model/errors.ts";
+import type { Decision } from "../model/executor.ts";
+import { createQuestionPrompt } from "./question-prompt.ts";
+import type { Key, KeyName } from "./terminal/keys.ts";
+import { createStyle } from "./terminal/style.ts";
+
+const question = {
+  run_id: "r",
+  request_id: "q1",
+  tool: "command.run",
+  input: { command: "rm -rf build" },
+  effect: "execute",
+} as const;
+
+async function open(answer: (decision: Decision) => Promise<unknown> = async () => null) {
+  const told: string[] = [];
+  const sent: Decision[] = [];
+  const questionPrompt = createQuestionPrompt({
+    agent: "writer",
+    answer: (_, decision) => {
+      sent.push(decision);
+      return answer(decision);
+    },
+    tell: (line) => told.push(line),
+    changed: () => undefined,
+    style: createStyle(false),
+    quietMs: 0,
+  });
+  questionPrompt.ask(question);
+  await shown();
+  return { questionPrompt, told, sent, press, type: (text: string) => press({ name: "text", text }), shown };
+
+  function press(key: KeyName | Key): void {
+    questionPrompt.handle(typeof key === "string" ? { name: key } : key);
+  }
+  /** The choices are there: keys count. */
+  async function shown(): Promise<void> {
+    await expect.poll(() => questionPrompt.show(80)).not.toBeNull();
+  }
+}
+
+describe("a question at the terminal", () => {
+  it("shows the tool, what it does and the exact input, and what can be answered", async () => {
+    const { questionPrompt, told } = await open();
+    expect(told).toEqual(["? writer asks to use command.run (runs something)", "    $ rm -rf build"]);
+    expect(questionPrompt.show(80)?.rows).toEqual(["  [y]es  [n]o  [e]dit  [a]lways in this session  [s]top the run"]);
+    expect(questionPrompt.show(40)?.rows).toEqual([
+      "  [y]es  [n]o  [e]dit",
+      "  [a]lways in this session",
+      "  [s]top the run",
+    ]);
+  });
+
+  it.each([
+    ["y", { decision: "allow" }],
+    ["a", { decision: "allow", remember: "session" }],
+    ["s", { decision: "stop" }],
+  ])("sends what %s stands for", async (key, decision) => {
+    const { sent, type, questionPrompt } = await open();
+    type(key);
+    expect(sent).toEqual([decision]);
+    await expect.poll(() => questionPrompt.isAsking).toBe(false);
+  });
+
+  it("asks for the reason of a no, and sends it", async () => {
+    const { sent, type, press, told, questionPrompt } = await open();
+    type("n");
+    expect(questionPrompt.show(80)?.rows[0]).toContain("Why not");
+    type("too risky");
+    press("enter");
+    expect(sent).toEqual([{ decision: "deny", message: "too risky" }]);
+    await expect.poll(() => told.at(-1)).toBe("  denied: too risky");
+  });
+
+  it("lets the input be changed, and says what is wrong with it", async () => {
+    const { sent, type, press, questionPrompt } = await open();
+    type("e");
+    press("backspace");
+    press("enter");
+    expect(sent).toEqual([]);
+    expect(questionPrompt.show(80)?.rows[0]).toContain("Not valid JSON");
+    for (let n = 0; n < 40; n++) press("backspace");
+    type('{"command": "ls"}');
+    press("enter");
+    expect(sent).toEqual([{ decision: "allow", input: { command: "ls" } }]);
+  });
+
+  it("goes back with Escape", async () => {
+    const { sent, type, press, questionPrompt } = await open();
+    type("n");
+    press("escape");
+    expect(questionPrompt.show(80)?.rows[0]).toContain("[y]es");
+    expect(sent).toEqual([]);
+  });
+
+  it("says who answered elsewhere, and asks no more", async () => {
+    const { questionPrompt, told } = await open();
+    questionPrompt.decided({
+      type: "permission_decision",
+      request_id: "q1",
+      decision: "deny",
+      by: "alice",
+      message: "no",
+    });
+    expect(told.at(-1)).toBe("  denied: no by alice, elsewhere");
+    expect(questionPrompt.isAsking).toBe(false);
+  });
+
+  it("says who was first where its own answer lost", async () => {
+    const lost = new RequestError({ code: "DROVER-API-031", message: "alice answered with allow." });
+    const { questionPrompt, told, type } = await open(() => Promise.reject(lost));
+    type("n");
+    questionPrompt.handle({ name: "enter" });
+    await expect.poll(() => told.at(-1)).toBe("  ! alice answered with allow.");
+    expect(questionPrompt.isAsking).toBe(false);
+  });
+
+  it("asks several questions one after the other", async () => {
+    const { questionPrompt, told, type, sent, shown } = await open();
+    questionPrompt.ask({ ...question, request_id: "q2", tool: "file.write" });
+    expect(told.join("\n")).not.toContain("file.write");
+    type("y");
+    await expect.poll(() => told.join("\n")).toContain("file.write");
+    await shown();
+    type("s");
+    expect(sent).toEqual([{ decision: "allow" }, { decision: "stop" }]);
+  });
+
+  it("does not take a key for an answer that was typed before the choices were there", async () => {
+    const sent: Decision[] = [];
+    const questionPrompt = createQuestionPrompt({
+      agent: "writer",
+      answer: async (_, decision) => sent.push(decision),
+      tell: () => undefined,
+      changed: () => undefined,
+      style: createStyle(false),
+      quietMs: 60_000,
+    });
+    questionPrompt.ask(question);
+    expect(questionPrompt.handle({ name: "text", text: "y" })).toBe(false);
+    expect(questionPrompt.show(80)).toBeNull();
+    expect(sent).toEqual([]);
+    questionPrompt.clear();
+  });
+
+  it("shows all of a long input when it is asked to", async () => {
+    const { questionPrompt, told, type } = await open();
+    questionPrompt.clear();
+    told.length = 0;
+    questionPrompt.ask({
+      ...question,
+      input: { command: Array.from({ length: 50 }, (_, n) => `line ${n}`).join("\n") },
+    });
+    expect(told.at(-1)).toContain("20 more lines");
+    await expect.poll(() => questionPrompt.show(80)).not.toBeNull();
+    type("v");
+    expect(told.at(-1)).toContain("line 49");
+  });
+});

@@ -1,0 +1,129 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, it } from "vitest";
+import { recordDirectory } from "../model/state-layout.ts";
+import { registration } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { recordRuns } from "../../test/fixtures/record/sample.ts";
+import { openStore } from "../record/open.ts";
+import { findLocal } from "../local.ts";
+import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { createHttpPort } from "../wire/http-port.ts";
+import { connect } from "./connect.ts";
+import { readListen, serveStateDirectory } from "./serve-state-directory.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+function inputOf(cwd: string) {
+  const env = { DROVER_TRUST: cwd, DROVER_STATE_DIR: join(cwd, "state") };
+  return { options: {}, positionals: [], rest: null, extraOptions: [], env, cwd };
+}
+
+async function serveIn(cwd: string) {
+  const input = inputOf(cwd);
+  return serveStateDirectory(input, await findLocal(input.env, cwd), { host: "127.0.0.1", port: 0 });
+}
+
+function folder(): string {
+  const cwd = mkdtempSync(join(tmpdir(), "drover-serve-"));
+  closing.push(() => rmSync(cwd, { recursive: true, force: true }));
+  return cwd;
+}
+
+/** What a runner hears of a coordinator that was started in this directory. */
+async function registeredIn(cwd: string) {
+  const coordinator = await serveIn(cwd);
+  const port = createHttpPort({ url: coordinator.url, token: coordinator.adminToken, pollHoldMs: 1000 });
+  try {
+    return { ...(await port.register(registration("runner"))), id: await coordinator.store.storeId() };
+  } finally {
+    port.close();
+    await coordinator.stop();
+  }
+}
+
+it("tells runners whose record it keeps, and how large a file drover.yaml lets it take", async () => {
+  const cwd = folder();
+  const first = await registeredIn(cwd);
+  expect(first).toMatchObject({ store_id: first.id, max_file_bytes: 50 * 1024 * 1024 });
+  writeFileSync(join(cwd, "drover.yaml"), "files:\n  max_file_mb: 200\n");
+  expect(await registeredIn(cwd)).toMatchObject({ store_id: first.id, max_file_bytes: 200 * 1024 * 1024 });
+});
+
+it("offers the agents, answers to the public URLs and looks for profiles where drover.yaml says", async () => {
+  const cwd = folder();
+  for (const each of ["defs", "offers", "below"]) mkdirSync(join(cwd, each));
+  writeFileSync(join(cwd, "defs", "a.yaml"), "name: configured\ncommand: ls\n");
+  writeFileSync(join(cwd, "offers", "mine.json"), '{ "type": "procedural" }');
+  writeFileSync(
+    join(cwd, "drover.yaml"),
+    "agents: defs\nprofiles: offers\npublic_urls: [https://drover.example]\nisolation: group\n",
+  );
+  const coordinator = await serveIn(cwd);
+  closing.push(() => coordinator.stop());
+  const asked = { path: "/agents", method: "GET", headers: { authorization: `Bearer ${coordinator.adminToken}` } };
+  const { status, text } = await rawCall(coordinator.url, {
+    ...asked,
+    headers: { ...asked.headers, host: "drover.example" },
+  });
+  expect(status).toBe(200);
+  expect(text).toContain('"configured"');
+
+  const { config } = await findLocal({ DROVER_TRUST: cwd }, join(cwd, "below"));
+  const folders = profileFolders(join(cwd, "below"), config, false, {});
+  expect(folders[0]).toBe(join(cwd, "offers"));
+  const found = await openProfiles({
+    wanted: ["mine"],
+    folders,
+    isolation: config.isolation,
+    env: {},
+    onNotice: () => undefined,
+  });
+  expect(found.profiles).toMatchObject([{ loaded: { name: "mine", profile: { isolation: "group" } } }]);
+  await found.stop();
+  expect(() => profileFolders(cwd, { profiles: join(cwd, "none") }, false, {})).toThrow(
+    expect.objectContaining({ code: "DROVER-CFG-004", field: "profiles" }),
+  );
+});
+
+it("removes what is older than drover.yaml keeps it", async () => {
+  const cwd = folder();
+  writeFileSync(join(cwd, "drover.yaml"), "retention:\n  runs_days: 0.001\n");
+  const hourAgo = () => new Date(Date.now() - 3_600_000);
+  const past = await openStore({ directory: recordDirectory(join(cwd, "state")), now: hourAgo, createIfMissing: true });
+  // the newest run is kept whatever its age
+  const [old] = await recordRuns(past, 2);
+  await past.close();
+  const coordinator = await serveIn(cwd);
+  closing.push(() => coordinator.stop());
+  await expect.poll(() => coordinator.store.read.run(old!)).toBeNull();
+});
+
+it.each(["up", "coordinator"] as const)("leads who gave %s a wrong port to that command's help", (command) => {
+  const input = { options: { port: "http" }, positionals: [], rest: null, extraOptions: [], env: {}, cwd: "/" };
+  const fault = { code: "DROVER-USE-001", field: "--port", next: `See \`drover ${command} --help\`.` };
+  expect(() => readListen(input, command)).toThrow(expect.objectContaining(fault));
+});
+
+it("refuses a second coordinator in the same state directory, on any port, and leaves the first one's announcement, which it has once announced", async () => {
+  const cwd = folder();
+  const served = await Promise.allSettled([serveIn(cwd), serveIn(cwd), serveIn(cwd)]);
+  const first = served.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const refused = served.flatMap((one) => (one.status === "rejected" ? [one.reason as { code: string }] : []));
+  expect([first.length, refused.map(({ code }) => code)]).toEqual([1, ["DROVER-STA-011", "DROVER-STA-011"]]);
+  closing.push(() => first[0]?.stop());
+  await expect(serveIn(cwd)).rejects.toThrow("and is starting");
+  expect((await connect(inputOf(cwd))).client).toBeNull();
+  first[0]?.announce();
+  const { client } = await connect(inputOf(cwd));
+  expect(client?.url).toBe(first[0]?.url);
+  await expect(serveIn(cwd)).rejects.toThrow(`at ${first[0]?.url} (process ${process.pid})`);
+
+  await first[0]?.stop();
+  expect((await connect(inputOf(cwd))).client).toBeNull();
+  await (await serveIn(cwd)).stop();
+});

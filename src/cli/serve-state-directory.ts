@@ -1,0 +1,160 @@
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { type Coordinator, startCoordinator } from "../coordinator.ts";
+import { findDatabase } from "../define/database.ts";
+import type { Local } from "../local.ts";
+import { describeFault } from "../model/definition-fault.ts";
+import type { RunnerPort } from "../model/runner-port.ts";
+import { HostError } from "../model/errors.ts";
+import { announcementFile, recordDirectory, tokenFile, type TokenFileName } from "../model/state-layout.ts";
+import { lockCoordinator, type PlaceLock } from "../record/place-lock.ts";
+import { retentionDays } from "../record/retain.ts";
+import { replaceTokenFile } from "../serve/token-file.ts";
+import { deadShortLived } from "../short-lived-runners.ts";
+import { acceptOption, agentGateFor } from "./agents-accept.ts";
+import { findAgentsDirectory } from "./agents-directory.ts";
+import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
+import { socketFor } from "./coordinator-socket.ts";
+import { write } from "./io.ts";
+import { type CommandInput, list, type OptionSpec, text, usage } from "./options.ts";
+
+export const serveOptions: Record<string, OptionSpec> = {
+  port: { value: "N", about: "where to listen (default 8765; 0 for any free port)" },
+  host: { value: "H", about: "which address (default 127.0.0.1; others need auth)" },
+  "public-url": { value: "URL", repeat: true, about: "an address it is reached by, beside loopback" },
+  agents: { value: "DIR", about: "a folder of agent files (default ./agents where there is one)" },
+  ...acceptOption,
+};
+
+/** Longer than a database takes that is started together with us. */
+const databaseWaitMs = 30_000;
+
+interface Served extends Coordinator {
+  tokenFile: string;
+  /** Leaves the announcement: from here on every command of this state directory uses this coordinator. */
+  announce(): void;
+}
+
+interface Listen {
+  host: string;
+  port: number;
+}
+
+/**
+ * The one coordinator of this state directory. Commands given there find it once it is announced. A second one is refused
+ * before it writes anything, whatever its port.
+ */
+export async function serveStateDirectory(input: CommandInput, local: Local, listen: Listen): Promise<Served> {
+  const { stateDirectory } = local.places;
+  const lock = lockCoordinator(recordDirectory(stateDirectory));
+  if (lock === null) throw alreadyServed(stateDirectory);
+  try {
+    return await serveAlone(input, local, listen, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: PlaceLock): Promise<Served> {
+  const { stateDirectory } = local.places;
+  const database = findDatabase(input.env);
+  const agents = findAgentsDirectory(input, local);
+  const publicUrls = [...list(input.options, "public-url"), ...local.config.public_urls];
+  const coordinator = await startCoordinator({
+    stateDirectory,
+    headCopy: local.places.headCopy,
+    database,
+    databaseWaitMs,
+    onDatabaseAway: ({ message }) =>
+      write(2, `drover: ${message} Waiting for it, ${databaseWaitMs / 1000} s at most.\n`),
+    ...listen,
+    socket: socketFor(recordDirectory(stateDirectory), input.env),
+    agentsDirectory: agents,
+    agentGate: agents === null ? null : agentGateFor(input, local)(agents),
+    authEnabled: input.env["AUTH_ENABLED"] !== "false",
+    publicUrls,
+    variables: input.env,
+    webhookAllow: local.config.webhooks.allow,
+    retention: retentionDays(local.config),
+    maxFileBytes: local.config.files.max_file_mb * 1024 * 1024,
+    onDefect: (error, where) =>
+      write(2, `drover: ${where}: ${error instanceof Error ? error.message : String(error)}${nextOf(error)}\n`),
+    onAgentFaults: (faults) => faults.forEach((fault) => write(2, `drover: ${describeFault(fault)} [${fault.code}]\n`)),
+  });
+  // Nothing that a fleet needs; but commands given here find their way by it.
+  const token_file: TokenFileName = database ? "fleet-token" : "token";
+  const record = recordDirectory(stateDirectory);
+  if (database) replaceTokenFile(record, coordinator.adminToken, token_file);
+  // A fleet's record is not in this directory, and neither are its short-lived runners.
+  const sweeping = database ? null : sweepEvery(input, local, coordinator.port);
+  let removeAnnouncement: (() => void) | null = null;
+  let stopping: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    removeAnnouncement?.();
+    clearInterval(sweeping ?? undefined);
+    await coordinator.stop();
+    lock.release();
+  };
+  return {
+    ...coordinator,
+    tokenFile: tokenFile(record, token_file),
+    announce() {
+      if (stopping) return;
+      const { url, socket } = coordinator;
+      removeAnnouncement = writeAnnouncement(stateDirectory, { url, socket, pid: process.pid, token_file });
+    },
+    stop: () => (stopping ??= stop()),
+  };
+}
+
+/** Of what the operator can do something about. */
+function nextOf(error: unknown): string {
+  return error instanceof HostError && error.next ? ` ${error.next}` : "";
+}
+
+/** How long the run of a killed `drover run` may look as if it still ran. */
+const sweepEveryMs = 5000;
+
+/** Ends what killed commands left, now and every so often. */
+function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS.Timeout {
+  const { stateDirectory } = local.places;
+  const onNotice = (message: string): void => write(2, `drover: ${message}\n`);
+  const options = { port, stateDirectory, env: input.env, maxOutputKb: local.config.execution.max_output_kb, onNotice };
+  const sweep = async (): Promise<void> => {
+    const dead = deadShortLived(stateDirectory);
+    // all that runs things: a coordinator does not have it otherwise
+    if (dead.length > 0) await (await import("../sweep-short-lived.ts")).sweepShortLived(dead, options);
+  };
+  const begin = (): void =>
+    void sweep().catch((error: unknown) => onNotice(error instanceof Error ? error.message : String(error)));
+  begin();
+  return setInterval(begin, sweepEveryMs).unref();
+}
+
+/** Returns what removes it. Only the holder of the coordinator lock writes or removes an announcement. */
+function writeAnnouncement(stateDirectory: string, announcement: Announcement): () => void {
+  const file = announcementFile(recordDirectory(stateDirectory));
+  writeFileSync(`${file}.new`, JSON.stringify(announcement), { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+  return () => rmSync(file, { force: true });
+}
+
+function alreadyServed(stateDirectory: string): HostError {
+  const announcement = readAnnouncement(stateDirectory);
+  const which =
+    announcement && isAlive(announcement.pid)
+      ? `at ${announcement.url} (process ${announcement.pid})`
+      : "and is starting";
+  return new HostError({
+    code: "DROVER-STA-011",
+    message: `A coordinator already serves ${stateDirectory} ${which}.`,
+    next: "Use that one: commands in this directory find it. Or stop it, or set DROVER_STATE_DIR to another directory.",
+  });
+}
+
+export function readListen({ options }: CommandInput, command: "up" | "coordinator"): { host: string; port: number } {
+  const given = text(options, "port") ?? "8765";
+  const port = Number(given);
+  if (!/^\d+$/.test(given) || port > 65_535) throw usage(`--port ${given} is not a port number.`, command, "--port");
+  return { host: text(options, "host") ?? "127.0.0.1", port };
+}

@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { suggestFirstRun } from "./suggest-first-run.ts";
+
+const agent = (name: string, more: Partial<Parameters<typeof suggestFirstRun>[0][number]> = {}) => ({
+  name,
+  type: "procedural" as const,
+  runner_id: "r1",
+  ...more,
+});
+
+it("names echo where it is offered", () => {
+  expect(suggestFirstRun([agent("crawl"), agent("echo")])).toBe('drover run echo --message "Hello World"');
+});
+
+it("names another agent with what it needs where echo is not", () => {
+  const parameters_schema = { type: "object", required: ["url", "depth"] };
+  expect(suggestFirstRun([agent("crawl", { parameters_schema })])).toBe("drover run crawl --url ... --depth ...");
+  expect(suggestFirstRun([agent("parrot", { type: "autonomous" })])).toBe('drover run parrot --prompt "..."');
+});
+
+it("names nothing that no runner brings", () => {
+  expect(suggestFirstRun([])).toBe(null);
+  expect(suggestFirstRun([agent("echo", { runner_id: null })])).toBe(null);
+});
