@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openCoordinator, type OpenCoordinator } from "../src/open-coordinator.ts";
+import { openCoordinator, type OpenCoordinator } from "../src/compose/open-coordinator.ts";
 import { agentSchema } from "../src/model/agent.ts";
 import { scheduleDefinitionSchema } from "../src/model/schedule.ts";
 import type { Op } from "../src/model/store.ts";

@@ -24,6 +24,7 @@ const allowed = {
   execute: ["model", "process", "redact", "llm", "tools", "wire"],
   serve: ["model", "wire", "submit", "dispatch", "show", "sessions", "govern", "trigger"],
   cli: "*",
+  compose: "*",
   library: "*",
   "": "*",
 };

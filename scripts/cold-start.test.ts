@@ -52,9 +52,11 @@ test("whoever has a coordinator does not load one", async () => {
   for (const entry of ["src/cli/run.ts", "src/cli/sessions-resume.ts"]) {
     const loaded = await loadedAtOnce(entry);
     expect(loaded).toContain("src/wire/client.ts");
-    expect(loaded.filter((path) => /^(?!src|node:)|^src\/(serve|dispatch|coordinator|runner)\b/.test(path))).toEqual(
-      [],
-    );
+    expect(
+      loaded.filter((path) =>
+        /^(?!src|node:)|^src\/(serve|dispatch|compose\/(open|create)|coordinator|runner)\b/.test(path),
+      ),
+    ).toEqual([]);
   }
 });
 
@@ -67,11 +69,13 @@ test("a run without a coordinator loads what runs it, and neither HTTP nor the c
 });
 
 test("a command that reads the record of this place loads neither a coordinator nor a library", async () => {
-  const loaded = await loadedAtOnce("src/record-client.ts");
+  const loaded = await loadedAtOnce("src/compose/record-client.ts");
   expect(loaded).toContain("src/serve/routes/record.ts");
   expect(
     loaded.filter((path) =>
-      /^(?!src|node:)|^src\/(dispatch\/(?!by-record)|(define|submit|execute|coordinator|runner)\b)/.test(path),
+      /^(?!src|node:)|^src\/(dispatch\/(?!by-record)|compose\/(?!record-client)|(define|submit|execute|coordinator|runner)\b)/.test(
+        path,
+      ),
     ),
   ).toEqual([]);
 });

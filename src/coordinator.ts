@@ -1,8 +1,8 @@
-import { openAudit } from "./coordinator-audit.ts";
-import { openBackups } from "./coordinator-backup.ts";
-import { type CoordinatorMetrics, openMetrics } from "./coordinator-metrics.ts";
+import { openAudit } from "./compose/open-audit.ts";
+import { openBackups } from "./compose/open-backups.ts";
+import { type CoordinatorMetrics, openMetrics } from "./compose/open-metrics.ts";
 import { recordDirectory } from "./model/state-layout.ts";
-import { openCoordinator, type OpenCoordinator, type OpenOptions, stopAll } from "./open-coordinator.ts";
+import { openCoordinator, type OpenCoordinator, type OpenOptions, stopAll } from "./compose/open-coordinator.ts";
 import { createApp } from "./serve/app.ts";
 import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
 import type { OpenLimits } from "./serve/open-requests.ts";

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { tryWrite } from "./cli/io.ts";
 import { shellQuote } from "./cli/shell-quote.ts";
 import { findPlaces, type Places } from "./define/places.ts";
-import { refuseEarlierState } from "./earlier-state.ts";
+import { refuseEarlierState } from "./compose/earlier-state.ts";
 import { isTrusted } from "./define/trust.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
 import { createIds, type NewId } from "./model/ids.ts";

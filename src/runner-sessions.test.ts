@@ -7,7 +7,7 @@ import { runsDirectory, workDirectory } from "./model/state-layout.ts";
 import { openHost, sampleAgent } from "../test/fixtures/dispatch/host.ts";
 import { startModelServer } from "../test/model-server/server.ts";
 import { isTerminal } from "./model/states.ts";
-import { openProfiles } from "./runner-profiles.ts";
+import { openProfiles } from "./compose/open-profiles.ts";
 import { startRunner } from "./runner.ts";
 
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });

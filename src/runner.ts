@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts";
 import { protectOwn } from "./define/protect-own.ts";
 import { findWorkedOn } from "./define/repo-sha.ts";
-import { type LazySchemas, lazySchemas } from "./lazy-schemas.ts";
+import { type LazySchemas, lazySchemas } from "./compose/lazy-schemas.ts";
 import { canRunOne, countDescriptors, describeShortage } from "./execute/claim/descriptors.ts";
 import { startLogSweep } from "./execute/journal/log-sweep.ts";
 import { uploadTimes } from "./execute/collect/keep-files.ts";
@@ -39,10 +39,10 @@ import { start } from "./process/start.ts";
 import { currentOwner, ownerIsAlive } from "./record/audit/owner.ts";
 import type { RunnerFacts } from "./record/matching.ts";
 import { createRedactor } from "./redact/redactor.ts";
-import { executorFor } from "./runner-executors.ts";
-import { noteShortLived } from "./short-lived-runners.ts";
+import { createExecutor } from "./compose/create-executor.ts";
+import { noteShortLived } from "./compose/short-lived-runners.ts";
 
-export { builtInExecutors } from "./runner-executors.ts";
+export { builtInExecutors } from "./compose/create-executor.ts";
 
 /** A runner: one registration for each profile, over whatever port it is given. */
 export interface RunnerOptions {
@@ -55,7 +55,7 @@ export interface RunnerOptions {
   name?: string;
   /**
    * There for a single command: takes only runs that are pinned to it, offers its agents to nobody else, and leaves
-   * nothing behind. What one that was killed leaves, ./sweep-short-lived.ts ends.
+   * nothing behind. compose/sweep-short-lived.ts cleans up after one that was killed.
    */
   shortLived?: boolean;
   /** Of the coordinator, for Drover commands inside its runs. Without it they get no address and no token. */
@@ -178,7 +178,7 @@ async function openProfile(
     if (options.shortLived)
       noteShortLived(directory, { name: options.name ?? "", projectDir: options.projectDir, loaded });
     const redactor = createRedactor({ variables: options.env });
-    const executor = await executorFor(loaded, options, redactor, schemas);
+    const executor = await createExecutor(loaded, options, redactor, schemas);
     const registrationOptions: RegistrationOptions = {
       port: options.port,
       registration: {

@@ -6,7 +6,7 @@ import { findProfiles } from "../define/profiles.ts";
 import { findLocal } from "../local.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { builtInExecutors } from "../runner-executors.ts";
+import { builtInExecutors } from "../compose/create-executor.ts";
 import type { Client } from "../wire/client.ts";
 import type { LocalAgent } from "./local-agents.ts";
 import { printHeldAgents } from "./agents-accept.ts";

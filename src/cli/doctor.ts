@@ -1,7 +1,7 @@
 import type { Places } from "../define/places.ts";
 import { findLocal } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
-import { profileFolders } from "../runner-profiles.ts";
+import { profileFolders } from "../compose/open-profiles.ts";
 import { type FoundClient, findAgentSdk, findClients } from "./find-clients.ts";
 import { columns } from "./help.ts";
 import { write } from "./io.ts";

@@ -7,7 +7,7 @@ import { findLocal, type Local, localUser, newExecKey, newLocalIds, openLocalSto
 import { RequestError } from "../model/errors.ts";
 import { looksSecret } from "../model/secret-names.ts";
 import { logsDirectory, recordDirectory, runsDirectory } from "../model/state-layout.ts";
-import { nestedSocketPath, openNestedSocket } from "../nested-socket.ts";
+import { nestedSocketPath, openNestedSocket } from "../compose/nested-socket.ts";
 import { checkCommand } from "../process/check.ts";
 import { parseCommandLine } from "../process/command-line.ts";
 import { findExecutable } from "../process/lookup.ts";
@@ -121,7 +121,7 @@ function insideOf(input: CommandInput, local: Local, onRecord: boolean, key: str
   const path = nestedSocketPath(runs, key);
   const variables = { DROVER_API_URL: `unix:${path}`, DROVER_API_KEY: key };
   const serve = async (run_id: string, origin: string) => {
-    const { serveInExec } = await import("../serve-in-exec.ts");
+    const { serveInExec } = await import("../compose/serve-in-exec.ts");
     const report = (message: string): void => tryWrite(2, `drover: ${message}\n`);
     return serveInExec({ input, local, run_id, key, origin, report });
   };

@@ -27,7 +27,7 @@ export async function withHistory<T>(input: CommandInput, work: Work<T>): Promis
 
 async function inDatabase<T>(url: string, work: Work<T>): Promise<T> {
   const { openPostgresReader } = await import("../record/postgres/reader.ts");
-  const { recordClient } = await import("../record-client.ts");
+  const { recordClient } = await import("../compose/record-client.ts");
   const reader = await openPostgresReader(url);
   try {
     return await work(recordClient({ ...reader, apply: refuseToWrite }), false);
@@ -51,7 +51,7 @@ async function inDirectory<T>(input: CommandInput, local: Local, work: Work<T>):
     if (!input.options["quiet"]) write(2, noRecord(local));
     return null;
   }
-  const { recordClient } = await import("../record-client.ts");
+  const { recordClient } = await import("../compose/record-client.ts");
   const store = await openLocalStore(local);
   try {
     // the ends that a killed Drover could not write

@@ -9,7 +9,7 @@ import { type DefinitionFault, describeFault } from "../model/definition-fault.t
 import { BugError, RequestError } from "../model/errors.ts";
 import { profileSchema } from "../model/profile.ts";
 import type { RunnerProfile } from "../runner.ts";
-import { profileFolders } from "../runner-profiles.ts";
+import { profileFolders } from "../compose/open-profiles.ts";
 import { modelAgentFaults } from "./model-agent-faults.ts";
 import { type CommandInput, usage } from "./options.ts";
 

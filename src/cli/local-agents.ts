@@ -6,7 +6,7 @@ import type { Agent } from "../model/agent.ts";
 import { type AgentPlace, placeOfAgent } from "../model/agent-place.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { databaseFile, recordDirectory } from "../model/state-layout.ts";
-import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { openProfiles, profileFolders } from "../compose/open-profiles.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";

@@ -4,7 +4,7 @@ import { findLocal } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";
 import { recordDirectory, runnerTokenFile } from "../model/state-layout.ts";
-import { absentNames, openProfiles, profileFolders } from "../runner-profiles.ts";
+import { absentNames, openProfiles, profileFolders } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 import { acceptOption, agentGateFor } from "./agents-accept.ts";
 import { readKeptToken } from "./announcement.ts";

@@ -8,7 +8,7 @@ import { rawCall } from "../../test/http-call.ts";
 import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import { openStore } from "../record/open.ts";
 import { findLocal } from "../local.ts";
-import { openProfiles, profileFolders } from "../runner-profiles.ts";
+import { openProfiles, profileFolders } from "../compose/open-profiles.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 import { connect } from "./connect.ts";
 import { readListen, serveStateDirectory } from "./serve-state-directory.ts";

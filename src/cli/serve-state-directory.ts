@@ -9,7 +9,7 @@ import { announcementFile, recordDirectory, tokenFile, type TokenFileName } from
 import { lockCoordinator, type PlaceLock } from "../record/place-lock.ts";
 import { retentionDays } from "../record/retain.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
-import { deadShortLived } from "../short-lived-runners.ts";
+import { deadShortLived } from "../compose/short-lived-runners.ts";
 import { acceptOption, agentGateFor } from "./agents-accept.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
 import { type Announcement, isAlive, readAnnouncement } from "./announcement.ts";
@@ -123,7 +123,7 @@ function sweepEvery(input: CommandInput, local: Local, port: RunnerPort): NodeJS
   const sweep = async (): Promise<void> => {
     const dead = deadShortLived(stateDirectory);
     // all that runs things: a coordinator does not have it otherwise
-    if (dead.length > 0) await (await import("../sweep-short-lived.ts")).sweepShortLived(dead, options);
+    if (dead.length > 0) await (await import("../compose/sweep-short-lived.ts")).sweepShortLived(dead, options);
   };
   const begin = (): void =>
     void sweep().catch((error: unknown) => onNotice(error instanceof Error ? error.message : String(error)));

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { findLocal } from "../local.ts";
 import type { Running } from "../model/process.ts";
-import { localClient } from "../open-coordinator.ts";
+import { localClient } from "../compose/open-coordinator.ts";
 import { trustTypes } from "../serve/trust-types.ts";
 import { start } from "../process/start.ts";
 import { createClient } from "../wire/client.ts";

@@ -8,7 +8,7 @@ import { RequestError } from "../model/errors.ts";
 import { variablesIn } from "../model/expand.ts";
 import { profileSchema } from "../model/profile.ts";
 import { builtInExecutors, type RunnerProfile } from "../runner.ts";
-import { profileFolders } from "../runner-profiles.ts";
+import { profileFolders } from "../compose/open-profiles.ts";
 
 interface Place {
   cwd: string;

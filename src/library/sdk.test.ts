@@ -30,7 +30,7 @@ import {
 import type { StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import { openStore } from "../record/open.ts";
-import { openProfiles } from "../runner-profiles.ts";
+import { openProfiles } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 
 const closing: (() => unknown)[] = [];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { startTestCoordinator } from "../../test/coordinator.ts";
 import { runAgent, SessionError } from "../index.ts";
-import { openProfiles } from "../runner-profiles.ts";
+import { openProfiles } from "../compose/open-profiles.ts";
 import { startRunner } from "../runner.ts";
 
 const closing: (() => unknown)[] = [];

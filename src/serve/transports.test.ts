@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type ClaimedRun, claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
 import type { StoredEvent } from "../model/event.ts";
-import { localClient } from "../open-coordinator.ts";
+import { localClient } from "../compose/open-coordinator.ts";
 import type { Client } from "../wire/client.ts";
 import { checkByContract } from "./check-input.ts";
 import { checkSubmit } from "./check-submit.ts";

@@ -16,7 +16,7 @@ import { runsDirectory, workDirectory } from "../../../src/model/state-layout.ts
 import type { RunRequest } from "../../../src/model/run-request.ts";
 import type { Run } from "../../../src/model/run.ts";
 import { isTerminal } from "../../../src/model/states.ts";
-import { openProfiles } from "../../../src/runner-profiles.ts";
+import { openProfiles } from "../../../src/compose/open-profiles.ts";
 import { startRunner } from "../../../src/runner.ts";
 import { type ClientName, prepareClient } from "../../clients/clients.ts";
 import { openHost, sampleAgent } from "../../fixtures/dispatch/host.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
-import { lazySchemas } from "../../../lazy-schemas.ts";
+import { lazySchemas } from "../../../compose/lazy-schemas.ts";
 import type { Agent } from "../../../model/agent.ts";
 import type { Invocation } from "../../../model/executor.ts";
 import { createRedactor } from "../../../redact/redactor.ts";

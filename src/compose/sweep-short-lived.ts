@@ -1,6 +1,6 @@
-import type { LoadedProfile } from "./define/profiles.ts";
-import { HostError } from "./model/errors.ts";
-import { type RunnerOptions, startRunner } from "./runner.ts";
+import type { LoadedProfile } from "../define/profiles.ts";
+import { HostError } from "../model/errors.ts";
+import { type RunnerOptions, startRunner } from "../runner.ts";
 import type { ShortLived } from "./short-lived-runners.ts";
 
 /**

@@ -1,13 +1,13 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { HostError } from "./model/errors.ts";
+import { HostError } from "../model/errors.ts";
 import type { NestedServer } from "./nested-socket.ts";
 import type { OpenCoordinator } from "./open-coordinator.ts";
-import { createApp } from "./serve/app.ts";
-import type { AttemptTokens } from "./serve/attempt-token.ts";
-import type { ServeDeps } from "./serve/deps.ts";
-import { createProver } from "./serve/prove.ts";
-import { routes } from "./serve/routes.ts";
+import { createApp } from "../serve/app.ts";
+import type { AttemptTokens } from "../serve/attempt-token.ts";
+import type { ServeDeps } from "../serve/deps.ts";
+import { createProver } from "../serve/prove.ts";
+import { routes } from "../serve/routes.ts";
 
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;

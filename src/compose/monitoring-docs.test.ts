@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { afterEach, expect, it } from "vitest";
 import { parse } from "yaml";
-import { startTestCoordinator } from "../test/coordinator.ts";
-import { rawCall } from "../test/http-call.ts";
-import { freshDatabase } from "../test/postgres/fresh-database.ts";
-import type { CoordinatorOptions } from "./coordinator.ts";
+import { startTestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { freshDatabase } from "../../test/postgres/fresh-database.ts";
+import type { CoordinatorOptions } from "../coordinator.ts";
 
 const disposals: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -24,7 +24,7 @@ function familiesIn(text: string): string[] {
   return [...text.matchAll(/^# TYPE (\w+) (?:counter|gauge|histogram)$/gm)].map(([, name]) => name ?? "");
 }
 
-const docs = new URL("../docs/", import.meta.url);
+const docs = new URL("../../docs/", import.meta.url);
 const readDoc = (name: string) => readFileSync(new URL(name, docs), "utf8");
 
 it("gives what docs/monitoring.md lists, each metric with its type and labels, and nothing else", async () => {

@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmdirSync, unlinkSync } from "node:f
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { originOfSocket } from "./wire/socket-origin.ts";
-import { nestedSocketFile, nestedSocketName } from "./model/state-layout.ts";
+import { originOfSocket } from "../wire/socket-origin.ts";
+import { nestedSocketFile, nestedSocketName } from "../model/state-layout.ts";
 
 /** Takes connections of Drover commands inside runs. */
 export interface NestedServer {

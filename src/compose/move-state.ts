@@ -13,14 +13,14 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { isEarlierState, type Moving, readMoving } from "./earlier-state.ts";
-import { HostError } from "./model/errors.ts";
-import * as layout from "./model/state-layout.ts";
-import { readHead, replaceHeadCopy } from "./record/audit/head.ts";
-import { ownerIsAlive } from "./record/audit/owner.ts";
-import { lockCoordinator, type PlaceLock } from "./record/place-lock.ts";
-import { type Connection, connect } from "./record/sqlite/connection.ts";
-import { hostFault, isBusy } from "./record/sqlite/faults.ts";
-import { sync } from "./record/sync.ts";
+import { HostError } from "../model/errors.ts";
+import * as layout from "../model/state-layout.ts";
+import { readHead, replaceHeadCopy } from "../record/audit/head.ts";
+import { ownerIsAlive } from "../record/audit/owner.ts";
+import { lockCoordinator, type PlaceLock } from "../record/place-lock.ts";
+import { type Connection, connect } from "../record/sqlite/connection.ts";
+import { hostFault, isBusy } from "../record/sqlite/faults.ts";
+import { sync } from "../record/sync.ts";
 
 export interface MoveOptions {
   /** A state directory, of this or of an earlier version's layout. */

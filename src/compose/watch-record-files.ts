@@ -1,9 +1,9 @@
-import type { RecordStore } from "./record/record-store.ts";
+import type { RecordStore } from "../record/record-store.ts";
 
 const placeEveryMs = 250;
 
 /** So that one that nobody asks for anything says so too. */
-export function watchPlace({ placeFault }: RecordStore, tell: (fault: unknown) => void): () => void {
+export function watchRecordFiles({ placeFault }: RecordStore, tell: (fault: unknown) => void): () => void {
   const look = async (): Promise<void> => {
     const fault = await placeFault();
     if (fault !== null) tell(fault);

@@ -1,4 +1,4 @@
-import type { SchemaChecker } from "./define/json-schema/checker.ts";
+import type { SchemaChecker } from "../define/json-schema/checker.ts";
 
 export interface LazySchemas {
   check(schema: object, value: unknown): Promise<{ path: string; message: string }[]>;
@@ -10,8 +10,8 @@ export function lazySchemas(): LazySchemas {
   let checker: Promise<SchemaChecker> | null = null;
   return {
     async check(schema, value) {
-      const { checkOutput } = await import("./submit/parameters.ts");
-      checker ??= import("./define/json-schema/checker.ts").then(({ openSchemaChecker }) => openSchemaChecker());
+      const { checkOutput } = await import("../submit/parameters.ts");
+      checker ??= import("../define/json-schema/checker.ts").then(({ openSchemaChecker }) => openSchemaChecker());
       return checkOutput(schema, value, await checker);
     },
     async stop() {

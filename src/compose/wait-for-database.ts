@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { HostError } from "./model/errors.ts";
+import { HostError } from "../model/errors.ts";
 
 const pauseMs = 500;
 
@@ -7,7 +7,7 @@ const pauseMs = 500;
  * Opens a record that may not be there yet: after a power cut database and coordinators start at the same time. What is
  * wrong with one that answers is said at once.
  */
-export async function openOnceThere<T>(
+export async function waitForDatabase<T>(
   open: () => Promise<T>,
   { waitMs, onAway }: { waitMs: number; onAway: (fault: HostError) => void },
 ): Promise<T> {

@@ -1,22 +1,22 @@
 import { existsSync, realpathSync } from "node:fs";
 import { basename, extname, join, resolve } from "node:path";
-import { openSchemaChecker, type SchemaChecker } from "./define/json-schema/checker.ts";
-import { findPackageFolder } from "./define/package-folder.ts";
-import { isTrusted } from "./define/trust.ts";
-import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "./define/profiles.ts";
-import type { AgentGate } from "./define/agent-gate.ts";
-import { watchAgents } from "./define/watch-agents.ts";
-import { loadAgents, type LoadedAgents } from "./define/agents-folder.ts";
-import { missingProgram } from "./execute/executors/clients/missing-program.ts";
-import { agentSdk } from "./llm/claude-code/sdk.ts";
-import { missingPackage } from "./llm/optional-package.ts";
-import type { Config } from "./model/config.ts";
-import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
-import { RequestError } from "./model/errors.ts";
-import { splitWords } from "./model/split-words.ts";
-import { findExecutable } from "./process/lookup.ts";
-import { builtInExecutors, type Runner, type RunnerProfile } from "./runner.ts";
-import { isProceduralExec } from "./runner-executors.ts";
+import { openSchemaChecker, type SchemaChecker } from "../define/json-schema/checker.ts";
+import { findPackageFolder } from "../define/package-folder.ts";
+import { isTrusted } from "../define/trust.ts";
+import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "../define/profiles.ts";
+import type { AgentGate } from "../define/agent-gate.ts";
+import { watchAgents } from "../define/watch-agents.ts";
+import { loadAgents, type LoadedAgents } from "../define/agents-folder.ts";
+import { missingProgram } from "../execute/executors/clients/missing-program.ts";
+import { agentSdk } from "../llm/claude-code/sdk.ts";
+import { missingPackage } from "../llm/optional-package.ts";
+import type { Config } from "../model/config.ts";
+import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
+import { RequestError } from "../model/errors.ts";
+import { splitWords } from "../model/split-words.ts";
+import { findExecutable } from "../process/lookup.ts";
+import { builtInExecutors, type Runner, type RunnerProfile } from "../runner.ts";
+import { isProceduralExec } from "./create-executor.ts";
 
 /** The profiles of a runner with their agents, and what keeps those up to date while it runs. */
 export interface OpenProfiles {

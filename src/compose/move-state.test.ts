@@ -16,16 +16,16 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { recordRuns } from "../test/fixtures/record/sample.ts";
+import { recordRuns } from "../../test/fixtures/record/sample.ts";
 import { refuseEarlierState } from "./earlier-state.ts";
-import * as layout from "./model/state-layout.ts";
+import * as layout from "../model/state-layout.ts";
 import { moveState } from "./move-state.ts";
-import { readHead } from "./record/audit/head.ts";
-import { currentOwner } from "./record/audit/owner.ts";
-import { verifyAudit } from "./record/audit/verify.ts";
-import { openStore } from "./record/open.ts";
-import { lockCoordinator } from "./record/place-lock.ts";
-import { connect } from "./record/sqlite/connection.ts";
+import { readHead } from "../record/audit/head.ts";
+import { currentOwner } from "../record/audit/owner.ts";
+import { verifyAudit } from "../record/audit/verify.ts";
+import { openStore } from "../record/open.ts";
+import { lockCoordinator } from "../record/place-lock.ts";
+import { connect } from "../record/sqlite/connection.ts";
 
 let top: string;
 beforeEach(() => (top = mkdtempSync(join(tmpdir(), "drover-move-"))));

@@ -5,15 +5,15 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import * as z from "zod";
-import { runsDirectory, tmpDirectory } from "./model/state-layout.ts";
-import { createMemoryCoordinator } from "../test/fixtures/execute/memory-port.ts";
-import { openHost } from "../test/fixtures/dispatch/host.ts";
-import { notTheExecutors } from "./execute/journal/recorder.ts";
-import { runEventSchema } from "./model/event.ts";
-import type { RunnerPort } from "./model/runner-port.ts";
-import { isTerminal } from "./model/states.ts";
-import { openProfiles } from "./runner-profiles.ts";
-import { type RunnerOptions, startRunner } from "./runner.ts";
+import { runsDirectory, tmpDirectory } from "../model/state-layout.ts";
+import { createMemoryCoordinator } from "../../test/fixtures/execute/memory-port.ts";
+import { openHost } from "../../test/fixtures/dispatch/host.ts";
+import { notTheExecutors } from "../execute/journal/recorder.ts";
+import { runEventSchema } from "../model/event.ts";
+import type { RunnerPort } from "../model/runner-port.ts";
+import { isTerminal } from "../model/states.ts";
+import { openProfiles } from "./open-profiles.ts";
+import { type RunnerOptions, startRunner } from "../runner.ts";
 
 const poll = <T>(get: () => T | Promise<T>) => expect.poll(get, { interval: 10 });
 

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { shortLivedName } from "./model/short-lived.ts";
-import { runsDirectory } from "./model/state-layout.ts";
+import { shortLivedName } from "../model/short-lived.ts";
+import { runsDirectory } from "../model/state-layout.ts";
 import { type NestedSocket, nestedSocketPath, openNestedSocket } from "./nested-socket.ts";
 import type { OpenCoordinator } from "./open-coordinator.ts";
-import { type Runner, type RunnerOptions, type RunnerProfile, startRunner } from "./runner.ts";
+import { type Runner, type RunnerOptions, type RunnerProfile, startRunner } from "../runner.ts";
 
 /** How Drover commands inside the runs of an embedded coordinator reach it. */
 export type NestedRuns = NestedSocket;

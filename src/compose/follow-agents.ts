@@ -1,9 +1,9 @@
-import type { AgentGate } from "./define/agent-gate.ts";
-import type { openSchemaChecker } from "./define/json-schema/checker.ts";
-import { watchAgents } from "./define/watch-agents.ts";
-import type { AgentBook } from "./dispatch/agents.ts";
-import { type DefinitionFault, describeFault } from "./model/definition-fault.ts";
-import type { Scheduler } from "./trigger/scheduler.ts";
+import type { AgentGate } from "../define/agent-gate.ts";
+import type { openSchemaChecker } from "../define/json-schema/checker.ts";
+import { watchAgents } from "../define/watch-agents.ts";
+import type { AgentBook } from "../dispatch/agents.ts";
+import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
+import type { Scheduler } from "../trigger/scheduler.ts";
 
 interface FollowOptions {
   /** All faults, each time they change. */

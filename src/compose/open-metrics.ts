@@ -1,12 +1,12 @@
 import { statfs } from "node:fs/promises";
-import type { RunnerRow } from "./model/dispatch-ops.ts";
-import { takeCensus } from "./record/reads/census.ts";
-import type { RecordStore } from "./record/record-store.ts";
-import { watchProcess } from "./show/metrics/process.ts";
-import { createRegistry, type Registry, type Sample } from "./show/metrics/registry.ts";
-import { type SeeRequest, watchRequests } from "./show/metrics/requests.ts";
-import { timeOfRun, watchRuns } from "./show/metrics/runs.ts";
-import { watchStore } from "./show/metrics/store.ts";
+import type { RunnerRow } from "../model/dispatch-ops.ts";
+import { takeCensus } from "../record/reads/census.ts";
+import type { RecordStore } from "../record/record-store.ts";
+import { watchProcess } from "../show/metrics/process.ts";
+import { createRegistry, type Registry, type Sample } from "../show/metrics/registry.ts";
+import { type SeeRequest, watchRequests } from "../show/metrics/requests.ts";
+import { timeOfRun, watchRuns } from "../show/metrics/runs.ts";
+import { watchStore } from "../show/metrics/store.ts";
 
 export interface CoordinatorMetrics {
   /** To be used in place of the one that was given: what is written over it is counted. */

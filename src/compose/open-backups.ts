@@ -1,10 +1,10 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DatabasePlace } from "./define/database.ts";
-import { recordDirectory } from "./model/state-layout.ts";
-import { backupStore } from "./record/backup.ts";
-import type { BackupFile } from "./serve/deps.ts";
+import type { DatabasePlace } from "../define/database.ts";
+import { recordDirectory } from "../model/state-layout.ts";
+import { backupStore } from "../record/backup.ts";
+import type { BackupFile } from "../serve/deps.ts";
 
 export interface Backups {
   /** null while there is another: each is a whole copy on the disk. */
@@ -58,7 +58,7 @@ export async function openBackups({ stateDirectory, database }: BackupsOptions):
       folder = await mkdtemp(join(parent, ownPrefix()));
       const file = join(folder, "drover.db");
       if (database) {
-        const { backupPostgres } = await import("./record/copy/backup-postgres.ts");
+        const { backupPostgres } = await import("../record/copy/backup-postgres.ts");
         await backupPostgres(database, file, new Date(), signal);
       } else {
         await backupStore({ directory: record, file, signal }, new Date());

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { startTestCoordinator } from "../test/coordinator.ts";
-import { type FreshDatabase, freshDatabase } from "../test/postgres/fresh-database.ts";
-import { reservePort } from "../test/reserve-port.ts";
+import { startTestCoordinator } from "../../test/coordinator.ts";
+import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
+import { reservePort } from "../../test/reserve-port.ts";
 
 let database: FreshDatabase;
 beforeEach(async () => void (database = await freshDatabase()));

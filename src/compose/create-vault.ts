@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
-import type { Redactor } from "./model/process.ts";
-import type { Asked, Vault } from "./model/vault.ts";
-import { conceal } from "./redact/conceal.ts";
-import { createSecretBox } from "./trigger/secret-box.ts";
+import type { Redactor } from "../model/process.ts";
+import type { Asked, Vault } from "../model/vault.ts";
+import { conceal } from "../redact/conceal.ts";
+import { createSecretBox } from "../trigger/secret-box.ts";
 
 const purpose = "drover run parameters";
 

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { shellQuote } from "./cli/shell-quote.ts";
-import { HostError } from "./model/errors.ts";
-import { databaseFile, movingFile, recordDirectory, runnersDirectory } from "./model/state-layout.ts";
+import { shellQuote } from "../cli/shell-quote.ts";
+import { HostError } from "../model/errors.ts";
+import { databaseFile, movingFile, recordDirectory, runnersDirectory } from "../model/state-layout.ts";
 
 /** Laid out as earlier versions did. A runner's own state has no database. */
 export function isEarlierState(directory: string): boolean {

@@ -1,8 +1,8 @@
-import { findAgentsDirectory } from "./cli/agents-directory.ts";
-import type { CommandInput } from "./cli/options.ts";
-import { withEmbedded } from "./embedded.ts";
-import type { Local } from "./local.ts";
-import { describeFault } from "./model/definition-fault.ts";
+import { findAgentsDirectory } from "../cli/agents-directory.ts";
+import type { CommandInput } from "../cli/options.ts";
+import { withEmbedded } from "../embedded.ts";
+import type { Local } from "../local.ts";
+import { describeFault } from "../model/definition-fault.ts";
 import type { NestedServer } from "./nested-socket.ts";
 import { serveNested } from "./serve-nested.ts";
 

@@ -1,12 +1,12 @@
-import { joinWork } from "./join-work.ts";
-import { auditHeadFile } from "./model/state-layout.ts";
-import { chainState } from "./record/audit/chain-state.ts";
-import { headChecks, type KeptHeads } from "./record/audit/expected-head.ts";
-import { formatHead, readHead } from "./record/audit/head.ts";
-import { missingKey, readKey } from "./record/audit/key.ts";
-import { type Verified, verifyChain, verifyingMac } from "./record/audit/verify.ts";
-import type { RecordStore } from "./record/record-store.ts";
-import type { SystemDeps } from "./serve/deps.ts";
+import { singleFlight } from "./single-flight.ts";
+import { auditHeadFile } from "../model/state-layout.ts";
+import { chainState } from "../record/audit/chain-state.ts";
+import { headChecks, type KeptHeads } from "../record/audit/expected-head.ts";
+import { formatHead, readHead } from "../record/audit/head.ts";
+import { missingKey, readKey } from "../record/audit/key.ts";
+import { type Verified, verifyChain, verifyingMac } from "../record/audit/verify.ts";
+import type { RecordStore } from "../record/record-store.ts";
+import type { SystemDeps } from "../serve/deps.ts";
 
 /** `sealed`: the secret of a fleet, or the directory that has the key and the head. */
 export function openAudit(
@@ -24,7 +24,7 @@ export function openAudit(
         key_present: directory === null || readKey(directory) !== null,
       };
     },
-    verify: joinWork(async (signal) => shown(await verify(signal))),
+    verify: singleFlight(async (signal) => shown(await verify(signal))),
   };
 
   async function verify(signal: AbortSignal): Promise<Verified> {
@@ -32,8 +32,8 @@ export function openAudit(
     const key = "directory" in sealed ? readKey(sealed.directory) : sealed;
     if (key === null) throw missingKey(directory ?? "");
     const { walkStatements } = await (engine.kind === "sqlite"
-      ? import("./record/sqlite/walk-statements.ts")
-      : import("./record/postgres/walk-statements.ts"));
+      ? import("../record/sqlite/walk-statements.ts")
+      : import("../record/postgres/walk-statements.ts"));
     return verifyChain(engine, walkStatements, verifyingMac(key), checks, signal);
   }
 }

@@ -1,5 +1,5 @@
 /** One at a time: whoever asks meanwhile waits for the same. It is given up once nobody waits for it any more. */
-export function joinWork<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
+export function singleFlight<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
   let current: { result: Promise<T>; waiting: number; giveUp: AbortController } | null = null;
   let last: Promise<unknown> = Promise.resolve();
   return async (signal) => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { joinWork } from "./join-work.ts";
+import { singleFlight } from "./single-flight.ts";
 
 function heldWork() {
   const begun: { signal: AbortSignal; end(value: string): void }[] = [];
-  const join = joinWork(
+  const join = singleFlight(
     (signal) =>
       new Promise<string>((resolve, reject) => {
         begun.push({ signal, end: resolve });

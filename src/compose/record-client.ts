@@ -1,14 +1,14 @@
-import { createApi } from "./serve/api.ts";
-import type { RecordDeps } from "./serve/deps.ts";
-import { localTransport } from "./serve/local-transport.ts";
-import { eventRoutes } from "./serve/routes/events.ts";
-import { fileRoutes } from "./serve/routes/files.ts";
-import { questionRoutes } from "./serve/routes/questions.ts";
-import { recordRoutes } from "./serve/routes/record.ts";
-import { sessionRoutes } from "./serve/routes/sessions.ts";
-import { trustTypes } from "./serve/trust-types.ts";
-import { createOwners } from "./show/owners.ts";
-import { type Client, clientOver } from "./wire/api-client.ts";
+import { createApi } from "../serve/api.ts";
+import type { RecordDeps } from "../serve/deps.ts";
+import { localTransport } from "../serve/local-transport.ts";
+import { eventRoutes } from "../serve/routes/events.ts";
+import { fileRoutes } from "../serve/routes/files.ts";
+import { questionRoutes } from "../serve/routes/questions.ts";
+import { recordRoutes } from "../serve/routes/record.ts";
+import { sessionRoutes } from "../serve/routes/sessions.ts";
+import { trustTypes } from "../serve/trust-types.ts";
+import { createOwners } from "../show/owners.ts";
+import { type Client, clientOver } from "../wire/api-client.ts";
 
 /**
  * A client of a record that this process has opened, without a coordinator: what needs one is refused. Calls are typed
@@ -22,8 +22,8 @@ export function recordClient(store: RecordDeps["store"]): Client {
 
 /** Loaded only where somebody edits what a tool is called with. */
 async function checkInput(schema: Record<string, unknown>, input: unknown) {
-  const { openSchemaChecker } = await import("./define/json-schema/checker.ts");
-  const { checkToolInput } = await import("./submit/parameters.ts");
+  const { openSchemaChecker } = await import("../define/json-schema/checker.ts");
+  const { checkToolInput } = await import("../submit/parameters.ts");
   const schemas = openSchemaChecker();
   try {
     return await checkToolInput(schema, input, schemas);

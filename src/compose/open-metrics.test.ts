@@ -1,11 +1,11 @@
 import { request } from "node:http";
 import { afterEach, expect, it } from "vitest";
-import { registration, startTestCoordinator, type TestCoordinator } from "../test/coordinator.ts";
-import { rawCall } from "../test/http-call.ts";
-import { freshDatabase } from "../test/postgres/fresh-database.ts";
-import type { CoordinatorOptions } from "./coordinator.ts";
-import type { Outcome } from "./model/executor.ts";
-import type { Registered } from "./model/runner-port.ts";
+import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
+import { rawCall } from "../../test/http-call.ts";
+import { freshDatabase } from "../../test/postgres/fresh-database.ts";
+import type { CoordinatorOptions } from "../coordinator.ts";
+import type { Outcome } from "../model/executor.ts";
+import type { Registered } from "../model/runner-port.ts";
 
 const disposals: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -1,18 +1,18 @@
 import { randomFillSync } from "node:crypto";
 import { basename } from "node:path";
-import type { LoadedProfile } from "./define/profiles.ts";
-import { createCommandExecutor } from "./execute/executors/command.ts";
-import { loadModuleExecutor } from "./execute/executors/module.ts";
-import { createProceduralExecutor } from "./execute/executors/procedural/procedural.ts";
+import type { LoadedProfile } from "../define/profiles.ts";
+import { createCommandExecutor } from "../execute/executors/command.ts";
+import { loadModuleExecutor } from "../execute/executors/module.ts";
+import { createProceduralExecutor } from "../execute/executors/procedural/procedural.ts";
 import type { LazySchemas } from "./lazy-schemas.ts";
-import { RequestError } from "./model/errors.ts";
-import type { Executor } from "./model/executor.ts";
-import { createIds } from "./model/ids.ts";
-import type { InProcess } from "./model/in-process.ts";
-import type { Isolation, Redactor, StartCommand } from "./model/process.ts";
-import type { Profile } from "./model/profile.ts";
-import { splitWords } from "./model/split-words.ts";
-import { moduleCacheDirectory } from "./model/state-layout.ts";
+import { RequestError } from "../model/errors.ts";
+import type { Executor } from "../model/executor.ts";
+import { createIds } from "../model/ids.ts";
+import type { InProcess } from "../model/in-process.ts";
+import type { Isolation, Redactor, StartCommand } from "../model/process.ts";
+import type { Profile } from "../model/profile.ts";
+import { splitWords } from "../model/split-words.ts";
+import { moduleCacheDirectory } from "../model/state-layout.ts";
 
 /** Set by the bundler. */
 declare const DROVER_VERSION: string;
@@ -40,7 +40,7 @@ export interface ExecutorPlace {
 }
 
 /** The executor that a profile names. */
-export async function executorFor(
+export async function createExecutor(
   { profile, directory, name }: LoadedProfile,
   options: ExecutorPlace,
   redactor: Redactor,
@@ -77,7 +77,7 @@ export async function executorFor(
   }
   if (profile.type === "procedural") return procedural();
   if (profile.type === "model") {
-    const { createModelExecutor } = await import("./execute/executors/loop/model.ts");
+    const { createModelExecutor } = await import("../execute/executors/loop/model.ts");
     return createModelExecutor({
       env: options.env,
       ...(options.provider ? { named: { config: options.provider } } : {}),
@@ -92,10 +92,10 @@ export async function executorFor(
     isolation: () => isolationHere(profile, options.start),
   };
   if (profile.type === "claude-sdk") {
-    const { createClaudeSdkExecutor } = await import("./execute/executors/claude-sdk/claude-sdk.ts");
+    const { createClaudeSdkExecutor } = await import("../execute/executors/claude-sdk/claude-sdk.ts");
     return createClaudeSdkExecutor({ ...host, ...options.inProcess });
   }
-  const { clientExecutors } = await import("./execute/executors/clients/index.ts");
+  const { clientExecutors } = await import("../execute/executors/clients/index.ts");
   const client = clientExecutors[profile.type];
   if (client) return client(host);
   throw new RequestError({

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { recordDirectory, runnersDirectory } from "./model/state-layout.ts";
-import type { LoadedProfile } from "./define/profiles.ts";
-import { ownerIsAlive } from "./record/audit/owner.ts";
+import { recordDirectory, runnersDirectory } from "../model/state-layout.ts";
+import type { LoadedProfile } from "../define/profiles.ts";
+import { ownerIsAlive } from "../record/audit/owner.ts";
 
 /** A runner that lives as long as one command. This is in its directory, and is what it takes to be it again. */
 export interface ShortLived {
