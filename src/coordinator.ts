@@ -8,7 +8,7 @@ import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
 import type { OpenLimits } from "./serve/open-requests.ts";
 import { createLentTokens } from "./serve/lent-tokens.ts";
 import { listen, refuseOpenDoor, refusePublicUrls } from "./serve/listen.ts";
-import { findWebFolder } from "./define/package-folder.ts";
+import { findWebDirectory } from "./define/package-directory.ts";
 import { runTriggers, type TriggerOptions } from "./trigger/run-triggers.ts";
 import { createProver } from "./serve/prove.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
@@ -61,7 +61,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     pollSignMs,
     openLimits,
     stalledMs,
-    webFolder = findWebFolder(),
+    webFolder = findWebDirectory(),
   } = options;
   refuseOpenDoor({ host, authEnabled });
   refusePublicUrls(publicUrls);

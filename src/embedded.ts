@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { createAgentGate } from "./define/agent-gate.ts";
-import { findPackageFolder } from "./define/package-folder.ts";
-import { isSettled, isTrustSettled } from "./define/settled.ts";
+import { findPackageDirectory } from "./define/package-directory.ts";
+import { isUnchangedSince, isTrustUnchangedSince } from "./define/unchanged-since.ts";
 import { placeId } from "./execute/claim/runner-lock.ts";
 import { newShortLivedName, type NestedRuns, openNestedRuns } from "./compose/open-nested-runs.ts";
 import type { Local } from "./local.ts";
@@ -57,7 +57,7 @@ export interface EmbeddedOptions {
 const clockStepMs = 20;
 
 function isPackaged(folder: string): boolean {
-  return ["bundled" as const, "examples" as const].some((name) => folder.startsWith(`${findPackageFolder(name)}/`));
+  return ["bundled" as const, "examples" as const].some((name) => folder.startsWith(`${findPackageDirectory(name)}/`));
 }
 
 type EmbeddedWork<T> = (client: Client, coordinator: OpenCoordinator) => Promise<T>;
@@ -77,7 +77,9 @@ export async function withEmbedded<T>(options: EmbeddedOptions, work: EmbeddedWo
   const began = Date.now() - clockStepMs;
   const settledSince = (since: number | undefined) => (folder: string) => {
     const is =
-      since === undefined || isPackaged(folder) || (isTrustSettled(options.env, since) && isSettled(folder, since));
+      since === undefined ||
+      isPackaged(folder) ||
+      (isTrustUnchangedSince(options.env, since) && isUnchangedSince(folder, since));
     if (!is) onNotice(`${folder} is left out: it, or whom you trust, changed while this command ran`);
     return is;
   };

@@ -3,7 +3,7 @@ import { userInfo } from "node:os";
 import { dirname } from "node:path";
 import { tryWrite } from "./cli/io.ts";
 import { shellQuote } from "./cli/shell-quote.ts";
-import { findPlaces, type Places } from "./define/places.ts";
+import { findLocations, type Locations } from "./define/locations.ts";
 import { refuseEarlierState } from "./compose/earlier-state.ts";
 import { isTrusted } from "./define/trust.ts";
 import { type Config, defaultConfig } from "./model/config.ts";
@@ -14,7 +14,7 @@ import { openStore, type SqliteStore } from "./record/open.ts";
 
 /** Drover without a coordinator: the state directory of this place, opened by this process itself. */
 export interface Local {
-  places: Places;
+  places: Locations;
   config: Config;
   /** Whether the project is trusted: its drover.yaml, else the repository, else the working directory. */
   trusted: boolean;
@@ -23,11 +23,11 @@ export interface Local {
 }
 
 export async function findLocal(env: Readonly<Record<string, string | undefined>>, cwd: string): Promise<Local> {
-  const places = findPlaces(env, cwd);
+  const places = findLocations(env, cwd);
   // inside a run, the record is the outer Drover's
   const isNested = Boolean(env["DROVER_NESTED_LOG"]);
   if (!isNested) refuseEarlierState(places.stateDirectory);
-  if (places.passedOver && !isNested) tellPassedOver(places.passedOver, places.stateDirectory);
+  if (places.ignoredState && !isNested) reportIgnoredState(places.ignoredState, places.stateDirectory);
   const { configFile, repository } = places;
   if (!configFile)
     return {
@@ -64,7 +64,7 @@ export function openLocalStore({ places }: Local): Promise<SqliteStore> {
 let passedOverTold = false;
 
 /** Once for each command, however often it looks. */
-function tellPassedOver({ path, made }: NonNullable<Places["passedOver"]>, stateDirectory: string): void {
+function reportIgnoredState({ path, made }: NonNullable<Locations["ignoredState"]>, stateDirectory: string): void {
   if (passedOverTold) return;
   passedOverTold = true;
   const next = made

@@ -3,8 +3,8 @@ import { rmSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { join } from "node:path";
 import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts";
-import { protectOwn } from "./define/protect-own.ts";
-import { findWorkedOn } from "./define/repo-sha.ts";
+import { protectedPaths } from "./define/protected-paths.ts";
+import { findCheckout } from "./define/checkout.ts";
 import { type LazySchemas, lazySchemas } from "./compose/lazy-schemas.ts";
 import { canRunOne, countDescriptors, describeShortage } from "./execute/claim/descriptors.ts";
 import { startLogSweep } from "./execute/journal/log-sweep.ts";
@@ -103,7 +103,7 @@ const defaultTimes: Times = {
 };
 
 export async function startRunner(given: RunnerOptions): Promise<Runner> {
-  const protection = protectOwn(given.stateDirectory, given.env);
+  const protection = protectedPaths(given.stateDirectory, given.env);
   const options = { ...given, start: protectFromAll(given.start ?? start, protection) };
   const giveUp = new AbortController();
   const schemas = lazySchemas();
@@ -240,7 +240,7 @@ async function openProfile(
         locks: locksDirectory(recordDirectory(options.stateDirectory)),
         uploads: uploadTimes,
         random: Math.random,
-        findWorkedOn,
+        findCheckout,
         redactor,
         redactorWith: (values) => createRedactor({ variables: options.env, values }),
         newId: createIds(Date.now, (bytes) => void randomFillSync(bytes)),

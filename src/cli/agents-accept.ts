@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs";
-import { acceptHeld, type AgentGate, createAgentGate, isOutOfReach, listHeld } from "../define/agent-gate.ts";
+import { acceptHeld, type AgentGate, createAgentGate, isReadOnlyForUser, listHeld } from "../define/agent-gate.ts";
 import { errorCode } from "../define/error-code.ts";
 import { findLocal, type Local } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
@@ -59,7 +59,7 @@ export function agentGateFor(
 ): (folder: string) => AgentGate | null {
   const acceptsAll = options["accept-agents"] === true || config.agents_auto_accept;
   return (folder) =>
-    acceptsAll || isOutOfReach(realOr(folder)) ? null : createAgentGate(folder, places.stateDirectory);
+    acceptsAll || isReadOnlyForUser(realOr(folder)) ? null : createAgentGate(folder, places.stateDirectory);
 }
 
 function realOr(path: string): string {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { findPackageFolder } from "../define/package-folder.ts";
+import { findPackageDirectory } from "../define/package-directory.ts";
 import { isTrusted } from "../define/trust.ts";
 import type { Local } from "../local.ts";
 import { type CommandInput, text } from "./options.ts";
@@ -19,5 +19,5 @@ export function defaultAgentsDirectory(
   { places }: Pick<Local, "places">,
 ): string | null {
   const beside = join(places.configFile ? dirname(places.configFile) : cwd, "agents");
-  return existsSync(beside) && beside !== join(findPackageFolder("examples") ?? "", "agents") ? beside : null;
+  return existsSync(beside) && beside !== join(findPackageDirectory("examples") ?? "", "agents") ? beside : null;
 }

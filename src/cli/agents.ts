@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { loadAgents, loadFiles } from "../define/agents-folder.ts";
+import { loadAgents, loadAgentFiles } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { findProfiles } from "../define/profiles.ts";
 import { findLocal } from "../local.ts";
@@ -114,7 +114,7 @@ async function checkAgents(input: CommandInput): Promise<number> {
   let files = 0;
   for (const path of paths) {
     const loaded = statSync(path, { throwIfNoEntry: false })?.isFile()
-      ? { ...(await loadFiles([path], checks)), folders: [] }
+      ? { ...(await loadAgentFiles([path], checks)), folders: [] }
       : await loadAgents(path, checks);
     faults.push(...loaded.faults);
     names.push(...loaded.agents.map(({ agent }) => agent.name));

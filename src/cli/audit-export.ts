@@ -1,5 +1,5 @@
 import { recordDirectory } from "../model/state-layout.ts";
-import { findDatabase } from "../define/database.ts";
+import { readDatabaseSettings } from "../define/database-settings.ts";
 import { findLocal } from "../local.ts";
 import { exportAudit } from "../record/audit/export.ts";
 import { write } from "./io.ts";
@@ -29,7 +29,7 @@ async function exportAll(input: CommandInput): Promise<number> {
   const since = readTime(input, "since");
   const until = readTime(input, "until");
   const range = { ...(since ? { since } : {}), ...(until ? { until } : {}) };
-  const database = findDatabase(input.env);
+  const database = readDatabaseSettings(input.env);
   if (database !== null) {
     const { exportPostgres } = await import("../record/postgres/audit.ts");
     await exportPostgres(database.url, range, writeLine);

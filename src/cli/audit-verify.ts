@@ -1,5 +1,5 @@
 import { recordDirectory } from "../model/state-layout.ts";
-import { type DatabasePlace, findDatabase } from "../define/database.ts";
+import { type DatabaseSettings, readDatabaseSettings } from "../define/database-settings.ts";
 import { findLocal } from "../local.ts";
 import { type Verified, verifyAudit } from "../record/audit/verify.ts";
 import { write } from "./io.ts";
@@ -21,7 +21,7 @@ export const auditVerify: CommandSpec = {
 
 async function verify(input: CommandInput): Promise<number> {
   const head = text(input.options, "head");
-  const database = findDatabase(input.env);
+  const database = readDatabaseSettings(input.env);
   const found = await (database ? verifyFleet(database, head) : verifyHere(input, head));
   write(1, input.options["json"] ? jsonLine(found) : inWords(found, database ? "database" : "state directory"));
   return found.ok ? 0 : 1;
@@ -32,7 +32,7 @@ async function verifyHere(input: CommandInput, head: string | undefined): Promis
   return verifyAudit({ directory: recordDirectory(places.stateDirectory), headCopy: places.headCopy, head });
 }
 
-async function verifyFleet(database: DatabasePlace, head: string | undefined): Promise<Verified> {
+async function verifyFleet(database: DatabaseSettings, head: string | undefined): Promise<Verified> {
   const { verifyPostgres } = await import("../record/postgres/audit.ts");
   return verifyPostgres(database, head);
 }

@@ -3,7 +3,7 @@ import { open } from "node:fs/promises";
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { findDatabase } from "../define/database.ts";
+import { readDatabaseSettings } from "../define/database-settings.ts";
 import { findLocal } from "../local.ts";
 import { RequestError } from "../model/errors.ts";
 import { auditHeadFile, databaseFile, recordDirectory } from "../model/state-layout.ts";
@@ -63,7 +63,7 @@ async function backup(input: CommandInput): Promise<number> {
 
 /** Of the coordinator that is named, else of the database, else of this state directory, by its coordinator if one serves. */
 async function backUp(input: CommandInput, file: string): Promise<void> {
-  const database = input.env["DROVER_API_URL"] ? null : findDatabase(input.env);
+  const database = input.env["DROVER_API_URL"] ? null : readDatabaseSettings(input.env);
   if (database !== null) return void (await backupRecord(database, file, new Date()));
   const { client, local } = await connect(input);
   if (client !== null) return fetchBackup(client, file);
@@ -94,7 +94,7 @@ function leaveNothing(file: string): void {
 async function restore(input: CommandInput): Promise<number> {
   const file = resolve(input.cwd, input.positionals[0]!);
   const { places } = await findLocal(input.env, input.cwd);
-  const database = findDatabase(input.env);
+  const database = readDatabaseSettings(input.env);
   const keepTokens = input.options["keep-tokens"] === true;
   const record = recordDirectory(places.stateDirectory);
   let token_file: string | null = null;

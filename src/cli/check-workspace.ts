@@ -1,5 +1,5 @@
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
-import { isOurs } from "../define/places.ts";
+import { isOurs } from "../define/locations.ts";
 import { RequestError } from "../model/errors.ts";
 
 const access = constants.R_OK | constants.W_OK | constants.X_OK;

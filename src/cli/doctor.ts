@@ -1,4 +1,4 @@
-import type { Places } from "../define/places.ts";
+import type { Locations } from "../define/locations.ts";
 import { findLocal } from "../local.ts";
 import { type Finding, type HostReport, probeHost } from "../process/probe.ts";
 import { profileFolders } from "../compose/open-profiles.ts";
@@ -62,9 +62,9 @@ async function examine(input: CommandInput): Promise<number> {
   return 0;
 }
 
-function stateLine(places: Places, env: CommandInput["env"]): string {
-  const { stateDirectory, passedOver } = places;
-  return `${stateDirectory} (${reasonOf(places, env)})${passedOver ? `; not used: ${passedOver.path}` : ""}`;
+function stateLine(places: Locations, env: CommandInput["env"]): string {
+  const { stateDirectory, ignoredState } = places;
+  return `${stateDirectory} (${reasonOf(places, env)})${ignoredState ? `; not used: ${ignoredState.path}` : ""}`;
 }
 
 function section(kind: string, findings: Record<string, Finding>): [string, string][] {

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { protectOwn } from "../define/protect-own.ts";
-import { findWorkedOn } from "../define/repo-sha.ts";
+import { protectedPaths } from "../define/protected-paths.ts";
+import { findCheckout } from "../define/checkout.ts";
 import { type ExecRecord, type ExecRequest, execOnRecord, type Inside } from "../execute/exec.ts";
 import type { NestedSink } from "../execute/nested/nested-sink.ts";
 import { findLocal, type Local, localUser, newExecKey, newLocalIds, openLocalStore } from "../local.ts";
@@ -52,7 +52,7 @@ async function runExec(input: CommandInput): Promise<number> {
   const nested = await nestedSink(input);
   if (nested) partOfRun(request, nested, input.env);
   const store = !nested && local.config.execution.audit.enabled ? await openLocalStore(local) : null;
-  Object.assign(request.options, protectOwn(local.places.stateDirectory, input.env));
+  Object.assign(request.options, protectedPaths(local.places.stateDirectory, input.env));
   const newId = newLocalIds();
   const key = newExecKey();
 
@@ -153,7 +153,7 @@ function readRequest(input: CommandInput, local: Local): ExecRequest {
   const capture = read.readCapture(options, config);
   const cwd = options["cwd"];
   const workingDirectory = typeof cwd === "string" ? resolve(input.cwd, cwd) : input.cwd;
-  const { repo_sha, repo_root } = findWorkedOn(workingDirectory, correlation.repo_sha, env);
+  const { repo_sha, repo_root } = findCheckout(workingDirectory, correlation.repo_sha, env);
   return {
     command: {
       executable: argv[0]!,

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { findDatabaseUrl } from "../define/database.ts";
+import { readDatabaseUrl } from "../define/database-settings.ts";
 import { type Local, openLocalStore } from "../local.ts";
 import { HostError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
@@ -21,7 +21,7 @@ type Work<T> = (client: Client, live: boolean) => Promise<T>;
 export async function withHistory<T>(input: CommandInput, work: Work<T>): Promise<T | null> {
   const { client, local } = await connect(input);
   if (client) return work(client, true);
-  const database = findDatabaseUrl(input.env);
+  const database = readDatabaseUrl(input.env);
   return database === null ? inDirectory(input, local, work) : inDatabase(database, work);
 }
 

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { stringify } from "yaml";
-import { loadFiles } from "../define/agents-folder.ts";
-import { type Imported, readHerdctl } from "../define/herdctl/read-fleet.ts";
+import { loadAgentFiles } from "../define/load-agents.ts";
+import { type ImportedFleet, readHerdctl } from "../define/herdctl/read-fleet.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
@@ -76,7 +76,7 @@ interface NewFile {
 }
 
 /** The fleet file, then a file for each agent. */
-function filesOf({ agents, defaults, description }: Imported, source: string, out: string): NewFile[] {
+function filesOf({ agents, defaults, description }: ImportedFleet, source: string, out: string): NewFile[] {
   if (agents.length === 0) return [];
   const names = new Map(agents.map(({ name }) => [name, `${name}.yaml`]));
   const fleet = {
@@ -105,13 +105,13 @@ function placed(keys: Record<string, unknown>, out: string): Record<string, unkn
 /** What was written is read as it will be. */
 async function faultsOf(fleet: string): Promise<DefinitionFault[]> {
   const schemas = openSchemaChecker();
-  const { faults } = await loadFiles([fleet], schemas);
+  const { faults } = await loadAgentFiles([fleet], schemas);
   await schemas.stop();
   return faults;
 }
 
 function tell(
-  { agents, notes, variables }: Imported,
+  { agents, notes, variables }: ImportedFleet,
   faults: readonly DefinitionFault[],
   { files, out, source, json }: { files: string[]; out: string; source: string; json: boolean },
 ): void {

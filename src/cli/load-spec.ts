@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { isAgentFile, loadFiles } from "../define/agents-folder.ts";
+import { isAgentFile, loadAgentFiles } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type LoadedProfile, loadProfile } from "../define/profiles.ts";
 import { chooseProvider, openProvider } from "../llm/providers.ts";
@@ -64,7 +64,7 @@ async function readSpec(file: string): Promise<Agent> {
   if (!isAgentFile(file))
     throw usage(`${file} is not an agent file: its name ends in .md, .json, .yaml or .yml.`, "agent-executor", "SPEC");
   const schemas = openSchemaChecker();
-  const { agents, faults } = await loadFiles([file], { ...schemas, checkAgent: modelAgentFaults });
+  const { agents, faults } = await loadAgentFiles([file], { ...schemas, checkAgent: modelAgentFaults });
   await schemas.stop();
   const agent = agents[0]?.agent;
   if (!agent) throw refused("SPEC", faults);

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { loadAgents } from "../define/agents-folder.ts";
+import { loadAgents } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type Local, openLocalStore } from "../local.ts";
 import type { Agent } from "../model/agent.ts";

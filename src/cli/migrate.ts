@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { findDatabase, isDatabaseUrl } from "../define/database.ts";
+import { readDatabaseSettings, isDatabaseUrl } from "../define/database-settings.ts";
 import { RequestError } from "../model/errors.ts";
 import { auditKeyFile, blobsDirectory, recordDirectory } from "../model/state-layout.ts";
 import { readKey } from "../record/audit/key.ts";
@@ -69,7 +69,7 @@ async function stoppedDirectory(input: CommandInput): Promise<string> {
 
 function refuseAnotherSecret({ env }: CommandInput, url: string, directory: string): void {
   if (!env["DROVER_SECRET"] && !env["DROVER_SECRET_FILE"]) return;
-  const given = findDatabase({ ...env, DATABASE_URL: url })?.secret;
+  const given = readDatabaseSettings({ ...env, DATABASE_URL: url })?.secret;
   const key = readKey(directory);
   if (given !== undefined && key !== null && Buffer.compare(given, key) === 0) return;
   const field = env["DROVER_SECRET_FILE"] ? "DROVER_SECRET_FILE" : "DROVER_SECRET";

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { loadFiles } from "../define/agents-folder.ts";
+import { loadAgentFiles } from "../define/load-agents.ts";
 import { findProfiles } from "../define/profiles.ts";
 import { modelAgentFaults, modelProfileFaults } from "./model-agent-faults.ts";
 
@@ -18,7 +18,7 @@ const checks = { checkSchema: async () => ({ faults: [] }), checkAgent: modelAge
 async function check(front: string, script = "turns: [{ text: hi }]\n") {
   writeFileSync(join(folder, "s.yaml"), script);
   writeFileSync(join(folder, "a.md"), `---\n${front}\n---\n# A\nx\n`);
-  const { agents, faults } = await loadFiles([join(folder, "a.md")], checks);
+  const { agents, faults } = await loadAgentFiles([join(folder, "a.md")], checks);
   const told = faults.map(({ file, line, message }) => `${file?.slice(folder.length + 1)}:${line}: ${message}`);
   return { agent: agents[0]?.agent, faults: told, codes: faults.map(({ code }) => code) };
 }
@@ -37,7 +37,7 @@ test("the system prompt of Claude Code is refused for every executor but claude-
   const load = async (executor: string) => {
     const file = join(folder, "p.yaml");
     writeFileSync(file, `name: p\ntype: autonomous\nexecutor: ${executor}\n${preset}\n`);
-    return (await loadFiles([file], checks)).faults;
+    return (await loadAgentFiles([file], checks)).faults;
   };
   expect(await load("claude-sdk")).toEqual([]);
   for (const executor of ["model", "codex"])

@@ -1,8 +1,8 @@
 import { readdirSync, readSync, realpathSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
-import { isAgentFile } from "../define/agents-folder.ts";
+import { isAgentFile } from "../define/load-agents.ts";
 import { errorCode } from "../define/error-code.ts";
-import { declineTrust, isDecided, isTrusted, trustFolder, trustProblem } from "../define/trust.ts";
+import { declineTrust, isDecided, isTrusted, trustDirectory, trustProblem } from "../define/trust.ts";
 import { findLocal, type Local } from "../local.ts";
 import { defaultAgentsDirectory } from "./agents-directory.ts";
 import { canAsk } from "./can-ask.ts";
@@ -96,7 +96,7 @@ function ask(folder: string, things: readonly string[], { env }: CommandInput): 
   const answer = readLine();
   if (answer === null) return false;
   const yes = /^y(?:es)?$/i.test(answer.trim());
-  if (yes) trustFolder(folder, env);
+  if (yes) trustDirectory(folder, env);
   else declineTrust(folder, env);
   return yes;
 }

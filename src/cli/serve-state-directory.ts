@@ -1,6 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { type Coordinator, startCoordinator } from "../coordinator.ts";
-import { findDatabase } from "../define/database.ts";
+import { readDatabaseSettings } from "../define/database-settings.ts";
 import type { Local } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
@@ -57,7 +57,7 @@ export async function serveStateDirectory(input: CommandInput, local: Local, lis
 
 async function serveAlone(input: CommandInput, local: Local, listen: Listen, lock: PlaceLock): Promise<Served> {
   const { stateDirectory } = local.places;
-  const database = findDatabase(input.env);
+  const database = readDatabaseSettings(input.env);
   const agents = findAgentsDirectory(input, local);
   const publicUrls = [...list(input.options, "public-url"), ...local.config.public_urls];
   const coordinator = await startCoordinator({

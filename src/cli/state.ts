@@ -1,8 +1,8 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { findPlaces, type Places } from "../define/places.ts";
+import { findLocations, type Locations } from "../define/locations.ts";
 import { isTrusted } from "../define/trust.ts";
-import { headCopyFile, userStateFolder } from "../define/user-folder.ts";
+import { headCopyFile, userStateDirectory } from "../define/user-state.ts";
 import { earlierStateFor, readMoving } from "../compose/earlier-state.ts";
 import { databaseFile, recordDirectory, runsDirectory } from "../model/state-layout.ts";
 import { moveState } from "../compose/move-state.ts";
@@ -41,7 +41,7 @@ export const stateMove: CommandSpec = {
 };
 
 async function showState(input: CommandInput): Promise<number> {
-  const places = findPlaces(input.env, input.cwd);
+  const places = findLocations(input.env, input.cwd);
   const found = describeState(places, input.env);
   if (input.options["json"]) {
     write(1, jsonLine(found));
@@ -60,15 +60,15 @@ async function showState(input: CommandInput): Promise<number> {
 }
 
 /** Why the state is where it is. */
-export function reasonOf({ stateDirectory, configFile, repository }: Places, env: CommandInput["env"]): string {
+export function reasonOf({ stateDirectory, configFile, repository }: Locations, env: CommandInput["env"]): string {
   if (env["DROVER_STATE_DIR"]) return "DROVER_STATE_DIR";
   if (basename(stateDirectory) === ".drover") return "a trusted folder's own";
   const project = configFile ? dirname(configFile) : repository;
   return project ? `of ${project}` : "your own, as this is in no project";
 }
 
-function describeState(places: Places, env: CommandInput["env"]) {
-  const { stateDirectory, passedOver, headCopy = null } = places;
+function describeState(places: Locations, env: CommandInput["env"]) {
+  const { stateDirectory, ignoredState, headCopy = null } = places;
   const half = (path: string) => ({ path, bytes: sizeOf(path) });
   return {
     state_directory: stateDirectory,
@@ -77,7 +77,7 @@ function describeState(places: Places, env: CommandInput["env"]) {
     runs: half(runsDirectory(stateDirectory)),
     second_head: headCopy,
     earlier: readMoving(stateDirectory)?.from ?? earlierStateFor(stateDirectory),
-    not_used: passedOver?.path ?? null,
+    not_used: ignoredState?.path ?? null,
   };
 }
 
@@ -89,12 +89,12 @@ function secondHead(file: string): string {
 const moveCommand = (from: string): string => `drover state move --from ${shellQuote(from)}`;
 
 async function move(input: CommandInput): Promise<number> {
-  const places = findPlaces(input.env, input.cwd);
+  const places = findLocations(input.env, input.cwd);
   const to = places.stateDirectory;
   const given = text(input.options, "from");
   const from = given === undefined ? fromHere(places, input.env) : resolve(input.cwd, given);
   if (!existsSync(from) && readMoving(to)?.from !== from) throw usage(`There is no ${from}.`, "state move", "--from");
-  const userFolder = userStateFolder(input.env);
+  const userFolder = userStateDirectory(input.env);
   moveState({ from, to, headCopyOf: (record) => userFolder && headCopyFile(userFolder, record) });
   const directory = recordDirectory(to);
   const audit = existsSync(databaseFile(directory))
@@ -110,15 +110,15 @@ async function move(input: CommandInput): Promise<number> {
 }
 
 /** One that a repository brought would bring the agents and tokens of its maker: it must be named, or its folder trusted. */
-function fromHere(places: Places, env: CommandInput["env"]): string {
-  const { stateDirectory, passedOver } = places;
+function fromHere(places: Locations, env: CommandInput["env"]): string {
+  const { stateDirectory, ignoredState } = places;
   const earlier = readMoving(stateDirectory)?.from ?? earlierStateFor(stateDirectory);
   if (earlier !== null) return earlier;
-  if (passedOver === undefined)
+  if (ignoredState === undefined)
     throw usage(`Nothing here has to be moved to ${stateDirectory}.`, "state move", "--from");
-  if (isTrusted(dirname(passedOver.path), env)) return passedOver.path;
+  if (isTrusted(dirname(ignoredState.path), env)) return ignoredState.path;
   throw usage(
-    `Name it if your own Drover made it, as it brings its tokens, agents and schedules: ${moveCommand(passedOver.path)}`,
+    `Name it if your own Drover made it, as it brings its tokens, agents and schedules: ${moveCommand(ignoredState.path)}`,
     "state move",
     "--from",
   );

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { isTrusted, listTrusted, revokeTrust, trustFolder, trustProblem } from "../define/trust.ts";
+import { isTrusted, listTrusted, revokeTrust, trustDirectory, trustProblem } from "../define/trust.ts";
 import { RequestError } from "../model/errors.ts";
 import { tryWrite, write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -45,7 +45,7 @@ export const trustRevoke: CommandSpec = {
 };
 
 async function trust({ positionals, cwd, env, options }: CommandInput): Promise<number> {
-  const path = trustFolder(resolve(cwd, positionals[0] ?? "."), env);
+  const path = trustDirectory(resolve(cwd, positionals[0] ?? "."), env);
   if (options["json"]) write(1, jsonLine({ path, trusted: true }));
   else if (!options["quiet"]) tryWrite(2, `Trusted ${path}. Revoke it with: drover trust revoke ${path}\n`);
   return 0;

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DatabasePlace } from "../define/database.ts";
+import type { DatabaseSettings } from "../define/database-settings.ts";
 import { recordDirectory } from "../model/state-layout.ts";
 import { backupStore } from "../record/backup.ts";
 import type { BackupFile } from "../serve/deps.ts";
@@ -15,7 +15,7 @@ export interface Backups {
 
 export interface BackupsOptions {
   stateDirectory: string;
-  database?: DatabasePlace | null | undefined;
+  database?: DatabaseSettings | null | undefined;
 }
 
 /** A copy in one go, on another thread, cannot be interrupted: what is left of it is removed by the next start. */

@@ -1,7 +1,7 @@
 import { randomFillSync } from "node:crypto";
 import { waitForDatabase } from "./wait-for-database.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
-import type { DatabasePlace } from "../define/database.ts";
+import type { DatabaseSettings } from "../define/database-settings.ts";
 import { checkAgent } from "../define/agent-file.ts";
 import { checkSchemas } from "../define/check-schemas.ts";
 import { createFireTimes } from "../define/fire-times.ts";
@@ -33,7 +33,7 @@ import { localTransport } from "../serve/local-transport.ts";
 import { tellOutagesOnce } from "../serve/outages.ts";
 import { createRecordProbe, type RecordProbe } from "../serve/record-probe.ts";
 import { createFeedHub, type FeedHub } from "../show/feed-hub.ts";
-import { createOwners } from "../show/owners.ts";
+import { createOwnerLookup } from "../show/owner-lookup.ts";
 import { partialMessage } from "../show/tail.ts";
 import { checkToolInput } from "../submit/parameters.ts";
 import { createHeavyTurns } from "../serve/heavy-turns.ts";
@@ -41,7 +41,7 @@ import { prepareRun, submitRun } from "../submit/submit.ts";
 import { createAddressRules } from "../trigger/addresses.ts";
 import { schedulesOf } from "../trigger/agent-schedules.ts";
 import { createTriggerClock, type TriggerClock } from "../trigger/clock.ts";
-import { createScheduleDesk } from "../trigger/desk.ts";
+import { createScheduleEditor } from "../trigger/schedule-editor.ts";
 import type { Prepare } from "../trigger/fire.ts";
 import { createReceiver } from "../trigger/receive.ts";
 import { createScheduler } from "../trigger/scheduler.ts";
@@ -54,7 +54,7 @@ export interface OpenOptions {
   /** Where the head of the record in it is kept a second time. */
   headCopy?: string | undefined;
   /** The record of a fleet, in PostgreSQL; else it lies in the state directory. */
-  database?: DatabasePlace | null;
+  database?: DatabaseSettings | null;
   /** How long one that is away is waited for at the start; not at all unless given. */
   databaseWaitMs?: number;
   /** Once, when that begins. */
@@ -182,7 +182,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
     const deps: OpenDeps = {
       store,
       submit,
-      schedules: createScheduleDesk({ ...scheduling, now: clock.now, newId, vault }),
+      schedules: createScheduleEditor({ ...scheduling, now: clock.now, newId, vault }),
       triggers: {
         secrets,
         vault,
@@ -195,7 +195,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       checkInput: (schema, input, asker) => checkToolInput(schema, input, schemas, asker),
       attemptTokens,
       hub,
-      owners: createOwners(store.read),
+      owners: createOwnerLookup(store.read),
       recordFault,
       now,
       newId,

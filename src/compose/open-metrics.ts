@@ -4,14 +4,14 @@ import { takeCensus } from "../record/reads/census.ts";
 import type { RecordStore } from "../record/record-store.ts";
 import { watchProcess } from "../show/metrics/process.ts";
 import { createRegistry, type Registry, type Sample } from "../show/metrics/registry.ts";
-import { type SeeRequest, watchRequests } from "../show/metrics/requests.ts";
+import { type ObserveRequest, watchRequests } from "../show/metrics/requests.ts";
 import { timeOfRun, watchRuns } from "../show/metrics/runs.ts";
 import { watchStore } from "../show/metrics/store.ts";
 
 export interface CoordinatorMetrics {
   /** To be used in place of the one that was given: what is written over it is counted. */
   store: RecordStore;
-  seeRequest: SeeRequest;
+  seeRequest: ObserveRequest;
   /** What waits at this coordinator, once there is something that knows. */
   watchWaiting(waiting: () => { followers: number; polls: number }): void;
   write(): Promise<string>;

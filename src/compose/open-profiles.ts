@@ -1,12 +1,12 @@
 import { existsSync, realpathSync } from "node:fs";
 import { basename, extname, join, resolve } from "node:path";
 import { openSchemaChecker, type SchemaChecker } from "../define/json-schema/checker.ts";
-import { findPackageFolder } from "../define/package-folder.ts";
+import { findPackageDirectory } from "../define/package-directory.ts";
 import { isTrusted } from "../define/trust.ts";
 import { findProfiles, type LoadedProfile, loadProfile, type ProfileHost } from "../define/profiles.ts";
 import type { AgentGate } from "../define/agent-gate.ts";
 import { watchAgents } from "../define/watch-agents.ts";
-import { loadAgents, type LoadedAgents } from "../define/agents-folder.ts";
+import { loadAgents, type LoadedAgents } from "../define/load-agents.ts";
 import { missingProgram } from "../execute/executors/clients/missing-program.ts";
 import { agentSdk } from "../llm/claude-code/sdk.ts";
 import { missingPackage } from "../llm/optional-package.ts";
@@ -62,7 +62,7 @@ export function profileFolders(
       message: `drover.yaml names ${profiles} as the folder of profiles, and there is none.`,
       next: "Create it, or correct profiles in drover.yaml: it is relative to that file.",
     });
-  const ours = [findPackageFolder("bundled"), withExamples ? findPackageFolder("examples") : null];
+  const ours = [findPackageDirectory("bundled"), withExamples ? findPackageDirectory("examples") : null];
   const beside = join(cwd, "profiles");
   // it was trusted where it really lies: what its profiles name is looked for there, and not beside a link to it
   const own = profiles ?? (isTrusted(beside, env) ? realpathSync.native(beside) : null);

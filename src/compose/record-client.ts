@@ -7,7 +7,7 @@ import { questionRoutes } from "../serve/routes/questions.ts";
 import { recordRoutes } from "../serve/routes/record.ts";
 import { sessionRoutes } from "../serve/routes/sessions.ts";
 import { trustTypes } from "../serve/trust-types.ts";
-import { createOwners } from "../show/owners.ts";
+import { createOwnerLookup } from "../show/owner-lookup.ts";
 import { type Client, clientOver } from "../wire/api-client.ts";
 
 /**
@@ -16,7 +16,7 @@ import { type Client, clientOver } from "../wire/api-client.ts";
  */
 export function recordClient(store: RecordDeps["store"]): Client {
   const routes = [...recordRoutes, ...questionRoutes, ...eventRoutes, ...fileRoutes, ...sessionRoutes];
-  const deps = { store, owners: createOwners(store.read), checkInput };
+  const deps = { store, owners: createOwnerLookup(store.read), checkInput };
   return clientOver(localTransport(createApi(deps, routes, trustTypes), null));
 }
 

@@ -5,7 +5,7 @@ import { type AgentText, checkAgent } from "./agent-file.ts";
 import { checkSchemas } from "./check-schemas.ts";
 import type { Origin } from "./check-shape.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
-import { isKeys } from "./merge-keys.ts";
+import { isRecord } from "./merge-keys.ts";
 
 export interface AgentChecks extends Pick<SchemaChecker, "checkSchema"> {
   /** What else is wrong with an agent that is sound by itself. */
@@ -13,19 +13,19 @@ export interface AgentChecks extends Pick<SchemaChecker, "checkSchema"> {
 }
 
 /** One agent of a file, or what is wrong with it. `name` where that is known all the same. */
-export type Entry = { file: string } & (
+export type AgentEntry = { file: string } & (
   | { agent: Agent; line: number | null; faults?: undefined }
   | { agent?: undefined; name?: string; faults: DefinitionFault[] }
 );
 
 /** `complete` makes the agent's keys of those that the text has. */
-export async function checkEntry(
+export async function checkAgentEntry(
   file: string,
   { value, origin, judge }: AgentText,
   checks: AgentChecks,
   complete: (own: Record<string, unknown>) => Record<string, unknown> = (own) => own,
-): Promise<Entry> {
-  const fields = isKeys(value) ? complete(withPaths(value, dirname(file))) : value;
+): Promise<AgentEntry> {
+  const fields = isRecord(value) ? complete(resolvePaths(value, dirname(file))) : value;
   const checked = await checkSchemas(judge(checkAgent(fields, origin)), checks);
   if (!checked.ok) return { file, faults: checked.faults };
   const faults = (await checks.checkAgent?.(checked.agent, origin)) ?? [];
@@ -34,7 +34,7 @@ export async function checkEntry(
 }
 
 /** Paths in a definition are relative to the file they stand in. */
-export function withPaths(fields: Record<string, unknown>, folder: string): Record<string, unknown> {
+export function resolvePaths(fields: Record<string, unknown>, folder: string): Record<string, unknown> {
   const found = ["script", "working_directory"].flatMap((key) => {
     const path = fields[key];
     return typeof path === "string" && path !== "" && !isAbsolute(path) ? [[key, resolve(folder, path)]] : [];

@@ -174,14 +174,14 @@ function typeFaults(given: Record<string, unknown>, hasCommand: boolean, origin:
     faults.push(at("command", "an autonomous agent has no command", "Remove command, or make the type procedural."));
   // what came over the API has its defaults already, which say nothing
   const defaults: Record<string, unknown> = { list_style: "comma", trust_project_settings: false };
-  for (const key of uselessKeys(given))
+  for (const key of ignoredKeys(given))
     if (given[key] !== undefined && given[key] !== defaults[key])
       faults.push(at(key, `${key} has no effect on an agent of type ${String(type)}`, "Remove it."));
   return faults;
 }
 
 /** The keys that do nothing in an agent of this type. An executor of somebody else is handed all, and may use any. */
-export function uselessKeys({ type, executor }: Record<string, unknown>): readonly string[] {
+export function ignoredKeys({ type, executor }: Record<string, unknown>): readonly string[] {
   if (type === "procedural" && (executor === undefined || executor === "procedural")) return onlyOf.autonomous;
   return type === "autonomous" && clients.has(executor) ? onlyOf.procedural : [];
 }

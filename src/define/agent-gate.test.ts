@@ -15,8 +15,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
-import { acceptHeld, type AgentGate, createAgentGate, isOutOfReach, listHeld } from "./agent-gate.ts";
-import type { LoadedAgents } from "./agents-folder.ts";
+import { acceptHeld, type AgentGate, createAgentGate, isReadOnlyForUser, listHeld } from "./agent-gate.ts";
+import type { LoadedAgents } from "./load-agents.ts";
 import { openSchemaChecker } from "./json-schema/checker.ts";
 import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
 
@@ -208,10 +208,10 @@ it("writes nothing for a command that is over soon", async () => {
 });
 
 it("is not needed where this user cannot write", () => {
-  expect(isOutOfReach(folder)).toBe(false);
+  expect(isReadOnlyForUser(folder)).toBe(false);
   chmodSync(folder, 0o555);
   // its owner can change that again
-  expect(isOutOfReach(folder)).toBe(false);
+  expect(isReadOnlyForUser(folder)).toBe(false);
   if (process.getuid?.() === 0) chownSync(folder, 65534, 65534);
-  expect(isOutOfReach(folder)).toBe(false);
+  expect(isReadOnlyForUser(folder)).toBe(false);
 });

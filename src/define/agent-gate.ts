@@ -14,7 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { acceptedAgentsDirectory, heldAgentsDirectory, recordDirectory } from "../model/state-layout.ts";
-import type { LoadedAgent, LoadedAgents } from "./agents-folder.ts";
+import type { LoadedAgent, LoadedAgents } from "./load-agents.ts";
 import { errorCode } from "./error-code.ts";
 
 /**
@@ -104,7 +104,7 @@ export function acceptHeld(stateDirectory: string, { hash }: HeldAgent): void {
  * Is the folder out of reach for what this user runs? Then only somebody else can have changed it. For root nothing is,
  * but what is mounted read-only.
  */
-export function isOutOfReach(folder: string): boolean {
+export function isReadOnlyForUser(folder: string): boolean {
   const files = namesIn(folder).map((name) => join(folder, name));
   for (let path = folder; ; path = dirname(path)) {
     files.push(path);

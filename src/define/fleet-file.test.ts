@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
-import { loadAgents, loadFiles, type LoadedAgents } from "./agents-folder.ts";
+import { loadAgents, loadAgentFiles, type LoadedAgents } from "./load-agents.ts";
 import { openSchemaChecker } from "./json-schema/checker.ts";
 import { watchAgents } from "./watch-agents.ts";
 
@@ -99,7 +99,7 @@ test("the defaults of a fleet reach the fleets it includes, where those say noth
   put("a.yaml", "defaults: { model: sonnet, max_turns: 5 }\ninclude: [sub/b.yaml]\n");
   mkdirSync(join(folder, "sub"));
   put("sub/b.yaml", "defaults: { model: opus }\nagents: [{ name: deep }]\n");
-  const { agents, faults } = await loadFiles([join(folder, "a.yaml")], schemas);
+  const { agents, faults } = await loadAgentFiles([join(folder, "a.yaml")], schemas);
   expect([faults, agents[0]?.agent]).toMatchObject([[], { name: "deep", model: "opus", max_turns: 5 }]);
 });
 
@@ -136,7 +136,7 @@ include: [good.yaml]
 `,
   );
   put("good.yaml", "name: alone\n");
-  const loaded = await loadFiles([join(folder, "fleet.yaml")], schemas);
+  const loaded = await loadAgentFiles([join(folder, "fleet.yaml")], schemas);
   expect(namesOf(loaded)).toEqual([]);
   expect(faultsOf(loaded)).toEqual([
     expect.stringMatching(/^fleet.yaml:3 DROVER-AGT-004 defaults.budget.cost_usd .*budget.cost_usd has a wrong value/),
@@ -151,7 +151,7 @@ include: [good.yaml]
     expect.stringMatching(/^fleet.yaml:13 DROVER-AGT-004 name name is missing/),
   ]);
   put("fleet.yaml", "agents: [{ name: good }, { name: wrong, modle: x }, { path: missing.yaml }]\n");
-  expect(namesOf(await loadFiles([join(folder, "fleet.yaml")], schemas))).toEqual(["good"]);
+  expect(namesOf(await loadAgentFiles([join(folder, "fleet.yaml")], schemas))).toEqual(["good"]);
 });
 
 test("a fleet that is no fleet is refused as a whole, with the key that was meant", async () => {
@@ -189,7 +189,7 @@ test.each([
 ])("a fleet that includes %s is refused with the way round, and its agents load", async (_, files) => {
   for (const [name, text] of Object.entries(files)) put(name, text);
   symlinkSync("a.yaml", join(folder, "link.yaml"));
-  const loaded = await loadFiles([join(folder, "a.yaml")], schemas);
+  const loaded = await loadAgentFiles([join(folder, "a.yaml")], schemas);
   expect(namesOf(loaded)).toEqual(["a"]);
   expect(loaded.faults).toMatchObject([{ code: "DROVER-AGT-008" }]);
   expect(loaded.faults[0]!.message).toMatch(/^the fleet file includes itself: .*a\.yaml -> /);
@@ -205,7 +205,7 @@ test("a fleet file named twice is read once: fleets that fan out cost no more th
   for (let level = 0; level < 30; level++)
     put(`f${level}.yaml`, `include: [f${level + 1}.yaml, ./f${level + 1}.yaml]\n`);
   put("f30.yaml", "agents: [{ name: last }]\n");
-  const loaded = await loadFiles([join(folder, "f0.yaml")], schemas);
+  const loaded = await loadAgentFiles([join(folder, "f0.yaml")], schemas);
   expect(namesOf(loaded)).toEqual(["last"]);
   expect(loaded.faults).toHaveLength(30);
   expect(loaded.faults[0]!.message).toContain("is named twice");

@@ -3,10 +3,10 @@ import { dirname, resolve } from "node:path";
 import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
-import { agentShape, type AgentText, readAgentText, uselessKeys } from "./agent-file.ts";
+import { agentShape, type AgentText, readAgentText, ignoredKeys } from "./agent-file.ts";
 import { checkShape, type Origin } from "./check-shape.ts";
-import { type AgentChecks, checkEntry, type Entry, withPaths } from "./agent-entry.ts";
-import { isKeys, mergeKeys } from "./merge-keys.ts";
+import { type AgentChecks, checkAgentEntry, type AgentEntry, resolvePaths } from "./agent-entry.ts";
+import { isRecord, mergeKeys } from "./merge-keys.ts";
 import { readDefinition } from "./read-definition.ts";
 
 const keys = z.record(z.string(), z.unknown());
@@ -31,11 +31,11 @@ const changesShape = { ...agentShape, schema: agentSchema.partial() } as const;
 
 /** No agent has any of these keys. */
 export function isFleet(value: unknown): boolean {
-  return isKeys(value) && ["agents", "defaults", "include"].some((key) => Object.hasOwn(value, key));
+  return isRecord(value) && ["agents", "defaults", "include"].some((key) => Object.hasOwn(value, key));
 }
 
 export interface FleetAgents {
-  entries: Entry[];
+  entries: AgentEntry[];
   /** Of the file itself: which agents it would have is not known. */
   faults: DefinitionFault[];
   /** Other files that it names. */
@@ -68,10 +68,10 @@ async function loadOne(file: string, { value, origin }: AgentText, trail: Trail)
     ...trail,
     above: [...trail.above, file],
     // what is wrong with them is said once, and not again for each agent
-    defaults: mergeKeys(trail.defaults, wrong.ok ? withPaths(defaults, dirname(file)) : {}),
+    defaults: mergeKeys(trail.defaults, wrong.ok ? resolvePaths(defaults, dirname(file)) : {}),
   };
   const others: string[] = [];
-  const entries: Entry[] = [];
+  const entries: AgentEntry[] = [];
   for (const [index, own] of agents.entries()) {
     const loaded = await loadEntry(
       file,
@@ -97,7 +97,7 @@ async function loadEntry(
   { path, ...own }: Record<string, unknown>,
   origin: Origin,
   trail: Trail,
-): Promise<{ entry: Entry; others: string[] }> {
+): Promise<{ entry: AgentEntry; others: string[] }> {
   const name = typeof own["name"] === "string" ? { name: own["name"] } : {};
   const failed = (file: string, faults: DefinitionFault[], others: string[]) => ({
     entry: { file, ...name, faults },
@@ -105,7 +105,9 @@ async function loadEntry(
   });
   if (path === undefined) {
     const text = { value: own, origin, judge: (checked: Parameters<AgentText["judge"]>[0]) => checked };
-    const entry = await checkEntry(fleet, text, trail.checks, (fields) => withDefaults(trail.defaults, fields, {}));
+    const entry = await checkAgentEntry(fleet, text, trail.checks, (fields) =>
+      withDefaults(trail.defaults, fields, {}),
+    );
     return { entry: entry.agent ? entry : { ...entry, ...name }, others: [] };
   }
   if (typeof path !== "string" || path === "")
@@ -121,8 +123,8 @@ async function loadEntry(
   if ("ok" in text) return failed(file, text.faults, [file]);
   if (isFleet(text.value))
     return failed(fleet, [at(origin, "path", `${path} is a fleet file`, "Name it under include.")], [file]);
-  const over = withPaths(own, dirname(fleet));
-  const entry = await checkEntry(file, text, trail.checks, (fields) => withDefaults(trail.defaults, fields, over));
+  const over = resolvePaths(own, dirname(fleet));
+  const entry = await checkAgentEntry(file, text, trail.checks, (fields) => withDefaults(trail.defaults, fields, over));
   return { entry: entry.agent ? entry : { ...entry, ...name }, others: [file] };
 }
 
@@ -176,7 +178,7 @@ function withDefaults(
   const isCommand = own["command"] !== undefined && own["command"] !== null;
   const type = own["type"] ?? (isCommand ? "procedural" : "autonomous");
   const executor = own["executor"] ?? (type === "procedural" ? undefined : defaults["executor"]);
-  const useless = new Set([...uselessKeys({ type, executor }), ...(type === "procedural" ? ["executor"] : [])]);
+  const useless = new Set([...ignoredKeys({ type, executor }), ...(type === "procedural" ? ["executor"] : [])]);
   return mergeKeys(Object.fromEntries(Object.entries(defaults).filter(([key]) => !useless.has(key))), own);
 }
 

@@ -2,11 +2,11 @@
 export function mergeKeys(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
   const merged = Object.entries(over).map(([key, value]): [string, unknown] => {
     const below = Object.hasOwn(base, key) ? base[key] : undefined;
-    return [key, isKeys(below) && isKeys(value) ? mergeKeys(below, value) : value];
+    return [key, isRecord(below) && isRecord(value) ? mergeKeys(below, value) : value];
   });
   return { ...base, ...Object.fromEntries(merged) };
 }
 
-export function isKeys(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -20,7 +20,7 @@ export async function readDefinition(file: string): Promise<Content> {
     if (size > maxDefinitionBytes) return tooLarge(file);
     bytes = await readFile(file);
   } catch (error) {
-    return { ok: false, faults: [unreadable(file, error)], gone: isGone(error) };
+    return { ok: false, faults: [unreadable(file, error)], gone: isMissing(error) };
   }
   try {
     return { ok: true, text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
@@ -36,12 +36,12 @@ function tooLarge(file: string): Content {
   return { ok: false, faults: [{ ...limit, code: "DROVER-AGT-009" }], gone: false };
 }
 
-export function isGone(error: unknown): boolean {
+export function isMissing(error: unknown): boolean {
   return errorCode(error) === "ENOENT";
 }
 
 export function unreadable(file: string, error: unknown): DefinitionFault {
-  const next = isGone(error) ? "Create it, or correct the path." : "Make it readable for this user.";
+  const next = isMissing(error) ? "Create it, or correct the path." : "Make it readable for this user.";
   return fault(file, `cannot be read (${errorCode(error)})`, next);
 }
 

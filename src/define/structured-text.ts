@@ -4,7 +4,7 @@ import { isWithinTextLimits, textLimit, tooDeep, valueLimit } from "./definition
 import { findJsonFault } from "./json-fault.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
-export type Structured =
+export type ParsedText =
   | { ok: true; value: unknown; lineOf: LineOf; inexact: InexactNumber[] }
   | { ok: false; faults: TextFault[] };
 
@@ -24,7 +24,7 @@ export interface InexactNumber {
 /** The line of a key, or of the nearest thing around it that is there. */
 export type LineOf = (path: readonly PropertyKey[]) => number;
 
-export function readJson(text: string): Structured {
+export function readJson(text: string): ParsedText {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -41,7 +41,7 @@ export function readJson(text: string): Structured {
 }
 
 /** Only where a line is asked for is the text parsed a second time. */
-function lazily(read: () => Structured): LineOf {
+function lazily(read: () => ParsedText): LineOf {
   let lineOf: LineOf | null = null;
   return (path) => {
     if (lineOf === null) {
@@ -53,7 +53,7 @@ function lazily(read: () => Structured): LineOf {
 }
 
 /** Every JSON text is YAML too, and a YAML document remembers where each key stands. */
-function readByYaml(text: string, value: unknown): Structured {
+function readByYaml(text: string, value: unknown): ParsedText {
   const unread = textLimit(text);
   if (unread !== null) return pastLimit(unread.line, unread.problem);
   const lines = new LineCounter();
@@ -72,7 +72,7 @@ function readByYaml(text: string, value: unknown): Structured {
 const maxFaults = 50;
 
 /** `firstLine` is where the text begins in its file. */
-export function readYaml(text: string, firstLine = 1): Structured {
+export function readYaml(text: string, firstLine = 1): ParsedText {
   const unread = textLimit(text);
   if (unread !== null) return pastLimit(unread.line + firstLine - 1, unread.problem);
   const lines = new LineCounter();
@@ -101,11 +101,11 @@ export function readYaml(text: string, firstLine = 1): Structured {
   }
 }
 
-function failure(line: number, problem: string): Structured {
+function failure(line: number, problem: string): ParsedText {
   return { ok: false, faults: [{ line, problem }] };
 }
 
-function pastLimit(line: number, problem: string): Structured {
+function pastLimit(line: number, problem: string): ParsedText {
   return { ok: false, faults: [{ line, problem, isLimit: true }] };
 }
 

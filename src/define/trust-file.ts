@@ -35,7 +35,7 @@ interface TrustFile {
 const maxBytes = 1024 * 1024;
 
 /** The user's own configuration folder of Drover; null without a home, where nothing can be kept safely. */
-export function userConfigFolder(env: Environment): string | null {
+export function userConfigDirectory(env: Environment): string | null {
   const base = env["XDG_CONFIG_HOME"];
   if (base && isAbsolute(base)) return join(base, "drover");
   const home = env["HOME"];
@@ -44,7 +44,7 @@ export function userConfigFolder(env: Environment): string | null {
 
 /** Only a plain file that this user alone can write counts. */
 export function readTrustFile(env: Environment): TrustFile {
-  const folder = userConfigFolder(env);
+  const folder = userConfigDirectory(env);
   if (folder === null) return { entries: [], problem: null };
   const file = join(folder, "trusted.json");
   const ignored = (why: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${why}` });
@@ -72,7 +72,7 @@ export function readTrustFile(env: Environment): TrustFile {
 
 /** One process at a time reads, changes and replaces the file; a reader sees the old one or the new one. */
 export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]) => TrustEntry[]): void {
-  const folder = userConfigFolder(env);
+  const folder = userConfigDirectory(env);
   if (folder === null)
     throw refused("HOME is not set, so there is no place to record whom you trust.", "Set HOME, or use DROVER_TRUST.");
   const file = join(folder, "trusted.json");

@@ -16,8 +16,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findPackageRoot } from "./package-folder.ts";
-import { declineTrust, isDecided, isTrusted, listTrusted, revokeTrust, trustFolder, trustProblem } from "./trust.ts";
+import { findPackageRoot } from "./package-directory.ts";
+import { declineTrust, isDecided, isTrusted, listTrusted, revokeTrust, trustDirectory, trustProblem } from "./trust.ts";
 
 let base: string;
 let env: Record<string, string>;
@@ -39,7 +39,7 @@ describe("a folder", () => {
   it("is trusted once it was, with all below it, and no longer when it is revoked", () => {
     const project = make("project/below");
     expect(isTrusted(dirname(project), env)).toBe(false);
-    expect(trustFolder(join(base, "project/"), env)).toBe(join(base, "project"));
+    expect(trustDirectory(join(base, "project/"), env)).toBe(join(base, "project"));
     expect([isTrusted(join(base, "project"), env), isTrusted(project, env), isTrusted(base, env)]).toEqual([
       true,
       true,
@@ -53,7 +53,7 @@ describe("a folder", () => {
   it("is known by its real path, whatever it is called", () => {
     const project = make("project");
     symlinkSync(project, join(base, "link"));
-    trustFolder(join(base, "link"), env);
+    trustDirectory(join(base, "link"), env);
     const names = ["project", "link", "project/", "project/.", "project/../project", "link/../link"];
     expect(names.filter((name) => isTrusted(join(base, name), env))).toEqual(names);
     expect(listTrusted(env).map(({ path }) => path)).toEqual([project]);
@@ -61,14 +61,14 @@ describe("a folder", () => {
 
   it("is another one where its link leads elsewhere now", () => {
     symlinkSync(make("good"), join(base, "link"));
-    trustFolder(join(base, "link"), env);
+    trustDirectory(join(base, "link"), env);
     rmSync(join(base, "link"));
     symlinkSync(make("evil"), join(base, "link"));
     expect(isTrusted(join(base, "link"), env)).toBe(false);
   });
 
   it("is not trusted by a link that leads out of a trusted one", () => {
-    trustFolder(make("good"), env);
+    trustDirectory(make("good"), env);
     symlinkSync(make("evil"), join(base, "good/profiles"));
     expect(isTrusted(join(base, "good/profiles"), env)).toBe(false);
   });
@@ -81,8 +81,8 @@ describe("a folder", () => {
     ["above it", "."],
     ["that is not there", "gone"],
   ])("%s is not the trusted one", (_, name) => {
-    trustFolder(make("project"), env);
-    trustFolder(make("proj\u00e9ct"), env);
+    trustDirectory(make("project"), env);
+    trustDirectory(make("proj\u00e9ct"), env);
     if (name === "other") renameSync(join(base, "project"), join(base, "other"));
     else if (name !== "." && name !== "gone" && !existsSync(join(base, name))) make(name);
     expect(isTrusted(join(base, name), env)).toBe(false);
@@ -90,13 +90,13 @@ describe("a folder", () => {
 
   it("can be revoked below a trusted one, and trusted again with it", () => {
     const child = make("project/child/deep");
-    trustFolder(join(base, "project"), env);
+    trustDirectory(join(base, "project"), env);
     revokeTrust(dirname(child), env);
     expect([isTrusted(join(base, "project"), env), isTrusted(child, env)]).toEqual([true, false]);
     expect(isDecided(child, env)).toBe(true);
-    trustFolder(child, env);
+    trustDirectory(child, env);
     expect([isTrusted(dirname(child), env), isTrusted(child, env)]).toEqual([false, true]);
-    trustFolder(join(base, "project"), env);
+    trustDirectory(join(base, "project"), env);
     expect(isTrusted(dirname(child), env)).toBe(true);
   });
 
@@ -105,16 +105,16 @@ describe("a folder", () => {
     expect(isDecided(project, env)).toBe(false);
     declineTrust(project, env);
     expect([isDecided(project, env), isTrusted(project, env)]).toEqual([true, false]);
-    trustFolder(project, env);
+    trustDirectory(project, env);
     expect(isTrusted(project, env)).toBe(true);
   });
 
   it("that everybody can write to is refused, and loses its trust", () => {
     const project = make("project");
     chmodSync(project, 0o777);
-    expect(() => trustFolder(project, env)).toThrow(expect.objectContaining({ code: "DROVER-TRU-002" }));
+    expect(() => trustDirectory(project, env)).toThrow(expect.objectContaining({ code: "DROVER-TRU-002" }));
     chmodSync(project, 0o755);
-    trustFolder(project, env);
+    trustDirectory(project, env);
     make("project/open");
     chmodSync(join(project, "open"), 0o777);
     expect([isTrusted(project, env), isTrusted(join(project, "open"), env)]).toEqual([true, false]);
@@ -122,20 +122,20 @@ describe("a folder", () => {
 
   it.runIf(isRoot)("of somebody else in its place, or below it, is not trusted", () => {
     const project = make("project");
-    trustFolder(project, env);
+    trustDirectory(project, env);
     chownSync(make("project/guest"), 65534, 65534);
     expect(isTrusted(join(project, "guest"), env)).toBe(false);
     chownSync(project, 65534, 65534);
     expect(isTrusted(project, env)).toBe(false);
-    trustFolder(project, env);
+    trustDirectory(project, env);
     expect(isTrusted(join(project, "guest"), env)).toBe(true);
   });
 
   it("that is a file or not there cannot be trusted, but a lost one can be revoked", () => {
     writeFileSync(join(base, "file"), "");
-    expect(() => trustFolder(join(base, "file"), env)).toThrow(expect.objectContaining({ code: "DROVER-USE-004" }));
-    expect(() => trustFolder(join(base, "gone"), env)).toThrow(expect.objectContaining({ code: "DROVER-USE-003" }));
-    trustFolder(make("project"), env);
+    expect(() => trustDirectory(join(base, "file"), env)).toThrow(expect.objectContaining({ code: "DROVER-USE-004" }));
+    expect(() => trustDirectory(join(base, "gone"), env)).toThrow(expect.objectContaining({ code: "DROVER-USE-003" }));
+    trustDirectory(make("project"), env);
     rmSync(join(base, "project"), { recursive: true });
     revokeTrust(join(base, "project"), env);
     expect(listTrusted(env)).toEqual([]);
@@ -170,14 +170,14 @@ it("trusts the package's own folder, and nothing around it", () => {
 
 describe("the file of decisions", () => {
   it("is the user's alone", () => {
-    trustFolder(make("project"), env);
+    trustDirectory(make("project"), env);
     expect(statSync(file()).mode & 0o777).toBe(0o600);
     expect(statSync(dirname(file())).mode & 0o777).toBe(0o700);
   });
 
   it("lies in XDG_CONFIG_HOME where that is absolute", () => {
     const project = make("project");
-    trustFolder(project, { ...env, XDG_CONFIG_HOME: join(base, "xdg") });
+    trustDirectory(project, { ...env, XDG_CONFIG_HOME: join(base, "xdg") });
     expect(existsSync(join(base, "xdg/drover/trusted.json"))).toBe(true);
     expect(isTrusted(project, { ...env, XDG_CONFIG_HOME: "xdg" })).toBe(false);
   });
@@ -185,7 +185,7 @@ describe("the file of decisions", () => {
   it.each([[{}], [{ HOME: "" }], [{ HOME: "relative" }]])("is nowhere without a home: %j", (none) => {
     const project = make("project");
     expect(isTrusted(project, none)).toBe(false);
-    expect(() => trustFolder(project, none)).toThrow(expect.objectContaining({ code: "DROVER-TRU-001" }));
+    expect(() => trustDirectory(project, none)).toThrow(expect.objectContaining({ code: "DROVER-TRU-001" }));
     expect(isTrusted(project, { ...none, DROVER_TRUST: project })).toBe(true);
   });
 
@@ -226,16 +226,16 @@ describe("the file of decisions", () => {
   ];
   it.each(spoil)("is ignored, with a message, when it is %s", (_, spoilIt, why) => {
     const project = make("project");
-    trustFolder(project, env);
+    trustDirectory(project, env);
     spoilIt();
     expect(isTrusted(project, env)).toBe(false);
     expect(trustProblem(env)).toMatch(why);
-    expect(() => trustFolder(project, env)).toThrow(expect.objectContaining({ code: "DROVER-TRU-001" }));
+    expect(() => trustDirectory(project, env)).toThrow(expect.objectContaining({ code: "DROVER-TRU-001" }));
   });
 
   it.runIf(isRoot)("is ignored when it belongs to somebody else, also by a hard link", () => {
     const project = make("project");
-    trustFolder(project, env);
+    trustDirectory(project, env);
     chownSync(file(), 65534, 65534);
     expect([isTrusted(project, env), trustProblem(env)]).toEqual([false, expect.stringMatching(/belongs to the user/)]);
     linkSync(file(), `${file()}.other`);
@@ -247,7 +247,7 @@ describe("the file of decisions", () => {
     const dead = spawn("true");
     await new Promise((resolve) => dead.once("close", resolve));
     writeFileSync(`${file()}.lock`, String(dead.pid));
-    trustFolder(make("project"), env);
+    trustDirectory(make("project"), env);
     expect(isTrusted(join(base, "project"), env)).toBe(true);
     expect(existsSync(`${file()}.lock`)).toBe(false);
   });

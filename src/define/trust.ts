@@ -2,7 +2,7 @@ import { realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import { errorCode } from "./error-code.ts";
-import { findPackageRoot } from "./package-folder.ts";
+import { findPackageRoot } from "./package-directory.ts";
 import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -30,8 +30,8 @@ export function isDecided(folder: string, env: Environment): boolean {
 }
 
 /** Records the folder as trusted and returns its real path. */
-export function trustFolder(folder: string, env: Environment, now = new Date()): string {
-  return trustPath(existingFolder(folder), env, now);
+export function trustDirectory(folder: string, env: Environment, now = new Date()): string {
+  return trustPath(existingDirectory(folder), env, now);
 }
 
 /** The same of a single file or folder, by its real path. */
@@ -60,7 +60,7 @@ export function revokeTrust(folder: string, env: Environment, now = new Date()):
 
 /** Records that somebody was asked about the folder and said no. */
 export function declineTrust(folder: string, env: Environment, now = new Date()): void {
-  const path = existingFolder(folder);
+  const path = existingDirectory(folder);
   changeTrustFile(env, (entries) => [
     ...entries.filter((entry) => entry.path !== path),
     { path, trusted: false, owner: null, at: now.toISOString() },
@@ -135,7 +135,7 @@ function tryStat(path: string): Stats | undefined {
   }
 }
 
-function existingFolder(folder: string): string {
+function existingDirectory(folder: string): string {
   const path = realPath(folder);
   if (path !== null && tryStat(path)?.isDirectory()) return path;
   throw new RequestError({

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, unlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
-import type { LoadedAgents } from "./agents-folder.ts";
+import type { LoadedAgents } from "./load-agents.ts";
 import { openSchemaChecker, type SchemaChecker } from "./json-schema/checker.ts";
 import { type AgentsWatch, watchAgents } from "./watch-agents.ts";
 

@@ -2,7 +2,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentGate } from "./agent-gate.ts";
-import { isAgentFile, type LoadedAgent, loadAgents, type LoadedAgents } from "./agents-folder.ts";
+import { isAgentFile, type LoadedAgent, loadAgents, type LoadedAgents } from "./load-agents.ts";
 import { errorCode } from "./error-code.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
 

@@ -10,12 +10,12 @@ export interface Callbacks {
   report(name: string, thrown: unknown): void;
   readonly errors: readonly Error[];
   /** The last message that tells how a query ended or what went wrong in it. */
-  readonly lastTelling: SDKMessage | undefined;
+  readonly lastResultOrError: SDKMessage | undefined;
 }
 
 export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Callbacks {
   const errors: Error[] = [];
-  let lastTelling: SDKMessage | undefined;
+  let lastResultOrError: SDKMessage | undefined;
   const report = (name: string, thrown: unknown): void => {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
     errors.push(error);
@@ -24,13 +24,13 @@ export function createCallbacks({ onMessage, onQuestion }: RunnerCallbacks): Cal
   return {
     report,
     errors,
-    get lastTelling() {
-      return lastTelling;
+    get lastResultOrError() {
+      return lastResultOrError;
     },
     async message(given) {
       // whatever the SDK sends is an object with a type; see its own declarations
       const message = given as SDKMessage;
-      if (message.type === "result" || message.error !== undefined) lastTelling = message;
+      if (message.type === "result" || message.error !== undefined) lastResultOrError = message;
       try {
         await onMessage?.(message);
       } catch (error) {

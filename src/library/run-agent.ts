@@ -6,11 +6,11 @@ import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { createClient, type Client, type Submission } from "../wire/client.ts";
 import type { Target } from "../wire/send.ts";
-import { agentOf, checkVariables, type OwnAgent } from "./agent-of.ts";
-import { attend, type AttendOptions } from "./attend.ts";
+import { prepareAgent, checkVariables, type PreparedAgent } from "./prepare-agent.ts";
+import { followRun, type FollowOptions } from "./follow-run.ts";
 import { createCallbacks, type Callbacks } from "./callbacks.ts";
 import { RunnerError, SessionError } from "./errors.ts";
-import { ownProfile } from "./own-profile.ts";
+import { executorProfile } from "./executor-profile.ts";
 import type { RunnerOptionsWithCallbacks, RunnerResult } from "./types.ts";
 
 /** The run, once there is one: what goes wrong after that is its result. */
@@ -46,7 +46,7 @@ async function inThisProcess(
   const env = options.env ?? process.env;
   const cwd = resolve(options.cwd ?? ".");
   if (typeof options.agent === "string") throw needsCoordinator(options.agent);
-  const own = await agentOf(options.agent, cwd);
+  const own = await prepareAgent(options.agent, cwd);
   checkVariables(own.agent, env);
   const local = await findLocal({ ...env, DROVER_STATE_DIR: options.stateDir }, cwd);
   const warn = (message: string): void => process.emitWarning(message, "DroverWarning");
@@ -57,14 +57,14 @@ async function inThisProcess(
       env,
       cwd,
       agentsDirectory: null,
-      wanted: { spec: { profile: ownProfile(own.agent, { cwd, config: local.config, env }), workspace: cwd } },
+      wanted: { spec: { profile: executorProfile(own.agent, { cwd, config: local.config, env }), workspace: cwd } },
       name: "runAgent",
       inProcess: { mcpServers: own.mcpServers, onMessage: callbacks.message },
       onNotice: warn,
       onDefect: (error, where) => warn(`${where}: ${error instanceof Error ? error.message : String(error)}`),
       onAgentFaults: (faults) => faults.forEach((fault) => warn(describeFault(fault))),
     },
-    (client) => submitAndAttend(client, own, { ...options, messages: "executor" }, callbacks, known),
+    (client) => submitAndFollow(client, own, { ...options, messages: "executor" }, callbacks, known),
   );
 }
 
@@ -76,9 +76,9 @@ async function throughCoordinator(
   const client = createClient(addressOf(options));
   if (typeof options.agent === "string") {
     const agent = await client.agents.get(options.agent);
-    return submitAndAttend(client, { agent }, { ...options, messages: "log" }, callbacks, known);
+    return submitAndFollow(client, { agent }, { ...options, messages: "log" }, callbacks, known);
   }
-  const own = await agentOf(options.agent, resolve(options.cwd ?? "."));
+  const own = await prepareAgent(options.agent, resolve(options.cwd ?? "."));
   const [inProcess] = Object.keys(own.mcpServers);
   if (inProcess !== undefined)
     throw refused(
@@ -86,22 +86,25 @@ async function throughCoordinator(
       "lives in this process, where no runner of a coordinator reaches it",
     );
   await client.agents.put(own.agent.name, own.agent);
-  return submitAndAttend(client, own, { ...options, messages: "log" }, callbacks, known);
+  return submitAndFollow(client, own, { ...options, messages: "log" }, callbacks, known);
 }
 
-async function submitAndAttend(
+async function submitAndFollow(
   client: Client,
-  { agent }: Pick<OwnAgent, "agent">,
-  options: RunnerOptionsWithCallbacks & AttendOptions,
+  { agent }: Pick<PreparedAgent, "agent">,
+  options: RunnerOptionsWithCallbacks & FollowOptions,
   callbacks: Callbacks,
   known: Known,
 ): Promise<RunnerResult> {
   const run = await client.submit(submissionOf(agent, options));
   known.jobId = run.run_id;
-  return attend(client, run, agent.executor ?? null, callbacks, options);
+  return followRun(client, run, agent.executor ?? null, callbacks, options);
 }
 
-function submissionOf({ name, working_directory }: OwnAgent["agent"], options: RunnerOptionsWithCallbacks): Submission {
+function submissionOf(
+  { name, working_directory }: PreparedAgent["agent"],
+  options: RunnerOptionsWithCallbacks,
+): Submission {
   const { resume, fork, forkAtTurn, prompt, schedule, parameters } = options;
   const session_id = resume ?? fork;
   // where neither says so, the agent does

@@ -14,7 +14,7 @@ export interface Vault {
 }
 
 /** What those of a schedule or hook are bound to. */
-export function ownerOfStanding(agent_name: string): string {
+export function ownerOfTemplate(agent_name: string): string {
   return `definition for ${agent_name}`;
 }
 

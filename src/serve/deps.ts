@@ -12,10 +12,10 @@ import type { RunnerPort } from "../model/runner-port.ts";
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { TokenRole } from "../model/token.ts";
-import type { ScheduleDesk } from "../trigger/desk.ts";
+import type { ScheduleEditor } from "../trigger/schedule-editor.ts";
 import type { FeedHub } from "../show/feed-hub.ts";
-import type { SeeRequest } from "../show/metrics/requests.ts";
-import type { Owners } from "../show/owners.ts";
+import type { ObserveRequest } from "../show/metrics/requests.ts";
+import type { OwnerLookup } from "../show/owner-lookup.ts";
 import type { AddressRules } from "../trigger/addresses.ts";
 import type { Receiver } from "../trigger/receive.ts";
 import type { SecretBox } from "../trigger/secret-box.ts";
@@ -29,7 +29,7 @@ import type { Principal } from "./rule.ts";
 /** Enough to read the record, to end a session, and to ask for the end of runs. */
 export interface RecordDeps {
   store: Pick<Store, "apply" | "blobs" | "read">;
-  owners: Owners;
+  owners: OwnerLookup;
 }
 
 /** And to answer questions. */
@@ -57,7 +57,7 @@ export interface ApiDeps extends AnswerDeps {
     /** False where the API has put none of that name. */
     remove(name: string): Promise<boolean>;
   };
-  schedules: ScheduleDesk;
+  schedules: ScheduleEditor;
   /** A definition by the rules that agent files are checked by. */
   checkAgent(
     definition: unknown,
@@ -77,7 +77,7 @@ export interface ApiDeps extends AnswerDeps {
 
 /** What only a coordinator that serves over HTTP has. */
 export interface SystemDeps extends ApiDeps {
-  metrics: { seeRequest: SeeRequest; write(): Promise<string> };
+  metrics: { seeRequest: ObserveRequest; write(): Promise<string> };
   /** Why the record cannot be used now; null where it can. Does not take long. */
   recordFault(): Promise<unknown>;
   /** What a caller knows this coordinator by; null for an origin that is not one of its own. */
@@ -90,7 +90,7 @@ export interface SystemDeps extends ApiDeps {
   /** Makes a consistent copy of the record, or gives it up; null while another one is made or fetched. */
   backup(signal: AbortSignal): Promise<BackupFile> | null;
   version: string;
-  hub: Pick<FeedHub, "refollow">;
+  hub: Pick<FeedHub, "setPartials">;
   /** Of the cookie that a browser's session is in. Two records on one host do not sign each other out. */
   cookieName: string;
   /** After so long without a byte, a runner may take a held poll for lost. */

@@ -20,16 +20,16 @@ test("one stream of all events carries the partials of the runs it follows, and 
   speak(one, "first");
   speak(two, "nobody follows it");
   await expect.poll(() => admins.heard).toEqual(["first"]);
-  expect(await refollow("s", [two])).toBe(204);
+  expect(await setPartials("s", [two])).toBe(204);
   speak(one, "no longer followed");
   speak(two, "second");
   await expect.poll(() => admins.heard).toEqual(["first", "second"]);
   // a stream of that name is not everyone's, and neither are the runs
-  expect(await refollow("other", [two])).toBe(404);
-  expect(await refollow("s", [one], ann)).toBe(204);
+  expect(await setPartials("other", [two])).toBe(404);
+  expect(await setPartials("s", [one], ann)).toBe(204);
   speak(one, "somebody else's");
   const own = await submit(ann);
-  expect(await refollow("s", [own], ann)).toBe(204);
+  expect(await setPartials("s", [own], ann)).toBe(204);
   speak(own, "ann's own");
   await expect.poll(() => anns.heard).toEqual(["ann's own"]);
   expect(admins.heard).toEqual(["first", "second"]);
@@ -51,7 +51,7 @@ function speak(run_id: string, text: string): void {
   coordinator.hub.live(run_id, `event: partial\ndata: ${JSON.stringify(partial)}\n\n`);
 }
 
-async function refollow(stream: string, runs: string[], token = coordinator.adminToken): Promise<number> {
+async function setPartials(stream: string, runs: string[], token = coordinator.adminToken): Promise<number> {
   const answer = await fetch(`${coordinator.url}/events/follow`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },

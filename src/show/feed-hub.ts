@@ -1,12 +1,12 @@
 import { type Batch, createFeed, type Feed, type FeedSource, type Sink } from "./feed.ts";
-import { createSharedPages } from "./shared-pages.ts";
-import { createTurns } from "./turns.ts";
+import { createPageCache } from "./page-cache.ts";
+import { createTurnQueue } from "./turn-queue.ts";
 
 export interface FeedHub {
   /** Sends everything after `after` to the sink, then what comes, until it ends or `stop` is called. */
   follow(source: FeedSource, after: number, sink: Sink, partials?: FollowedPartials): { stop(): void };
   /** Changes the runs whose partials a named stream gets. False: there is no such stream here. */
-  refollow(name: string, runs: readonly string[]): boolean;
+  setPartials(name: string, runs: readonly string[]): boolean;
   /** The logs of these runs have grown; null: of which is not known. */
   changed(run_ids: Iterable<string> | null): void;
   /** To whoever follows this run and keeps up; kept for nobody. */
@@ -40,8 +40,8 @@ const maxKeptBytes = 8 * 1024 * 1024;
 export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: FeedHubOptions): FeedHub {
   const feeds = new Map<string, Feed>();
   const withPartials = new Map<Sink, { name: string | null; runs: ReadonlySet<string> }>();
-  const turn = createTurns();
-  const pages = createSharedPages<Batch>({
+  const turn = createTurnQueue();
+  const pages = createPageCache<Batch>({
     maxBytes: maxKeptBytes,
     bytesOf: ({ bytes }) => bytes.length,
     // what follows an empty one may be stored any moment
@@ -72,7 +72,7 @@ export function createFeedHub({ tickMs = 10, heartbeatMs = 15_000, onFault }: Fe
         },
       };
     },
-    refollow(name, runs) {
+    setPartials(name, runs) {
       for (const [sink, one] of withPartials) {
         if (one.name !== name) continue;
         withPartials.set(sink, { name, runs: new Set(runs) });

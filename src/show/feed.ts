@@ -1,7 +1,7 @@
 import { monotonicMs } from "../model/clock.ts";
 import type { StoredEvent } from "../model/event.ts";
-import type { SharedPages } from "./shared-pages.ts";
-import type { TakeTurn } from "./turns.ts";
+import type { PageCache } from "./page-cache.ts";
+import type { WaitForTurn } from "./turn-queue.ts";
 
 export interface FeedSource {
   /** A run_id, or another name for a feed of all runs. */
@@ -41,8 +41,8 @@ interface FeedOptions {
   source: FeedSource;
   tickMs: number;
   /** Shared by all feeds: a reader that catches up waits for its turn before each page. */
-  turn: TakeTurn;
-  pages: SharedPages<Batch>;
+  turn: WaitForTurn;
+  pages: PageCache<Batch>;
   onFault(error: unknown): void;
   onEmpty(): void;
 }

@@ -3,7 +3,7 @@ import type { Session, SessionReads } from "../model/session.ts";
 import type { Execution, FoundRun, Page, Reads, RunFilter, RunRow } from "../model/store.ts";
 import type { Token, TokenReads } from "../model/token.ts";
 import { toCursor } from "./cursor.ts";
-import type { Owners } from "./owners.ts";
+import type { OwnerLookup } from "./owner-lookup.ts";
 
 export interface Listed<T> {
   items: T[];
@@ -51,7 +51,7 @@ export function listExecutions(
   filter: { run_id?: string; open?: boolean },
   page: Page,
   only: Only,
-  owners: Owners,
+  owners: OwnerLookup,
 ): Promise<Listed<Execution>> {
   return pageOfSeen("executions", page, {
     read: (part) => read.executions(filter, part),
@@ -102,7 +102,7 @@ export async function readFeed(
   after: number,
   { limit, maxBytes }: { limit: number; maxBytes: number },
   only: Only,
-  owners: Owners,
+  owners: OwnerLookup,
 ): Promise<{ events: StoredEvent[]; reached: number }> {
   const events: StoredEvent[] = [];
   let reached = after;

@@ -9,7 +9,7 @@ import type { Reads } from "../model/store.ts";
 import { openStore, type SqliteStore } from "../record/open.ts";
 import { createFeedHub } from "./feed-hub.ts";
 import type { FeedSource, Sink } from "./feed.ts";
-import { createOwners } from "./owners.ts";
+import { createOwnerLookup } from "./owner-lookup.ts";
 import { allFeed, runFeed } from "./tail.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
@@ -45,7 +45,7 @@ test("one who follows from now on hears at once from when, and has all that come
     drained: () => Promise.resolve(),
     end: () => undefined,
   };
-  hub.follow(allFeed(store.read, null, createOwners(store.read)), Number.MAX_SAFE_INTEGER, sink);
+  hub.follow(allFeed(store.read, null, createOwnerLookup(store.read)), Number.MAX_SAFE_INTEGER, sink);
   await expect.poll(() => heard).toBe(": still here\n\n");
   await append("run-1", 0, 1);
   await expect.poll(() => heard).toContain("data: ");
@@ -111,7 +111,7 @@ test("the feed of all runs shows a user their own, in the order of the cursor", 
   const { store, hub, start, append } = await setUp();
   await start("run-a", "ann");
   await start("run-b", "bob");
-  const owners = createOwners(store.read);
+  const owners = createOwnerLookup(store.read);
   const ann = reader(0);
   const admin = reader(0);
   hub.follow(allFeed(store.read, "ann", owners), 0, ann.sink);
@@ -196,7 +196,7 @@ test("whoever says to be far ahead of the log gets what comes, and keeps nobody 
       return source.read(...page);
     },
   });
-  const owners = createOwners(store.read);
+  const owners = createOwnerLookup(store.read);
   const sources = [runFeed(store.read, "run-1"), allFeed(store.read, null, owners), allFeed(store.read, "ann", owners)];
   const followed = sources.map((source) => {
     const [ahead, ordinary] = [reader(0), reader(0)];

@@ -2,7 +2,7 @@ import type { StoredEvent } from "../model/event.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 import type { Reads } from "../model/store.ts";
 import type { FeedSource } from "./feed.ts";
-import type { Owners } from "./owners.ts";
+import type { OwnerLookup } from "./owner-lookup.ts";
 import { readFeed } from "./pages.ts";
 
 /** A run's log as a feed: places are its `seq`, and the result is its last event. */
@@ -21,7 +21,7 @@ export function runFeed(read: Reads, run_id: string): FeedSource {
 }
 
 /** The events of all runs that one asker may see: places are cursors, and there is always more to come. */
-export function allFeed(read: Reads, only: string | null, owners: Owners): FeedSource {
+export function allFeed(read: Reads, only: string | null, owners: OwnerLookup): FeedSource {
   return {
     key: only === null ? "*" : `*${only}`,
     ofAll: true,

@@ -4,10 +4,10 @@ import type { Demands } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
 import { suggest } from "../model/suggest.ts";
 import { type RunnerFacts, unmetDemands } from "../record/matching.ts";
-import { placeOf } from "./continue.ts";
-import { faultOf, type SubmitFault } from "./submit-fault.ts";
+import { sessionDemands } from "./resolve-session.ts";
+import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
-export interface Agents {
+export interface AgentCatalog {
   names(): Promise<string[]>;
   find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
 }
@@ -20,7 +20,7 @@ export interface FoundAgent extends ListedAgent {
 /** The one agent that is meant. Of several runners' agents with one name, that of a runner the run may go to. */
 export async function findAgent(
   request: RunRequest,
-  agents: Agents,
+  agents: AgentCatalog,
   read: Pick<Store["read"], "session" | "runner">,
 ): Promise<FoundAgent | SubmitFault> {
   const { agent_name, demands, session_id } = request;
@@ -32,14 +32,14 @@ export async function findAgent(
   };
   if (!("candidates" in found)) return withRunner(found);
   const session = session_id === undefined ? null : await read.session(session_id);
-  const where: Demands = { ...(session && placeOf(session)), ...demands };
+  const where: Demands = { ...(session && sessionDemands(session)), ...demands };
   const candidates = await Promise.all(found.candidates.map(withRunner));
   const meeting = candidates.filter(({ runner }) => runner !== null && unmetDemands(where, runner).length === 0);
   // All of one place: each can continue the session.
   const [first] = meeting;
   if (first !== undefined && (meeting.length === 1 || where.place_id !== undefined)) return first;
   const names = found.candidates.map(({ agent, runner_id }) => `${agent.name}@${runner_id}`);
-  return faultOf(
+  return submitFault(
     409,
     "DROVER-API-021",
     `More than one runner brings the agent ${agent_name}.`,
@@ -50,7 +50,7 @@ export async function findAgent(
 
 function unknown(name: string, all: readonly string[]): SubmitFault {
   if (name === "exec")
-    return faultOf(
+    return submitFault(
       404,
       "DROVER-SUB-001",
       "exec is not an agent: its runs are made by drover exec, on the machine where it is called.",
@@ -63,7 +63,7 @@ function unknown(name: string, all: readonly string[]): SubmitFault {
     all.length === 0
       ? "Start a runner that brings agents, or put one into the agents folder."
       : "See which there are: drover agents list";
-  return faultOf(
+  return submitFault(
     404,
     "DROVER-SUB-001",
     message,

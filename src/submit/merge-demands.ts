@@ -2,9 +2,9 @@ import type { Agent } from "../model/agent.ts";
 import type { RunnerFacts } from "../record/matching.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
-import type { Continued, Place } from "./continue.ts";
+import type { ResolvedSession, SessionLocation } from "./resolve-session.ts";
 import type { FoundAgent } from "./find-agent.ts";
-import { faultOf, type SubmitFault } from "./submit-fault.ts";
+import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
 const places = ["hostname", "place_id", "project_dir", "executor_profile", "executor_type", "runner_id"] as const;
 
@@ -16,7 +16,7 @@ const places = ["hostname", "place_id", "project_dir", "executor_profile", "exec
 export function mergeDemands(
   { agent, runner_id, runner }: FoundAgent,
   request: RunRequest,
-  { place }: Continued,
+  { place }: ResolvedSession,
 ): Demands | SubmitFault {
   const asked = request.demands ?? {};
   const given: Demands = { ...agent.demands, ...(runner_id === null ? {} : { runner_id }) };
@@ -27,7 +27,7 @@ export function mergeDemands(
       path: `body.demands.${name}`,
       message: `the session is at ${there[name]}`,
     }));
-    return faultOf(
+    return submitFault(
       409,
       "DROVER-SUB-005",
       "The session cannot be continued elsewhere.",
@@ -44,7 +44,7 @@ export function mergeDemands(
       path: `body.demands.${name}`,
       message: `the agent demands ${given[name]}`,
     }));
-    return faultOf(
+    return submitFault(
       409,
       "DROVER-SUB-005",
       `The agent ${agent.name} demands something else.`,
@@ -65,7 +65,7 @@ function pickPlace({ hostname, executor_profile, place_id }: RunnerFacts): Deman
 /** Nothing in the request can be changed to help. */
 function agentIsElsewhere(
   agent_name: string,
-  { demands: there, runner_id, directory }: Place,
+  { demands: there, runner_id, directory }: SessionLocation,
   bound: readonly (typeof places)[number][],
   given: Demands,
 ): SubmitFault {
@@ -75,10 +75,16 @@ function agentIsElsewhere(
   }));
   if (!bound.includes("runner_id") && !bound.includes("place_id")) {
     const next = "Change what the agent demands, or begin a new session.";
-    return faultOf(409, "DROVER-SUB-005", `The session is not where the agent ${agent_name} has to be.`, faults, next);
+    return submitFault(
+      409,
+      "DROVER-SUB-005",
+      `The session is not where the agent ${agent_name} has to be.`,
+      faults,
+      next,
+    );
   }
   const where = directory === null ? "" : ` in ${directory}`;
-  return faultOf(
+  return submitFault(
     409,
     "DROVER-SUB-005",
     `The session lies with the runner ${runner_id}${where}, and the agent ${agent_name} is not there now.`,

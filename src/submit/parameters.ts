@@ -3,7 +3,7 @@ import type { Asker } from "../model/asker.ts";
 import { checkArguments, pointerSteps } from "../model/argument-rules.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { SchemaChecker } from "../define/json-schema/checker.ts";
-import type { Checked } from "../define/json-schema/protocol.ts";
+import type { CheckResult } from "../define/json-schema/protocol.ts";
 import { measureValue, type SchemaFault, type ValueLimits } from "../define/json-schema/limits.ts";
 
 /** One thing wrong with what was asked, at a JSON pointer into it. */
@@ -65,7 +65,7 @@ export function dotted(pointer: string): string {
     .join("");
 }
 
-function toFaults({ faults, why, retryAfterSeconds }: Checked): ParameterFault[] {
+function toFaults({ faults, why, retryAfterSeconds }: CheckResult): ParameterFault[] {
   const later = retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds };
   return faults.map((fault) => ({ code: why === undefined ? "DROVER-PAR-001" : codes[why], ...fault, ...later }));
 }

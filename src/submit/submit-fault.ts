@@ -11,7 +11,7 @@ export interface SubmitFault {
   retry_after_seconds?: number;
 }
 
-export function faultOf(
+export function submitFault(
   status: number,
   code: ErrorCode,
   message: string,
@@ -21,10 +21,10 @@ export function faultOf(
   return { status, code, message, faults, ...(next === undefined ? {} : { next }) };
 }
 
-export function fail(...parts: Parameters<typeof faultOf>): { ok: false; fault: SubmitFault } {
-  return { ok: false, fault: faultOf(...parts) };
+export function fail(...parts: Parameters<typeof submitFault>): { ok: false; fault: SubmitFault } {
+  return { ok: false, fault: submitFault(...parts) };
 }
 
-export function isFault<T extends object>(value: T | SubmitFault): value is SubmitFault {
+export function isSubmitFault<T extends object>(value: T | SubmitFault): value is SubmitFault {
   return "faults" in value && "status" in value;
 }

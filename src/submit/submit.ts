@@ -7,18 +7,18 @@ import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
 import type { CreateRun, Store } from "../model/store.ts";
-import { ownerOfRun, ownerOfStanding, type Vault } from "../model/vault.ts";
-import { findAgent, type Agents, type FoundAgent } from "./find-agent.ts";
-import { continued, type Continued } from "./continue.ts";
-import { tooManyRuns } from "./depth.ts";
+import { ownerOfRun, ownerOfTemplate, type Vault } from "../model/vault.ts";
+import { findAgent, type AgentCatalog, type FoundAgent } from "./find-agent.ts";
+import { resolveSession, type ResolvedSession } from "./resolve-session.ts";
+import { checkRunLimits } from "./run-limits.ts";
 import { mergeDemands } from "./merge-demands.ts";
 import { checkParameters, dotted, type ParameterFault } from "./parameters.ts";
-import { lostSecrets } from "./lost-secrets.ts";
-import { fail, faultOf, isFault, type SubmitFault } from "./submit-fault.ts";
+import { redactedInputFault } from "./redacted-input.ts";
+import { fail, submitFault, isSubmitFault, type SubmitFault } from "./submit-fault.ts";
 
 export interface SubmitDeps {
   store: Pick<Store, "apply" | "read">;
-  agents: Agents;
+  agents: AgentCatalog;
   schemas: SchemaChecker;
   now: () => Date;
   newId: NewId;
@@ -56,17 +56,17 @@ export async function prepareRun(
 ): Promise<Prepared> {
   const request = withSecrets(given, deps.vault);
   const listed = withModel(await findAgent(request, deps.agents, deps.store.read), request.model);
-  if (isFault(listed)) return { ok: false, fault: listed };
+  if (isSubmitFault(listed)) return { ok: false, fault: listed };
   const { agent } = listed;
-  const tooMany = await tooManyRuns(request.parent_run_id, who.inside !== undefined, deps.store.read);
+  const tooMany = await checkRunLimits(request.parent_run_id, who.inside !== undefined, deps.store.read);
   if (tooMany !== null) return { ok: false, fault: tooMany };
   const unknown = await unknownWebhook(request, who, deps);
   if (unknown !== null) return { ok: false, fault: unknown };
-  const from = await continued(request, agent, who, deps);
-  if (isFault(from)) return { ok: false, fault: from };
+  const from = await resolveSession(request, agent, who, deps);
+  if (isSubmitFault(from)) return { ok: false, fault: from };
   const turn = deps.turn !== undefined && isLarge(request.parameters) ? deps.turn : noTurn;
   await turn();
-  const gone = lostSecrets(request);
+  const gone = redactedInputFault(request);
   if (gone !== null) return { ok: false, fault: gone };
   const asker = {
     caller: who.subject,
@@ -89,7 +89,7 @@ export async function prepareRun(
     );
   }
   const demands = mergeDemands(listed, request, from);
-  if (isFault(demands)) return { ok: false, fault: demands };
+  if (isSubmitFault(demands)) return { ok: false, fault: demands };
   const { runner_id } = listed;
   const timeout = request.timeout_seconds ?? (await timeoutBefore(request, deps));
   const key = request.idempotency_key;
@@ -132,14 +132,14 @@ function keyOwner({ subject, inside }: Submitter): string {
 /** A schedule is kept without its secrets, and its runs are asked for with them. */
 function withSecrets({ sealed, ...request }: RunRequest, vault: Vault | undefined): RunRequest {
   if (sealed === undefined || vault === undefined) return request;
-  const { parameters, prompt } = vault.open(ownerOfStanding(request.agent_name), sealed);
+  const { parameters, prompt } = vault.open(ownerOfTemplate(request.agent_name), sealed);
   return { ...request, parameters, ...(prompt === null ? {} : { prompt }) };
 }
 
 function tooMuch({ code, message, retry_after_seconds = 1 }: ParameterFault): SubmitFault {
   const next = `Ask again in ${retry_after_seconds} s, for fewer runs at a time.`;
   const detail = "The parameters cannot be checked now: this caller has asked for too many slow checks.";
-  return { ...faultOf(429, code, detail, [{ path: "body.parameters", message }], next), retry_after_seconds };
+  return { ...submitFault(429, code, detail, [{ path: "body.parameters", message }], next), retry_after_seconds };
 }
 
 /** A webhook that the request names has to be there, and be the caller's own or everyone's. */
@@ -153,16 +153,16 @@ async function unknownWebhook(
     if (found !== null && (found.webhook.everyones || found.webhook.created_by === subject)) continue;
     const path = `body.webhooks[${at}]`;
     const next = `Register it first: drover webhooks add ${name} URL --named`;
-    return faultOf(400, "DROVER-HOK-008", `There is no webhook ${name}.`, [{ path, message: "unknown" }], next);
+    return submitFault(400, "DROVER-HOK-008", `There is no webhook ${name}.`, [{ path, message: "unknown" }], next);
   }
   return null;
 }
 
 /** The snapshot that the run is carried out by has the model that was asked for. */
 function withModel(listed: FoundAgent | SubmitFault, model: string | undefined): FoundAgent | SubmitFault {
-  if (model === undefined || isFault(listed)) return listed;
+  if (model === undefined || isSubmitFault(listed)) return listed;
   if (listed.agent.type !== "procedural") return { ...listed, agent: { ...listed.agent, model } };
-  return faultOf(400, "DROVER-SUB-002", "Procedural agents have no model", [
+  return submitFault(400, "DROVER-SUB-002", "Procedural agents have no model", [
     { path: "body.model", message: "of a procedural agent" },
   ]);
 }
@@ -201,7 +201,7 @@ function runOf(
   who: Submitter,
   agent: Agent,
   demands: Demands,
-  from: Continued,
+  from: ResolvedSession,
   deps: Pick<SubmitDeps, "newId" | "now">,
 ): Run {
   return newRun({

@@ -43,7 +43,7 @@ export function createAddressRules(allow: readonly string[]): AddressRules {
       if (protocol !== "https:" && protocol !== "http:") return "must begin with https:// or http://";
       if (username !== "" || password !== "") return "must have no user name or password in it";
       if (hostname === "") return "names no host";
-      const literal = literalOf(hostname);
+      const literal = literalAddress(hostname);
       return literal === null || mayConnect(hostname, literal) ? null : notAllowed;
     },
   };
@@ -53,7 +53,7 @@ export const notAllowed =
   "is not a public address; the operator can allow it in drover.yaml with webhooks: {allow: [HOST]}";
 
 /** The address that a host of a URL is, where it is none that has to be resolved. The URL has made one form of all. */
-export function literalOf(hostname: string): string | null {
+export function literalAddress(hostname: string): string | null {
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
   return isIP(bare) === 0 ? null : bare;
 }

@@ -38,7 +38,7 @@ const agentsAtOnce = 50;
  * What brings the record up to date with the agent files that this coordinator reads now. `gone` are agents it read before;
  * "unknown": it is the only coordinator, and whatever is not in its files has gone.
  */
-export function syncFiles(
+export function syncFileSchedules(
   agents: readonly Agent[],
   gone: readonly string[] | "unknown",
   now: number,

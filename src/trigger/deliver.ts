@@ -3,7 +3,7 @@ import { fillTemplates } from "../model/json-values.ts";
 import type { ClaimedDelivery } from "../model/trigger-ops.ts";
 import type { Store } from "../model/store.ts";
 import type { AddressRules } from "./addresses.ts";
-import { post, type Posted, type PostOptions } from "./post.ts";
+import { post, type PostResult, type PostOptions } from "./post.ts";
 import type { SecretBox } from "./secret-box.ts";
 import { signatureOf } from "./signature.ts";
 
@@ -14,7 +14,7 @@ export interface DeliverOptions {
   now: () => Date;
   onFault: (fault: unknown) => void;
   /** Called when one has ended, so that there is room for others. */
-  onRoom: () => void;
+  onCapacity: () => void;
   version: string;
   /** How long after a failed attempt the next one comes. */
   retryMs?: (attempt: number) => number;
@@ -36,7 +36,7 @@ const mostOfOne = 2;
 const defaultLeaseMs = 20_000;
 
 export function createDeliverer(options: DeliverOptions): Deliverer {
-  const { store, leaseMs = defaultLeaseMs, onFault, onRoom } = options;
+  const { store, leaseMs = defaultLeaseMs, onFault, onCapacity } = options;
   const underWay = new Map<Promise<void>, string>();
   const stopping = new AbortController();
   // each delivery under way listens to it; beyond ten Node would warn of a leak
@@ -64,7 +64,7 @@ export function createDeliverer(options: DeliverOptions): Deliverer {
       .catch(onFault)
       .then(() => {
         underWay.delete(sending);
-        onRoom();
+        onCapacity();
       });
     underWay.set(sending, delivery.webhook);
   }
@@ -95,7 +95,7 @@ async function deliver(delivery: ClaimedDelivery, options: DeliverOptions, signa
   ]);
 }
 
-async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<Posted> {
+async function send(delivery: ClaimedDelivery, options: DeliverOptions, signal: AbortSignal): Promise<PostResult> {
   const { secrets, rules, now, timeoutMs, resolve, version } = options;
   const fault = rules.checkUrl(delivery.url);
   if (fault !== null) return { error: `The address ${fault}.` };
@@ -144,7 +144,7 @@ function bodyOf({ delivery_id, event, at, state, run, payload }: ClaimedDelivery
   return payload === null ? own : fillTemplates(payload, own);
 }
 
-function faultOf(posted: Posted): string {
+function faultOf(posted: PostResult): string {
   if ("error" in posted) return posted.error;
   const { status } = posted;
   return status >= 300 && status < 400

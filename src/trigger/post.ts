@@ -2,7 +2,7 @@ import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction } from "node:net";
-import { type AddressRules, literalOf, notAllowed } from "./addresses.ts";
+import { type AddressRules, literalAddress, notAllowed } from "./addresses.ts";
 
 export interface PostOptions {
   headers: Readonly<Record<string, string>>;
@@ -14,7 +14,7 @@ export interface PostOptions {
   resolve?: (hostname: string, done: (fault: Error | null, addresses: LookupAddress[]) => void) => void;
 }
 
-export type Posted = { status: number; excerpt: string } | { error: string };
+export type PostResult = { status: number; excerpt: string } | { error: string };
 
 const defaultTimeoutMs = 10_000;
 /** Of an answer: what is read, and what of it is kept. */
@@ -25,10 +25,10 @@ const mostKept = 1024;
  * One POST to an address that the rules allow. The address is checked where it is connected to: what the check saw is what the
  * connection gets. No redirect is followed, no proxy is asked, no connection is kept.
  */
-export function post(url: URL, options: PostOptions): Promise<Posted> {
+export function post(url: URL, options: PostOptions): Promise<PostResult> {
   const { headers, body, rules, signal, timeoutMs = defaultTimeoutMs } = options;
   // a connection to an address that stands in the URL looks nothing up
-  const literal = literalOf(url.hostname);
+  const literal = literalAddress(url.hostname);
   if (literal !== null && !rules.mayConnect(url.hostname, literal))
     return Promise.resolve({ error: `${url.hostname} ${notAllowed}` });
   if (signal.aborted) return Promise.resolve({ error: stopped });
@@ -39,7 +39,7 @@ export function post(url: URL, options: PostOptions): Promise<Posted> {
       lookup: checkedLookup(options),
       headers: { ...headers, "content-length": String(body.length), connection: "close" },
     });
-    const settle = (posted: Posted): void => {
+    const settle = (posted: PostResult): void => {
       clearTimeout(timer);
       signal.removeEventListener("abort", stop);
       resolve(posted);
@@ -55,7 +55,7 @@ export function post(url: URL, options: PostOptions): Promise<Posted> {
 
 const stopped = "The coordinator stopped before an answer came.";
 
-function watch(request: ClientRequest, settle: (posted: Posted) => void): void {
+function watch(request: ClientRequest, settle: (posted: PostResult) => void): void {
   request.on("error", (fault: NodeJS.ErrnoException) => settle({ error: describe(fault) }));
   // a server that would switch to another protocol has not taken the delivery
   request.on("upgrade", (_, socket) => {
@@ -66,10 +66,10 @@ function watch(request: ClientRequest, settle: (posted: Posted) => void): void {
 }
 
 /** The status counts, whatever becomes of the rest of the answer. */
-function read(response: IncomingMessage, settle: (posted: Posted) => void): void {
+function read(response: IncomingMessage, settle: (posted: PostResult) => void): void {
   const kept: Buffer[] = [];
   let size = 0;
-  const answer = (): Posted => ({
+  const answer = (): PostResult => ({
     status: response.statusCode ?? 0,
     excerpt: Buffer.concat(kept).subarray(0, mostKept).toString("utf8"),
   });

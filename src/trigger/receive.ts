@@ -7,10 +7,10 @@ import type { Run } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { SubmitFault } from "../submit/submit-fault.ts";
-import { createRate } from "./rate.ts";
+import { createRateLimit } from "./rate-limit.ts";
 import type { SecretBox } from "./secret-box.ts";
-import { openStanding } from "./standing-secrets.ts";
-import { toleranceMs, verifyGithub, verifyTimed } from "./signature.ts";
+import { openTemplate } from "./template-secrets.ts";
+import { toleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
 
 export interface ReceiveDeps {
   store: Pick<Store, "read">;
@@ -59,7 +59,7 @@ const rateOfOne = { burst: 60, perMinute: 120 };
 
 /** What POST /hooks/{name} does with a body: who cannot sign learns nothing, not even whether there is such a hook. */
 export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDeps): Receiver {
-  const rate = createRate(rateOfOne, () => now().getTime());
+  const rate = createRateLimit(rateOfOne, () => now().getTime());
   const nobodys = randomBytes(32).toString("hex");
   const reading = new Set<() => void>();
   return {
@@ -83,7 +83,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
     const verified =
       hook?.scheme === "github"
         ? verifyGithub(headers["x-hub-signature-256"], secret, body)
-        : verifyTimed(headers["drover-signature"], secret, body, now());
+        : verifyTimestamped(headers["drover-signature"], secret, body, now());
     if (hook === null || (!verified.ok && verified.why === "wrong")) return refuse(401, "DROVER-HOK-001", notSigned);
     if (!verified.ok) return refuse(401, "DROVER-HOK-002", tooOld);
     const wait = rate(name);
@@ -96,7 +96,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
     const document = incoming.parse(body);
     const skipped = whySkipped(hook, headers["x-github-event"], document);
     if (skipped !== null) return { ok: true, run_id: null, skipped };
-    const { parameters, prompt } = openStanding(hook.agent_name, hook, vault);
+    const { parameters, prompt } = openTemplate(hook.agent_name, hook, vault);
     const { values, missing } = takeValues(parameters, document);
     if (missing.length > 0) return lacks(missing);
     const submitted = await submit(

@@ -2,7 +2,7 @@ import type { Change, Store } from "../model/store.ts";
 import { type ChainDeps, submitChains } from "./chains.ts";
 import { createDeliverer, type DeliverOptions } from "./deliver.ts";
 
-export interface TriggerOptions extends ChainDeps, Omit<DeliverOptions, "onRoom" | "store"> {
+export interface TriggerOptions extends ChainDeps, Omit<DeliverOptions, "onCapacity" | "store"> {
   store: Pick<Store, "apply" | "read" | "changes">;
   everyMs?: number;
 }
@@ -20,7 +20,7 @@ const defaultEveryMs = 1000;
 export function runTriggers(options: TriggerOptions): Triggers {
   const { store, now, onFault, everyMs = defaultEveryMs } = options;
   const stopping = new AbortController();
-  const deliverer = createDeliverer({ ...options, onRoom: look });
+  const deliverer = createDeliverer({ ...options, onCapacity: look });
   let looking: Promise<void> | null = null;
   let again = false;
   const timer = setInterval(look, everyMs).unref();

@@ -3,7 +3,7 @@ import type { Agent } from "../model/agent.ts";
 import type { StoredSchedule } from "../model/schedule.ts";
 import type { FireSchedule } from "../model/schedule-ops.ts";
 import type { Store } from "../model/store.ts";
-import { syncFiles } from "./agent-schedules.ts";
+import { syncFileSchedules } from "./agent-schedules.ts";
 import type { TriggerClock } from "./clock.ts";
 import { decideSlots, type FireDeps, type Prepare } from "./fire.ts";
 
@@ -131,7 +131,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     const { agents, sound } = files;
     const names = agents.map(({ name }) => name);
     const gone = known?.filter((name) => !names.includes(name)) ?? (options.alone ? "unknown" : []);
-    const ops = syncFiles(agents, sound ? gone : [], clock.now(), options.fireTimes);
+    const ops = syncFileSchedules(agents, sound ? gone : [], clock.now(), options.fireTimes);
     for (const op of ops) await store.apply([op]);
     if (files.agents === agents) files = null;
     // Until all files are sound again, an agent that is missing may only be misspelt.

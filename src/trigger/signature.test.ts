@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { createSecretBox, newSecret } from "./secret-box.ts";
-import { signatureOf, toleranceMs, verifyGithub, verifyTimed } from "./signature.ts";
+import { signatureOf, toleranceMs, verifyGithub, verifyTimestamped } from "./signature.ts";
 
 const secret = "whsec_0123456789abcdef";
 const body = Buffer.from('{"text":"grüße"}');
@@ -23,9 +23,12 @@ test("signs as openssl does, with the time in seconds", () => {
 test("accepts what openssl signed, in both schemes, and tells repeated ones by the signature", () => {
   const seconds = String(Math.floor(now.getTime() / 1000));
   const timed = openssl(secret, Buffer.concat([Buffer.from(`${seconds}.`), body]));
-  expect(verifyTimed(`t=${seconds},v1=${timed}`, secret, body, now)).toEqual({ ok: true, key: timed });
+  expect(verifyTimestamped(`t=${seconds},v1=${timed}`, secret, body, now)).toEqual({ ok: true, key: timed });
   // another spelling is the same delivery
-  expect(verifyTimed(`t=${seconds},v1=${timed.toUpperCase()}`, secret, body, now)).toEqual({ ok: true, key: timed });
+  expect(verifyTimestamped(`t=${seconds},v1=${timed.toUpperCase()}`, secret, body, now)).toEqual({
+    ok: true,
+    key: timed,
+  });
   const github = openssl(secret, body);
   expect(verifyGithub(`sha256=${github}`, secret, body)).toEqual({ ok: true, key: github });
 });
@@ -42,24 +45,24 @@ test.each([
   `t=1e9,v1=${"0".repeat(64)}`,
   `sha256=${"0".repeat(64)}`,
 ])("refuses %j as wrong, whatever its time", (header) => {
-  expect(verifyTimed(header, secret, body, now)).toEqual({ ok: false, why: "wrong" });
+  expect(verifyTimestamped(header, secret, body, now)).toEqual({ ok: false, why: "wrong" });
   expect(verifyGithub(header, secret, body)).toEqual({ ok: false, why: "wrong" });
 });
 
 test("refuses a right signature of another secret, body or time as wrong", () => {
   const header = signatureOf(secret, body, now);
-  expect(verifyTimed(header, `${secret}x`, body, now)).toMatchObject({ why: "wrong" });
-  expect(verifyTimed(header, secret, Buffer.from("{}"), now)).toMatchObject({ why: "wrong" });
-  expect(verifyTimed(header.replace("t=17", "t=18"), secret, body, now)).toMatchObject({ why: "wrong" });
+  expect(verifyTimestamped(header, `${secret}x`, body, now)).toMatchObject({ why: "wrong" });
+  expect(verifyTimestamped(header, secret, Buffer.from("{}"), now)).toMatchObject({ why: "wrong" });
+  expect(verifyTimestamped(header.replace("t=17", "t=18"), secret, body, now)).toMatchObject({ why: "wrong" });
 });
 
 test("takes five minutes either way, and no more", () => {
   const exact = new Date("2026-03-01T12:00:00.000Z");
   const header = signatureOf(secret, body, exact);
   for (const off of [toleranceMs, -toleranceMs])
-    expect(verifyTimed(header, secret, body, new Date(exact.getTime() + off))).toMatchObject({ ok: true });
+    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toMatchObject({ ok: true });
   for (const off of [toleranceMs + 1, -toleranceMs - 1])
-    expect(verifyTimed(header, secret, body, new Date(exact.getTime() + off))).toEqual({ ok: false, why: "old" });
+    expect(verifyTimestamped(header, secret, body, new Date(exact.getTime() + off))).toEqual({ ok: false, why: "old" });
 });
 
 test("a sealed secret is readable with its own key and name only, and never twice the same", () => {

@@ -13,7 +13,7 @@ export function signatureOf(secret: string, body: Uint8Array, now: Date): string
 }
 
 /** Whether it is too old is said only of one that is right. */
-export function verifyTimed(header: string | undefined, secret: string, body: Uint8Array, now: Date): Verified {
+export function verifyTimestamped(header: string | undefined, secret: string, body: Uint8Array, now: Date): Verified {
   const [, seconds, given] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i.exec(header ?? "") ?? [];
   const right = timed(secret, seconds ?? "0", body);
   if (!isSame(right, given) || seconds === undefined) return { ok: false, why: "wrong" };

@@ -11,7 +11,7 @@ import {
   recordDirectory,
   tokenFile,
 } from "../../src/model/state-layout.ts";
-import { projectState } from "../../src/define/user-folder.ts";
+import { projectStateDirectory } from "../../src/define/user-state.ts";
 import { drover, exists, folder, isRoot, nobody } from "./drover.ts";
 import { place } from "./place.ts";
 
@@ -140,7 +140,7 @@ describe("bad configuration", () => {
       const { state_directory, config_file } = JSON.parse(stdout) as Record<string, unknown>;
       return { state_directory, config_file };
     };
-    const state_directory = projectState("/elsewhere/drover", cwd);
+    const state_directory = projectStateDirectory("/elsewhere/drover", cwd);
     expect(await places()).toEqual({ state_directory, config_file: null });
     chmodSync(join(cwd, "drover.yaml"), 0o644);
     expect(await places()).toEqual({ state_directory, config_file: join(cwd, "drover.yaml") });

@@ -1,4 +1,4 @@
-import { isKeys } from "../merge-keys.ts";
+import { isRecord } from "../merge-keys.ts";
 import { note, type Source } from "./source.ts";
 
 type Keys = Record<string, unknown>;
@@ -10,7 +10,7 @@ type Keys = Record<string, unknown>;
  */
 export function mapHooks(sources: readonly Source[]): Keys {
   const given = sources.flatMap((source) =>
-    isKeys(source.keys["hooks"]) ? [{ source, lists: source.keys["hooks"] }] : [],
+    isRecord(source.keys["hooks"]) ? [{ source, lists: source.keys["hooks"] }] : [],
   );
   for (const { source, lists } of given)
     for (const list of Object.keys(lists))
@@ -21,7 +21,7 @@ export function mapHooks(sources: readonly Source[]): Keys {
     const last = given.findLast(({ lists }) => lists[list] !== undefined);
     const hooks: unknown = last?.lists[list];
     return (Array.isArray(hooks) ? hooks : []).flatMap((hook: unknown, at) => {
-      const keys = isKeys(hook) ? hook : {};
+      const keys = isRecord(hook) ? hook : {};
       const only = list === "on_error" ? ["failed"] : null;
       const name = webhookOf(keys, ["hooks", list, at], only, last!.source);
       if (name !== null) webhooks.push(name);

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { isKeys } from "../merge-keys.ts";
+import { isRecord } from "../merge-keys.ts";
 import { mapSchedules } from "./map-schedules.ts";
 import { note, type Source } from "./source.ts";
 import { mapVariables } from "./map-variables.ts";
@@ -21,7 +21,7 @@ export function mapKeys(source: Source, folder: string): Keys {
 
 function merge(into: Keys, from: Keys): void {
   for (const [key, value] of Object.entries(from))
-    into[key] = isKeys(value) && isKeys(into[key]) ? { ...into[key], ...value } : value;
+    into[key] = isRecord(value) && isRecord(into[key]) ? { ...into[key], ...value } : value;
 }
 
 type Map = (value: unknown, source: Source, folder: string) => Keys;
@@ -45,7 +45,7 @@ const maps: Record<string, Map | string> = {
   mcp_servers: mcpServers,
   session,
   instances: (value, source) => {
-    const { max_concurrent, ...others } = isKeys(value) ? value : {};
+    const { max_concurrent, ...others } = isRecord(value) ? value : {};
     for (const key of Object.keys(others)) note(source, ["instances", key], "has no equivalent");
     return max_concurrent === undefined ? {} : { max_concurrent };
   },
@@ -68,8 +68,8 @@ const maps: Record<string, Map | string> = {
 
 function directory(key: string): Map {
   return (value, source, folder) => {
-    const root = isKeys(value) ? value["root"] : value;
-    if (isKeys(value))
+    const root = isRecord(value) ? value["root"] : value;
+    if (isRecord(value))
       for (const other of Object.keys(value))
         if (other !== "root") note(source, [key, other], "has no equivalent: clone the repository yourself");
     if (typeof root !== "string") {
@@ -96,13 +96,13 @@ function mode(value: unknown, path: readonly string[], source: Source): Keys {
 
 /** As older versions of herdctl have it. */
 function permissions(value: unknown, source: Source): Keys {
-  if (!isKeys(value)) {
+  if (!isRecord(value)) {
     note(source, ["permissions"], "is no object; it was left out");
     return {};
   }
   const { mode: given, allowed_tools, denied_tools, bash, ...others } = value;
   for (const key of Object.keys(others)) note(source, ["permissions", key], "has no equivalent");
-  const shell = isKeys(bash) ? bash : {};
+  const shell = isRecord(bash) ? bash : {};
   const allowed = strings(shell["allowed_commands"]).map((command) => `Bash(${command}:*)`);
   const denied = strings(shell["denied_patterns"]).map((pattern) =>
     pattern.endsWith("*") ? `Bash(${pattern.replace(/[\s*]+$/, "")}:*)` : `Bash(${pattern})`,
@@ -127,9 +127,9 @@ function strings(value: unknown): string[] {
 }
 
 function mcpServers(value: unknown, source: Source): Keys {
-  const servers = Object.entries(isKeys(value) ? value : {}).flatMap(([name, server]): [string, Keys][] => {
+  const servers = Object.entries(isRecord(value) ? value : {}).flatMap(([name, server]): [string, Keys][] => {
     const at = ["mcp_servers", name];
-    const { type, command, args, env, url, headers, ...others } = isKeys(server) ? server : {};
+    const { type, command, args, env, url, headers, ...others } = isRecord(server) ? server : {};
     if (type === "sse" || (command === undefined && url === undefined)) {
       note(
         source,
@@ -146,7 +146,7 @@ function mcpServers(value: unknown, source: Source): Keys {
 }
 
 function session(value: unknown, source: Source): Keys {
-  const { timeout, max_turns, model, ...others } = isKeys(value) ? value : {};
+  const { timeout, max_turns, model, ...others } = isRecord(value) ? value : {};
   for (const key of Object.keys(others)) note(source, ["session", key], "has no equivalent");
   const seconds = secondsOf(timeout);
   if (timeout !== undefined && seconds === null)

@@ -1,5 +1,5 @@
 import { scheduleDefinitionSchema } from "../../model/schedule.ts";
-import { isKeys } from "../merge-keys.ts";
+import { isRecord } from "../merge-keys.ts";
 import { timingFaults } from "../timing-faults.ts";
 import { note, type Source } from "./source.ts";
 
@@ -7,8 +7,8 @@ type Keys = Record<string, unknown>;
 
 /** Schedules by name become a list. What herdctl starts in another way, or Drover would refuse, is named and left out. */
 export function mapSchedules(value: unknown, source: Source): Keys {
-  const mapped = Object.entries(isKeys(value) ? value : {}).flatMap(([name, schedule]) =>
-    mapSchedule(name, isKeys(schedule) ? schedule : {}, source),
+  const mapped = Object.entries(isRecord(value) ? value : {}).flatMap(([name, schedule]) =>
+    mapSchedule(name, isRecord(schedule) ? schedule : {}, source),
   );
   return mapped.length === 0 ? {} : { schedules: mapped };
 }

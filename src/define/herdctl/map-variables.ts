@@ -1,4 +1,4 @@
-import { isKeys } from "../merge-keys.ts";
+import { isRecord } from "../merge-keys.ts";
 import { note, type Source } from "./source.ts";
 
 /** The keys in which a runner replaces variables. */
@@ -33,6 +33,6 @@ function fixed(value: unknown, key: string, source: Source): unknown {
       return fallback ?? whole;
     });
   if (Array.isArray(value)) return value.map((one) => fixed(one, key, source));
-  if (!isKeys(value)) return value;
+  if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([inner, one]) => [inner, fixed(one, key, source)]));
 }

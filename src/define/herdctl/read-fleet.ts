@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import type { DefinitionFault } from "../../model/definition-fault.ts";
-import { isKeys, mergeKeys } from "../merge-keys.ts";
+import { isRecord, mergeKeys } from "../merge-keys.ts";
 import { readDefinition } from "../read-definition.ts";
 import { readYaml } from "../structured-text.ts";
 import { mapHooks } from "./map-hooks.ts";
@@ -10,7 +10,7 @@ import { mapVariables } from "./map-variables.ts";
 import { note, type Note, partOf, type Source } from "./source.ts";
 
 /** A herdctl fleet as Drover would define it. */
-export interface Imported {
+export interface ImportedFleet {
   description: string | null;
   defaults: Record<string, unknown>;
   agents: ({ name: string } & Record<string, unknown>)[];
@@ -29,7 +29,7 @@ interface Trail {
 }
 
 /** Reads a herdctl.yaml with everything it names, or the file of one agent. */
-export async function readHerdctl(file: string): Promise<Imported> {
+export async function readHerdctl(file: string): Promise<ImportedFleet> {
   const trail: Trail = { notes: [], faults: [], variables: new Set(), above: [] };
   const source = await read(file, trail);
   const isAgent = source !== null && Object.hasOwn(source.keys, "name");
@@ -48,7 +48,7 @@ export async function readHerdctl(file: string): Promise<Imported> {
 interface Fleet {
   description: string | null;
   defaults: Record<string, unknown>;
-  agents: (Imported["agents"][number] | null)[];
+  agents: (ImportedFleet["agents"][number] | null)[];
 }
 
 const fleetKeys: Record<string, string> = {
@@ -71,12 +71,12 @@ async function readFleet(
   for (const key of Object.keys(others))
     note(source, [key], fleetKeys[key] ?? "is not a key that this import knows; it was left out");
   const folder = dirname(source.file);
-  const own = isKeys(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), folder) : {};
+  const own = isRecord(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), folder) : {};
   const merged = prefix === null ? {} : mergeKeys(inherited, own);
   const hasFolder = own["working_directory"] !== undefined || merged["working_directory"] !== undefined;
   const found: Fleet["agents"] = [];
   for (const [index, reference] of list(agents).entries()) {
-    const { path, overrides, ...more } = isKeys(reference) ? reference : {};
+    const { path, overrides, ...more } = isRecord(reference) ? reference : {};
     for (const key of Object.keys(more)) note(source, ["agents", index, key], "is not a key that this import knows");
     if (typeof path !== "string") {
       note(source, ["agents", index], "names no path; it was left out");
@@ -84,12 +84,12 @@ async function readFleet(
     }
     const agent = await read(resolve(folder, path), trail);
     if (agent === null) continue;
-    const changes = isKeys(overrides) ? [partOf(source, ["agents", index, "overrides"], overrides)] : [];
+    const changes = isRecord(overrides) ? [partOf(source, ["agents", index, "overrides"], overrides)] : [];
     found.push(agentOf([agent, ...changes], merged, prefix, hasFolder));
   }
   for (const [index, reference] of list(fleets).entries())
     found.push(...(await readInner(source, index, reference, merged, prefix, trail)));
-  const { description } = isKeys(fleet) ? fleet : {};
+  const { description } = isRecord(fleet) ? fleet : {};
   return { description: typeof description === "string" ? description : null, defaults: own, agents: found };
 }
 
@@ -101,7 +101,7 @@ async function readInner(
   prefix: string | null,
   trail: Trail,
 ): Promise<Fleet["agents"]> {
-  const { path, name, overrides } = isKeys(reference) ? reference : {};
+  const { path, name, overrides } = isRecord(reference) ? reference : {};
   if (overrides !== undefined) note(source, ["fleets", index, "overrides"], "has no equivalent; it was left out");
   if (typeof path !== "string") {
     note(source, ["fleets", index], "names no path; it was left out");
@@ -111,7 +111,7 @@ async function readInner(
   const inner = await read(file, { ...trail, above: [...trail.above, identity(source.file)] });
   if (inner === null) return [];
   const { fleet } = inner.keys;
-  const own = isKeys(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
+  const own = isRecord(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
   const called = typeof name === "string" ? name : (own ?? basename(dirname(file)));
   const full = prefix === null ? called : `${prefix}.${called}`;
   return (await readFleet(inner, inherited, full, { ...trail, above: [...trail.above, identity(source.file)] })).agents;
@@ -123,7 +123,7 @@ function agentOf(
   defaults: Record<string, unknown>,
   prefix: string | null,
   hasFolder = false,
-): Imported["agents"][number] | null {
+): ImportedFleet["agents"][number] | null {
   const [first] = sources;
   // also of overrides: herdctl sees them from the agent's file
   const folder = dirname(first!.file);
@@ -156,7 +156,7 @@ async function read(file: string, trail: Trail): Promise<Source | null> {
   if (!parsed.ok)
     return fail(parsed.faults[0]!.line, `the file is not valid YAML: ${parsed.faults[0]!.problem}`, "Fix that line.");
   const keys = parsed.value ?? {};
-  if (!isKeys(keys)) return fail(1, "the file is not an object of keys and values", "Name a herdctl.yaml.");
+  if (!isRecord(keys)) return fail(1, "the file is not an object of keys and values", "Name a herdctl.yaml.");
   return { file, keys, lineOf: parsed.lineOf, notes: trail.notes, variables: trail.variables };
 }
 

@@ -1,17 +1,17 @@
 import type { Asker } from "../../model/asker.ts";
 import { createAllowance } from "./allowance.ts";
-import type { Engine } from "./engine.ts";
-import { type Lane, openLane, type Waiting } from "./lane.ts";
+import type { SchemaEngine } from "./engine.ts";
+import { type Lane, openLane, type PendingCheck } from "./lane.ts";
 import { measureSchema, measureValue, type SchemaFault, type SchemaMeasure, type ValueLimits } from "./limits.ts";
 import { patternCost } from "./pattern-cost.ts";
-import type { Checked, Job } from "./protocol.ts";
+import type { CheckResult, Job } from "./protocol.ts";
 
 /** Checks values against users' JSON Schemas without ever holding up the event loop, or one caller for another. */
 export interface SchemaChecker {
   /** Without an asker it is Drover's own check. */
-  check(schema: object, value: unknown, limits: ValueLimits, asker?: Asker): Promise<Checked>;
+  check(schema: object, value: unknown, limits: ValueLimits, asker?: Asker): Promise<CheckResult>;
   /** Is it a schema at all? */
-  checkSchema(schema: object, asker?: Asker): Promise<Checked>;
+  checkSchema(schema: object, asker?: Asker): Promise<CheckResult>;
   /** Ends the workers; what still waits is answered as `late`. Idempotent. */
   stop(): Promise<void>;
 }
@@ -49,7 +49,7 @@ export function openSchemaChecker({
   const lane = openLane(times);
   /** For callers and schemas that were slow lately: they wait for each other, and nobody waits for them. */
   const slowLane = openLane(times);
-  let engine: Engine | undefined;
+  let engine: SchemaEngine | undefined;
 
   const measure = (schema: object): SchemaMeasure | { faults: SchemaFault[] } => {
     const known = measured.get(schema) ?? measureSchema(schema);
@@ -57,10 +57,10 @@ export function openSchemaChecker({
     return known;
   };
 
-  const laneOf = ({ caller, job }: Waiting): Lane =>
+  const laneOf = ({ caller, job }: PendingCheck): Lane =>
     allowance.isSlow(callerName(caller)) || allowance.isSlow(schemaName(job)) ? slowLane : lane;
 
-  const noteSlow = ({ caller, job }: Waiting): void => {
+  const noteSlow = ({ caller, job }: PendingCheck): void => {
     allowance.noteSlow(schemaName(job));
     if (caller === own) return;
     allowance.noteSlow(callerName(caller));
@@ -68,14 +68,14 @@ export function openSchemaChecker({
   };
 
   // who is there to hear the answer is asked only here: most checks are done on the spot
-  const inWorker = (job: Job, { caller, signal }: Asker = { caller: own }): Promise<Checked> =>
+  const inWorker = (job: Job, { caller, signal }: Asker = { caller: own }): Promise<CheckResult> =>
     new Promise((resolve) => {
       const seconds = caller === own ? 0 : allowance.waitOf(caller);
       if (seconds > 0) return resolve(busy("its checks have taken too long", seconds));
       if (caller !== own && lane.countOf(caller) + slowLane.countOf(caller) >= maxOfCaller)
         return resolve(busy(`${maxOfCaller} of its checks are waiting`, 1));
       if (lane.size + slowLane.size >= maxWaiting) return resolve(busy("too many checks are waiting", 5));
-      const waiting: Waiting = {
+      const waiting: PendingCheck = {
         caller,
         job,
         answer(checked) {
@@ -104,7 +104,7 @@ export function openSchemaChecker({
       if ("fault" in parts) return { faults: [parts.fault], why: "refused" };
       if (!isQuick(size, parts))
         return inWorker({ kind: "check", schemaText: size.text, valueText: parts.text }, asker);
-      engine ??= (await import("./engine.ts")).createEngine();
+      engine ??= (await import("./engine.ts")).createSchemaEngine();
       return { faults: engine.check(size.text, value) };
     },
     async checkSchema(schema, asker) {
@@ -137,6 +137,6 @@ function schemaName({ schemaText }: Job): string {
   return `schema ${schemaText}`;
 }
 
-function busy(message: string, retryAfterSeconds: number): Checked {
+function busy(message: string, retryAfterSeconds: number): CheckResult {
   return { faults: [{ path: "", message: `cannot be checked now: ${message}` }], why: "busy", retryAfterSeconds };
 }

@@ -9,7 +9,7 @@ import { type Job, type Report, workerMark } from "./protocol.ts";
 import { ownThread } from "./thread-time.ts";
 
 /** Users' JSON Schemas, compiled and applied, in the thread this is loaded in. */
-export interface Engine {
+export interface SchemaEngine {
   /** Compiles ahead: the faults of the schema itself. */
   compile(schemaText: string): SchemaFault[];
   check(schemaText: string, value: unknown): SchemaFault[];
@@ -20,7 +20,7 @@ export interface Engine {
 const maxCompiled = 200;
 const maxFaults = 50;
 
-export function createEngine(): Engine {
+export function createSchemaEngine(): SchemaEngine {
   const compiled = new Map<string, ValidateFunction | SchemaFault[]>();
   const metas = new Map<boolean, Ajv | Ajv2020>();
   const get = (schemaText: string): ValidateFunction | SchemaFault[] => {
@@ -137,7 +137,7 @@ function cut(text: string): string {
 }
 
 function serve(port: NonNullable<typeof parentPort>): void {
-  const engine = createEngine();
+  const engine = createSchemaEngine();
   const report = (message: Report): void => port.postMessage(message);
   port.on("message", (job: Job) => {
     if (job.kind === "schema") return report({ type: "done", faults: engine.checkSchema(job.schemaText) });

@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
 import { createFairQueue } from "./fair-queue.ts";
-import type { Checked, Job, Report } from "./protocol.ts";
+import type { CheckResult, Job, Report } from "./protocol.ts";
 import { startWorker } from "./start-worker.ts";
 import { threadCpuMs } from "./thread-time.ts";
 
@@ -8,19 +8,19 @@ import { threadCpuMs } from "./thread-time.ts";
 export interface Lane {
   readonly size: number;
   countOf(caller: string): number;
-  add(waiting: Waiting): void;
+  add(waiting: PendingCheck): void;
   /** Nobody waits for it any more: it does not begin, or its thread is ended. */
-  drop(waiting: Waiting): void;
+  drop(waiting: PendingCheck): void;
   /** What of this caller has not begun. */
-  take(caller: string): Waiting[];
+  take(caller: string): PendingCheck[];
   /** Ends the thread; what still waits is answered as `late`. Idempotent. */
   stop(): Promise<void>;
 }
 
-export interface Waiting {
+export interface PendingCheck {
   caller: string;
   job: Job;
-  answer(checked: Checked): void;
+  answer(checked: CheckResult): void;
   /** The time of the thread that it took; and whether the thread had to be ended for it. */
   spent(ms: number, isCut: boolean): void;
 }
@@ -36,9 +36,9 @@ export interface LaneOptions {
 const longestWait = 60;
 
 export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): Lane {
-  const queue = createFairQueue<Waiting>();
+  const queue = createFairQueue<PendingCheck>();
   let worker: Worker | undefined;
-  let current: Waiting | undefined;
+  let current: PendingCheck | undefined;
   let timer: NodeJS.Timeout | undefined;
   let thread: string | null = null;
   let since = { cpu: null as number | null, wall: 0 };
@@ -181,6 +181,6 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
 
 const gone = "the caller has disconnected";
 
-export function late(message: string): Checked {
+export function late(message: string): CheckResult {
   return { faults: [{ path: "", message }], why: "late" };
 }

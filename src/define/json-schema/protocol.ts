@@ -15,7 +15,7 @@ export type Report =
  * `late`: no answer within the deadline, or none at all; `refused`: past a limit, not even tried; `busy`: this caller has
  * asked for too much of late, and may ask again after so many seconds.
  */
-export interface Checked {
+export interface CheckResult {
   faults: SchemaFault[];
   why?: "late" | "refused" | "busy";
   retryAfterSeconds?: number;

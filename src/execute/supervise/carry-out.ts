@@ -164,10 +164,10 @@ async function workIn(
 function workedOn(
   { invocation, correlation }: Claim,
   directory: string,
-  { findWorkedOn }: SuperviseOptions,
+  { findCheckout }: SuperviseOptions,
 ): { correlation: Correlation; repoRoot?: string } {
   if (workspaceOf(invocation) === "scratch") return { correlation };
-  const { repo_sha, repo_root } = findWorkedOn(directory, correlation.repo_sha);
+  const { repo_sha, repo_root } = findCheckout(directory, correlation.repo_sha);
   return { correlation: { ...correlation, repo_sha }, repoRoot: repo_root };
 }
 

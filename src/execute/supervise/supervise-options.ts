@@ -31,7 +31,7 @@ export interface SuperviseOptions {
   uploads: UploadTimes;
   random: () => number;
   /** The commit that a run in this directory works on, unless one is given. */
-  findWorkedOn: (directory: string, given: string | null) => { repo_sha: string | null; repo_root: string };
+  findCheckout: (directory: string, given: string | null) => { repo_sha: string | null; repo_root: string };
   redactor: Redactor;
   /** The same, and these values, whatever their names. */
   redactorWith(values: readonly NamedValue[]): Redactor;

@@ -1,7 +1,7 @@
 import { isTerminal } from "../../model/states.ts";
 import { maxPageBytes, readFeed } from "../../show/pages.ts";
 import { allFeed, runFeed } from "../../show/tail.ts";
-import type { Owners } from "../../show/owners.ts";
+import type { OwnerLookup } from "../../show/owner-lookup.ts";
 import type { RecordDeps, SystemDeps } from "../deps.ts";
 import { notFound } from "../refusal.ts";
 import { FeedReply, Reply } from "../reply.ts";
@@ -54,7 +54,7 @@ export const followRoutes = [
     rule: { roles: anyone },
     async handle({ deps, principal, body: { stream, follow } }) {
       const runs = await visible(follow, principal, deps.owners);
-      if (!deps.hub.refollow(nameOf(principal, stream), runs)) throw notFound("stream", "body.stream");
+      if (!deps.hub.setPartials(nameOf(principal, stream), runs)) throw notFound("stream", "body.stream");
       return undefined;
     },
   }),
@@ -65,7 +65,7 @@ function nameOf(principal: Principal, stream: string): string {
   return `${principal.kind === "token" ? principal.token_id : ""} ${stream}`;
 }
 
-async function visible(run_ids: readonly string[], principal: Principal, owners: Owners): Promise<string[]> {
+async function visible(run_ids: readonly string[], principal: Principal, owners: OwnerLookup): Promise<string[]> {
   const found: string[] = [];
   for (const run_id of run_ids) {
     const owner = await owners(run_id);

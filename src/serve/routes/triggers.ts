@@ -2,7 +2,7 @@ import type { Hook } from "../../model/hook.ts";
 import { type Webhook, webhookSchema } from "../../model/webhook.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { newSecret } from "../../trigger/secret-box.ts";
-import { openStanding, sealStanding, shownStanding, wouldUnseal } from "../../trigger/standing-secrets.ts";
+import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "../../trigger/template-secrets.ts";
 import type { ApiDeps } from "../deps.ts";
 import { given } from "../given.ts";
 import { pageFrom } from "../page.ts";
@@ -20,7 +20,7 @@ export const triggerRoutes = [
     async handle({ deps, principal }) {
       const hooks = await deps.store.read.hooks();
       const own = hooks.filter(({ created_by }) => sees(principal, created_by));
-      return { items: own.map(shownStanding), next_cursor: null };
+      return { items: own.map(withoutSealed), next_cursor: null };
     },
   }),
   route("POST /hooks", {
@@ -32,26 +32,26 @@ export const triggerRoutes = [
       const kept = await withoutSecrets(deps, hook);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, secret: sealed, create: true }]);
       if (!put.ok) throw exists("hook", hook.name);
-      return created({ ...shownStanding(kept), secret });
+      return created({ ...withoutSealed(kept), secret });
     },
   }),
   route("GET /hooks/{name}", {
     rule: { roles: anyone, object: "hook" },
-    handle: async ({ object }) => shownStanding(object),
+    handle: async ({ object }) => withoutSealed(object),
   }),
   route("PATCH /hooks/{name}", {
     rule: { roles: submitters, object: "hook" },
     async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
       const isAskedAnew = changes.parameters !== undefined || changes.prompt !== undefined || changes.agent_name;
-      const before = isAskedAnew ? openStanding(object.agent_name, object, deps.triggers.vault) : object;
+      const before = isAskedAnew ? openTemplate(object.agent_name, object, deps.triggers.vault) : object;
       const hook: Hook = { ...before, ...given(changes), updated_at: deps.now().toISOString() };
       const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
       const kept = isAskedAnew ? await withoutSecrets(deps, hook) : hook;
-      if (wouldUnseal(object, kept, given(changes))) throw sealedFor(object.agent_name);
+      if (wouldExposeSecrets(object, kept, given(changes))) throw sealedFor(object.agent_name);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, ...sealed, create: false }]);
       if (!put.ok) throw notFound("hook", "path.name");
-      return { ...shownStanding(kept), ...given({ secret }) };
+      return { ...withoutSealed(kept), ...given({ secret }) };
     },
   }),
   route("DELETE /hooks/{name}", {
@@ -132,7 +132,7 @@ export const triggerRoutes = [
 async function withoutSecrets({ agents, triggers }: ApiDeps, hook: Hook): Promise<Hook> {
   const found = await agents.find(hook.agent_name);
   const schema = found !== null && "agent" in found ? found.agent.parameters_schema : undefined;
-  return sealStanding(hook.agent_name, hook, schema, triggers.vault);
+  return sealTemplate(hook.agent_name, hook, schema, triggers.vault);
 }
 
 /** An admin's webhook hears of everyone's runs, a user's of their own. */

@@ -1,11 +1,11 @@
 import type { Registry } from "./registry.ts";
 
 /** Told of each request once it is answered; a stream counts as answered when it begins. */
-export type SeeRequest = (method: string, path: string, status: number, seconds: number) => void;
+export type ObserveRequest = (method: string, path: string, status: number, seconds: number) => void;
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export function watchRequests(registry: Registry): SeeRequest {
+export function watchRequests(registry: Registry): ObserveRequest {
   const count = registry.counter("drover_http_requests_total", "Requests answered, by route and status.", [
     "method",
     "path",

@@ -1,6 +1,6 @@
 import { isTerminal, runStatuses } from "../model/states.ts";
 import type { Store } from "../model/store.ts";
-import { faultOf, type SubmitFault } from "./submit-fault.ts";
+import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
 /** How many runs may stand above a run. An agent that calls itself ends here, instead of never. */
 const deepest = 8;
@@ -9,7 +9,7 @@ const mostChildren = 100;
 const unfinished = runStatuses.filter((status) => !isTerminal(status));
 
 /** null: the run may be a child of this one. `inside`: a command of it asks. */
-export async function tooManyRuns(
+export async function checkRunLimits(
   parent_run_id: string | undefined,
   inside: boolean,
   read: Pick<Store["read"], "run" | "runs">,
@@ -18,7 +18,7 @@ export async function tooManyRuns(
   if (deep !== null || !inside || parent_run_id === undefined) return deep;
   const children = await read.runs({ parent_run_id, status: unfinished }, { limit: mostChildren });
   if (children.length < mostChildren) return null;
-  return faultOf(
+  return submitFault(
     409,
     "DROVER-SUB-009",
     `This run has started ${mostChildren} runs that have not ended, and cannot start another one now.`,
@@ -34,7 +34,7 @@ async function tooDeep(
   let above = 0;
   for (let next: string | null = parent_run_id ?? null; next !== null; above += 1) {
     if (above === deepest)
-      return faultOf(
+      return submitFault(
         409,
         "DROVER-SUB-007",
         `More than ${deepest} runs would stand above this one, each started by the one before.`,

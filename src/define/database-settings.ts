@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
 
 /** Where a fleet keeps its record, and what seals its audit chain and signs attempt tokens. */
-export interface DatabasePlace {
+export interface DatabaseSettings {
   url: string;
   secret: Uint8Array;
 }
@@ -12,13 +12,13 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const secretShape = /^[0-9a-f]{64}$/i;
 
 /** null: the record is kept in the state directory. */
-export function findDatabase(env: Environment): DatabasePlace | null {
-  const url = findDatabaseUrl(env);
+export function readDatabaseSettings(env: Environment): DatabaseSettings | null {
+  const url = readDatabaseUrl(env);
   return url === null ? null : { url, secret: findSecret(env) };
 }
 
 /** For those who only read, and need no secret. */
-export function findDatabaseUrl(env: Environment): string | null {
+export function readDatabaseUrl(env: Environment): string | null {
   const url = env["DATABASE_URL"];
   if (url === undefined || url === "") return null;
   if (isDatabaseUrl(url)) return url;

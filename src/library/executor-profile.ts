@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { findPackageFolder } from "../define/package-folder.ts";
+import { findPackageDirectory } from "../define/package-directory.ts";
 import { type LoadedProfile, loadProfile } from "../define/profiles.ts";
 import type { Agent } from "../model/agent.ts";
 import type { Config } from "../model/config.ts";
@@ -20,7 +20,7 @@ interface Place {
  * The profile that carries the agent out: the project's of its executor's name, else one without any settings. The
  * caller is the operator, so that the agent may name any variable and work in any folder.
  */
-export function ownProfile(agent: Agent, { cwd, config, env }: Place): RunnerProfile {
+export function executorProfile(agent: Agent, { cwd, config, env }: Place): RunnerProfile {
   const executor = agent.executor ?? "procedural";
   const host = { builtIn: builtInExecutors, hasCommand: () => true };
   const found = loadProfile(executor, profileFolders(cwd, config, false, env), host);
@@ -51,7 +51,7 @@ export function ownProfile(agent: Agent, { cwd, config, env }: Place): RunnerPro
 
 /** One of those that come with Drover: a built-in executor without settings, which is then looked for in the project. */
 function isPlain({ file, profile: { command, module } }: LoadedProfile): boolean {
-  const bundled = findPackageFolder("bundled");
+  const bundled = findPackageDirectory("bundled");
   return (
     bundled !== null && file.startsWith(join(bundled, "profiles")) && command === undefined && module === undefined
   );

@@ -1,8 +1,8 @@
 /** Resolves once it is the caller's turn: one caller in each round of the event loop, in the order they came. */
-export type TakeTurn = () => Promise<void>;
+export type WaitForTurn = () => Promise<void>;
 
 /** Thousands may have much to catch up with. What each of them does in its turn is short, and others come in between. */
-export function createTurns(): TakeTurn {
+export function createTurnQueue(): WaitForTurn {
   let waiting: (() => void)[] = [];
   let next = 0;
   return () =>

@@ -4,18 +4,18 @@ import type { RunRequest } from "../model/run-request.ts";
 import type { Demands } from "../model/run.ts";
 import type { Session } from "../model/session.ts";
 import type { Store } from "../model/store.ts";
-import { faultOf, type SubmitFault } from "./submit-fault.ts";
+import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
 /** The session a run is of, and what it takes over from the one it continues. */
-export interface Continued {
+export interface ResolvedSession {
   session_id: string;
   forked_from: string | null;
   project_dir: string | null;
   /** Where the conversation lies; null for a new one. */
-  place: Place | null;
+  place: SessionLocation | null;
 }
 
-export interface Place {
+export interface SessionLocation {
   /** What the runner has to be that continues it. */
   demands: Demands;
   /** The runner that had it last, and that one's directory where it is known. */
@@ -29,15 +29,15 @@ interface Deps {
   now: () => Date;
 }
 
-export async function continued(
+export async function resolveSession(
   request: RunRequest,
   agent: Agent,
   who: { subject: string; role: string },
   deps: Deps,
-): Promise<Continued | SubmitFault> {
+): Promise<ResolvedSession | SubmitFault> {
   const { mode, session_id } = request;
   if (request.fork_at_turn !== undefined && mode !== "fork")
-    return faultOf(
+    return submitFault(
       400,
       "DROVER-SUB-003",
       "Only a fork can begin at an earlier turn.",
@@ -50,7 +50,7 @@ export async function continued(
     return bad(400, "A start begins a session of its own.", "leave it out, or set mode to resume or fork");
   }
   if (agent.type === "procedural") {
-    return faultOf(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
+    return submitFault(400, "DROVER-SUB-002", "Procedural agents do not support resumption", [
       { path: "body.mode", message: `${mode} of a procedural agent` },
     ]);
   }
@@ -73,7 +73,7 @@ export async function continued(
   const own =
     mode === "fork" ? { session_id: deps.newId(), forked_from: session_id } : { session_id, forked_from: null };
   if (request.project_dir !== undefined && request.project_dir !== project_dir) {
-    return faultOf(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "a folder of its own"}.`, [
+    return submitFault(409, "DROVER-SUB-003", `The session works in ${project_dir ?? "a folder of its own"}.`, [
       { path: "body.project_dir", message: "not the session's" },
     ]);
   }
@@ -86,7 +86,7 @@ export async function continued(
       "of another executor",
       startAnew,
     );
-  const place = { demands: placeOf(session), runner_id, directory: runner?.project_dir ?? null };
+  const place = { demands: sessionDemands(session), runner_id, directory: runner?.project_dir ?? null };
   return { ...own, project_dir, place };
 }
 
@@ -98,7 +98,7 @@ async function executorOfRuns(session_id: string, { read }: Deps["store"]): Prom
 }
 
 /** Its folders lie in a state directory, so any runner of that one will do. A runner that named none has to be the same. */
-export function placeOf({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
+export function sessionDemands({ hostname, executor_profile, place_id, runner_id, portable }: Session): Demands {
   // the store prefers the runner that has it
   if (portable && executor_profile !== null) return { executor_profile };
   const where =
@@ -111,7 +111,7 @@ const startAnew = "Start a new session: leave session_id out, with mode start.";
 function expiryOf(agent: Agent, { session_id, last_used_at }: Session, now: Date): SubmitFault | null {
   const seconds = sessionTimeoutSeconds(agent);
   if (seconds === null || now.getTime() - Date.parse(last_used_at) <= seconds * 1000) return null;
-  return faultOf(
+  return submitFault(
     409,
     "DROVER-SUB-006",
     `The session ${session_id} was last used at ${last_used_at}; sessions of ${agent.name} can be continued for ${seconds} s (session.timeout).`,
@@ -121,5 +121,5 @@ function expiryOf(agent: Agent, { session_id, last_used_at }: Session, now: Date
 }
 
 function bad(status: number, message: string, fault: string, next?: string): SubmitFault {
-  return faultOf(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: fault }], next);
+  return submitFault(status, "DROVER-SUB-003", message, [{ path: "body.session_id", message: fault }], next);
 }

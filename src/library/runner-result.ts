@@ -4,7 +4,7 @@ import { RunnerError, SDKError, SDKNotFoundError, SessionError } from "./errors.
 import type { RunnerResult } from "./types.ts";
 
 /** What a run came to, in the terms of the library. */
-export function resultOf(run: Run, executor: string | null, callbacks: Callbacks): RunnerResult {
+export function toRunnerResult(run: Run, executor: string | null, callbacks: Callbacks): RunnerResult {
   const { started_at, created_at, finished_at } = run;
   const seconds = finished_at === null ? null : (Date.parse(finished_at) - Date.parse(started_at ?? created_at)) / 1000;
   const error = run.status === "completed" ? null : errorOf(run, executor, callbacks);
@@ -20,7 +20,7 @@ export function resultOf(run: Run, executor: string | null, callbacks: Callbacks
   };
 }
 
-function errorOf(run: Run, executor: string | null, { lastTelling }: Callbacks): Error {
+function errorOf(run: Run, executor: string | null, { lastResultOrError }: Callbacks): Error {
   const { run_id, agent_name, reason } = run;
   const message = describe(run);
   if (reason === "session_not_found") return new SessionError(message, run_id, agent_name, run.session_id ?? undefined);
@@ -29,7 +29,7 @@ function errorOf(run: Run, executor: string | null, { lastTelling }: Callbacks):
     return new SDKNotFoundError(`Claude Agent SDK not found. ${run.error}`);
   const isItsOwn = reason !== null && (reason.startsWith("provider_") || sdkReasons.has(reason));
   return isItsOwn
-    ? new SDKError(message, run_id, agent_name, lastTelling)
+    ? new SDKError(message, run_id, agent_name, lastResultOrError)
     : new RunnerError(message, run_id, agent_name);
 }
 

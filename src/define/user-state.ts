@@ -8,7 +8,7 @@ import { errorCode } from "./error-code.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where this user's Drover keeps its state; null where the user has no home and names no folder. */
-export function userStateFolder(env: Environment): string | null {
+export function userStateDirectory(env: Environment): string | null {
   const base = env["XDG_STATE_HOME"];
   // a relative one would mean another folder at each call: the specification says to ignore it
   if (base && isAbsolute(base)) return join(base, "drover");
@@ -28,7 +28,7 @@ function homeOfUser(): string | null {
   }
 }
 
-export function noHome(): HostError {
+export function missingHome(): HostError {
   return new HostError({
     code: "DROVER-STA-015",
     field: "HOME",
@@ -38,7 +38,7 @@ export function noHome(): HostError {
 }
 
 /** The state of a project: by its real path, so that two clones are two projects and a link to one is that one. */
-export function projectState(userFolder: string, project: string): string {
+export function projectStateDirectory(userFolder: string, project: string): string {
   const real = realPathOf(project);
   const slug = basename(real)
     .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
@@ -48,7 +48,7 @@ export function projectState(userFolder: string, project: string): string {
 }
 
 /** The state of whatever is in no project. */
-export const ownState = (userFolder: string): string => join(userFolder, "user");
+export const userWideStateDirectory = (userFolder: string): string => join(userFolder, "user");
 
 /** The head of a record's chain a second time, outside of it. That it is there also says that this user's Drover made the record. */
 export function headCopyFile(userFolder: string, record: string): string {

@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import type { DefinitionFault } from "../model/definition-fault.ts";
-import { type AgentChecks, checkEntry } from "./agent-entry.ts";
+import { type AgentChecks, checkAgentEntry } from "./agent-entry.ts";
 import { readAgentText } from "./agent-file.ts";
 import { type FleetAgents, isFleet, loadFleet } from "./fleet-file.ts";
 import { readDefinition } from "./read-definition.ts";
@@ -25,5 +25,5 @@ export async function loadDefinitions(file: string, checks: AgentChecks): Promis
   if ("ok" in text) return whole(text.faults);
   if (extname(file).toLowerCase() !== ".md" && isFleet(text.value))
     return { file, gone: false, ...(await loadFleet(file, text, checks)) };
-  return { ...whole([]), entries: [await checkEntry(file, text, checks)] };
+  return { ...whole([]), entries: [await checkAgentEntry(file, text, checks)] };
 }

@@ -8,9 +8,9 @@ import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { buildArguments, findCommand } from "../execute/executors/procedural/arguments.ts";
 import type { Agent } from "../model/agent.ts";
 import { checkOutput, checkParameters } from "../submit/parameters.ts";
-import { loadAgents } from "./agents-folder.ts";
+import { loadAgents } from "./load-agents.ts";
 import { openSchemaChecker } from "./json-schema/checker.ts";
-import { findPackageFolder } from "./package-folder.ts";
+import { findPackageDirectory } from "./package-directory.ts";
 import { findProfiles } from "./profiles.ts";
 
 const schemas = openSchemaChecker({ checkMs: 10_000 });
@@ -24,7 +24,8 @@ afterEach(() => rmSync(work, { recursive: true, force: true }));
 const path = process.env["PATH"];
 const clients = ["claude", "claude-sdk", "codex", "gemini", "code-review"];
 const host = { builtIn: ["procedural", ...clients], hasCommand: () => false };
-const folderOf = (name: "bundled" | "examples"): string => findPackageFolder(name) ?? expect.fail(`${name} is missing`);
+const folderOf = (name: "bundled" | "examples"): string =>
+  findPackageDirectory(name) ?? expect.fail(`${name} is missing`);
 
 test("the profiles that come with the package load, and so do their agents", async () => {
   const { profiles, faults } = findProfiles(

@@ -1,5 +1,5 @@
 /** Pages of logs that were read and encoded a moment ago, for others who are at the same place. */
-export interface SharedPages<Page> {
+export interface PageCache<Page> {
   /** Reads the page unless it is cached. Callers that ask meanwhile share the same read. */
   get(key: string, read: () => Promise<Page>): Promise<Page>;
   /** Nobody is there any more to share the pages of these keys. */
@@ -13,7 +13,7 @@ interface Options<Page> {
   keeps(page: Page): boolean;
 }
 
-export function createSharedPages<Page>({ maxBytes, bytesOf, keeps }: Options<Page>): SharedPages<Page> {
+export function createPageCache<Page>({ maxBytes, bytesOf, keeps }: Options<Page>): PageCache<Page> {
   const kept = new Map<string, Page>();
   const reading = new Map<string, Promise<Page>>();
   let bytes = 0;

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
-import { loadAgents } from "./agents-folder.ts";
+import { loadAgents } from "./load-agents.ts";
 import { openSchemaChecker } from "./json-schema/checker.ts";
 
 const schemas = openSchemaChecker();

@@ -3,22 +3,22 @@ import type { RunEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
 import type { Client } from "../wire/client.ts";
 import type { Callbacks } from "./callbacks.ts";
-import { resultOf } from "./result-of.ts";
+import { toRunnerResult } from "./runner-result.ts";
 import type { RunnerResult } from "./types.ts";
 
-export interface AttendOptions {
+export interface FollowOptions {
   signal?: AbortSignal | undefined;
   /** Where the caller gets messages from: the executor in this process, or the log of the run. */
   messages: "executor" | "log";
 }
 
 /** Follows a run to its end, passing its messages and questions to the caller. */
-export async function attend(
+export async function followRun(
   client: Client,
   run: Run,
   executor: string | null,
   callbacks: Callbacks,
-  { signal, messages }: AttendOptions,
+  { signal, messages }: FollowOptions,
 ): Promise<RunnerResult> {
   const stop = (): void =>
     void client.runs.stop(run.run_id).catch((error: unknown) => {
@@ -38,7 +38,7 @@ export async function attend(
     desk?.close();
     signal?.removeEventListener("abort", stop);
   }
-  return resultOf(await client.runs.get(run.run_id), executor, callbacks);
+  return toRunnerResult(await client.runs.get(run.run_id), executor, callbacks);
 }
 
 type Asked = Extract<RunEvent, { type: "permission_request" }>;

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { findWorkedOn } from "./repo-sha.ts";
+import { findCheckout } from "./checkout.ts";
 
-const readRepoSha = (directory: string) => findWorkedOn(directory, null).repo_sha;
+const readRepoSha = (directory: string) => findCheckout(directory, null).repo_sha;
 
 let top: string;
 beforeEach(() => {
@@ -54,14 +54,14 @@ it("is inherited inside one repository and outside of any, not from another; a g
   }
   mkdirSync(join(top, "one", "sub"));
   const env = { DROVER_REPO_SHA: "inherited", DROVER_REPO_ROOT: join(top, "one") };
-  expect(findWorkedOn(join(top, "one", "sub"), null, env)).toEqual({
+  expect(findCheckout(join(top, "one", "sub"), null, env)).toEqual({
     repo_sha: "inherited",
     repo_root: join(top, "one"),
   });
-  expect(findWorkedOn(top, null, env)).toEqual({ repo_sha: "inherited", repo_root: top });
-  expect(findWorkedOn(join(top, "two"), null, env).repo_sha).toBe(git(join(top, "two"), "rev-parse", "HEAD"));
-  expect(findWorkedOn(join(top, "two"), null, { DROVER_REPO_SHA: "set by hand" }).repo_sha).toBe("set by hand");
-  expect(findWorkedOn(join(top, "two"), "given", env).repo_sha).toBe("given");
+  expect(findCheckout(top, null, env)).toEqual({ repo_sha: "inherited", repo_root: top });
+  expect(findCheckout(join(top, "two"), null, env).repo_sha).toBe(git(join(top, "two"), "rev-parse", "HEAD"));
+  expect(findCheckout(join(top, "two"), null, { DROVER_REPO_SHA: "set by hand" }).repo_sha).toBe("set by hand");
+  expect(findCheckout(join(top, "two"), "given", env).repo_sha).toBe("given");
 });
 
 // each of them held up the whole process for ever: a run can leave it for the next one
@@ -70,15 +70,15 @@ it.each([".git", ".git/HEAD", ".git/commondir", ".git/packed-refs", ".git/refs/h
   (name) => {
     if (name !== ".git") mkdirSync(join(top, ".git", "refs", "heads"), { recursive: true });
     if (!/HEAD|git$/.test(name)) writeFileSync(join(top, ".git", "HEAD"), "ref: refs/heads/main\n");
-    const outfile = join(top, "repo-sha.cjs");
+    const outfile = join(top, "checkout.cjs");
     buildSync({
-      entryPoints: [resolve("src/define/repo-sha.ts")],
+      entryPoints: [resolve("src/define/checkout.ts")],
       outfile,
       bundle: true,
       platform: "node",
       format: "cjs",
     });
-    const script = `console.log(require(${JSON.stringify(outfile)}).findWorkedOn(${JSON.stringify(top)}, null).repo_sha)`;
+    const script = `console.log(require(${JSON.stringify(outfile)}).findCheckout(${JSON.stringify(top)}, null).repo_sha)`;
     for (const put of [() => spawnSync("mkfifo", [join(top, name)]), () => symlinkSync("/dev/zero", join(top, name))]) {
       rmSync(join(top, name), { force: true });
       put();

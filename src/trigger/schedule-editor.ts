@@ -13,11 +13,11 @@ import type {
 import type { Store } from "../model/store.ts";
 import type { Vault } from "../model/vault.ts";
 import type { Submitter } from "../submit/submit.ts";
-import { fail, faultOf, type SubmitFault } from "../submit/submit-fault.ts";
+import { fail, submitFault, type SubmitFault } from "../submit/submit-fault.ts";
 import { type Prepare, prepareScheduled, requestOf } from "./fire.ts";
-import { openStanding, sealStanding, shownStanding, wouldUnseal } from "./standing-secrets.ts";
+import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "./template-secrets.ts";
 
-export interface DeskOptions {
+export interface ScheduleEditorOptions {
   store: Pick<Store, "apply" | "read">;
   prepare: Prepare;
   fireTimes: FireTimesOf;
@@ -31,7 +31,7 @@ type Answer<T> = ({ ok: true } & T) | { ok: false; fault: SubmitFault };
 type Given = ScheduleDefinition & { agent_name: string };
 
 /** What people do with schedules. */
-export interface ScheduleDesk {
+export interface ScheduleEditor {
   show(schedule: StoredSchedule): Schedule;
   create(given: Given, who: Submitter): Promise<Answer<{ schedule: Schedule }>>;
   change(schedule: StoredSchedule, changes: ScheduleChanges): Promise<Answer<{ schedule: Schedule }>>;
@@ -42,13 +42,20 @@ export interface ScheduleDesk {
 
 const shownNext = 5;
 
-export function createScheduleDesk({ store, prepare, fireTimes, now, newId, vault }: DeskOptions): ScheduleDesk {
+export function createScheduleEditor({
+  store,
+  prepare,
+  fireTimes,
+  now,
+  newId,
+  vault,
+}: ScheduleEditorOptions): ScheduleEditor {
   return {
     show,
     async create({ agent_name, ...definition }, who) {
       const checked = await check(agent_name, definition, who);
       if (!checked.ok) return checked;
-      const kept = sealStanding(agent_name, definition, checked.schema, vault);
+      const kept = sealTemplate(agent_name, definition, checked.schema, vault);
       const base = { schedule_id: newId(), agent_name, created_by: who.subject, source: "api" as const };
       return put({ ...base, definition: kept, ...timesOf(definition) }, definition.enabled);
     },
@@ -57,7 +64,7 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId, vaul
       if (schedule.source !== "api" && Object.keys(others).length > 0)
         return { ok: false, fault: definedElsewhere(schedule, Object.keys(others)) };
       const { agent_name } = schedule;
-      const opened = openStanding(agent_name, schedule.definition, vault);
+      const opened = openTemplate(agent_name, schedule.definition, vault);
       const definition = merged(opened, schedule.source === "api" ? changes : {});
       const who: Submitter = { subject: schedule.created_by, role: "user" };
       // One that is switched off need not be sound.
@@ -70,9 +77,9 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId, vaul
       const schema = checked?.ok === true ? checked.schema : undefined;
       const isAskedAnew = changes.parameters !== undefined || changes.prompt !== undefined;
       const kept = isAskedAnew
-        ? sealStanding(agent_name, definition, schema, vault)
+        ? sealTemplate(agent_name, definition, schema, vault)
         : merged(schedule.definition, schedule.source === "api" ? changes : {});
-      if (wouldUnseal(schedule.definition, kept, changes))
+      if (wouldExposeSecrets(schedule.definition, kept, changes))
         return fail(
           409,
           "DROVER-API-030",
@@ -97,7 +104,7 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId, vaul
 
   function show(schedule: StoredSchedule): Schedule {
     const { definition: kept, enabled, anchor, due_at, rev: _rev, ...rest } = schedule;
-    const definition = shownStanding(kept);
+    const definition = withoutSealed(kept);
     const { cron = null, every = null, prompt = null, attended = null } = definition;
     // The slot that is due is the first, even where it is late.
     const following = due_at === null ? [] : nextOf(definition, Date.parse(anchor), Date.parse(due_at), shownNext - 1);
@@ -141,7 +148,7 @@ export function createScheduleDesk({ store, prepare, fireTimes, now, newId, vaul
     const [first] = faults;
     if (first === undefined) return null;
     const paths = faults.map(({ path, message }) => ({ path: `body.${path}`, message }));
-    return faultOf(400, "DROVER-SCH-001", `The schedule is not sound: ${first.message}`, paths, first.next);
+    return submitFault(400, "DROVER-SCH-001", `The schedule is not sound: ${first.message}`, paths, first.next);
   }
 
   async function put(schedule: NewSchedule, enabled: boolean, rev?: number): Promise<Answer<{ schedule: Schedule }>> {
@@ -195,7 +202,7 @@ function merged(definition: ScheduleDefinition, changes: ScheduleChanges): Sched
 
 function definedElsewhere({ agent_name, source, definition }: StoredSchedule, keys: readonly string[]): SubmitFault {
   const where = source === "file" ? "the agent's file" : `the agent: PUT /agents/${agent_name}`;
-  return faultOf(
+  return submitFault(
     409,
     "DROVER-SCH-002",
     `The agent ${agent_name} defines the schedule ${definition.name}.`,
@@ -207,7 +214,7 @@ function definedElsewhere({ agent_name, source, definition }: StoredSchedule, ke
 function conflictOf(conflict: "not_found" | "changed" | "name_taken" | "session", schedule: NewSchedule): SubmitFault {
   const { agent_name, definition } = schedule;
   if (conflict === "name_taken")
-    return faultOf(
+    return submitFault(
       409,
       "DROVER-SCH-003",
       `There is a schedule ${definition.name} for the agent ${agent_name} already.`,
@@ -216,11 +223,11 @@ function conflictOf(conflict: "not_found" | "changed" | "name_taken" | "session"
     );
   if (conflict === "not_found") return notThere();
   const next = "Read it again, and repeat the change.";
-  return faultOf(409, "DROVER-SCH-003", "Somebody else has changed the schedule at the same moment.", [], next);
+  return submitFault(409, "DROVER-SCH-003", "Somebody else has changed the schedule at the same moment.", [], next);
 }
 
 function notThere(): SubmitFault {
-  return faultOf(404, "DROVER-API-014", "There is no such schedule.", [
+  return submitFault(404, "DROVER-API-014", "There is no such schedule.", [
     { path: "path.schedule_id", message: "unknown" },
   ]);
 }

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { errorCode } from "./error-code.ts";
-import { userConfigFolder } from "./trust-file.ts";
+import { userConfigDirectory } from "./trust-file.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -12,7 +12,7 @@ const mostEntries = 5000;
  * Whether nothing in this folder has been made or changed since then. By ctime, which no program can set: a command that
  * runs since then cannot have written what is settled.
  */
-export function isSettled(folder: string, since: number): boolean {
+export function isUnchangedSince(folder: string, since: number): boolean {
   const pending = [folder];
   for (let seen = 0; pending.length > 0; seen += 1) {
     const path = pending.pop()!;
@@ -24,9 +24,9 @@ export function isSettled(folder: string, since: number): boolean {
 }
 
 /** The same of this user's decisions on trust. */
-export function isTrustSettled(env: Environment, since: number): boolean {
-  const folder = userConfigFolder(env);
-  return folder === null || tryStat(folder) === null || isSettled(folder, since);
+export function isTrustUnchangedSince(env: Environment, since: number): boolean {
+  const folder = userConfigDirectory(env);
+  return folder === null || tryStat(folder) === null || isUnchangedSince(folder, since);
 }
 
 /** null where there is nothing. */

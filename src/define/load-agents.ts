@@ -4,8 +4,8 @@ import type { Agent } from "../model/agent.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { agentFileEndings } from "./agent-file.ts";
 import type { AgentChecks } from "./agent-entry.ts";
-import { type Definitions, loadDefinitions } from "./definitions.ts";
-import { isGone, unreadable } from "./read-definition.ts";
+import { type Definitions, loadDefinitions } from "./load-definitions.ts";
+import { isMissing, unreadable } from "./read-definition.ts";
 
 export interface LoadedAgents {
   agents: LoadedAgent[];
@@ -39,20 +39,20 @@ export async function loadAgents(
   before: readonly LoadedAgent[] = [],
 ): Promise<LoadedAgents> {
   try {
-    if ((await stat(folder)).isFile()) return await loadFiles([folder], checks, before);
+    if ((await stat(folder)).isFile()) return await loadAgentFiles([folder], checks, before);
     const entries = (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
     const files = entries.filter(({ name }) => isAgentFile(name)).map(({ name }) => join(folder, name));
     const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
-    const loaded = await loadFiles(files, checks, before);
+    const loaded = await loadAgentFiles(files, checks, before);
     return { ...loaded, folders: folders.map(({ name }) => join(folder, name)) };
   } catch (error) {
     const faults = [unreadable(folder, error)];
-    const agents = isGone(error) ? [] : before.map((each) => ({ ...each, fault: describeFault(faults[0]!) }));
+    const agents = isMissing(error) ? [] : before.map((each) => ({ ...each, fault: describeFault(faults[0]!) }));
     return { agents, faults, files: 0, folders: [], others: [] };
   }
 }
 
-export async function loadFiles(
+export async function loadAgentFiles(
   files: readonly string[],
   checks: AgentChecks,
   before: readonly LoadedAgent[] = [],

@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { checkAgent } from "../define/agent-file.ts";
-import { loadFiles } from "../define/agents-folder.ts";
+import { loadAgentFiles } from "../define/load-agents.ts";
 import { checkSchemas } from "../define/check-schemas.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import type { Agent } from "../model/agent.ts";
@@ -10,7 +10,7 @@ import { expandAgent, expandText, variablesIn } from "../model/expand.ts";
 import { suggest } from "../model/suggest.ts";
 import type { AgentFile, InProcessMcpServer, ResolvedAgentConfig } from "./types.ts";
 
-export interface OwnAgent {
+export interface PreparedAgent {
   agent: Agent;
   /** Of the MCP servers that live in this process: the record has their names only. */
   mcpServers: Record<string, InProcessMcpServer>;
@@ -19,10 +19,10 @@ export interface OwnAgent {
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** The agent of a definition or a file, sound and complete; else a RequestError with everything that is wrong. */
-export async function agentOf(given: ResolvedAgentConfig | AgentFile, cwd: string): Promise<OwnAgent> {
+export async function prepareAgent(given: ResolvedAgentConfig | AgentFile, cwd: string): Promise<PreparedAgent> {
   const schemas = openSchemaChecker();
   try {
-    if ("path" in given) return { agent: complete(await agentOfFile(given, cwd, schemas), cwd), mcpServers: {} };
+    if ("path" in given) return { agent: complete(await agentFromFile(given, cwd, schemas), cwd), mcpServers: {} };
     const { plain, mcpServers } = splitServers(given);
     const checked = await checkSchemas(checkAgent(plain), schemas);
     if (!checked.ok) throw refused(checked.faults);
@@ -32,13 +32,13 @@ export async function agentOf(given: ResolvedAgentConfig | AgentFile, cwd: strin
   }
 }
 
-async function agentOfFile(
+async function agentFromFile(
   { path, name }: AgentFile,
   cwd: string,
-  schemas: Parameters<typeof loadFiles>[1],
+  schemas: Parameters<typeof loadAgentFiles>[1],
 ): Promise<Agent> {
   const file = resolve(cwd, path);
-  const { agents, faults } = await loadFiles([file], schemas);
+  const { agents, faults } = await loadAgentFiles([file], schemas);
   const found = agents.filter(({ agent }) => name === undefined || agent.name === name);
   if (found.length === 1) return found[0]!.agent;
   if (faults.length > 0) throw refused(faults);
@@ -69,7 +69,7 @@ function complete(agent: Agent, cwd: string): Agent {
 
 function splitServers(given: ResolvedAgentConfig): {
   plain: Record<string, unknown>;
-  mcpServers: OwnAgent["mcpServers"];
+  mcpServers: PreparedAgent["mcpServers"];
 } {
   const servers = Object.entries(given.mcp_servers ?? {});
   const own = servers.filter((entry): entry is [string, InProcessMcpServer] => "instance" in entry[1]);

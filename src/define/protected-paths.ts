@@ -3,8 +3,8 @@ import { dirname } from "node:path";
 import type { StartOptions } from "../model/process.ts";
 import { cacheDirectory, hiddenFromCommands, runsDirectory } from "../model/state-layout.ts";
 import { errorCode } from "./error-code.ts";
-import { userConfigFolder } from "./trust-file.ts";
-import { userStateFolder } from "./user-folder.ts";
+import { userConfigDirectory } from "./trust-file.ts";
+import { userStateDirectory } from "./user-state.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -12,17 +12,17 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * What no command of `exec` or of a run may reach of Drover's own files. The whole user state folder is hidden, not this
  * record alone: a command that makes the next one belong to another project must not find the record in the open then.
  */
-export function protectOwn(
+export function protectedPaths(
   stateDirectory: string,
   env: Environment,
 ): Required<Pick<StartOptions, "hide" | "show" | "readOnly">> {
-  const userFolder = userStateFolder(env);
+  const userFolder = userStateDirectory(env);
   const cache = cacheDirectory(stateDirectory);
   const isInUserFolder = userFolder !== null && stateDirectory.startsWith(`${userFolder}/`);
   return {
     hide: [...hiddenFromCommands(stateDirectory), ...prepare(userFolder)],
     show: [runsDirectory(stateDirectory)],
-    readOnly: [...(isInUserFolder ? [cache] : prepare(cache)), ...prepare(userConfigFolder(env))],
+    readOnly: [...(isInUserFolder ? [cache] : prepare(cache)), ...prepare(userConfigDirectory(env))],
   };
 }
 

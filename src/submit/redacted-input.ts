@@ -1,16 +1,16 @@
 import { hasMark, isMark } from "../model/mark.ts";
 import type { RunRequest } from "../model/run-request.ts";
-import { faultOf, type SubmitFault } from "./submit-fault.ts";
+import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
 /**
  * A request made of what the record shows of another run has marks where the secrets were. A prompt may well quote such a
  * mark, so there it counts only where a run is repeated.
  */
-export function lostSecrets({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
+export function redactedInputFault({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
   const paths = [...marksIn(parameters, "body.parameters")];
   if (retry_of !== undefined && prompt !== undefined && hasMark(prompt)) paths.push("body.prompt");
   if (paths.length === 0) return null;
-  return faultOf(
+  return submitFault(
     400,
     "DROVER-PAR-007",
     retry_of === undefined

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { ownerOfStanding, type Vault } from "../model/vault.ts";
+import { ownerOfTemplate, type Vault } from "../model/vault.ts";
 
 /** A definition that runs are made of again and again: a schedule's or a hook's. */
 interface Standing {
@@ -10,27 +10,27 @@ interface Standing {
 }
 
 /** As it is stored. `schema` is the agent's, which may mark parameters as secret. */
-export function sealStanding<T extends Standing>(
+export function sealTemplate<T extends Standing>(
   agent_name: string,
   given: T,
   schema: object | undefined,
   vault: Vault | undefined,
 ): T {
   const { parameters, prompt = null } = given;
-  const hidden = vault?.conceal(ownerOfStanding(agent_name), schema, { parameters, prompt }) ?? null;
+  const hidden = vault?.conceal(ownerOfTemplate(agent_name), schema, { parameters, prompt }) ?? null;
   if (hidden === null) return given;
   return { ...given, parameters: hidden.parameters, sealed: hidden.sealed, ...withPrompt(given, hidden.prompt) };
 }
 
 /** As it was given. */
-export function openStanding<T extends Standing>(agent_name: string, kept: T, vault: Vault | undefined): T {
+export function openTemplate<T extends Standing>(agent_name: string, kept: T, vault: Vault | undefined): T {
   if (kept.sealed === undefined || vault === undefined) return kept;
-  const { parameters, prompt } = vault.open(ownerOfStanding(agent_name), kept.sealed);
-  return { ...shownStanding(kept), parameters, ...withPrompt(kept, prompt) };
+  const { parameters, prompt } = vault.open(ownerOfTemplate(agent_name), kept.sealed);
+  return { ...withoutSealed(kept), parameters, ...withPrompt(kept, prompt) };
 }
 
 /** As people see it. */
-export function shownStanding<T extends Standing>(kept: T): T {
+export function withoutSealed<T extends Standing>(kept: T): T {
   const { sealed: _, ...shown } = kept;
   // What is left out may always be.
   return shown as T;
@@ -40,7 +40,7 @@ export function shownStanding<T extends Standing>(kept: T): T {
  * Whether a change would show what was sealed: what it does not give anew has to look as before. The agent may be another
  * now, may be gone, or may no longer mark its parameters.
  */
-export function wouldUnseal(
+export function wouldExposeSecrets(
   before: Standing,
   after: Standing,
   changes: { parameters?: unknown; prompt?: unknown },

@@ -1,7 +1,7 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-export interface WorkedOn {
+export interface Checkout {
   repo_sha: string | null;
   /** The root of the repository, or the directory itself where it is in none. */
   repo_root: string;
@@ -11,11 +11,11 @@ export interface WorkedOn {
  * The commit that a command in `directory` works on: the given one, else the one it inherits, else what its repository
  * has checked out. It inherits nothing from another repository.
  */
-export function findWorkedOn(
+export function findCheckout(
   directory: string,
   given: string | null,
   env: Readonly<Record<string, string | undefined>> = {},
-): WorkedOn {
+): Checkout {
   const found = findRepository(directory);
   // a nested Drover sees its working directory without links
   const repository = found && realpathSync.native(found);

@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** A runner's directory that comes with the package; null where it was left out. */
-export function findPackageFolder(name: "bundled" | "examples"): string | null {
+export function findPackageDirectory(name: "bundled" | "examples"): string | null {
   return findUpward(name, "profiles");
 }
 
 /** The built dashboard; null where it was not built. */
-export function findWebFolder(): string | null {
+export function findWebDirectory(): string | null {
   return findUpward(join("dist", "web"), "index.html");
 }
 

@@ -15,8 +15,8 @@ import { tmpdir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { recordDirectory } from "../model/state-layout.ts";
-import { findPlaces } from "./places.ts";
-import { projectState } from "./user-folder.ts";
+import { findLocations } from "./locations.ts";
+import { projectStateDirectory } from "./user-state.ts";
 
 /** Agents' sandboxes put a .git into the usual folder for temporary files while they run, and it would be found. */
 const quiet = existsSync("/var/tmp") ? "/var/tmp" : tmpdir();
@@ -32,25 +32,25 @@ const home = { HOME: "/home/someone" };
 
 it("DROVER_STATE_DIR wins over everything", () => {
   mkdirSync(join(top, ".drover"));
-  expect(findPlaces({ ...home, DROVER_STATE_DIR: "/elsewhere" }, top).stateDirectory).toBe("/elsewhere");
+  expect(findLocations({ ...home, DROVER_STATE_DIR: "/elsewhere" }, top).stateDirectory).toBe("/elsewhere");
 });
 
 it("a relative DROVER_STATE_DIR is seen from the directory the command is given in", () => {
-  expect(findPlaces({ ...home, DROVER_STATE_DIR: "state" }, join(top, "a")).stateDirectory).toBe(
+  expect(findLocations({ ...home, DROVER_STATE_DIR: "state" }, join(top, "a")).stateDirectory).toBe(
     join(top, "a", "state"),
   );
 });
 
 it("else it is the project's, in the user's folder: that of the nearest drover.yaml, or of the repository", () => {
   mkdirSync(join(top, ".git"));
-  const own = (folder: string) => projectState("/home/someone/.local/state/drover", folder);
-  expect(findPlaces(home, join(top, "a", "b"))).toMatchObject({
+  const own = (folder: string) => projectStateDirectory("/home/someone/.local/state/drover", folder);
+  expect(findLocations(home, join(top, "a", "b"))).toMatchObject({
     stateDirectory: own(top),
     configFile: null,
     repository: top,
   });
   writeFileSync(join(top, "a", "drover.yaml"), "");
-  expect(findPlaces(home, join(top, "a", "b"))).toMatchObject({
+  expect(findLocations(home, join(top, "a", "b"))).toMatchObject({
     stateDirectory: own(join(top, "a")),
     configFile: join(top, "a", "drover.yaml"),
     repository: top,
@@ -59,13 +59,13 @@ it("else it is the project's, in the user's folder: that of the nearest drover.y
 });
 
 it("else it is the user's own", () => {
-  expect(findPlaces(home, top).stateDirectory).toBe("/home/someone/.local/state/drover/user");
+  expect(findLocations(home, top).stateDirectory).toBe("/home/someone/.local/state/drover/user");
 });
 
 it("two clones are two projects, and a link to one is that one", () => {
   for (const name of ["a", "b"]) mkdirSync(join(top, name, ".git"), { recursive: true });
   symlinkSync(join(top, "a"), join(top, "link"));
-  const [a, b, link] = ["a", "b", "link"].map((name) => findPlaces(home, join(top, name)).stateDirectory);
+  const [a, b, link] = ["a", "b", "link"].map((name) => findLocations(home, join(top, name)).stateDirectory);
   expect(a).not.toBe(b);
   expect(link).toBe(a);
 });
@@ -73,7 +73,7 @@ it("two clones are two projects, and a link to one is that one", () => {
 it("a worktree of a repository is a project of its own", () => {
   mkdirSync(join(top, ".git"));
   writeFileSync(join(top, "a", ".git"), "gitdir: ../.git/worktrees/a\n");
-  expect(findPlaces(home, join(top, "a")).stateDirectory).not.toBe(findPlaces(home, top).stateDirectory);
+  expect(findLocations(home, join(top, "a")).stateDirectory).not.toBe(findLocations(home, top).stateDirectory);
 });
 
 it.each(["we ird'$(x)", "..dots", "-rf", "Ünï", "a".repeat(200), "."])(
@@ -81,7 +81,7 @@ it.each(["we ird'$(x)", "..dots", "-rf", "Ünï", "a".repeat(200), "."])(
   (name) => {
     const folder = join(top, name);
     mkdirSync(join(folder, ".git"), { recursive: true });
-    expect(findPlaces(home, folder).stateDirectory.split("/").at(-1)).toMatch(
+    expect(findLocations(home, folder).stateDirectory.split("/").at(-1)).toMatch(
       /^[A-Za-z0-9_][\w.-]{0,39}-[0-9a-f]{12}$/,
     );
   },
@@ -93,13 +93,13 @@ describe("the user's folder", () => {
     [{ XDG_STATE_HOME: "relative" }, "/home/someone/.local/state/drover"],
     [{ XDG_STATE_HOME: "" }, "/home/someone/.local/state/drover"],
   ])("with %j is %s", (env, folder) => {
-    expect(findPlaces({ ...home, ...env }, top).stateDirectory).toBe(`${folder}/user`);
+    expect(findLocations({ ...home, ...env }, top).stateDirectory).toBe(`${folder}/user`);
   });
 
   it.each([{}, { HOME: "" }, { HOME: "here" }])(
     "without a HOME (%j) is what the system knows, and never /tmp",
     (env) => {
-      expect(findPlaces(env, top).stateDirectory).toBe(join(userInfo().homedir, ".local/state/drover/user"));
+      expect(findLocations(env, top).stateDirectory).toBe(join(userInfo().homedir, ".local/state/drover/user"));
     },
   );
 });
@@ -109,7 +109,7 @@ describe("a .drover/ in a folder", () => {
   const madeHere = (folder: string) => {
     const env = { HOME: join(top, "home"), DROVER_STATE_DIR: join(folder, ".drover") };
     mkdirSync(recordDirectory(env.DROVER_STATE_DIR), { recursive: true });
-    const { headCopy } = findPlaces(env, folder);
+    const { headCopy } = findLocations(env, folder);
     mkdirSync(dirname(headCopy!), { recursive: true });
     writeFileSync(headCopy!, "");
   };
@@ -120,41 +120,41 @@ describe("a .drover/ in a folder", () => {
   it("that a repository brought is passed over, also where the folder is trusted", () => {
     mkdirSync(recordDirectory(join(top, ".drover")), { recursive: true });
     for (const seen of [env(), trusting(top)])
-      expect(findPlaces(seen, join(top, "a"))).toMatchObject({
+      expect(findLocations(seen, join(top, "a"))).toMatchObject({
         stateDirectory: elsewhere(),
-        passedOver: { path: join(top, ".drover"), made: false },
+        ignoredState: { path: join(top, ".drover"), made: false },
       });
   });
 
   it("that this user's Drover made is used where the folder is trusted", () => {
     madeHere(top);
-    expect(findPlaces(env(), top)).toMatchObject({
+    expect(findLocations(env(), top)).toMatchObject({
       stateDirectory: elsewhere(),
-      passedOver: { path: join(top, ".drover"), made: true },
+      ignoredState: { path: join(top, ".drover"), made: true },
     });
-    const { stateDirectory, passedOver } = findPlaces(trusting(top), join(top, "a", "b"));
-    expect([stateDirectory, passedOver]).toEqual([join(top, ".drover"), undefined]);
+    const { stateDirectory, ignoredState } = findLocations(trusting(top), join(top, "a", "b"));
+    expect([stateDirectory, ignoredState]).toEqual([join(top, ".drover"), undefined]);
   });
 
   it("does not count for another folder to which it was copied or linked", () => {
     madeHere(join(top, "a"));
     cpSync(join(top, "a", ".drover"), join(top, ".drover"), { recursive: true });
-    expect(findPlaces(trusting(top), top).stateDirectory).toBe(elsewhere());
+    expect(findLocations(trusting(top), top).stateDirectory).toBe(elsewhere());
   });
 
   it("that is nearer and passed over does not hide one that counts", () => {
     madeHere(top);
     mkdirSync(join(top, "a", ".drover"));
-    expect(findPlaces(trusting(top), join(top, "a"))).toMatchObject({
+    expect(findLocations(trusting(top), join(top, "a"))).toMatchObject({
       stateDirectory: join(top, ".drover"),
-      passedOver: { path: join(top, "a", ".drover"), made: false },
+      ignoredState: { path: join(top, "a", ".drover"), made: false },
     });
   });
 
   it("that is a file, or a link to nothing, is nothing", () => {
     writeFileSync(join(top, ".drover"), "");
     symlinkSync(join(top, "nowhere"), join(top, "a", ".drover"));
-    expect(findPlaces(env(), join(top, "a")).passedOver).toBeUndefined();
+    expect(findLocations(env(), join(top, "a")).ignoredState).toBeUndefined();
   });
 });
 
@@ -164,7 +164,7 @@ it.each([
   ["a link to itself", (path: string) => symlinkSync("drover.yaml", path)],
 ])("a drover.yaml that is %s is found, so that its reader can refuse it", (_what, make) => {
   make(join(top, "drover.yaml"));
-  expect(findPlaces(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
+  expect(findLocations(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
 });
 
 const asRoot = it.runIf(process.getuid?.() === 0);
@@ -173,10 +173,10 @@ asRoot("root takes only what is root's, link and target", () => {
   writeFileSync(join(top, "drover.yaml"), "");
   chownSync(join(top, "drover.yaml"), 1234, 1234);
   symlinkSync(join(top, "drover.yaml"), join(top, "a", "drover.yaml"));
-  expect(findPlaces(home, join(top, "a")).configFile).toBeNull();
+  expect(findLocations(home, join(top, "a")).configFile).toBeNull();
   chownSync(join(top, "drover.yaml"), 0, 0);
   lchownSync(join(top, "a", "drover.yaml"), 1234, 1234);
-  expect(findPlaces(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
+  expect(findLocations(home, join(top, "a")).configFile).toBe(join(top, "drover.yaml"));
 });
 
 asRoot("what belongs to someone else is no place of ours", () => {
@@ -186,13 +186,13 @@ asRoot("what belongs to someone else is no place of ours", () => {
   chownSync(join(top, "drover.yaml"), 1234, 1234);
   chmodSync(top, 0o755);
   const none = { stateDirectory: "/home/someone/.local/state/drover/user", configFile: null };
-  for (const seen of [findPlaces(home, top), asNobody(() => findPlaces(home, top))]) {
+  for (const seen of [findLocations(home, top), asNobody(() => findLocations(home, top))]) {
     expect(seen).toMatchObject(none);
-    expect(seen.passedOver).toBeUndefined();
+    expect(seen.ignoredState).toBeUndefined();
   }
   chmodSync(top, 0o700);
   // nor does a folder that may not even be searched stop us
-  expect(asNobody(() => findPlaces(home, join(top, "a")))).toMatchObject(none);
+  expect(asNobody(() => findLocations(home, join(top, "a")))).toMatchObject(none);
 });
 
 /** The effective user alone: a test process must be able to come back. */

@@ -1,5 +1,5 @@
 /** A bucket for each name: `burst` at once, refilled with `perMinute`. */
-export function createRate({ burst, perMinute }: { burst: number; perMinute: number }, clock: () => number) {
+export function createRateLimit({ burst, perMinute }: { burst: number; perMinute: number }, clock: () => number) {
   const buckets = new Map<string, { left: number; at: number }>();
   const perMs = perMinute / 60_000;
 

@@ -1,11 +1,11 @@
 import type { Reads } from "../model/store.ts";
 
 /** Whose a run is; null for a run that is not (or no longer) there. It never changes, so it is remembered. */
-export type Owners = (run_id: string) => Promise<string | null>;
+export type OwnerLookup = (run_id: string) => Promise<string | null>;
 
 const remembered = 10_000;
 
-export function createOwners(read: Pick<Reads, "run">): Owners {
+export function createOwnerLookup(read: Pick<Reads, "run">): OwnerLookup {
   const known = new Map<string, string>();
   return async (run_id) => {
     const owner = known.get(run_id);

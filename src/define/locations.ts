@@ -2,10 +2,16 @@ import { accessSync, constants, existsSync, lstatSync, type Stats, statSync } fr
 import { dirname, join, resolve } from "node:path";
 import { recordDirectory } from "../model/state-layout.ts";
 import { isTrusted } from "./trust.ts";
-import { headCopyFile, noHome, ownState, projectState, userStateFolder } from "./user-folder.ts";
+import {
+  headCopyFile,
+  missingHome,
+  userWideStateDirectory,
+  projectStateDirectory,
+  userStateDirectory,
+} from "./user-state.ts";
 
 /** Where a command's configuration, state and repository are, seen from the directory it is given in. */
-export interface Places {
+export interface Locations {
   stateDirectory: string;
   /** The nearest drover.yaml upward, if there is one. */
   configFile: string | null;
@@ -14,16 +20,16 @@ export interface Places {
   /** The head of the record's chain, kept a second time. None where this user has no folder for it. */
   headCopy?: string;
   /** A `.drover/` of this user that is not used. `made`: by this user's Drover, so that trust alone is missing. */
-  passedOver?: { path: string; made: boolean };
+  ignoredState?: { path: string; made: boolean };
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export function findPlaces(env: Environment, cwd: string): Places {
-  const userFolder = userStateFolder(env);
+export function findLocations(env: Environment, cwd: string): Locations {
+  const userFolder = userStateDirectory(env);
   const given = env["DROVER_STATE_DIR"];
   let state: string | null = given ? resolve(cwd, given) : null;
-  let passedOver: Places["passedOver"];
+  let ignoredState: Locations["ignoredState"];
   let configFile: string | null = null;
   let repository: string | null = null;
   for (let folder = cwd; ; folder = dirname(folder)) {
@@ -31,7 +37,7 @@ export function findPlaces(env: Environment, cwd: string): Places {
     if (!state && isOurStateDirectory(inFolder)) {
       const made = isMadeHere(inFolder, userFolder);
       if (made && isTrusted(folder, env)) state = inFolder;
-      else passedOver ??= { path: inFolder, made };
+      else ignoredState ??= { path: inFolder, made };
     }
     if (!configFile && isOurs(join(folder, "drover.yaml"), constants.R_OK)) configFile = join(folder, "drover.yaml");
     if (!repository && look(join(folder, ".git"), statSync)) repository = folder;
@@ -44,14 +50,14 @@ export function findPlaces(env: Environment, cwd: string): Places {
     configFile,
     repository,
     ...(userFolder === null ? {} : { headCopy: headCopyFile(userFolder, recordDirectory(stateDirectory)) }),
-    ...(passedOver === undefined ? {} : { passedOver }),
+    ...(ignoredState === undefined ? {} : { ignoredState }),
   };
 }
 
 /** Never in the project: what a command or a repository does there must not reach the record. */
 function defaultState(userFolder: string | null, project: string | null): string {
-  if (userFolder === null) throw noHome();
-  return project === null ? ownState(userFolder) : projectState(userFolder, project);
+  if (userFolder === null) throw missingHome();
+  return project === null ? userWideStateDirectory(userFolder) : projectStateDirectory(userFolder, project);
 }
 
 /** One that a repository brought has its owner and its contents, but nothing in this user's own folder. */
