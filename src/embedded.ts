@@ -21,7 +21,7 @@ import { type Runner, type RunnerProfile, startRunner } from "./runner.ts";
 import { checkSubmit } from "./serve/check-submit.ts";
 import { deadShortLived } from "./compose/short-lived-runners.ts";
 import { sweepShortLived } from "./compose/sweep-short-lived.ts";
-import type { Client } from "./wire/client.ts";
+import type { ApiClient } from "./wire/client.ts";
 import { findSession } from "./cli/find-id.ts";
 import { describeUntrusted, findUntrusted } from "./cli/resolve-trust.ts";
 
@@ -60,7 +60,7 @@ function isPackaged(folder: string): boolean {
   return ["bundled" as const, "examples" as const].some((name) => folder.startsWith(`${findPackageDirectory(name)}/`));
 }
 
-type EmbeddedWork<T> = (client: Client, coordinator: OpenCoordinator) => Promise<T>;
+type EmbeddedWork<T> = (client: ApiClient, coordinator: OpenCoordinator) => Promise<T>;
 
 /** The process is known to be dead at once by those who share the state directory, so a lease need not tell it. */
 const leaseMs = 30_000;

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Coordinator, type CoordinatorOptions, startCoordinator } from "../src/coordinator.ts";
-import { type Client, createClient } from "../src/wire/client.ts";
+import { type ApiClient, createClient } from "../src/wire/client.ts";
 
 export interface TestCoordinator extends Coordinator {
   directory: string;
-  client: Client;
+  client: ApiClient;
   /** Whatever it called a defect of its own. */
   defects: unknown[];
   dispose(): Promise<void>;

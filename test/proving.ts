@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hashToken, originOf, proofOf } from "../src/wire/proof.ts";
-import type { ProofRequest } from "../src/wire/proof-shapes.ts";
+import type { ProofRequest } from "../src/wire/proof-request.ts";
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 

@@ -1,5 +1,5 @@
-import { clientOver } from "../src/wire/api-client.ts";
-import { httpTransport } from "../src/wire/send.ts";
+import { createApiClient } from "../src/wire/api-client.ts";
+import { httpTransport } from "../src/wire/http-transport.ts";
 import type { Transport } from "../src/wire/transport.ts";
 import type { Finding, Tools } from "./finding.ts";
 import { inPlace, type Place } from "./place.ts";
@@ -42,7 +42,7 @@ export async function manyReaders(
 
 /** Follows the run to its end, counting its lines. */
 async function watch(run_id: string, cutter: ReturnType<typeof cuttingTransport>): Promise<Watched> {
-  const client = clientOver(cutter.transport);
+  const client = createApiClient(cutter.transport);
   const wrong: string[] = [];
   let counted = 0;
   let seq = 0;

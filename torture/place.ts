@@ -14,7 +14,7 @@ import { recordDirectory, tokenFile } from "../src/model/state-layout.ts";
 import type { Agent } from "../src/model/agent.ts";
 import type { RunnerRow } from "../src/model/dispatch-ops.ts";
 import type { RunnerOptions } from "../src/runner.ts";
-import { type Client, createClient } from "../src/wire/client.ts";
+import { type ApiClient, createClient } from "../src/wire/client.ts";
 import { type Coordinators, type CoordinatorTimes, type Fleet, openCoordinators, type Seat } from "./coordinators.ts";
 import type { Tools } from "./finding.ts";
 import { type Child, createProcesses, type Processes } from "./processes.ts";
@@ -32,7 +32,7 @@ export interface Place {
   /** Where clients and runners go. */
   url: string;
   processes: Processes;
-  client: Client;
+  client: ApiClient;
   token: string;
   coordinators: readonly Seat[];
   /** For a proxy of the coordinators. */

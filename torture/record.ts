@@ -5,15 +5,15 @@ import { openPostgresEngine } from "../src/record/postgres/engine.ts";
 import { walkStatements } from "../src/record/postgres/walk-statements.ts";
 import type { StoredEvent } from "../src/model/event.ts";
 import type { RunRow } from "../src/model/store.ts";
-import type { Client } from "../src/wire/client.ts";
+import type { ApiClient } from "../src/wire/client.ts";
 import type { Fleet } from "./coordinators.ts";
 import type { Place } from "./place.ts";
 
 /** Every run there is, without its bodies. */
-export async function allRuns(client: Client): Promise<RunRow[]> {
+export async function allRuns(client: ApiClient): Promise<RunRow[]> {
   const runs: RunRow[] = [];
   for (let cursor: string | null = null; ;) {
-    const page: Awaited<ReturnType<Client["runs"]["list"]>> = await client.runs.list({
+    const page: Awaited<ReturnType<ApiClient["runs"]["list"]>> = await client.runs.list({
       limit: 1000,
       ...(cursor === null ? {} : { cursor }),
     });
@@ -24,7 +24,7 @@ export async function allRuns(client: Client): Promise<RunRow[]> {
 }
 
 /** The logs of all runs, read as one feed. */
-export async function allEvents(client: Client): Promise<Map<string, StoredEvent[]>> {
+export async function allEvents(client: ApiClient): Promise<Map<string, StoredEvent[]>> {
   const logs = new Map<string, StoredEvent[]>();
   for (let after = 0; ;) {
     const { items } = await client.events({ after, limit: 1000 });

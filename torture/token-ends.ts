@@ -1,6 +1,6 @@
 import { needsNoToken } from "../src/serve/rule.ts";
 import { routes } from "../src/serve/routes.ts";
-import { createClient, type Client } from "../src/wire/client.ts";
+import { createClient, type ApiClient } from "../src/wire/client.ts";
 import { createHttpPort } from "../src/wire/http-port.ts";
 import { registration } from "../test/coordinator.ts";
 import { rawCall } from "../test/http-call.ts";
@@ -72,7 +72,7 @@ function openStream(url: string, token: string) {
 /** At both at once, and then again: one of them has it. */
 export async function enrolTwice(place: Place, round: number, seen: Seen): Promise<void> {
   const [here, there] = pair(place, round);
-  const admin: Client = createClient({ url: here, token: place.token });
+  const admin: ApiClient = createClient({ url: here, token: place.token });
   const { token } = await admin.tokens.create({ role: "runner", subject: `fleet-${round}`, enrolment: true });
   const enrol = (url: string) => createClient({ url, token }).runners.enroll();
   const tries = await Promise.allSettled([enrol(here), enrol(there), enrol(here), enrol(there)]);

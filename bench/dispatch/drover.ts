@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { announcementFile, recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
-import { createClient, type Client } from "../../src/wire/client.ts";
+import { createClient, type ApiClient } from "../../src/wire/client.ts";
 import { owned, stopChild } from "./children.ts";
 
 export interface Drover {
   url: string;
   token: string;
-  client: Client;
+  client: ApiClient;
   coordinatorPid: number;
   runnerPid: number;
   stop(): Promise<void>;

@@ -8,14 +8,14 @@ import { announcementFile, recordDirectory, tokenFile } from "../../src/model/st
 import type { Browser } from "../../test/browser/playwright.ts";
 import { newLocalIds } from "../../src/local.ts";
 import { openStore } from "../../src/record/open.ts";
-import { type Client, createClient } from "../../src/wire/client.ts";
+import { type ApiClient, createClient } from "../../src/wire/client.ts";
 import { owned, ownedFolder, stopChild } from "../dispatch/children.ts";
 import { until } from "../dispatch/drover.ts";
 import { noopRun } from "../dispatch/noop-run.ts";
 
 export interface Place {
   url: string;
-  client: Client;
+  client: ApiClient;
   stop(): Promise<void>;
 }
 

@@ -7,7 +7,7 @@ import { findLocal } from "../local.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
 import { builtInExecutors } from "../compose/create-executor.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import type { LocalAgent } from "./local-agents.ts";
 import { printHeldAgents } from "./agents-accept.ts";
 import { connect, connectOrFail } from "./connect.ts";
@@ -79,7 +79,7 @@ async function listAgents(input: CommandInput): Promise<number> {
 }
 
 /** The coordinator, or where there is none the agents that a `drover run` finds here. */
-async function findClient(input: CommandInput): Promise<Client | { here: LocalAgent[] }> {
+async function findClient(input: CommandInput): Promise<ApiClient | { here: LocalAgent[] }> {
   const { client, local } = await connect(input);
   // a fleet's agents are in its database
   if (client !== null || input.env["DATABASE_URL"]) return client ?? connectOrFail(input);

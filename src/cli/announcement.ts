@@ -7,7 +7,7 @@ import {
   tokenFile,
   type TokenFileName,
 } from "../model/state-layout.ts";
-import { lookForPrivate } from "../wire/private-path.ts";
+import { checkPrivatePath } from "../wire/private-path.ts";
 
 /** Written by a coordinator into its state directory while it serves. */
 export interface Announcement {
@@ -52,7 +52,7 @@ export function isAlive(pid: number): boolean {
  * null where there is no such file.
  */
 function readOwn(path: string): string | null {
-  const found = lookForPrivate(path, "file");
+  const found = checkPrivatePath(path, "file");
   if (found === null) return null;
   if (found.fault === null) return readFileSync(path, "utf8");
   const { why, next } = found.fault;

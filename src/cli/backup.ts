@@ -14,7 +14,7 @@ import { publicName } from "../record/postgres/faults.ts";
 import { restoreRecord } from "../record/restore.ts";
 import { replaceTokenFile } from "../serve/token-file.ts";
 import { newTokenText } from "../serve/token-text.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -74,7 +74,7 @@ async function backUp(input: CommandInput, file: string): Promise<void> {
   await backupRecord({ directory }, file, new Date());
 }
 
-function fetchBackup(client: Client, file: string): Promise<void> {
+function fetchBackup(client: ApiClient, file: string): Promise<void> {
   return writeBackup(file, async (part) => {
     const content = await client.backup();
     // opened first: a stream that fails before it has opened its file makes it after it was removed

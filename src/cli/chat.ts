@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import { suggest } from "../model/suggest.ts";
-import type { Client, FlatAgent } from "../wire/client.ts";
+import type { ApiClient, FlatAgent } from "../wire/client.ts";
 import { isTerminal, write } from "./io.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
 import { shellQuote } from "./shell-quote.ts";
@@ -74,7 +74,7 @@ function inLines(input: CommandInput, agent_name: string): Promise<number> {
 }
 
 interface ChatContext {
-  client: Client;
+  client: ApiClient;
   conversation: import("./chat/conversation.ts").Conversation;
   agent: FlatAgent;
 }
@@ -95,7 +95,7 @@ async function withAgent(
   const { places } = await findLocal(input.env, input.cwd);
   const project = text(input.options, "project-dir");
   const wanted = given === undefined ? { agent: agent_name } : { session: given };
-  const meet = async (client: Client): Promise<number> => {
+  const meet = async (client: ApiClient): Promise<number> => {
     const agent = await findAgent(client, agent_name);
     if (agent.type === "procedural") throw cannotTalk(agent);
     const conversation = createConversation(client, {
@@ -115,7 +115,7 @@ async function withAgent(
   return withCoordinator(input, wanted, meet, onTerminal ?? reportOnStderr);
 }
 
-async function findAgent(client: Client, name: string): Promise<FlatAgent> {
+async function findAgent(client: ApiClient, name: string): Promise<FlatAgent> {
   try {
     return await client.agents.get(name);
   } catch (error) {

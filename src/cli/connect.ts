@@ -1,14 +1,14 @@
 import { findLocal, type Local } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
-import { type Client, createClient } from "../wire/client.ts";
-import type { Target } from "../wire/send.ts";
+import { type ApiClient, createClient } from "../wire/client.ts";
+import type { Target } from "../wire/http-transport.ts";
 import { isUnencrypted } from "../wire/address.ts";
 import { type Announcement, isAlive, readAnnouncement, readKeptToken } from "./announcement.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 
 interface Connection {
-  client: Client | null;
+  client: ApiClient | null;
   /** How the client reaches it. */
   target: Target | null;
   local: Local;
@@ -23,8 +23,8 @@ export async function connect(input: CommandInput): Promise<Connection> {
   const url = input.env["DROVER_API_URL"];
   const token = input.env["DROVER_API_KEY"] || null;
   if (url?.startsWith("unix:") && input.env["DROVER_NESTED_LOG"]) {
-    const { awaitSocket } = await import("../wire/await-socket.ts");
-    await awaitSocket(url.slice("unix:".length));
+    const { waitForSocket } = await import("../wire/wait-for-socket.ts");
+    await waitForSocket(url.slice("unix:".length));
   }
   if (url) return connection({ url, token, allowHttp: allowsHttp(input, url) }, local);
   const { stateDirectory } = local.places;
@@ -39,7 +39,7 @@ export async function connect(input: CommandInput): Promise<Connection> {
   return { client: null, target: null, local };
 }
 
-function connection(target: Target, local: Local): Connection & { client: Client } {
+function connection(target: Target, local: Local): Connection & { client: ApiClient } {
   return { client: createClient(target), target, local };
 }
 
@@ -59,7 +59,7 @@ function allowsHttp({ env, options }: CommandInput, url: string): boolean {
   return allowed;
 }
 
-export async function connectOrFail(input: CommandInput): Promise<Client> {
+export async function connectOrFail(input: CommandInput): Promise<ApiClient> {
   const { client, local } = await connect(input);
   if (client) return client;
   throw new HostError({
@@ -70,7 +70,7 @@ export async function connectOrFail(input: CommandInput): Promise<Client> {
 }
 
 /** A socket that nobody listens on, or a port that somebody else has by now, is as good as no coordinator. */
-async function answers(client: Client): Promise<boolean> {
+async function answers(client: ApiClient): Promise<boolean> {
   try {
     const { status, protocol } = await client.health();
     return status === "ok" && protocol === 1;

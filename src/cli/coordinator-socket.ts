@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFil
 import { dirname, join } from "node:path";
 import { folderFault } from "../model/ownership.ts";
 import { socketFolderFile } from "../model/state-layout.ts";
-import { longestSocketPath } from "../wire/address.ts";
+import { maxSocketPathBytes } from "../wire/address.ts";
 import { tryWrite } from "./io.ts";
 
 /**
@@ -27,7 +27,7 @@ export function socketFor(
 }
 
 function fits(path: string): boolean {
-  return Buffer.byteLength(path) <= longestSocketPath;
+  return Buffer.byteLength(path) <= maxSocketPathBytes;
 }
 
 /** false where it cannot be made, or is somebody else's. */

@@ -1,12 +1,12 @@
 import type { Run } from "../model/run.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { shortInput, visible } from "./question-view.ts";
 
 /** EX_TEMPFAIL: nothing failed, and it is not over. */
 export const parkedExitCode = 75;
 
 /** What a parked run waits for, and the command that continues it. */
-export async function describeParked({ questions }: Pick<Client, "questions">, run: Run): Promise<string> {
+export async function describeParked({ questions }: Pick<ApiClient, "questions">, run: Run): Promise<string> {
   const { run_id, parked_why, parked_until, waiting_for } = run;
   if (parked_why === "approval") {
     const open = (await questions.list({ run_id, open: true, limit: 100 })).items;

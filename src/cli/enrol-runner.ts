@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, renameSync, r
 import { dirname } from "node:path";
 import { hostFault } from "../record/sqlite/faults.ts";
 import { createClient } from "../wire/client.ts";
-import type { Target } from "../wire/send.ts";
+import type { Target } from "../wire/http-transport.ts";
 
 /** More than a token has. */
 const room = 128;

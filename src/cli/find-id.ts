@@ -1,6 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 import { toCursor } from "../show/cursor.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 
 /** The one of these ids that begins with what was given. */
 export function onlyMatch(kind: string, given: string, ids: readonly string[]): string {
@@ -29,16 +29,16 @@ export async function findId(
   return onlyMatch(kind, given, ids);
 }
 
-export async function findRun(client: Client, given: string) {
+export async function findRun(client: ApiClient, given: string) {
   return client.runs.get(await findRunId(client, given));
 }
 
-export async function findSession({ sessions }: Client, given: string) {
+export async function findSession({ sessions }: ApiClient, given: string) {
   const list = async (page: { limit: number; cursor: string }) =>
     (await sessions.list(page)).items.map(({ session_id }) => session_id);
   return sessions.get(await findId("session", given, list));
 }
 
-export function findRunId({ runs }: Pick<Client, "runs">, given: string): Promise<string> {
+export function findRunId({ runs }: Pick<ApiClient, "runs">, given: string): Promise<string> {
   return findId("run", given, async (page) => (await runs.list(page)).items.map(({ run_id }) => run_id));
 }

@@ -1,6 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 import type { Question } from "../model/question.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { findRunId } from "./find-id.ts";
 import { shortInput, visible } from "./question-view.ts";
 
@@ -8,7 +8,7 @@ import { shortInput, visible } from "./question-view.ts";
  * The question of a run: the only open one, or the one whose request id begins with what was given. Closed
  * questions are found by their id alone, so that a late answer can say who was first.
  */
-export async function findQuestion(client: Client, run: string, request: string | undefined): Promise<Question> {
+export async function findQuestion(client: ApiClient, run: string, request: string | undefined): Promise<Question> {
   const run_id = await findRunId(client, run);
   const open = (await client.questions.list({ run_id, open: true, limit: 1000 })).items;
   if (request === undefined) {
@@ -32,7 +32,7 @@ export async function findQuestion(client: Client, run: string, request: string 
   });
 }
 
-async function lastOf(client: Client, run_id: string): Promise<Question | undefined> {
+async function lastOf(client: ApiClient, run_id: string): Promise<Question | undefined> {
   return (await client.questions.list({ run_id, open: false, limit: 1000 })).items.at(-1);
 }
 

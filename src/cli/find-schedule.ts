@@ -1,10 +1,10 @@
 import { RequestError } from "../model/errors.ts";
 import type { Schedule } from "../model/schedule.ts";
 import { suggest } from "../model/suggest.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 
 /** Every schedule that the caller sees. */
-export async function allSchedules(client: Client, agent_name?: string): Promise<Schedule[]> {
+export async function allSchedules(client: ApiClient, agent_name?: string): Promise<Schedule[]> {
   const found: Schedule[] = [];
   for (let cursor: string | null | undefined; cursor !== null;) {
     const filter = { ...(agent_name ? { agent_name } : {}), ...(cursor ? { cursor } : {}) };
@@ -16,7 +16,7 @@ export async function allSchedules(client: Client, agent_name?: string): Promise
 }
 
 /** By name, as AGENT/NAME, or by the id or the beginning of it. */
-export async function findSchedule(client: Client, given: string): Promise<Schedule> {
+export async function findSchedule(client: ApiClient, given: string): Promise<Schedule> {
   const all = await allSchedules(client);
   const named = all.filter(({ name, agent_name }) => given === name || given === `${agent_name}/${name}`);
   const matches = named.length > 0 ? named : all.filter(({ schedule_id }) => schedule_id.startsWith(given));

@@ -1,6 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 import type { Session } from "../model/session.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { findSession } from "./find-id.ts";
 
 /** A session as somebody named it: on the command line, or in a file that anybody may have written. */
@@ -16,7 +16,11 @@ export interface SessionUse {
 }
 
 /** The session to resume. null where a file names one that has nothing to resume: its run ended before it began. */
-export async function findSpecSession(client: Client, named: NamedSession, use: SessionUse): Promise<Session | null> {
+export async function findSpecSession(
+  client: ApiClient,
+  named: NamedSession,
+  use: SessionUse,
+): Promise<Session | null> {
   const session = await findSession(client, named.id).catch((error: unknown) => {
     if (named.file !== undefined && error instanceof RequestError && error.code === "DROVER-USE-008")
       throw refused(named, "there is no such session on this record");

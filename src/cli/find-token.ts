@@ -1,9 +1,9 @@
 import { RequestError } from "../model/errors.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { findId } from "./find-id.ts";
 
 /** A token's id from the beginning of it, where only one begins so. `self` is what this is asked with. */
-export async function findToken({ tokens }: Client, given: string): Promise<string> {
+export async function findToken({ tokens }: ApiClient, given: string): Promise<string> {
   if (given === "self") return given;
   if (/^drve?_/.test(given))
     throw new RequestError({

@@ -2,7 +2,7 @@ import { HostError, RequestError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import type { Delta } from "../model/executor.ts";
 import type { Run } from "../model/run.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { askAtTerminal } from "./terminal-questions.ts";
 import { canAsk } from "./can-ask.ts";
 import { brief, eventLine, outputOf, warningOf } from "./event-line.ts";
@@ -17,7 +17,7 @@ import type { Submitted } from "./submit-run.ts";
 import { warnAboutSlots } from "./slot-warning.ts";
 
 /** What a command does with the run it has asked for: shows it until its end, and ends with its exit code. */
-export async function followRun(client: Client, submitted: Submitted, input: CommandInput): Promise<number> {
+export async function followRun(client: ApiClient, submitted: Submitted, input: CommandInput): Promise<number> {
   const { run } = submitted;
   const { options } = input;
   if (options["detach"]) {
@@ -56,7 +56,7 @@ interface Seen {
 const kept = 16 * 1024;
 
 /** Its output as it comes, and warnings; everything else only for a person who watches. Until its end, or until it is parked. */
-async function follow(client: Client, run: Run, seen: Seen, input: CommandInput): Promise<Run> {
+async function follow(client: ApiClient, run: Run, seen: Seen, input: CommandInput): Promise<Run> {
   const { run_id } = run;
   const live = isTalking(input) ? createLiveText((text) => aside(() => write(2, text))) : null;
   const asking = run.attended && canAsk(input) ? askAtTerminal(client, run, input.env) : null;
@@ -139,7 +139,7 @@ function printResult({ result_text, result_data }: Run, seen: Seen, input: Comma
   writeContent(text.endsWith("\n") ? text : `${text}\n`);
 }
 
-async function printNextSteps(client: Client, run: Run, { type, resume }: Submitted, seen: Seen): Promise<void> {
+async function printNextSteps(client: ApiClient, run: Run, { type, resume }: Submitted, seen: Seen): Promise<void> {
   if (run.status !== "completed") {
     const why = run.error ?? seen.stopped;
     const status = `${run.status}${run.reason ? ` (${run.reason})` : ""}`;
@@ -154,7 +154,7 @@ async function printNextSteps(client: Client, run: Run, { type, resume }: Submit
 }
 
 /** A hint only: that it cannot be had is told, and is not how the run ended. */
-async function filesHint(client: Client, run_id: string): Promise<string | null> {
+async function filesHint(client: ApiClient, run_id: string): Promise<string | null> {
   try {
     const { length } = (await client.runs.files(run_id)).items;
     return length === 0 ? null : `${length} ${length === 1 ? "file" : "files"}: drover runs files ${run_id}`;
@@ -165,7 +165,7 @@ async function filesHint(client: Client, run_id: string): Promise<string | null>
 }
 
 /** The first Ctrl-C stops the run; a second one leaves it to itself. */
-function stopOnSignal(client: Client, run_id: string): void {
+function stopOnSignal(client: ApiClient, run_id: string): void {
   let asked = false;
   process.on("SIGINT", () => {
     if (asked) process.exit(130);

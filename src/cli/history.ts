@@ -5,14 +5,14 @@ import { HostError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
 import { databaseFile, recordDirectory } from "../model/state-layout.ts";
 import { readHeadCopy } from "../record/audit/head.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { connect } from "./connect.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 import { sweepInterrupted } from "./sweep-interrupted.ts";
 
 /** `live`: a coordinator answers, so that a run can be followed. */
-type Work<T> = (client: Client, live: boolean) => Promise<T>;
+type Work<T> = (client: ApiClient, live: boolean) => Promise<T>;
 
 /**
  * Works with what has run here: through the coordinator where one answers, else with the record itself, opened in this
@@ -70,7 +70,7 @@ function noRecord({ places: { stateDirectory, headCopy } }: Local): string {
 }
 
 /** Page by page: a run's log may be large. */
-export async function* allEvents({ runs }: Client, run_id: string, after = 0): AsyncGenerator<StoredEvent> {
+export async function* allEvents({ runs }: ApiClient, run_id: string, after = 0): AsyncGenerator<StoredEvent> {
   for (let next: number | null = after; next !== null;) {
     const page = await runs.events(run_id, { after: next, limit: 1000 });
     yield* page.items;

@@ -1,5 +1,5 @@
 import { isTerminal } from "../model/states.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import type { CommandInput, CommandSpec } from "./options.ts";
 import { waitForShutdown } from "./wait-for-shutdown.ts";
 import { reportOnStderr, withCoordinator } from "./with-coordinator.ts";
@@ -19,7 +19,7 @@ export const mcpCommand: CommandSpec = {
   run: (input) => withCoordinator(input, {}, (client, isOwn) => serveMcp(client, isOwn, input)),
 };
 
-async function serveMcp(client: Client, isOwn: boolean, { env }: CommandInput): Promise<number> {
+async function serveMcp(client: ApiClient, isOwn: boolean, { env }: CommandInput): Promise<number> {
   const { serveAgentsStdio } = await import("./serve-agents-stdio.ts");
   const started = new Set<string>();
   const { close, ended } = serveAgentsStdio({
@@ -44,7 +44,7 @@ async function serveMcp(client: Client, isOwn: boolean, { env }: CommandInput): 
 }
 
 /** Parked runs are left to a later command. */
-async function untilEnded(client: Client, runs: ReadonlySet<string>): Promise<void> {
+async function untilEnded(client: ApiClient, runs: ReadonlySet<string>): Promise<void> {
   for (const run_id of runs) {
     if (isOver((await client.runs.get(run_id)).status)) continue;
     for await (const { event } of client.runs.follow(run_id))

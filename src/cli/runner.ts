@@ -1,5 +1,5 @@
 import { createHttpPort } from "../wire/http-port.ts";
-import type { Target } from "../wire/send.ts";
+import type { Target } from "../wire/http-transport.ts";
 import { findLocal } from "../local.ts";
 import { HostError, RequestError } from "../model/errors.ts";
 import { PortError } from "../model/port-error.ts";

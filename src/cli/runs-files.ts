@@ -1,7 +1,7 @@
 import { RequestError } from "../model/errors.ts";
 import type { StoredFile } from "../model/file.ts";
 import { suggest } from "../model/suggest.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { findRun } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { isTerminal, write } from "./io.ts";
@@ -62,7 +62,7 @@ function listFiles(all: StoredFile[], run_id: string, { options }: CommandInput)
 }
 
 async function oneFile(
-  { runs }: Client,
+  { runs }: ApiClient,
   run_id: string,
   file: StoredFile,
   { options, cwd }: CommandInput,

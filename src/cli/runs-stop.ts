@@ -1,4 +1,4 @@
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { findRunId } from "./find-id.ts";
 import { withHistory } from "./history.ts";
 import { write } from "./io.ts";
@@ -40,7 +40,7 @@ interface Stopped {
 }
 
 async function stopWith(
-  client: Client,
+  client: ApiClient,
   given: readonly string[],
   agent: string | undefined,
   all: boolean,

@@ -1,5 +1,5 @@
 import { catchUpPolicies, overlapPolicies, type Schedule } from "../model/schedule.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -32,7 +32,7 @@ export const schedulesAdd: CommandSpec = {
   run: addSchedule,
 };
 
-type Body = Parameters<Client["schedules"]["create"]>[0];
+type Body = Parameters<ApiClient["schedules"]["create"]>[0];
 
 async function addSchedule(input: CommandInput): Promise<number> {
   const { options, positionals, extraOptions } = input;
@@ -66,7 +66,7 @@ function printAdded(schedule: Schedule, { options }: CommandInput): void {
 }
 
 /** One that is unknown is refused by the coordinator, with a suggestion. */
-async function schemaOf(client: Client, agent_name: string): Promise<Record<string, unknown> | undefined> {
+async function schemaOf(client: ApiClient, agent_name: string): Promise<Record<string, unknown> | undefined> {
   const { items } = await client.agents.list();
   return items.find(({ name }) => name === agent_name.split("@")[0])?.parameters_schema;
 }

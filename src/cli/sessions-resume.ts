@@ -1,4 +1,4 @@
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { followRun } from "./follow-run.ts";
 import { findSession } from "./find-id.ts";
 import { type CommandInput, type CommandSpec, text, usage } from "./options.ts";
@@ -40,7 +40,7 @@ async function goOn(input: CommandInput, mode: "resume" | "fork"): Promise<numbe
   const turn = text(input.options, "at-turn");
   if (turn !== undefined && !/^[1-9]\d{0,5}$/.test(turn))
     throw usage(`--at-turn is a number from 1 on, not ${turn}.`, "sessions fork", "--at-turn");
-  const work = async (client: Client): Promise<number> => {
+  const work = async (client: ApiClient): Promise<number> => {
     const { agent_name, session_id } = await findSession(client, id);
     const submitted = await submitRun(client, input, {
       agent_name,

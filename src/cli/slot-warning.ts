@@ -1,6 +1,6 @@
 import { HostError, RequestError } from "../model/errors.ts";
 import type { StoredEvent } from "../model/event.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { write } from "./io.ts";
 import type { CommandInput } from "./options.ts";
 
@@ -16,7 +16,7 @@ export interface Waiting {
  * For a command inside a run that waits for its child: the child may wait for the slot that its parent has, which never
  * becomes free. Says so once, on stderr.
  */
-export function warnAboutSlots(client: Client, run_id: string, { env, options }: CommandInput): Waiting | null {
+export function warnAboutSlots(client: ApiClient, run_id: string, { env, options }: CommandInput): Waiting | null {
   if (!env["DROVER_NESTED_LOG"] || options["quiet"]) return null;
   const timer = setTimeout(() => void tell(client, run_id), patienceMs).unref();
   const close = (): void => clearTimeout(timer);
@@ -28,7 +28,7 @@ export function warnAboutSlots(client: Client, run_id: string, { env, options }:
   };
 }
 
-async function tell(client: Client, run_id: string): Promise<void> {
+async function tell(client: ApiClient, run_id: string): Promise<void> {
   try {
     const { why } = await client.runs.why(run_id);
     const slots = why.find(({ demand }) => demand === "slots");

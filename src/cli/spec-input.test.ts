@@ -16,7 +16,7 @@ import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { defaultConfig } from "../model/config.ts";
 import type { Session } from "../model/session.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { loadSpec } from "./load-spec.ts";
 import { checkWorkspace } from "./check-workspace.ts";
 import { readSessionFile, writeSessionFile } from "./session-file.ts";
@@ -170,7 +170,7 @@ describe("a session that is named", () => {
       get: async () => session(given ?? {}),
     };
     // only its sessions are asked for
-    return findSpecSession({ sessions } as unknown as Client, named, use);
+    return findSpecSession({ sessions } as unknown as ApiClient, named, use);
   };
 
   it("is resumed by its agent in its workspace", async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { RequestError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
-import type { Client, FlatAgent, Submission } from "../wire/client.ts";
+import type { ApiClient, FlatAgent, Submission } from "../wire/client.ts";
 import { attended } from "./can-ask.ts";
 import { write } from "./io.ts";
 import { ambiguousOptions } from "./ambiguous-options.ts";
@@ -31,7 +31,7 @@ export interface Submitted {
 
 /** Asks for a run as the options say: of an agent, or of a session that goes on. */
 export async function submitRun(
-  client: Client,
+  client: ApiClient,
   input: CommandInput,
   what: Pick<Submission, "agent_name" | "mode" | "session_id" | "fork_at_turn">,
 ): Promise<Submitted> {
@@ -76,7 +76,7 @@ export async function submitRun(
 }
 
 /** An unknown agent is refused when it is submitted, with a suggestion. */
-async function findAgent(client: Client, agent_name: string): Promise<FlatAgent | null> {
+async function findAgent(client: ApiClient, agent_name: string): Promise<FlatAgent | null> {
   try {
     return await client.agents.get(agent_name);
   } catch (error) {

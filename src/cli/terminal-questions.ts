@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { draw } from "./io.ts";
 import { createQuestionPrompt } from "./question-prompt.ts";
 import { type Keyboard, openKeyboard } from "./terminal/keys.ts";
@@ -16,7 +16,7 @@ export interface TerminalQuestions {
 }
 
 export function askAtTerminal(
-  { questions }: Pick<Client, "questions">,
+  { questions }: Pick<ApiClient, "questions">,
   { run_id, agent_name }: Run,
   env: Readonly<Record<string, string | undefined>>,
 ): TerminalQuestions {

@@ -1,6 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 import { endOf, type Token } from "../model/token.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
 import { write } from "./io.ts";
@@ -100,7 +100,7 @@ async function revokeTokens(input: CommandInput): Promise<number> {
   return 0;
 }
 
-async function revokeOthers(client: Client, ids: readonly string[], tell: (id: string) => void): Promise<void> {
+async function revokeOthers(client: ApiClient, ids: readonly string[], tell: (id: string) => void): Promise<void> {
   for (const [at, token_id] of ids.entries()) {
     try {
       await client.tokens.revoke(token_id);
@@ -119,7 +119,7 @@ async function revokeOthers(client: Client, ids: readonly string[], tell: (id: s
 }
 
 /** It may have been among the others. */
-async function revokeSelf(client: Client, othersWere: boolean): Promise<void> {
+async function revokeSelf(client: ApiClient, othersWere: boolean): Promise<void> {
   try {
     await client.tokens.revoke("self");
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { write } from "./io.ts";
 import { jsonLine } from "./json-line.ts";
@@ -28,7 +28,7 @@ async function printLink(input: CommandInput): Promise<number> {
 }
 
 /** The code is in the fragment, which no browser sends and no proxy logs. */
-export async function signInAddress(client: Client): Promise<string> {
+export async function signInAddress(client: ApiClient): Promise<string> {
   const { code } = await client.signIn.link();
   return `${client.url.replace(/\/+$/, "")}/ui/${code === null ? "" : `#code=${code}`}`;
 }

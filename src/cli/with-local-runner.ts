@@ -1,13 +1,13 @@
 import { type Wanted, withEmbedded } from "../embedded.ts";
 import type { Local } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { findAgentsDirectory } from "./agents-directory.ts";
 import type { CommandInput } from "./options.ts";
 import { resolveTrust, type TrustReporting } from "./resolve-trust.ts";
 
 /** `isOwn`: the client is of this process, and its runs end with it. */
-export type Work = (client: Client, isOwn: boolean) => Promise<number>;
+export type Work = (client: ApiClient, isOwn: boolean) => Promise<number>;
 
 /** The same as `withLocalRunner`, after `resolveTrust`. In one bundle, as both load the libraries that read definitions. */
 export async function withTrustedLocalRunner(

@@ -47,7 +47,7 @@ import { createReceiver } from "../trigger/receive.ts";
 import { createScheduler } from "../trigger/scheduler.ts";
 import { createSecretBox } from "../trigger/secret-box.ts";
 import { watchRecordFiles } from "./watch-record-files.ts";
-import { type Client, clientOver } from "../wire/api-client.ts";
+import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 
 export interface OpenOptions {
   stateDirectory: string;
@@ -218,10 +218,10 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
 }
 
 /** A client of a coordinator in this process: the same calls and the same refusals, without a port. */
-export function localClient({ deps, hub }: Pick<OpenCoordinator, "deps" | "hub">, check: InputCheck): Client {
+export function localClient({ deps, hub }: Pick<OpenCoordinator, "deps" | "hub">, check: InputCheck): ApiClient {
   // no request is open that the end of a token would have to end
   const api = createApi({ ...deps, recheckTokens: async () => undefined }, apiRoutes, check);
-  return clientOver(localTransport(api, hub));
+  return createApiClient(localTransport(api, hub));
 }
 
 type Partial = Parameters<typeof partialMessage>[0];

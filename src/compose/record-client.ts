@@ -8,16 +8,16 @@ import { recordRoutes } from "../serve/routes/record.ts";
 import { sessionRoutes } from "../serve/routes/sessions.ts";
 import { trustTypes } from "../serve/trust-types.ts";
 import { createOwnerLookup } from "../show/owner-lookup.ts";
-import { type Client, clientOver } from "../wire/api-client.ts";
+import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 
 /**
  * A client of a record that this process has opened, without a coordinator: what needs one is refused. Calls are typed
  * by the contracts, so their schemas are not loaded to check them.
  */
-export function recordClient(store: RecordDeps["store"]): Client {
+export function recordClient(store: RecordDeps["store"]): ApiClient {
   const routes = [...recordRoutes, ...questionRoutes, ...eventRoutes, ...fileRoutes, ...sessionRoutes];
   const deps = { store, owners: createOwnerLookup(store.read), checkInput };
-  return clientOver(localTransport(createApi(deps, routes, trustTypes), null));
+  return createApiClient(localTransport(createApi(deps, routes, trustTypes), null));
 }
 
 /** Loaded only where somebody edits what a tool is called with. */

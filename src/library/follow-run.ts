@@ -1,7 +1,7 @@
 import { RequestError } from "../model/errors.ts";
 import type { RunEvent, StoredEvent } from "../model/event.ts";
 import type { Run } from "../model/run.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import type { Callbacks } from "./callbacks.ts";
 import { toRunnerResult } from "./runner-result.ts";
 import type { RunnerResult } from "./types.ts";
@@ -14,7 +14,7 @@ export interface FollowOptions {
 
 /** Follows a run to its end, passing its messages and questions to the caller. */
 export async function followRun(
-  client: Client,
+  client: ApiClient,
   run: Run,
   executor: string | null,
   callbacks: Callbacks,
@@ -44,7 +44,7 @@ export async function followRun(
 type Asked = Extract<RunEvent, { type: "permission_request" }>;
 
 /** Where the caller answers questions; null where they are none of its business. */
-function openDesk(client: Client, { run_id, agent_name, attended }: Run, { question, report }: Callbacks) {
+function openDesk(client: ApiClient, { run_id, agent_name, attended }: Run, { question, report }: Callbacks) {
   if (question === null || !attended) return null;
   /** A run that was parked asks again, while the caller still thinks. */
   const asked = new Set<string>();
@@ -95,7 +95,7 @@ function isParked({ event }: StoredEvent): boolean {
 }
 
 /** Neither time nor an answer ends it: somebody has to resume it. */
-async function staysParked(client: Client, run_id: string): Promise<boolean> {
+async function staysParked(client: ApiClient, run_id: string): Promise<boolean> {
   const { status, parked_why, parked_until } = await client.runs.get(run_id);
   return status === "parked" && parked_why !== "approval" && parked_until === null;
 }

@@ -4,8 +4,8 @@ import { withEmbedded } from "../embedded.ts";
 import { findLocal } from "../local.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { createClient, type Client, type Submission } from "../wire/client.ts";
-import type { Target } from "../wire/send.ts";
+import { createClient, type ApiClient, type Submission } from "../wire/client.ts";
+import type { Target } from "../wire/http-transport.ts";
 import { prepareAgent, checkVariables, type PreparedAgent } from "./prepare-agent.ts";
 import { followRun, type FollowOptions } from "./follow-run.ts";
 import { createCallbacks, type Callbacks } from "./callbacks.ts";
@@ -90,7 +90,7 @@ async function throughCoordinator(
 }
 
 async function submitAndFollow(
-  client: Client,
+  client: ApiClient,
   { agent }: Pick<PreparedAgent, "agent">,
   options: RunnerOptionsWithCallbacks & FollowOptions,
   callbacks: Callbacks,

@@ -1,4 +1,4 @@
-import { type Client, clientOver } from "../wire/api-client.ts";
+import { type ApiClient, createApiClient } from "../wire/api-client.ts";
 import { errorFromProblem } from "../wire/problem.ts";
 import type { Api } from "./api.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";
@@ -30,13 +30,13 @@ export function createMcpCalls(
   };
 }
 
-function clientFor(api: Api, principal: Principal, { hub, onDefect }: Pick<ServeDeps, "hub" | "onDefect">): Client {
+function clientFor(api: Api, principal: Principal, { hub, onDefect }: Pick<ServeDeps, "hub" | "onDefect">): ApiClient {
   const fail = (error: unknown): Error => {
     const { problem } = refusalOf(error);
     if (problem.status >= 500) onDefect(error, "POST /mcp");
     return errorFromProblem(problem);
   };
-  return clientOver(localTransport(api, hub, { principal, fail }));
+  return createApiClient(localTransport(api, hub, { principal, fail }));
 }
 
 function callerOf(principal: Principal): string {

@@ -3,14 +3,14 @@ import { startTestCoordinator, type TestCoordinator } from "../../test/coordinat
 import { rawCall } from "../../test/http-call.ts";
 import { finishOf, numbered, recordRuns, sampleRun } from "../../test/fixtures/record/sample.ts";
 import { write } from "../record/query.ts";
-import { type Client, createClient } from "../wire/client.ts";
+import { type ApiClient, createClient } from "../wire/client.ts";
 
 let coordinator: TestCoordinator;
 afterEach(() => coordinator.dispose());
 
 async function setUp() {
   coordinator = await startTestCoordinator();
-  const userOf = async (subject: string): Promise<Client> => {
+  const userOf = async (subject: string): Promise<ApiClient> => {
     const { token } = await coordinator.client.tokens.create({ role: "user", subject });
     return createClient({ url: coordinator.url, token });
   };
@@ -31,7 +31,7 @@ test("statistics are of one's own runs, and for an admin of all", async () => {
   await keep("ann", "one");
   await keep("ann", "two");
   await keep("bob", "three");
-  const finished = async (client: Client) => (await client.stats()).runs_finished;
+  const finished = async (client: ApiClient) => (await client.stats()).runs_finished;
   expect([await finished(admin), await finished(ann), await finished(bob)]).toEqual([3, 2, 1]);
   const { since, until, throughput, bucket_seconds } = await ann.stats();
   expect(bucket_seconds).toBe(900);
@@ -58,7 +58,7 @@ test("a search finds one's own runs, page by page, and for an admin all", async 
   const { admin, ann, keep } = await setUp();
   const mine = [await keep("ann", "count the wolverines"), await keep("ann", "wolverine again")];
   const theirs = await keep("bob", "bob's wolverine");
-  const ids = async (client: Client) =>
+  const ids = async (client: ApiClient) =>
     (await client.runs.list({ search: "wolverine" })).items.map((run) => run.run_id);
   expect(await ids(admin)).toEqual([theirs, ...mine.toReversed()]);
   expect(await ids(ann)).toEqual(mine.toReversed());

@@ -1,6 +1,6 @@
 import type { TokenReads } from "../model/token.ts";
 import { hashToken, isLoopbackOrigin, originOf, proofOf } from "../wire/proof.ts";
-import type { ProofRequest } from "../wire/proof-shapes.ts";
+import type { ProofRequest } from "../wire/proof-request.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
 
 export type Prove = (request: ProofRequest, arrivedAt: string | null) => Promise<string | null>;

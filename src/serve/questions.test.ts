@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { registration, startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import type { RunEvent } from "../model/event.ts";
 import type { Claim } from "../model/runner-port.ts";
-import { type Client, createClient } from "../wire/client.ts";
+import { type ApiClient, createClient } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
@@ -46,7 +46,7 @@ async function setUp(can?: { input: boolean }) {
     const rest = { held: [], as_of_claim: null, events: [], partials: [] };
     await port.report({ runner_id, epoch, ...rest, finishes: [{ run_id, attempt, last_n, outcome }] });
   };
-  const userOf = async (subject: string): Promise<Client> => {
+  const userOf = async (subject: string): Promise<ApiClient> => {
     const { token } = await coordinator.client.tokens.create({ role: "user", subject });
     return createClient({ url: coordinator.url, token });
   };
@@ -105,7 +105,7 @@ test("refuses an answer to a question that is unknown, another's, closed, or wit
   const { ann, bob, report, asked, coordinator } = await setUp();
   const claim = await asked();
   const { run_id } = claim;
-  const answer = (who: Client, body: Parameters<Client["questions"]["answer"]>[2], id: string = request_id) =>
+  const answer = (who: ApiClient, body: Parameters<ApiClient["questions"]["answer"]>[2], id: string = request_id) =>
     who.questions.answer(run_id, id, body);
   await expect(answer(ann, { decision: "allow" }, "unknown")).rejects.toMatchObject({ code: "DROVER-API-014" });
   await expect(answer(bob, { decision: "allow" })).rejects.toMatchObject({ code: "DROVER-API-014" });

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { type FreshDatabase, freshDatabase } from "../../test/postgres/fresh-database.ts";
-import { type Client, createClient } from "../wire/client.ts";
+import { type ApiClient, createClient } from "../wire/client.ts";
 
 let database: FreshDatabase;
 let here: TestCoordinator;
@@ -37,7 +37,7 @@ test("leaves no good token to a thief who keeps rotating a stolen one at another
   expect(good).toEqual([]);
 });
 
-const clientOf = (token: string): Client => createClient({ url: there.url, token });
+const clientOf = (token: string): ApiClient => createClient({ url: there.url, token });
 
 const isGood = (token: string): Promise<boolean> =>
   clientOf(token)

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { startCoordinator } from "../coordinator.ts";
-import { type Client, createClient, type NewToken } from "../wire/client.ts";
+import { type ApiClient, createClient, type NewToken } from "../wire/client.ts";
 
 let coordinator: TestCoordinator;
-let admin: Client;
+let admin: ApiClient;
 beforeAll(async () => {
   coordinator = await startTestCoordinator();
   admin = coordinator.client;
@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const day = 86_400_000;
 const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString();
-const as = (token: string): Client => createClient({ url: coordinator.url, token });
+const as = (token: string): ApiClient => createClient({ url: coordinator.url, token });
 const make = (token: Partial<NewToken> = {}) => admin.tokens.create({ role: "user", subject: "ann", ...token });
 /** null while it is let in, else the code it is refused with. */
 const refusal = (token: string): Promise<string | null> =>

@@ -3,13 +3,13 @@ import { startTestCoordinator, type TestCoordinator } from "../../test/coordinat
 import { type ClaimedRun, claimOverHttp } from "../../test/fixtures/dispatch/claimed.ts";
 import type { StoredEvent } from "../model/event.ts";
 import { localClient } from "../compose/open-coordinator.ts";
-import type { Client } from "../wire/client.ts";
+import type { ApiClient } from "../wire/client.ts";
 import { checkByContract } from "./check-input.ts";
 import { checkSubmit } from "./check-submit.ts";
 
 let coordinator: TestCoordinator;
 let run: ClaimedRun;
-let over: Record<"HTTP" | "this process", Client>;
+let over: Record<"HTTP" | "this process", ApiClient>;
 
 beforeAll(async () => {
   coordinator = await startTestCoordinator({ leaseMs: 600_000 });
@@ -24,7 +24,10 @@ afterAll(async () => {
 });
 
 /** What a call gives or how it is refused, as either way of calling has it. */
-async function outcomes(ask: (client: Client) => Promise<unknown>, clients = Object.values(over)): Promise<unknown[]> {
+async function outcomes(
+  ask: (client: ApiClient) => Promise<unknown>,
+  clients = Object.values(over),
+): Promise<unknown[]> {
   return Promise.all(
     clients.map((client) =>
       ask(client).then(
@@ -35,7 +38,7 @@ async function outcomes(ask: (client: Client) => Promise<unknown>, clients = Obj
   );
 }
 
-test.each<[string, (client: Client) => Promise<unknown>]>([
+test.each<[string, (client: ApiClient) => Promise<unknown>]>([
   ["runs", (client) => client.runs.list({ status: ["running", "claimed"], limit: 5 })],
   ["the default page", (client) => client.runs.list()],
   ["one run", (client) => client.runs.get(run.run_id)],
@@ -56,7 +59,7 @@ test.each<[string, (client: Client) => Promise<unknown>]>([
   expect(here).toEqual(http);
 });
 
-test.each<[string, Parameters<Client["submit"]>[0]]>([
+test.each<[string, Parameters<ApiClient["submit"]>[0]]>([
   ["a broken priority", { agent_name: "transports", priority: 1.5 }],
   ["an empty key", { agent_name: "transports", idempotency_key: "" }],
   ["an endless time", { agent_name: "transports", timeout_seconds: 1e9 }],

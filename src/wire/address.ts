@@ -17,7 +17,7 @@ export type Address =
     };
 
 /** Linux takes 108 bytes for the path of a socket, one of which ends it. */
-export const longestSocketPath = 107;
+export const maxSocketPathBytes = 107;
 
 /** Refuses what would send a token where anybody on the way can read it, unless that is allowed. */
 export function readAddress(url: string, allowHttp: boolean): Address {
@@ -54,8 +54,8 @@ export function isLoopbackName(hostname: string): boolean {
 function unixAddress(url: string): Address {
   const path = url.slice("unix:".length);
   if (!path.startsWith("/") || path.includes("\0")) throw unusable(url, "has no absolute path after unix:");
-  if (Buffer.byteLength(path) > longestSocketPath)
-    throw unusable(url, `is longer than the ${longestSocketPath} bytes that the path of a socket may have`);
+  if (Buffer.byteLength(path) > maxSocketPathBytes)
+    throw unusable(url, `is longer than the ${maxSocketPathBytes} bytes that the path of a socket may have`);
   return { kind: "unix", path };
 }
 

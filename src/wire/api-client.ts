@@ -1,15 +1,15 @@
 import type { Input, Output, RouteName } from "./contracts.ts";
-import { followEvents, type FollowOptions } from "./follow.ts";
+import { followEvents, type FollowOptions } from "./follow-events.ts";
 import type { Transport } from "./transport.ts";
 
-export type Client = ReturnType<typeof clientOver>;
+export type ApiClient = ReturnType<typeof createApiClient>;
 export type FlatAgent = Output<"GET /agents/{name}">;
 export type NewToken = Input<"POST /tokens">["body"];
 export type AnswerBody = Input<"POST /runs/{run_id}/permissions/{request_id}">["body"];
 export type Submission = Input<"POST /runs">["body"] & { idempotency_key?: string };
 
 /** The API as functions. What each takes and gives follows from its contract; no schema is loaded. */
-export function clientOver(transport: Transport) {
+export function createApiClient(transport: Transport) {
   // the other side answers by the same contracts
   const call = <R extends RouteName>(route: R, input: Input<R>) => transport.json(route, input) as Promise<Output<R>>;
   type Query<R extends RouteName> = Input<R>["query"];

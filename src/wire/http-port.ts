@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { PortError } from "../model/port-error.ts";
 import type { Registered, RunnerPort } from "../model/runner-port.ts";
-import { openConnections, type Target } from "./connection.ts";
-import { readAnswer, unanswered } from "./port-answer.ts";
+import { openConnectionPool, type Target } from "./connection-pool.ts";
+import { readResponse, noResponse } from "./port-response.ts";
 import { uploadFile } from "./upload-file.ts";
 
 export interface HttpPortOptions extends Target {
@@ -25,7 +25,7 @@ export interface HttpPort extends RunnerPort {
  */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
   const { pollHoldMs = 50_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
-  const connections = openConnections(options);
+  const connections = openConnectionPool(options);
   let reportMs = timeoutMs;
   let pollSilenceMs: number | undefined;
   return {
@@ -93,7 +93,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       const giveUp = (why: string): void => {
         const cause = new Error(why);
         // before what breaks off with it is told as a reason of its own
-        reject(unanswered(options.url, cause));
+        reject(noResponse(options.url, cause));
         request.destroy(cause);
       };
       const timer = setTimeout(() => giveUp(`no answer within ${limitMs} ms`), limitMs);
@@ -109,7 +109,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       if (signal?.aborted) abort();
       request.on("response", (response) => {
         silence?.refresh();
-        readAnswer<T>(response, () => silence?.refresh())
+        readResponse<T>(response, () => silence?.refresh())
           .then(resolve, reject)
           .finally(done);
       });
@@ -117,7 +117,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
       request.on("error", (cause) => {
         done();
         const stale = request.reusedSocket && Reflect.get(cause, "code") === "ECONNRESET";
-        const fault = unanswered(options.url, cause);
+        const fault = noResponse(options.url, cause);
         reject(stale ? new StaleConnection(fault.conflict, fault.message, cause) : fault);
       });
       request.end(bytes);

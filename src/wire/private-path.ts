@@ -7,8 +7,8 @@ import { folderFault, type OwnershipFault, ownerFault } from "../model/ownership
  * A socket needs no proof where nobody else can have put it there: its folder and the socket itself are this user's or
  * root's, and nobody else may write to the folder.
  */
-export function refuseForeignSocket(path: string): void {
-  const found = lookForPrivate(path, "socket");
+export function assertPrivateSocket(path: string): void {
+  const found = checkPrivatePath(path, "socket");
   if (found === null || found.fault === null) return;
   throw new HostError({
     code: "DROVER-API-034",
@@ -19,7 +19,7 @@ export function refuseForeignSocket(path: string): void {
 }
 
 /** What keeps a file or socket from being one that only this user or root can have put there. null: there is nothing. */
-export function lookForPrivate(path: string, kind: "file" | "socket"): { fault: OwnershipFault | null } | null {
+export function checkPrivatePath(path: string, kind: "file" | "socket"): { fault: OwnershipFault | null } | null {
   const folder = dirname(path);
   const [around, itself] = [look(folder), look(path)];
   if (around === undefined || itself === undefined) return null;

@@ -7,7 +7,7 @@ import { runModes } from "../model/demands.ts";
 import { parkedWhys } from "../model/executor.ts";
 import { sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
-import { canSchema } from "./can-schema.ts";
+import { capabilitiesSchema } from "./capabilities-schema.ts";
 
 /** What runners send and get. Handlers pass these straight to the port, so that a field one side lacks does not compile. */
 const name = z.string().min(1).max(400);
@@ -52,7 +52,7 @@ export const registrationSchema = z.strictObject({
     command: z.string().max(4096).exactOptional(),
     module: z.string().max(4096).exactOptional(),
     config: z.record(z.string(), z.unknown()).refine(isSmall, tooLong).default({}),
-    can: canSchema.exactOptional(),
+    can: capabilitiesSchema.exactOptional(),
   }),
   tags: listOf(name, 100),
   require_matching_tags: z.boolean().default(false),
@@ -158,7 +158,7 @@ export const sessionsOfRunnerSchema = z.strictObject({
   epoch: number,
   session_ids: z.array(name).max(10_000),
 });
-export const goneSessionsSchema = z.object({ gone: z.array(z.string()) });
+export const endedSessionsSchema = z.object({ gone: z.array(z.string()) });
 
 const base64 = z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, "not base64");
 const path = z.string().min(1).max(4096);

@@ -13,9 +13,9 @@ import { sessionNodeSchema, sessionSchema, sessionVersionSchema } from "../model
 import { runStatuses } from "../model/states.ts";
 import { statsSchema } from "../model/stats.ts";
 import { tokenKinds, tokenRoles } from "../model/token.ts";
-import { canSchema } from "./can-schema.ts";
+import { capabilitiesSchema } from "./capabilities-schema.ts";
 import { deliveryStatuses } from "../model/webhook.ts";
-import { keyIdShape, nonceShape } from "./proof-shapes.ts";
+import { keyIdPattern, noncePattern } from "./proof-request.ts";
 import { submitInput } from "./submit-input.ts";
 
 /** A list's page: `next_cursor` is null on the last one. */
@@ -226,7 +226,7 @@ export const runnerSchema = z.object({
     command: z.string().exactOptional(),
     module: z.string().exactOptional(),
     config: z.record(z.string(), z.unknown()),
-    can: canSchema.exactOptional(),
+    can: capabilitiesSchema.exactOptional(),
   }),
   tags: z.array(z.string()),
   require_matching_tags: z.boolean(),
@@ -285,8 +285,8 @@ export const tokenSchema = z.object({
   used_at: z.string().nullable(),
 });
 /** Only these two answers ever carry a token itself. */
-export const madeTokenSchema = tokenSchema.extend({ token: z.string() });
-export const rotatedTokenSchema = madeTokenSchema.extend({
+export const createdTokenSchema = tokenSchema.extend({ token: z.string() });
+export const rotatedTokenSchema = createdTokenSchema.extend({
   /** The token it takes the place of, when that one ends, and whether it is the one that this was asked with. */
   replaces: z.object({ token_id: z.string(), ends_at: z.string(), asked_with: z.boolean() }),
 });
@@ -312,8 +312,8 @@ export const meSchema = z.object({
 export const healthSchema = z.object({ status: z.literal("ok"), version: z.string(), protocol: z.literal(1) });
 
 export const proofRequestSchema = z.strictObject({
-  nonce: z.string().regex(nonceShape),
-  key_id: z.string().regex(keyIdShape),
+  nonce: z.string().regex(noncePattern),
+  key_id: z.string().regex(keyIdPattern),
   origin: z.string().max(100),
 });
 export const proofSchema = z.object({ proof: z.string() });
@@ -345,7 +345,7 @@ const names = {
   Runner: runnerSchema,
   Token: tokenSchema,
   NewToken: newTokenSchema,
-  CreatedToken: madeTokenSchema,
+  CreatedToken: createdTokenSchema,
   RotatedToken: rotatedTokenSchema,
 };
 for (const [id, schema] of Object.entries(names)) z.globalRegistry.add(schema, { id });

@@ -1,13 +1,13 @@
 import type { ClientRequest } from "node:http";
 import { PortError } from "../model/port-error.ts";
 import type { UploadAnswer, UploadRequest } from "../model/runner-port.ts";
-import type { Connections } from "./connection.ts";
-import { readAnswer } from "./port-answer.ts";
+import type { ConnectionPool } from "./connection-pool.ts";
+import { readResponse } from "./port-response.ts";
 import type { Problem } from "./problem.ts";
 
 interface Target {
   url: string;
-  connections: Connections;
+  connections: ConnectionPool;
   silenceMs: number;
 }
 
@@ -53,7 +53,7 @@ function sendFile(
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     sent.on("response", (response) => {
-      readAnswer<UploadAnswer>(response)
+      readResponse<UploadAnswer>(response)
         .then(resolve, reject)
         // an answer that came early leaves the rest unsent
         .finally(() => sent.destroy());

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { recordDirectory, tokenFile } from "../../src/model/state-layout.ts";
-import { type Client, createClient } from "../../src/wire/client.ts";
+import { type ApiClient, createClient } from "../../src/wire/client.ts";
 import { payloads } from "./payloads.ts";
 import { findChromium } from "./find-chromium.mjs";
 
@@ -15,7 +15,7 @@ const bin = join(root, "bin", "drover.js");
 /** A whole Drover with its examples and an agent whose model is a script, and a browser that is nobody yet. */
 export interface Ui {
   readonly url: string;
-  readonly client: Client;
+  readonly client: ApiClient;
   readonly browser: Browser;
   /** A link that signs in once. */
   link(token?: string): Promise<string>;
@@ -37,7 +37,7 @@ export interface OpenPage {
 export function useDrover(more: Readonly<Record<string, string>> = {}): Ui {
   let place = "";
   let url = "";
-  let client: Client;
+  let client: ApiClient;
   let browser: Browser;
   let end: () => Promise<void> = async () => undefined;
   beforeAll(async () => {

@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 import { expect, vi } from "vitest";
-import type { Client } from "../../src/wire/client.ts";
+import type { ApiClient } from "../../src/wire/client.ts";
 
 /** Runs of every kind, so that no page is empty. Gives the pages to look at, by name. */
-export async function seed(client: Client): Promise<Record<string, string>> {
+export async function seed(client: ApiClient): Promise<Record<string, string>> {
   const done = async (agent_name: string, more: object): Promise<string> => {
     const { run_id } = await client.submit({ agent_name, ...more });
     for await (const _ of client.runs.follow(run_id)) void _;
@@ -64,7 +64,7 @@ export async function seed(client: Client): Promise<Record<string, string>> {
 }
 
 /** Schedules that work, fail, skip and rest, and a webhook whose receiver cannot be reached. Gives the schedule that fails. */
-async function seedTriggers(client: Client): Promise<string> {
+async function seedTriggers(client: ApiClient): Promise<string> {
   const { schedules, hooks, webhooks } = client;
   const crawl = await schedules.create({ agent_name: "nightly-crawl", name: "crawl", every: "10s" });
   const greet = await schedules.create({

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Page } from "playwright-core";
-import type { Client } from "../../src/wire/client.ts";
+import type { ApiClient } from "../../src/wire/client.ts";
 import { useDrover } from "./drover-ui.ts";
 
 const ui = useDrover();
@@ -8,7 +8,7 @@ const text = (page: Page, selector = "main") => expect.poll(() => page.locator(s
 /** A card of the page, by its heading. */
 const card = (page: Page, title: string) => text(page, `main section:has(h2:text-is("${title}"))`);
 
-async function ended(client: Client, agent_name: string, more: object): Promise<string> {
+async function ended(client: ApiClient, agent_name: string, more: object): Promise<string> {
   const { run_id } = await client.submit({ agent_name, ...more });
   for await (const _ of client.runs.follow(run_id)) void _;
   return run_id;

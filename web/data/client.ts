@@ -1,9 +1,9 @@
 import { HostError, RequestError } from "../../src/model/errors.ts";
-import { clientOver } from "../../src/wire/api-client.ts";
+import { createApiClient } from "../../src/wire/api-client.ts";
 import { fetchTransport } from "./fetch-transport.ts";
 
 /** Signed in by the cookie, so without a token of its own. */
-export const api = clientOver(fetchTransport(location.origin));
+export const api = createApiClient(fetchTransport(location.origin));
 
 export type Api = typeof api;
 

@@ -1,8 +1,8 @@
 import type { RouteName } from "../../src/wire/contracts.ts";
 import { errorFromProblem, readProblem } from "../../src/wire/problem.ts";
-import { requestOf } from "../../src/wire/request-of.ts";
+import { buildRequest } from "../../src/wire/build-request.ts";
 import type { CallInput, Transport } from "../../src/wire/transport.ts";
-import { unreachable } from "../../src/wire/unreachable.ts";
+import { coordinatorUnreachable } from "../../src/wire/coordinator-unreachable.ts";
 
 /** For an answer in JSON. */
 const timeoutMs = 10_000;
@@ -38,7 +38,7 @@ async function reach(
   { signal: own, ...input }: CallInput,
   signal: AbortSignal | null,
 ): Promise<Response> {
-  const { path, body, ...request } = requestOf(route, input);
+  const { path, body, ...request } = buildRequest(route, input);
   try {
     return await fetch(`${url}${path}`, {
       ...request,
@@ -49,7 +49,7 @@ async function reach(
   } catch (cause) {
     // the caller's own doing is not the coordinator's absence
     if (own?.aborted) throw cause;
-    throw unreachable(url, cause);
+    throw coordinatorUnreachable(url, cause);
   }
 }
 
@@ -71,7 +71,7 @@ async function* chunksOf(
     }
   } catch (error) {
     // a connection that ends in the middle is the coordinator's absence, and no defect
-    throw error instanceof TypeError && !signal?.aborted ? unreachable(url, error) : error;
+    throw error instanceof TypeError && !signal?.aborted ? coordinatorUnreachable(url, error) : error;
   } finally {
     signal?.removeEventListener("abort", stop);
     stop();

@@ -3,7 +3,7 @@ import { RequestError } from "../../model/errors.ts";
 import type { StoredEvent } from "../../model/event.ts";
 import type { Decision, Delta } from "../../model/executor.ts";
 import type { Run } from "../../model/run.ts";
-import type { Client, FlatAgent, Submission } from "../../wire/client.ts";
+import type { ApiClient, FlatAgent, Submission } from "../../wire/client.ts";
 import { withRetries } from "../with-retries.ts";
 
 export interface ConversationOptions {
@@ -41,7 +41,7 @@ export interface Conversation {
   fork(turns?: number): void;
 }
 
-export function createConversation(client: Client, options: ConversationOptions): Conversation {
+export function createConversation(client: ApiClient, options: ConversationOptions): Conversation {
   let session_id: string | null = null;
   let from: Pick<Submission, "mode" | "session_id" | "fork_at_turn"> = {};
   let run_id: string | null = null;

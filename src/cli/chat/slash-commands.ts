@@ -1,6 +1,6 @@
 import { RequestError } from "../../model/errors.ts";
 import { suggest } from "../../model/suggest.ts";
-import type { Client } from "../../wire/client.ts";
+import type { ApiClient } from "../../wire/client.ts";
 import { usageLine } from "../event-line.ts";
 import { findSession } from "../find-id.ts";
 import { columns } from "../help.ts";
@@ -11,7 +11,7 @@ import type { Conversation } from "./conversation.ts";
 
 /** What a command of a chat works with. */
 export interface SlashContext {
-  client: Client;
+  client: ApiClient;
   conversation: Conversation;
   agent: string;
   /** The agent's model, where its definition names one. */
@@ -164,7 +164,7 @@ async function files({ client, conversation, tell, style }: SlashContext): Promi
   if (count === 0) tell("  No files yet.");
 }
 
-async function runsOf(client: Client, session_id: string) {
+async function runsOf(client: ApiClient, session_id: string) {
   return (await client.runs.list({ session_id, limit: 1000 })).items;
 }
 

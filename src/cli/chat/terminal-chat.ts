@@ -1,5 +1,5 @@
 import { RequestError } from "../../model/errors.ts";
-import type { Client, FlatAgent } from "../../wire/client.ts";
+import type { ApiClient, FlatAgent } from "../../wire/client.ts";
 import { draw } from "../io.ts";
 import { createQuestionPrompt, type QuestionPrompt } from "../question-prompt.ts";
 import { visible } from "../question-view.ts";
@@ -14,7 +14,7 @@ import { createTurnView, type TurnView } from "./turn-view.ts";
 
 /** Who talks, once the coordinator has been found or the record opened. */
 export interface ChatContext {
-  client: Client;
+  client: ApiClient;
   conversation: Conversation;
   agent: FlatAgent;
 }

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { RequestError } from "../../model/errors.ts";
 import { sizeOf } from "../../model/event-size.ts";
 import { suggest } from "../../model/suggest.ts";
-import type { Client, Submission } from "../../wire/client.ts";
+import type { ApiClient, Submission } from "../../wire/client.ts";
 import { agentTools, type AgentTool, submissionOf } from "./agent-tools.ts";
 import { outcomeAnswer, refusalAnswer } from "./answer.ts";
 import { createProgress, describeEvent, type Progress, silent } from "./progress.ts";
@@ -13,7 +13,7 @@ import { waitForRun } from "./wait-run.ts";
 
 export interface McpServerOptions {
   /** The API in the name of the caller: what it may not do is refused there. */
-  client: Client;
+  client: ApiClient;
   version: string;
   /** The run that the caller is part of, where its token does not say so. */
   parent_run_id?: string | undefined;

@@ -1,7 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { StoredEvent } from "../../model/event.ts";
-import type { Client, Submission } from "../../wire/client.ts";
+import type { ApiClient, Submission } from "../../wire/client.ts";
 import { addressed, agentTools } from "./agent-tools.ts";
 import { dataAnswer } from "./answer.ts";
 import { viewOf } from "./run-view.ts";
@@ -9,7 +9,7 @@ import { lookAtRun, waitForRun } from "./wait-run.ts";
 
 /** What a tool works with: the API in the name of the caller. */
 export interface ToolCall {
-  client: Client;
+  client: ApiClient;
   signal: AbortSignal;
   /** Submits as an agent's request; a child of the run that the caller is part of. */
   submit(request: Submission): Promise<{ run_id: string }>;

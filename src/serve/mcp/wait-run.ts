@@ -3,7 +3,7 @@ import type { StoredEvent } from "../../model/event.ts";
 import type { Question } from "../../model/question.ts";
 import type { Run } from "../../model/run.ts";
 import { isTerminal } from "../../model/states.ts";
-import type { Client } from "../../wire/client.ts";
+import type { ApiClient } from "../../wire/client.ts";
 
 /** A run as a caller sees it, with the open questions the caller may answer. */
 export interface SeenRun {
@@ -13,7 +13,7 @@ export interface SeenRun {
 
 /** Follows a run until it has ended, is parked, or asks something that the caller may answer. */
 export async function waitForRun(
-  client: Client,
+  client: ApiClient,
   run_id: string,
   { signal, onEvent }: { signal: AbortSignal; onEvent: (event: StoredEvent) => void },
 ): Promise<SeenRun> {
@@ -28,13 +28,13 @@ export async function waitForRun(
   return lookAtRun(client, run_id);
 }
 
-export async function lookAtRun(client: Client, run_id: string): Promise<SeenRun> {
+export async function lookAtRun(client: ApiClient, run_id: string): Promise<SeenRun> {
   const run = await client.runs.get(run_id);
   const asks = run.status === "waiting" || run.status === "parked";
   return { run, questions: asks ? await openQuestions(client, run_id) : [] };
 }
 
-async function openQuestions(client: Client, run_id: string): Promise<Question[]> {
+async function openQuestions(client: ApiClient, run_id: string): Promise<Question[]> {
   try {
     return (await client.questions.list({ run_id })).items;
   } catch (error) {

@@ -76,7 +76,7 @@ export const runnerContracts = {
     summary: "Runner: ask which of these sessions have ended",
     body: runner.sessionsOfRunnerSchema,
     answers: {
-      200: { description: "Sessions whose folders can be removed", schema: runner.goneSessionsSchema },
+      200: { description: "Sessions whose folders can be removed", schema: runner.endedSessionsSchema },
       ...registrationRefusals,
     },
   },

@@ -12,7 +12,7 @@ export const tokenContracts = {
     id: "createToken",
     summary: "Create a token",
     body: schemas.newTokenSchema,
-    answers: { 201: { description: "The token, whose text is shown only here", schema: schemas.madeTokenSchema } },
+    answers: { 201: { description: "The token, whose text is shown only here", schema: schemas.createdTokenSchema } },
   },
   "POST /tokens/{token_id}/rotate": {
     id: "rotateToken",

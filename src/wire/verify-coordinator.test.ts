@@ -5,7 +5,7 @@ import { registration, startTestCoordinator, type TestCoordinator } from "../../
 import { createClient } from "./client.ts";
 import { createHttpPort } from "./http-port.ts";
 import { hashToken, originOf, proofOf } from "./proof.ts";
-import type { ProofRequest } from "./proof-shapes.ts";
+import type { ProofRequest } from "./proof-request.ts";
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

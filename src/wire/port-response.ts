@@ -4,7 +4,7 @@ import { type PortConflict, PortError } from "../model/port-error.ts";
 import { type Problem, readProblem } from "./problem.ts";
 
 /** What the coordinator answered, or the PortError that it means; a Problem is its cause. `onBytes`: with each piece of it. */
-export async function readAnswer<T>(response: IncomingMessage, onBytes?: () => void): Promise<T> {
+export async function readResponse<T>(response: IncomingMessage, onBytes?: () => void): Promise<T> {
   const chunks: Buffer[] = [];
   try {
     for await (const chunk of response) {
@@ -22,7 +22,7 @@ export async function readAnswer<T>(response: IncomingMessage, onBytes?: () => v
 }
 
 /** What became of a request without an answer. */
-export function unanswered(url: string, cause: Error): PortError {
+export function noResponse(url: string, cause: Error): PortError {
   if (cause instanceof HostError) return new PortError("unproven", cause.message, cause);
   return new PortError("away", `${url} did not answer: ${cause.message}`, cause);
 }

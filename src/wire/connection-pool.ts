@@ -8,7 +8,7 @@ import {
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Address, readAddress } from "./address.ts";
-import { refuseForeignSocket } from "./private-path.ts";
+import { assertPrivateSocket } from "./private-path.ts";
 import { connectToOrigin } from "./socket-origin.ts";
 
 /** Which coordinator, and who asks. */
@@ -27,7 +27,7 @@ export interface Target {
  * Connections to one coordinator. Every new one is proved to lead there before a token or anything else is written to it:
  * by TLS, by being a socket that no other user can have made, or by the coordinator's proof that it knows the token.
  */
-export interface Connections {
+export interface ConnectionPool {
   request(path: string, options: { method: string; headers: OutgoingHttpHeaders; once?: boolean }): ClientRequest;
   /** Closes those that nothing is under way on. */
   dropIdle(): void;
@@ -38,7 +38,7 @@ export interface Connections {
 const openMs = 30_000;
 
 /** Throws where the address is not one that a token may be sent to. */
-export function openConnections(target: Target): Connections {
+export function openConnectionPool(target: Target): ConnectionPool {
   const address = readAddress(target.url, target.allowHttp === true);
   const opening = new Set<Socket>();
   const open = (): Promise<Socket> => openSocket(address, target, opening);
@@ -90,9 +90,9 @@ class OpeningAgent extends Agent {
 type Give = (error: Error | null, socket: Duplex) => void;
 
 async function openSocket(address: Address, target: Target, opening: Set<Socket>): Promise<Socket> {
-  if (address.kind === "unix") refuseForeignSocket(address.path);
+  if (address.kind === "unix") assertPrivateSocket(address.path);
   // with node:crypto, which TLS does not need here; before there is a connection, so that none of it is missed
-  const prove = needsProof(address, target) ? (await import("./ask-for-proof.ts")).askForProof : null;
+  const prove = needsProof(address, target) ? (await import("./verify-coordinator.ts")).verifyCoordinator : null;
   const { socket, ready, origin } = await connectTo(address);
   opening.add(socket);
   const timer = setTimeout(() => socket.destroy(new Error(`no connection within ${openMs} ms`)), openMs);

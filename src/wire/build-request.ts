@@ -10,7 +10,7 @@ export interface WireRequest {
   body: string | undefined;
 }
 
-export function requestOf(
+export function buildRequest(
   route: RouteName,
   { params = {}, query, headers, body, stream }: Omit<CallInput, "signal">,
 ): WireRequest {

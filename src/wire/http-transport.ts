@@ -1,13 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { HostError, RequestError } from "../model/errors.ts";
-import type { Connections, Target } from "./connection.ts";
+import type { ConnectionPool, Target } from "./connection-pool.ts";
 import type { RouteName } from "./contracts.ts";
 import { errorFromProblem, readProblem } from "./problem.ts";
-import { requestOf, type WireRequest } from "./request-of.ts";
+import { buildRequest, type WireRequest } from "./build-request.ts";
 import type { CallInput, Transport } from "./transport.ts";
-import { unreachable } from "./unreachable.ts";
+import { coordinatorUnreachable } from "./coordinator-unreachable.ts";
 
-export type { Target } from "./connection.ts";
+export type { Target } from "./connection-pool.ts";
 
 /** For an answer in JSON. One of bytes may take as long as it takes. */
 const timeoutMs = 10_000;
@@ -18,9 +18,9 @@ const socketTimeoutMs = 60_000;
 export function httpTransport(target: Target): Transport {
   const shown = target.shownAs ?? target.url;
   const limitMs = target.url.startsWith("unix:") ? socketTimeoutMs : timeoutMs;
-  let opened: Promise<Connections> | null = null;
-  const connections = (): Promise<Connections> =>
-    (opened ??= import("./connection.ts").then(({ openConnections }) => openConnections(target)));
+  let opened: Promise<ConnectionPool> | null = null;
+  const connections = (): Promise<ConnectionPool> =>
+    (opened ??= import("./connection-pool.ts").then(({ openConnectionPool }) => openConnectionPool(target)));
   return {
     url: shown,
     async json(route, input) {
@@ -58,7 +58,7 @@ export function httpTransport(target: Target): Transport {
   }
 
   async function reach(route: RouteName, input: CallInput, signal: AbortSignal | undefined): Promise<IncomingMessage> {
-    const request = requestOf(route, input);
+    const request = buildRequest(route, input);
     // it may take long, and only what is packed has signs of life in it meanwhile
     if (route === "POST /backup") request.headers["accept-encoding"] = "gzip";
     try {
@@ -81,13 +81,13 @@ export function httpTransport(target: Target): Transport {
   /** The caller's own doing is not the coordinator's absence, and what says more is passed on. */
   function absence(error: unknown, own: AbortSignal | undefined): unknown {
     if (own?.aborted || error instanceof HostError || error instanceof RequestError) return error;
-    return unreachable(shown, error);
+    return coordinatorUnreachable(shown, error);
   }
 }
 
 /** Resolves with the head of the answer. */
 async function exchange(
-  connections: Connections,
+  connections: ConnectionPool,
   request: WireRequest,
   signal: AbortSignal | undefined,
 ): Promise<IncomingMessage> {
@@ -101,7 +101,7 @@ async function exchange(
 }
 
 function exchangeOnce(
-  connections: Connections,
+  connections: ConnectionPool,
   { method, path, headers, body }: WireRequest,
   signal: AbortSignal | undefined,
 ): Promise<IncomingMessage> {
@@ -149,6 +149,6 @@ async function* chunksOf(
     for await (const chunk of body) yield chunk;
   } catch (error) {
     signal?.throwIfAborted();
-    throw unreachable(url, error);
+    throw coordinatorUnreachable(url, error);
   }
 }

@@ -1,6 +1,6 @@
 import { HostError } from "../model/errors.ts";
 
-export function unreachable(url: string, cause: unknown): HostError {
+export function coordinatorUnreachable(url: string, cause: unknown): HostError {
   const why =
     cause instanceof Error ? (cause.cause instanceof Error ? cause.cause.message : cause.message) : String(cause);
   return new HostError({

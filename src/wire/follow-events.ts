@@ -4,7 +4,7 @@ import type { Delta } from "../model/executor.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 import { readSse } from "./sse.ts";
 import type { Transport } from "./transport.ts";
-import { unreachable } from "./unreachable.ts";
+import { coordinatorUnreachable } from "./coordinator-unreachable.ts";
 
 export interface FollowOptions {
   /** Begin after this seq (of a run) or cursor (of all runs). */
@@ -95,7 +95,7 @@ async function* oneConnection(
     }
   } catch (error) {
     // a cut in the middle is what following is for; a refusal is not
-    if (error instanceof TypeError || cut.signal.aborted) throw unreachable(transport.url, error);
+    if (error instanceof TypeError || cut.signal.aborted) throw coordinatorUnreachable(transport.url, error);
     throw error;
   } finally {
     clearTimeout(watch);

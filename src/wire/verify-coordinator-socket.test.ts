@@ -9,7 +9,7 @@ import { createAttemptTokens } from "../serve/attempt-token.ts";
 import { createProver } from "../serve/prove.ts";
 import { createClient } from "./client.ts";
 import { hashToken, proofOf } from "./proof.ts";
-import type { ProofRequest } from "./proof-shapes.ts";
+import type { ProofRequest } from "./proof-request.ts";
 import { originOfSocket } from "./socket-origin.ts";
 
 // Runs of one user can replace each other's sockets where nothing is hidden from them. A token must not go to them.

@@ -8,6 +8,6 @@ export interface ProofRequest {
   origin: string;
 }
 
-export const nonceShape = /^[0-9a-f]{64}$/;
+export const noncePattern = /^[0-9a-f]{64}$/;
 /** A part of a token's hash, or the run and attempt of an attempt token. */
-export const keyIdShape = /^(?:[0-9a-f]{16}|drva_[0-9a-zA-Z-]{1,64}\.[1-9][0-9]{0,6})$/;
+export const keyIdPattern = /^(?:[0-9a-f]{16}|drva_[0-9a-zA-Z-]{1,64}\.[1-9][0-9]{0,6})$/;

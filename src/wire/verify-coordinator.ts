@@ -2,7 +2,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Socket } from "node:net";
 import { HostError } from "../model/errors.ts";
 import { hashToken, isLoopbackOrigin, keyIdOf, originOf, proofOf } from "./proof.ts";
-import type { ProofRequest } from "./proof-shapes.ts";
+import type { ProofRequest } from "./proof-request.ts";
 
 interface Asked {
   /** As messages name it. */
@@ -21,7 +21,7 @@ interface Asked {
  * Asks for proof on a new connection, before anything else is sent on it. A connection cannot change hands: what is
  * proved once holds until it ends. Rejects where the proof is missing or wrong.
  */
-export async function askForProof(socket: Socket, asked: Asked): Promise<void> {
+export async function verifyCoordinator(socket: Socket, asked: Asked): Promise<void> {
   const origin = asked.origin ?? originOf(socket.remoteAddress, socket.remotePort);
   // reset as soon as it was there: nobody has answered, so nobody is a stranger
   if (origin === null || socket.destroyed) throw closedEarly();
