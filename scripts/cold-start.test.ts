@@ -37,7 +37,7 @@ test("a cold exec loads nothing but our own code and Node's: a library costs it 
   expect(loaded.filter((path) => !path.startsWith("src/") && !path.startsWith("node:"))).toEqual([]);
   // for commands inside a run only
   expect(loaded).not.toContain("src/execute/nested/nested-sink.ts");
-  expect(loaded).not.toContain("src/execute/nested/read-log.ts");
+  expect(loaded).not.toContain("src/execute/nested/log-reader.ts");
   expect(loaded.filter((path) => /^node:(?:http|crypto|perf_hooks|(?:fs|timers)\/promises)$/.test(path))).toEqual([]);
 });
 

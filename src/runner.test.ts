@@ -37,7 +37,7 @@ async function setUp(profiles: Record<string, object>) {
     projectDir: folder,
     env: { ...process.env, PASSED: "passed", KEPT: "kept" },
     maxOutputKb: 1024,
-    times: { heartbeatMs: 100, pollPauseMs: 20, goodbyeMs: 500 },
+    times: { heartbeatMs: 100, pollPauseMs: 20, shutdownMs: 500 },
     onNotice: () => undefined,
   };
   const start = async (more: Partial<RunnerOptions> = {}) => {

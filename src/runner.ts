@@ -6,7 +6,7 @@ import { type LoadedProfile, toRegistrationExecutor } from "./define/profiles.ts
 import { protectedPaths } from "./define/protected-paths.ts";
 import { findCheckout } from "./define/checkout.ts";
 import { type LazySchemas, lazySchemas } from "./compose/lazy-schemas.ts";
-import { canRunOne, countDescriptors, describeShortage } from "./execute/claim/descriptors.ts";
+import { hasRoomForOneRun, countDescriptors, describeShortage } from "./execute/claim/descriptors.ts";
 import { startLogSweep } from "./execute/journal/log-sweep.ts";
 import { uploadTimes } from "./execute/collect/keep-files.ts";
 import {
@@ -98,7 +98,7 @@ const defaultTimes: Times = {
   heartbeatMs: 3000,
   pollPauseMs: 500,
   drainMs: 30_000,
-  goodbyeMs: 900,
+  shutdownMs: 900,
   sweepMs: 60_000,
 };
 
@@ -109,7 +109,7 @@ export async function startRunner(given: RunnerOptions): Promise<Runner> {
   const schemas = lazySchemas();
   sweepCgroups();
   const descriptors = countDescriptors();
-  if (!canRunOne(descriptors))
+  if (!hasRoomForOneRun(descriptors))
     throw new HostError({
       code: "DROVER-EXE-010",
       message: `A runner cannot run anything here: ${describeShortage(descriptors!)}.`,
@@ -207,7 +207,7 @@ async function openProfile(
       supervise: {
         executor,
         runnerDirectory: loaded.directory,
-        places: {
+        directories: {
           projectDir: options.projectDir,
           roots: profile.project_roots,
           home: options.env["HOME"] ?? homedir(),

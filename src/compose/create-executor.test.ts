@@ -8,7 +8,7 @@ import * as z from "zod";
 import { runsDirectory, tmpDirectory } from "../model/state-layout.ts";
 import { createMemoryCoordinator } from "../../test/fixtures/execute/memory-port.ts";
 import { openHost } from "../../test/fixtures/dispatch/host.ts";
-import { notTheExecutors } from "../execute/journal/recorder.ts";
+import { reservedEventTypes } from "../execute/journal/recorder.ts";
 import { runEventSchema } from "../model/event.ts";
 import type { RunnerPort } from "../model/runner-port.ts";
 import { isTerminal } from "../model/states.ts";
@@ -70,7 +70,7 @@ test("the manual lists every event that an executor may emit, with its fields", 
   const page = readFileSync("docs/writing-executors.md", "utf8");
   const [, table = ""] = page.split("\n| type | fields | |\n");
   const listed = [...table.split("\n\n", 1)[0]!.matchAll(/^\| `(\w+)` \| (`[^|]+`) \|/gm)];
-  const events = runEventSchema.options.filter(({ shape }) => !notTheExecutors.has(shape.type.value));
+  const events = runEventSchema.options.filter(({ shape }) => !reservedEventTypes.has(shape.type.value));
   expect(listed.map(([, type, fields]) => `${type}: ${fields}`)).toEqual(
     events.map(({ shape: { type, ...fields } }) => {
       const names = Object.entries(fields).map(

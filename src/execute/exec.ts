@@ -8,9 +8,9 @@ import type { CaptureOptions, Command, CommandResult, Redactor, StartOptions } f
 import type { Store } from "../model/store.ts";
 import { checkCommand } from "../process/check.ts";
 import { execute } from "../process/execute.ts";
-import { endReason } from "./executions/end-reason.ts";
+import { failureReasonOf } from "./executions/failure-reason.ts";
 import { executionEnd, executionStart, inheritedIds } from "./executions/execution-record.ts";
-import { nestedFolders } from "./nested/nested-folders.ts";
+import { nestedDirectories } from "./nested/nested-directories.ts";
 import { openNestedLog } from "./nested/nested-log.ts";
 import type { NestedSink } from "./nested/nested-sink.ts";
 import { createRecorder } from "./journal/recorder.ts";
@@ -82,7 +82,7 @@ export async function execOnRecord(request: ExecRequest, deps: ExecDeps, signal:
     request.command,
     {
       ...request.options,
-      show: [...(request.options.show ?? []), ...nestedFolders(reachedBy)],
+      show: [...(request.options.show ?? []), ...nestedDirectories(reachedBy)],
       ...(record?.log ? { writable: [...(request.options.writable ?? []), record.log] } : {}),
       ids: {
         ...inheritedIds(deps.nested?.runId ?? runId, request.correlation, request.repoRoot),
@@ -205,7 +205,7 @@ async function startRecord(runId: string, request: ExecRequest, deps: ExecDeps, 
         result: {
           type: "result",
           status: result.success ? "completed" : cancelled ? "cancelled" : "failed",
-          reason: result.success || cancelled ? null : endReason(result),
+          reason: result.success || cancelled ? null : failureReasonOf(result),
           error: result.error && redactor.text(result.error.message),
           exit_code: result.exitCode,
           result_text: stdout.join(""),

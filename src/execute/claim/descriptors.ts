@@ -33,7 +33,7 @@ export function countDescriptors(): Descriptors | null {
 const neededByRunner = 8;
 
 /** Whether a runner that starts now will have enough for one run. */
-export function canRunOne(descriptors: Descriptors | null): boolean {
+export function hasRoomForOneRun(descriptors: Descriptors | null): boolean {
   return descriptors === null || descriptors.limit - descriptors.open >= neededByRunner + neededByRun;
 }
 

@@ -2,12 +2,12 @@ import type { Delta } from "../../model/executor.ts";
 import type { Claim, Order } from "../../model/runner-port.ts";
 import type { StopReason } from "../../model/states.ts";
 import type { Journal } from "../journal/journal.ts";
-import { createRunLog, type LogsOptions } from "../journal/logs.ts";
+import { createRunLog, type RunLogsOptions } from "../journal/run-logs.ts";
 import type { SessionPort } from "../sessions/session-port.ts";
 import type { Shipper } from "../journal/shipper.ts";
-import { type Supervised, superviseRun } from "../supervise/supervise.ts";
+import { type SupervisedRun, superviseRun } from "../supervise/supervise-run.ts";
 import type { SuperviseOptions } from "../supervise/supervise-options.ts";
-import type { Upload } from "../collect/uploads.ts";
+import type { Upload } from "../collect/upload.ts";
 
 /** The runs under way of one registration. */
 export interface HeldRuns {
@@ -17,7 +17,7 @@ export interface HeldRuns {
   usesSession(session_id: string): boolean;
   /** Held from here on, and begun. */
   take(claim: Claim): void;
-  obey(order: Order): void;
+  dispatch(order: Order): void;
   /** Runs that wait for a person, now or later, end to be continued elsewhere, where their executor can. */
   park(): void;
   /** Parks what waits and stops everything else, at once. */
@@ -32,7 +32,7 @@ export interface HeldRuns {
 export interface HeldRunsOptions {
   slots: () => number;
   supervise: SuperviseOptions;
-  logs: LogsOptions;
+  logs: RunLogsOptions;
   shipper: Shipper;
   upload: Upload;
   sessions: SessionPort;
@@ -45,7 +45,7 @@ const parkMs = 2000;
 
 export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
   const { slots, supervise, logs, shipper, slotFreed, onNotice } = options;
-  const runs = new Map<string, { supervised: Supervised; sessions: (string | null)[] }>();
+  const runs = new Map<string, { supervised: SupervisedRun; sessions: (string | null)[] }>();
 
   const cleaning = new Set<Promise<void>>();
   function clean(settled: Promise<"shipped" | "lost">, journal: Journal): void {
@@ -71,10 +71,10 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
       const journal = createRunLog(claim.run_id, claim.attempt, stays, logs);
       const supervised = superviseRun(claim, supervise, {
         journal,
-        poke: shipper.poke,
-        hurry: shipper.hurry,
+        notify: shipper.notify,
+        flush: shipper.flush,
         slotFreed,
-        room: () => shipper.room(journal),
+        waitForRoom: () => shipper.waitForRoom(journal),
         partial: (delta: Delta) => shipper.partial(claim.run_id, claim.attempt, delta),
         upload: options.upload,
         sessions: options.sessions,
@@ -103,7 +103,7 @@ export function createHeldRuns(options: HeldRunsOptions): HeldRuns {
       );
     },
 
-    obey(order) {
+    dispatch(order) {
       const run = runs.get(keyOf(order))?.supervised;
       if (!run) return; // it has ended meanwhile, which its finish tells
       if ("stop" in order) run.abort(order.stop);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { PortError } from "../../model/port-error.ts";
 import { isLeaseOver } from "./lease-watch.ts";
-import { portFault } from "../port/port-faults.ts";
+import { portFault } from "../port/port-fault.ts";
 
 test.each([
   ["answered lately", { silentMs: 900, reportingMs: 900, lastFault: null }, false],

@@ -1,4 +1,4 @@
-import type { PortFault } from "../port/port-faults.ts";
+import type { PortFault } from "../port/port-fault.ts";
 
 export interface LeaseState {
   /** Since the last answered report was sent, or a later one found nobody there. */

@@ -282,7 +282,7 @@ test("what does not end while it drains is stopped and goes back at no cost", as
 
 test("a stop while the coordinator is away keeps the outcome for the next start", async () => {
   const coordinator = createMemoryCoordinator();
-  const { open, logs } = await setUp(coordinator, { times: { goodbyeMs: 200 } });
+  const { open, logs } = await setUp(coordinator, { times: { shutdownMs: 200 } });
   const runner = await open();
   const id = coordinator.submit(sh("echo half; sleep 1000"));
   await poll(() => textOf(coordinator, id)).toBe("half\n");

@@ -2,22 +2,22 @@ import type { Agent } from "../../model/agent.ts";
 import { PortError } from "../../model/port-error.ts";
 import type { Registered, Registration, RunnerPort } from "../../model/runner-port.ts";
 import { createBackoff, sleep } from "../port/backoff.ts";
-import { boundFiles } from "../collect/bound-files.ts";
+import { capFileSize } from "../collect/cap-file-size.ts";
 import { startClaimLoop } from "./claim-loop.ts";
 import { countDescriptors, describeShortage, roomForRuns } from "./descriptors.ts";
-import type { Places } from "../workspace/directories.ts";
+import type { RunnerDirectories } from "../workspace/open-directories.ts";
 import { createHeldRuns } from "./held-runs.ts";
 import { createIdentity } from "../port/identity.ts";
 import type { Journal } from "../journal/journal.ts";
 import { isLeaseOver } from "./lease-watch.ts";
-import { findRunLogs, type LogsOptions } from "../journal/logs.ts";
-import { portFault } from "../port/port-faults.ts";
+import { findRunLogs, type RunLogsOptions } from "../journal/run-logs.ts";
+import { portFault } from "../port/port-fault.ts";
 import { createSessionPort } from "../sessions/session-port.ts";
-import { settleFound } from "./settle-found.ts";
+import { settleInterrupted } from "./settle-interrupted.ts";
 import { startShipper } from "../journal/shipper.ts";
 import type { SuperviseOptions } from "../supervise/supervise-options.ts";
-import { tellOutages, type ToldPort } from "../port/tell-outages.ts";
-import { createUpload } from "../collect/uploads.ts";
+import { reportOutages, type OutageReporter } from "../port/report-outages.ts";
+import { createUpload } from "../collect/upload.ts";
 import { startSessionSweep } from "../workspace/session-sweep.ts";
 
 export interface Times {
@@ -25,7 +25,7 @@ export interface Times {
   pollPauseMs: number;
   drainMs: number;
   /** What a stop may still take once everything has ended: for the last report and the goodbye. */
-  goodbyeMs: number;
+  shutdownMs: number;
   /** Between two looks for folders of sessions that are gone. */
   sweepMs: number;
 }
@@ -33,8 +33,8 @@ export interface Times {
 export interface RegistrationOptions {
   port: RunnerPort;
   registration: Registration;
-  logs: LogsOptions;
-  supervise: Omit<SuperviseOptions, "places"> & { places: Omit<Places, "owner"> };
+  logs: RunLogsOptions;
+  supervise: Omit<SuperviseOptions, "directories"> & { directories: Omit<RunnerDirectories, "owner"> };
   times: Times;
   maxReportBytes: number;
   maxUnshippedBytes: number;
@@ -67,16 +67,16 @@ export async function startRegistration(
   const { times, onNotice, logs } = options;
   const { monotonic, newId } = options.supervise;
   const ending = new AbortController();
-  const told = tellOutages(options.port, onNotice);
+  const told = reportOutages(options.port, onNotice);
   const { port } = told;
   let registration = options.registration;
   let latest!: Registered;
   let isFirst = true;
-  let hurry = (): void => undefined;
+  let flush = (): void => undefined;
   const identity = createIdentity(async () => {
     latest = await register(registration, told, options, AbortSignal.any([ending.signal, signal]), isFirst);
     isFirst = false;
-    hurry();
+    flush();
     return latest;
   });
   const first = await identity.current();
@@ -84,7 +84,7 @@ export async function startRegistration(
   const found = findRunLogs(logs);
   const closeLog = (journal: Journal, close: () => Promise<void>): void =>
     void close().catch((error: unknown) => onNotice(`the log of run ${journal.run_id} could not be closed`, error));
-  await settleFound(found, options);
+  await settleInterrupted(found, options);
 
   const shipper = startShipper(
     {
@@ -105,10 +105,10 @@ export async function startRegistration(
     })),
   );
 
-  hurry = shipper.hurry;
+  flush = shipper.flush;
   const held = createHeldRuns({
     slots: () => registration.slots,
-    supervise: { ...options.supervise, places: { ...options.supervise.places, owner: () => latest } },
+    supervise: { ...options.supervise, directories: { ...options.supervise.directories, owner: () => latest } },
     logs,
     shipper,
     upload: createUpload(port, identity),
@@ -141,16 +141,16 @@ export async function startRegistration(
     identity,
     freeSlots,
     shortage: () => shortage,
-    take: (claim) => held.take(boundFiles(claim, latest.max_file_bytes)),
-    untaken: shipper.hurry,
-    obey: held.obey,
+    take: (claim) => held.take(capFileSize(claim, latest.max_file_bytes)),
+    onDeclined: shipper.flush,
+    dispatch: held.dispatch,
     newId,
     pollPauseMs: times.pollPauseMs,
     random: options.random,
     onFault: (error, fault) => told.tell("poll", error, fault),
   });
 
-  const { scratch, sessionHomes } = options.supervise.places;
+  const { scratch, sessionHomes } = options.supervise.directories;
   const sweep = startSessionSweep({
     port,
     identity,
@@ -174,19 +174,19 @@ export async function startRegistration(
 
   async function leave(): Promise<void> {
     await held.ended();
-    if (shipper.held > 0) shipper.hurry();
-    await within(times.goodbyeMs, Promise.all([shipper.emptied(times.goodbyeMs), held.cleaned()]));
+    if (shipper.held > 0) shipper.flush();
+    await within(times.shutdownMs, Promise.all([shipper.drained(times.shutdownMs), held.cleaned()]));
     clearInterval(watch);
     // Nothing of this runner may arrive after its goodbye: a report would be a stranger's, a registration would bring
     // it back. So none is begun any more, and what is under way comes first. Whoever asked for it was told how it went.
     ending.abort();
     const underWay = [loop.stop(), shipper.stop(), sweep.stop(), identity.settled()];
-    await within(times.goodbyeMs, Promise.allSettled(underWay));
+    await within(times.shutdownMs, Promise.allSettled(underWay));
     const { runner_id, epoch } = await identity.current();
     const goodbye = port
       .deregister({ runner_id, epoch })
       .catch((error: unknown) => told.tell("deregister", error, portFault(error)));
-    await within(times.goodbyeMs, goodbye);
+    await within(times.shutdownMs, goodbye);
   }
 
   let stopped: Promise<void> | null = null;
@@ -224,7 +224,7 @@ export async function startRegistration(
 
 async function register(
   registration: Registration,
-  { port, tell }: ToldPort,
+  { port, tell }: OutageReporter,
   { times, random, supervise }: RegistrationOptions,
   signal: AbortSignal,
   isFirst: boolean,

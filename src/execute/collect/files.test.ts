@@ -106,7 +106,7 @@ test("an upload that fails for good leaves nothing on the record", async () => {
 });
 
 test("a coordinator that stays away longer than the patience is told as a failed upload", async () => {
-  const uploads = { retryMs: 5, patienceMs: 100, lastPatienceMs: 100, stallMs: 1000 };
+  const uploads = { retryMs: 5, retryForMs: 100, retryForMsOnceStopped: 100, stallMs: 1000 };
   const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "gone fishing");
@@ -115,7 +115,7 @@ test("a coordinator that stays away longer than the patience is told as a failed
 });
 
 test("an upload in which nothing moves is broken off", async () => {
-  const uploads = { retryMs: 5, patienceMs: 1, lastPatienceMs: 1, stallMs: 50 };
+  const uploads = { retryMs: 5, retryForMs: 1, retryForMsOnceStopped: 1, stallMs: 50 };
   const { coordinator, ended } = await setUp(makes("echo 1 > a"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => new Promise(() => undefined);
   expect((await ended(submit(coordinator))).outcome).toMatchObject({ reason: "upload_failed" });
@@ -266,7 +266,7 @@ test.each(["user", "shutdown"] as const)(
 );
 
 test("the last files of a run out of time do not hold up a shutdown", async () => {
-  const uploads = { retryMs: 5, patienceMs: 600_000, lastPatienceMs: 600_000, stallMs: 600_000 };
+  const uploads = { retryMs: 5, retryForMs: 600_000, retryForMsOnceStopped: 600_000, stallMs: 600_000 };
   const { coordinator, ended } = await setUp(makes("echo 1 > half; sleep 1000 & wait"), { supervise: { uploads } });
   coordinator.faults.onUpload = () => {
     throw new PortError("away", "not now");

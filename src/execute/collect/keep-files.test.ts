@@ -37,7 +37,7 @@ function setUp(meanwhile: () => void) {
       },
       signal: run.signal,
       lost: lost.signal,
-      times: { retryMs: 1, patienceMs: 1000, lastPatienceMs: 1000, stallMs: 10_000 },
+      times: { retryMs: 1, retryForMs: 1000, retryForMsOnceStopped: 1000, stallMs: 10_000 },
       random: Math.random,
       monotonic: () => performance.now(),
       record: (event) => void recorded.push(event),

@@ -4,9 +4,9 @@ import type { FilesKept, FoundFile, OpenFile } from "../../model/executor.ts";
 import type { StopReason } from "../../model/states.ts";
 import { createBackoff } from "../port/backoff.ts";
 import { mediaTypeOf } from "./media-types.ts";
-import { portFault } from "../port/port-faults.ts";
+import { portFault } from "../port/port-fault.ts";
 import { stopReasonOf } from "../supervise/stop-outcome.ts";
-import type { Upload } from "./uploads.ts";
+import type { Upload } from "./upload.ts";
 
 export interface KeepFilesOptions {
   run: { run_id: string; attempt: number };
@@ -27,17 +27,17 @@ export interface UploadTimes {
   /** Between two tries, at first. */
   retryMs: number;
   /** How long a coordinator may be away before the files are given up. */
-  patienceMs: number;
+  retryForMs: number;
   /** What is left of that for a run that is being ended. */
-  lastPatienceMs: number;
+  retryForMsOnceStopped: number;
   /** An upload in which nothing moves for so long has failed. */
   stallMs: number;
 }
 
 export const uploadTimes: UploadTimes = {
   retryMs: 500,
-  patienceMs: 300_000,
-  lastPatienceMs: 30_000,
+  retryForMs: 300_000,
+  retryForMsOnceStopped: 30_000,
   stallMs: 60_000,
 };
 
@@ -47,10 +47,10 @@ type FileEvent = Extract<RunEvent, { type: "file" }>;
 export async function keepFiles(files: readonly FoundFile[], options: KeepFilesOptions): Promise<FilesKept> {
   const { signal, lost, times } = options;
   // decided once: what ends a run while its files are uploaded ends the uploads too
-  const isLast = signal.aborted && stillBringsFiles(stopReasonOf(signal));
+  const isLast = signal.aborted && keepsFilesAfter(stopReasonOf(signal));
   const limits: Limits = isLast
-    ? { ending: lost, patienceMs: times.lastPatienceMs }
-    : { ending: signal, patienceMs: times.patienceMs };
+    ? { ending: lost, retryForMs: times.retryForMsOnceStopped }
+    : { ending: signal, retryForMs: times.retryForMs };
   const kept: FileEvent[] = [];
   try {
     for (const file of files) kept.push(await keepOne(file, options, limits));
@@ -63,14 +63,14 @@ export async function keepFiles(files: readonly FoundFile[], options: KeepFilesO
 }
 
 /** Of a run ended for these, people want to see what it had made; of any other nobody does. */
-export function stillBringsFiles(reason: StopReason): boolean {
+export function keepsFilesAfter(reason: StopReason): boolean {
   return reason === "timeout" || reason === "idle" || reason === "budget";
 }
 
 /** A run that is being ended has less time for its files, and its own signal does not count any more. */
 interface Limits {
   ending: AbortSignal;
-  patienceMs: number;
+  retryForMs: number;
 }
 
 class NotKept extends Error {}
@@ -125,10 +125,10 @@ async function uploadWithPatience(
   file: FoundFile,
   announced: { sha256: string; size: number },
   options: KeepFilesOptions,
-  { ending, patienceMs }: Limits,
+  { ending, retryForMs }: Limits,
 ): Promise<"stored" | "fenced" | "mismatch"> {
   const { times, monotonic } = options;
-  const until = monotonic() + patienceMs;
+  const until = monotonic() + retryForMs;
   const backoff = createBackoff({ firstMs: times.retryMs, longestMs: times.retryMs * 20, random: options.random });
   for (;;) {
     if (ending.aborted) throw new NotKept("the run was ended while its files were uploaded.");

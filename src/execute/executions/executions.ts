@@ -9,7 +9,7 @@ import type { Command, Limits, Running, StartCommand, StartOptions } from "../..
 import { checkCommand } from "../../process/check.ts";
 import { withHeldBefore } from "../../process/held-watch.ts";
 import { executionEnd, executionStart } from "./execution-record.ts";
-import { nestedFolders } from "../nested/nested-folders.ts";
+import { nestedDirectories } from "../nested/nested-directories.ts";
 import type { Recorder } from "../journal/recorder.ts";
 
 /** Starts processes on the record: the start is durable before the spawn, the end follows it. */
@@ -107,7 +107,7 @@ export function createExecutions(options: ExecutionsOptions): Executions {
         {
           ...startOptions,
           writable: [options.dirs.home, ...options.writable],
-          show: nestedFolders(options.ids),
+          show: nestedDirectories(options.ids),
           ids: { ...options.ids, DROVER_EXECUTION_ID: execution_id },
           stdin: "pipe",
           output: "both",

@@ -4,9 +4,9 @@ import type { RunEvent } from "../../model/event.ts";
 import type { Outcome } from "../../model/executor.ts";
 import { RequestError } from "../../model/errors.ts";
 import type { Variables } from "../../model/expand.ts";
-import { commandWords } from "./command-path.ts";
+import { resolveCommand } from "./resolve-command.ts";
 import type { Executions } from "./executions.ts";
-import { keepSaid } from "./said.ts";
+import { createStderrExcerpt } from "./stderr-excerpt.ts";
 
 type Ended = Exclude<Outcome, { status: "parked" }>;
 
@@ -38,7 +38,7 @@ export async function runOnFinish(
     return;
   const fail = (why: string): void =>
     options.emit({ type: "error", code: "on_finish", message: `The agent's on_finish command failed: ${why}` });
-  const words = commandWords(command, options);
+  const words = resolveCommand(command, options);
   if (!words.ok) return fail(words.message);
   try {
     const running = await options.executions.start(
@@ -64,7 +64,7 @@ function variablesOf(outcome: Ended): Record<string, string> {
 }
 
 async function saidOn(stream: Readable | null): Promise<string> {
-  const said = keepSaid();
+  const said = createStderrExcerpt();
   if (stream) for await (const chunk of stream) said.push(chunk as Uint8Array); // no encoding is set
   return said.text();
 }

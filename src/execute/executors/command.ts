@@ -3,11 +3,11 @@ import type { RunEvent } from "../../model/event.ts";
 import { findInexact } from "../../model/exact-numbers.ts";
 import type { Executor, Invocation, Outcome, RunContext, UserInput } from "../../model/executor.ts";
 import type { Ended, Running } from "../../model/process.ts";
-import { type CommandPlace, commandWords } from "../executions/command-path.ts";
+import { type ResolveOptions, resolveCommand } from "../executions/resolve-command.ts";
 import { failed } from "../../model/outcome.ts";
-import { endReason } from "../executions/end-reason.ts";
+import { failureReasonOf } from "../executions/failure-reason.ts";
 import { emitOutput } from "../journal/output-events.ts";
-import { keepSaid } from "../executions/said.ts";
+import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
 import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
 import { defineExecutor, RunFailure } from "../scaffold/define-executor.ts";
 import { outcomeOfFailure } from "../scaffold/run-failure.ts";
@@ -17,7 +17,7 @@ import { loadLineParser, parkedOf, type ParseLine, type ProgramLine } from "./pr
 
 type ResultEvent = Extract<RunEvent, { type: "result" }>;
 
-export interface CommandExecutorOptions extends CommandPlace {
+export interface CommandExecutorOptions extends ResolveOptions {
   name: string;
   /** The program and its own arguments, as a person writes them. */
   command: string;
@@ -58,7 +58,7 @@ async function runProgram(
   invocation: Invocation,
   context: RunContext,
 ): Promise<Outcome> {
-  const words = commandWords(options.command, options);
+  const words = resolveCommand(options.command, options);
   if (!words.ok) return failed("refused", `The executor's command cannot be run: ${words.message}.`);
   try {
     const states = commandStates(options.can ?? {}, context);
@@ -90,7 +90,7 @@ async function converse(running: Running, on: Conversing): Promise<Outcome> {
   const say = (line: object): void =>
     void (running.stdin?.writable && running.stdin.write(`${JSON.stringify(line)}\n`));
   let outcome: Outcome | null = null;
-  const said = keepSaid();
+  const said = createStderrExcerpt();
   const { emit } = context;
   const onStop = (): void => say({ stop: stopReasonOf(context.signal) });
   const onSpent = (): void => say({ over_budget: true });
@@ -169,7 +169,7 @@ function outcomeOf(ended: Ended, told: Outcome | null, stderr: string): Outcome 
   if (told) return told;
   if (!ended.error) return { status: "completed", exit_code: ended.exitCode, text: null };
   const message = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
-  return { ...failed(endReason(ended), message), exit_code: ended.exitCode };
+  return { ...failed(failureReasonOf(ended), message), exit_code: ended.exitCode };
 }
 
 function outcomeOfResult({ status, reason, error, exit_code, result_text, result_data }: ResultEvent): Outcome {

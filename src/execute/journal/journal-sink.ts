@@ -4,7 +4,7 @@ import type { Journal } from "./journal.ts";
 export interface JournalSinkOptions {
   journal: Journal;
   /** Something waits to be shipped. */
-  poke: () => void;
+  notify: () => void;
   /** The journal is full: it takes no more events of the run. */
   onFull: () => void;
   /** The journal cannot be written. */
@@ -12,7 +12,7 @@ export interface JournalSinkOptions {
 }
 
 /** Keeps the events of a claimed run in its write-ahead journal, from which they are shipped. */
-export function journalSink({ journal, poke, onFull, onFault }: JournalSinkOptions): (event: RunEvent) => void {
+export function journalSink({ journal, notify, onFull, onFault }: JournalSinkOptions): (event: RunEvent) => void {
   return (event) => {
     try {
       if (!journal.append(event)) onFull();
@@ -20,6 +20,6 @@ export function journalSink({ journal, poke, onFull, onFault }: JournalSinkOptio
       if (journal.fault === null) throw error;
       onFault();
     }
-    poke();
+    notify();
   };
 }

@@ -1,7 +1,7 @@
 import { readdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { sleep } from "../port/backoff.ts";
-import { isShipped, parseLogName } from "./logs.ts";
+import { isShipped, parseLogName } from "./run-logs.ts";
 
 export interface LogSweepOptions {
   directory: string;

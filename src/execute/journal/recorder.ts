@@ -48,7 +48,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
       if (event.type === "output") {
         if (event.skipped !== undefined) output.skip(event.stream, event.skipped);
         output.push(event.stream, outputBytes(event));
-      } else if (notTheExecutors.has(event.type))
+      } else if (reservedEventTypes.has(event.type))
         record({
           type: "error",
           code: "bad_event",
@@ -75,7 +75,7 @@ export function createRecorder({ sink, redactor, outputDelayMs, maxOutputBytes }
 }
 
 /** Events of the runner and the coordinator: an executor that could write them could forge the record. */
-export const notTheExecutors: ReadonlySet<RunEvent["type"]> = new Set([
+export const reservedEventTypes: ReadonlySet<RunEvent["type"]> = new Set([
   "status",
   "result",
   "file",

@@ -81,7 +81,7 @@ test("a finish counts only when every event before it is stored", async () => {
   one.append(output("y"));
   one.finish(done);
   shipper.add({ journal: one, onLost: () => undefined, onFinished: () => (finishedAt = requests.length) });
-  shipper.poke();
+  shipper.notify();
   await poll(() => finishedAt).toBeGreaterThan(3);
   expect(requests.at(-1)!.finishes).toHaveLength(1);
 });
@@ -96,11 +96,11 @@ test("events that come while a report is under way go into the next one, togethe
   const one = journal("a");
   shipper.add({ journal: one, onLost: () => undefined, onFinished: () => undefined });
   one.append(output("first"));
-  shipper.poke();
+  shipper.notify();
   await poll(() => requests.length).toBe(2);
   for (const text of ["second", "third"]) {
     one.append(output(text));
-    shipper.poke();
+    shipper.notify();
   }
   gate.open?.();
   await poll(() => requests.length).toBe(3);
@@ -122,7 +122,7 @@ test("a report keeps to its size, and large results go one by one", async () => 
     one.finish({ ...done, text: "y".repeat(900) });
     shipper.add({ journal: one, onLost: () => undefined, onFinished: () => finished++ });
   }
-  shipper.poke();
+  shipper.notify();
   await poll(() => finished).toBe(3);
   for (const { events, finishes } of requests) {
     expect(JSON.stringify(events).length).toBeLessThan(1500);
@@ -143,13 +143,13 @@ test("who writes faster than the coordinator takes has to wait; while it is away
   shipper.add({ journal: one, onLost: () => undefined, onFinished: () => undefined });
   for (let i = 0; i < 5; i++) one.append(output("x".repeat(200)));
   let waited = false;
-  const room = shipper.room(one).then(() => (waited = true));
+  const room = shipper.waitForRoom(one).then(() => (waited = true));
   await new Promise((resolve) => setImmediate(resolve));
   expect(waited).toBe(false);
   away = true;
   gate.open?.();
   await room;
-  await shipper.room(one);
+  await shipper.waitForRoom(one);
 });
 
 test("a lease is not over because the coordinator was away for long and now is slow to answer", async () => {
@@ -166,7 +166,7 @@ test("a lease is not over because the coordinator was away for long and now is s
   );
   await poll(() => requests.length).toBe(1);
   now = 60_000;
-  shipper.hurry();
+  shipper.flush();
   await poll(() => shipper.lastFault).toBe("silent");
   expect(shipper.silentMs).toBe(900);
   expect(isLeaseOver(shipper, 1000)).toBe(false);

@@ -1,10 +1,11 @@
 import type { Delta } from "../../model/executor.ts";
 import type { ReportAnswer, ReportRequest, RunnerPort } from "../../model/runner-port.ts";
-import { createBackoff, createBell } from "../port/backoff.ts";
+import { createBackoff } from "../port/backoff.ts";
 import type { Identity } from "../port/identity.ts";
 import type { Journal } from "./journal.ts";
 import { PortError } from "../../model/port-error.ts";
-import { portFault, type PortFault } from "../port/port-faults.ts";
+import { portFault, type PortFault } from "../port/port-fault.ts";
+import { createWakeup } from "../port/wakeup.ts";
 
 /** Everything this runner holds, and what became of it. */
 export interface Shipment {
@@ -21,14 +22,14 @@ export interface Shipment {
 export interface Shipper {
   add(shipment: Shipment): void;
   /** There is something new to ship: in a moment, together with what else comes until then. */
-  poke(): void;
+  notify(): void;
   /** Reports at once: somebody waits for it, or the coordinator may believe that this runner holds more than it does. */
-  hurry(): void;
+  flush(): void;
   partial(run_id: string, attempt: number, delta: Delta): void;
   /** Waits while the coordinator is there but too slow for this journal. While it is away, the disk takes it. */
-  room(journal: Journal): Promise<void>;
+  waitForRoom(journal: Journal): Promise<void>;
   /** Resolves when everything added has been settled, or the time is over. */
-  emptied(withinMs: number): Promise<void>;
+  drained(withinMs: number): Promise<void>;
   readonly held: number;
   /** Since the last answered report was sent, or a later one found nobody there. */
   readonly silentMs: number;
@@ -55,7 +56,7 @@ export interface ShipperOptions {
 /** Best effort means little: what does not go with the next report or the one after is old news. */
 const maxPartials = 256;
 
-/** As good as never: a bell rings when there is something to say. */
+/** As good as never: a wakeup rings when there is something to say. */
 const longestIdleMs = 2 ** 30;
 
 /** A run that begins, spawns and ends in a moment is one report, and none is written while it begins. */
@@ -65,12 +66,12 @@ const gatherMs = 2;
 export function startShipper(options: ShipperOptions, found: readonly Shipment[] = []): Shipper {
   const { port, identity, monotonic } = options;
   const shipments = new Map(found.map((shipment) => [keyOf(shipment.journal), shipment]));
-  const bell = createBell();
+  const wakeup = createWakeup();
   const stopping = new AbortController();
   const backoff = createBackoff({ firstMs: 100, longestMs: options.heartbeatMs, random: options.random });
   let partials: ReportRequest["partials"] = [];
-  let waiting: { journal: Journal; resolve: () => void }[] = [];
-  let emptiedBells: (() => void)[] = [];
+  let waiters: { journal: Journal; resolve: () => void }[] = [];
+  let drainWaiters: (() => void)[] = [];
   /** No lease can be over before one length from here: an answered report was sent, or nobody was there to judge. */
   let leasedFrom = monotonic();
   let sentAt: number | null = null;
@@ -79,32 +80,32 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
   /** After a refusal: the journals to ship event by event, so that only what is refused is left out. */
   let suspects: Shipment[] = [];
 
-  const gathered = (): void => {
+  const cancelGathering = (): void => {
     if (gathering !== null) clearTimeout(gathering);
     gathering = null;
   };
-  const hurry = (): void => {
-    gathered();
-    bell.ring();
+  const flush = (): void => {
+    cancelGathering();
+    wakeup.notify();
   };
-  const poke = (): void => {
-    gathering ??= setTimeout(hurry, gatherMs);
+  const notify = (): void => {
+    gathering ??= setTimeout(flush, gatherMs);
   };
 
-  const letGo = (): void => {
-    const waited = waiting;
-    waiting = [];
-    for (const one of waited) {
+  const releaseWaiters = (): void => {
+    const all = waiters;
+    waiters = [];
+    for (const one of all) {
       if (lastFault !== null || one.journal.unshippedBytes <= options.maxUnshippedBytes) one.resolve();
-      else waiting.push(one);
+      else waiters.push(one);
     }
-    if (shipments.size === 0) for (const ring of emptiedBells.splice(0)) ring();
+    if (shipments.size === 0) for (const resolve of drainWaiters.splice(0)) resolve();
   };
 
   async function reportOnce(): Promise<boolean> {
     const { runner_id, epoch } = await identity.current();
-    bell.reset();
-    gathered();
+    wakeup.reset();
+    cancelGathering();
     const sending = [...shipments.values()];
     suspects = suspects.filter((one) => sending.includes(one) && hasMore(one.journal));
     const suspect = suspects[0] ?? null;
@@ -136,7 +137,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       return true;
     } finally {
       sentAt = null;
-      letGo();
+      releaseWaiters();
     }
   }
 
@@ -185,7 +186,7 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     let again = true; // the first says what a runner that was restarted holds
     while (!stopping.signal.aborted) {
       // an idle runner is kept alive by its held poll, see ./claim-loop.ts
-      if (!again) await bell.wait(shipments.size > 0 ? options.heartbeatMs : longestIdleMs, stopping.signal);
+      if (!again) await wakeup.wait(shipments.size > 0 ? options.heartbeatMs : longestIdleMs, stopping.signal);
       if (stopping.signal.aborted) return;
       again = await reportOnce();
     }
@@ -200,23 +201,23 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
       // the claim it comes from has just been answered, and its lease with it
       if (shipments.size === 0) leasedFrom = monotonic();
       shipments.set(keyOf(shipment.journal), shipment);
-      poke();
+      notify();
     },
-    poke,
-    hurry,
+    notify,
+    flush,
     partial(run_id, attempt, delta) {
       if (partials.length < maxPartials) partials.push({ run_id, attempt, delta });
-      poke();
+      notify();
     },
-    async room(journal) {
+    async waitForRoom(journal) {
       if (lastFault !== null || journal.unshippedBytes <= options.maxUnshippedBytes) return;
-      await new Promise<void>((resolve) => waiting.push({ journal, resolve }));
+      await new Promise<void>((resolve) => waiters.push({ journal, resolve }));
     },
-    emptied(withinMs) {
+    drained(withinMs) {
       if (shipments.size === 0) return Promise.resolve();
       return new Promise((resolve) => {
         const timer = setTimeout(resolve, withinMs);
-        emptiedBells.push(() => {
+        drainWaiters.push(() => {
           clearTimeout(timer);
           resolve();
         });
@@ -236,9 +237,9 @@ export function startShipper(options: ShipperOptions, found: readonly Shipment[]
     },
     async stop() {
       stopping.abort();
-      gathered();
+      cancelGathering();
       lastFault ??= "silent"; // whoever waits for room goes on
-      letGo();
+      releaseWaiters();
       await running;
     },
   };

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, mkdirSync, openSync, rmdirSync, unlink
 import { dirname } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import { nestedLogFile } from "../../model/state-layout.ts";
-import type { LogReader, LogReaderOptions } from "./read-log.ts";
+import type { LogReader, LogReaderOptions } from "./log-reader.ts";
 
 /** Where the `drover exec` commands inside one attempt report, and the outer Drover reads. */
 export interface NestedLog {
@@ -33,7 +33,7 @@ export function openNestedLog(options: NestedLogOptions): NestedLog {
   const read = (): Promise<void> =>
     (reading = reading.then(async () => {
       if (fstatSync(fd).size === 0) return;
-      reader ??= (await import("./read-log.ts")).createLogReader({ ...options, fd, since });
+      reader ??= (await import("./log-reader.ts")).createLogReader({ ...options, fd, since });
       while (reader.read()) await new Promise((resolve) => setImmediate(resolve));
     }));
   // a disk that cannot be read now is read at the end, which throws

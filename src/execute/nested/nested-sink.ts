@@ -2,7 +2,7 @@ import { closeSync, constants, fdatasyncSync, fstatSync, openSync, writeSync } f
 import { basename } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import type { ExecutionEnd, ExecutionStart } from "../../model/execution.ts";
-import { maxLineBytes, nestedExecutionId } from "./log-lines.ts";
+import { maxLineBytes, nestedExecutionId } from "./nested-line.ts";
 
 /** Where a `drover exec` inside a run reports to the Drover outside, in place of a record of its own. */
 export interface NestedSink {

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { nestedLogFile } from "../../model/state-layout.ts";
 import { removeLog } from "./nested-log.ts";
-import { createLogReader, type LogReaderOptions } from "./read-log.ts";
+import { createLogReader, type LogReaderOptions } from "./log-reader.ts";
 
 interface RecoverOptions extends Omit<LogReaderOptions, "fd" | "since"> {
   runs: string;

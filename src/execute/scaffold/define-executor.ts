@@ -1,5 +1,5 @@
 import type { Executor, Outcome, RunContext } from "../../model/executor.ts";
-import { workspaceOf } from "../workspace/kind.ts";
+import { workspaceKindOf } from "../workspace/workspace-kind.ts";
 import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
@@ -51,7 +51,8 @@ async function carryOut(definition: ExecutorDefinition, job: Job, inputs: Inputs
   const work = async (): Promise<Done> => {
     await definition.setupWorkDir?.(job);
     // what earlier attempts of the run made was brought here with its session
-    since = job.invocation.continues && workspaceOf(job.invocation) === "scratch" ? 0n : await clockMark(job.tmpDir);
+    since =
+      job.invocation.continues && workspaceKindOf(job.invocation) === "scratch" ? 0n : await clockMark(job.tmpDir);
     const done = await definition.execute(job);
     return typeof done === "string" ? { text: done } : (done ?? {});
   };

@@ -1,5 +1,5 @@
 import type { FoundFile, OpenFile, Outcome } from "../../model/executor.ts";
-import { stillBringsFiles } from "../collect/keep-files.ts";
+import { keepsFilesAfter } from "../collect/keep-files.ts";
 import { outcomeOfStop, stopReasonOf } from "../supervise/stop-outcome.ts";
 import { chooseFiles } from "./choose-files.ts";
 import type { Done, ExecutorDefinition, Job } from "./definition.ts";
@@ -42,7 +42,7 @@ export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
 
 /** Goes back to the queue, or nobody wants it any more. */
 function isGivenUp(signal: AbortSignal): boolean {
-  return signal.aborted && !stillBringsFiles(stopReasonOf(signal));
+  return signal.aborted && !keepsFilesAfter(stopReasonOf(signal));
 }
 
 function whenGivenUp(signal: AbortSignal): AbortSignal {

@@ -2,10 +2,10 @@ import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { RunContext } from "../../model/executor.ts";
 import type { Running } from "../../model/process.ts";
-import { endReason } from "../executions/end-reason.ts";
+import { failureReasonOf } from "../executions/failure-reason.ts";
 import { readLines } from "../executors/lines.ts";
 import { emitOutput } from "../journal/output-events.ts";
-import { keepSaid } from "../executions/said.ts";
+import { createStderrExcerpt } from "../executions/stderr-excerpt.ts";
 import { outcomeOfStop } from "../supervise/stop-outcome.ts";
 import type { Cli, CliResult } from "./definition.ts";
 import { RunFailure } from "./run-failure.ts";
@@ -22,7 +22,7 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   cli.enough?.addEventListener("abort", end, { once: true });
   const stdout = createHead(keptBytes);
   const stderr = createHead(keptBytes);
-  const said = keepSaid();
+  const said = createStderrExcerpt();
   const { onLine } = cli;
   const reading = Promise.all([
     onLine
@@ -87,7 +87,7 @@ function checkEnd({ stdout, ended }: CliResult, said: string, { onLine, check = 
   if (!ended.error) return;
   const isExit = ended.error.code === "DROVER-EXE-003";
   if (isExit && !check) return;
-  throw new RunFailure(endReason(ended), isExit && said !== "" ? said : ended.error.message, {
+  throw new RunFailure(failureReasonOf(ended), isExit && said !== "" ? said : ended.error.message, {
     exitCode: ended.exitCode,
     ...text,
   });

@@ -6,7 +6,7 @@ import { isPartPath, maxWholeStateBytes, type SessionFile, type SessionState } f
 import { createBackoff } from "../port/backoff.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { UploadTimes } from "../collect/keep-files.ts";
-import { portFault } from "../port/port-faults.ts";
+import { portFault } from "../port/port-fault.ts";
 import { RunFailure } from "../scaffold/run-failure.ts";
 import type { SessionPort } from "./session-port.ts";
 import { joinState, partsOf, splitState } from "./state-parts.ts";
@@ -24,12 +24,12 @@ export interface KeeperOptions {
   /** Ends the last save of a run, which is made even where the run was stopped. */
   closed: AbortSignal;
   /** How long that may take, and what is left of it for a run that was stopped. */
-  times: Pick<UploadTimes, "patienceMs" | "lastPatienceMs">;
+  times: Pick<UploadTimes, "retryForMs" | "retryForMsOnceStopped">;
   random: () => number;
   /** Appends to the journal. */
   record: (event: RunEvent) => void;
   /** Reports what the journal has, now. */
-  hurry: () => void;
+  flush: () => void;
   /** The agent has spent what it may spend today. */
   onSpent: () => void;
   /** The attempt is another's now. */
@@ -81,8 +81,8 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
   }
 
   function untilClosed(): AbortSignal {
-    const { patienceMs, lastPatienceMs } = options.times;
-    return AbortSignal.any([options.closed, AbortSignal.timeout(signal.aborted ? lastPatienceMs : patienceMs)]);
+    const { retryForMs, retryForMsOnceStopped } = options.times;
+    return AbortSignal.any([options.closed, AbortSignal.timeout(signal.aborted ? retryForMsOnceStopped : retryForMs)]);
   }
 
   function fenced(): never {
@@ -145,7 +145,7 @@ export function createSessionKeeper(options: KeeperOptions): SessionKeeper {
         const got = await port.save({ ...run, ...part, events });
         if (got.save !== "gap") return got;
       }
-      options.hurry();
+      options.flush();
       return "again";
     }, until);
     if (answer.save === "fenced") fenced();

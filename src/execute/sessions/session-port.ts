@@ -7,7 +7,7 @@ import type {
   SaveSessionRequest,
 } from "../../model/runner-port.ts";
 import type { Identity } from "../port/identity.ts";
-import { portFault } from "../port/port-faults.ts";
+import { portFault } from "../port/port-fault.ts";
 
 type ByRun<R> = Omit<R, "runner_id" | "epoch">;
 

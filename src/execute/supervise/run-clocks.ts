@@ -1,5 +1,5 @@
 import type { StopReason } from "../../model/states.ts";
-import { startStopClock, type StopClock } from "./stop-clock.ts";
+import { startPausableTimer, type PausableTimer } from "./pausable-timer.ts";
 
 /** The time limits of one run. */
 export interface RunClocks {
@@ -29,13 +29,13 @@ export interface RunClocksOptions {
 }
 
 export function createRunClocks({ abort, monotonic, ...options }: RunClocksOptions): RunClocks {
-  let time: StopClock | null = null;
-  let silence: StopClock | null = null;
-  let deadline: StopClock | null = null;
+  let time: PausableTimer | null = null;
+  let silence: PausableTimer | null = null;
+  let deadline: PausableTimer | null = null;
   return {
     begin({ timeoutMs, idleMs }) {
-      time = startStopClock(timeoutMs, () => abort("timeout"), monotonic);
-      silence = startStopClock(idleMs, () => abort("idle"), monotonic);
+      time = startPausableTimer(timeoutMs, () => abort("timeout"), monotonic);
+      silence = startPausableTimer(idleMs, () => abort("idle"), monotonic);
     },
     heard: () => silence?.restart(),
     pauseWork() {
@@ -43,27 +43,27 @@ export function createRunClocks({ abort, monotonic, ...options }: RunClocksOptio
       silence?.pause();
     },
     resumeWork() {
-      time?.goOn();
-      silence?.goOn();
+      time?.resume();
+      silence?.resume();
     },
     pauseUpload() {
       silence?.pause();
       deadline?.pause();
     },
     resumeUpload() {
-      silence?.goOn();
-      deadline?.goOn();
+      silence?.resume();
+      deadline?.resume();
     },
     get hasDeadline() {
       return deadline !== null;
     },
     startDeadline(graceMs) {
       deadline?.stop();
-      deadline = startStopClock(
+      deadline = startPausableTimer(
         graceMs,
         () => {
           options.onGraceOver();
-          deadline = startStopClock(options.reactMs, options.onGivenUp, monotonic);
+          deadline = startPausableTimer(options.reactMs, options.onGivenUp, monotonic);
         },
         monotonic,
       );

@@ -1,14 +1,14 @@
 import type { Claim } from "../../model/runner-port.ts";
 import type { RunContext } from "../../model/executor.ts";
-import type { Questions } from "./ask.ts";
+import type { Questions } from "./questions.ts";
 import type { Executions } from "../executions/executions.ts";
 import type { Journal } from "../journal/journal.ts";
 import { keepFiles, type UploadTimes } from "../collect/keep-files.ts";
-import type { LiveText } from "../journal/live-text.ts";
+import type { PartialText } from "../journal/partial-text.ts";
 import type { Recorder } from "../journal/recorder.ts";
 import type { RunClocks } from "./run-clocks.ts";
 import type { SessionKeeper } from "../sessions/session-keeper.ts";
-import type { Upload } from "../collect/uploads.ts";
+import type { Upload } from "../collect/upload.ts";
 
 export interface ContextParts {
   claim: Claim;
@@ -19,7 +19,7 @@ export interface ContextParts {
     monotonic: () => number;
     onNotice: (message: string) => void;
   };
-  links: { journal: Journal; room(): Promise<void>; upload: Upload };
+  links: { journal: Journal; waitForRoom(): Promise<void>; upload: Upload };
   dirs: RunContext["dirs"];
   signal: AbortSignal;
   /** The attempt is lost or the runner shuts down. */
@@ -32,7 +32,7 @@ export interface ContextParts {
   input: RunContext["input"];
   state: Awaited<ReturnType<RunContext["session"]["load"]>>;
   log: Recorder;
-  live: LiveText;
+  live: PartialText;
   clocks: RunClocks;
   questions: Questions;
   keeper: SessionKeeper;
@@ -55,9 +55,9 @@ export function createRunContext(parts: ContextParts): RunContext {
     async emit(event) {
       if (!isOpen("an event")) return;
       clocks.heard();
-      live.wholeFollows(event);
+      live.messageComplete(event);
       log.ofExecutor(event);
-      await links.room();
+      await links.waitForRoom();
     },
     partial(delta) {
       if (!isOpen("text")) return;
@@ -101,7 +101,7 @@ export function createRunContext(parts: ContextParts): RunContext {
       async save(format, bytes, more) {
         if (!isOpen("the state of its session")) return;
         clocks.heard();
-        for (const event of more?.events ?? []) live.wholeFollows(event);
+        for (const event of more?.events ?? []) live.messageComplete(event);
         if (!more?.last) return parts.keeper.save(format, bytes, more);
         // a large state on a slow line has a limit of its own
         clocks.pauseUpload();

@@ -3,7 +3,7 @@ import type { Outcome } from "../../model/executor.ts";
 import type { StopReason } from "../../model/states.ts";
 import { defaultGraceMs } from "../../process/supervise.ts";
 import { createRunClocks, type RunClocks } from "./run-clocks.ts";
-import { stopReasonOf, unresponsive } from "./stop-outcome.ts";
+import { stopReasonOf, unresponsiveOutcome } from "./stop-outcome.ts";
 import type { SuperviseOptions } from "./supervise-options.ts";
 
 /** How one run is stopped: by whom, how long that may take, and what each part of the run learns of it. */
@@ -50,7 +50,7 @@ export function createRunStop(
     reactMs,
     onGivenUp() {
       if (closed.signal.aborted) return;
-      const { outcome, event } = unresponsive(executor.name, stopReasonOf(signal), "was given up");
+      const { outcome, event } = unresponsiveOutcome(executor.name, stopReasonOf(signal), "was given up");
       record(event);
       giveUp(outcome);
     },

@@ -50,7 +50,7 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
 }
 
 /** How a stopped run ends whose executor did not return, and the event that says so. */
-export function unresponsive(
+export function unresponsiveOutcome(
   executor: string,
   reason: StopReason,
   what: "was ended" | "was given up",

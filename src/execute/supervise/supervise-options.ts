@@ -4,19 +4,19 @@ import type { Variables } from "../../model/expand.ts";
 import type { NewId } from "../../model/ids.ts";
 import type { Redactor, StartCommand, StartOptions } from "../../model/process.ts";
 import type { NamedValue } from "../../redact/secret-values.ts";
-import type { Places } from "../workspace/directories.ts";
+import type { RunnerDirectories } from "../workspace/open-directories.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { UploadTimes } from "../collect/keep-files.ts";
-import type { TimeLimits } from "./run-settings.ts";
+import type { TimeLimits } from "./run-limits.ts";
 import type { SessionPort } from "../sessions/session-port.ts";
-import type { Upload } from "../collect/uploads.ts";
+import type { Upload } from "../collect/upload.ts";
 
 /** What all runs of one registration share. */
 export interface SuperviseOptions {
   executor: Executor;
   /** Where a relative command is looked for first. */
   runnerDirectory: string;
-  places: Places;
+  directories: RunnerDirectories;
   /** Where Drover commands inside its runs reach the coordinator; null: nowhere. */
   apiUrl: string | null;
   limits: TimeLimits;
@@ -48,10 +48,10 @@ export interface SuperviseOptions {
 /** Towards the coordinator and the slots. */
 export interface RunLinks {
   journal: Journal;
-  poke(): void;
-  hurry(): void;
+  notify(): void;
+  flush(): void;
   slotFreed(): void;
-  room(): Promise<void>;
+  waitForRoom(): Promise<void>;
   partial(delta: Delta): void;
   upload: Upload;
   sessions: SessionPort;

@@ -6,7 +6,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { lockDirectory, type LockPlace } from "./directory-lock.ts";
+import { lockDirectory, type LockOptions } from "./directory-lock.ts";
 
 let folder: string;
 let started: ChildProcess[];
@@ -78,7 +78,7 @@ test("what a killed process held is free", async () => {
 });
 
 let ids = 0;
-const placeOn = (host: string, more: Partial<LockPlace> = {}): LockPlace => ({
+const placeOn = (host: string, more: Partial<LockOptions> = {}): LockOptions => ({
   folder: join(folder, "locks"),
   owner: { pid: process.pid, start: "", host },
   isAlive: () => true,
@@ -96,7 +96,7 @@ function leave(name: string, text: string, secondsAgo: number): void {
   utimesSync(path, then, then);
 }
 
-async function tryFor(ms: number, place: LockPlace) {
+async function tryFor(ms: number, place: LockOptions) {
   return await lockDirectory("/p", "run", place, AbortSignal.timeout(ms), () => undefined);
 }
 

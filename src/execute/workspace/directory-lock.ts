@@ -2,12 +2,12 @@ import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { NewId } from "../../model/ids.ts";
 import { sleep } from "../port/backoff.ts";
-import type { Claimed } from "./claimed.ts";
+import type { DirectoryClaim } from "./directory-claim.ts";
 import { asideSuffix, createClaimFile } from "./claim-file.ts";
 
-type Owner = Claimed["owner"];
+type Owner = DirectoryClaim["owner"];
 
-export interface LockPlace {
+export interface LockOptions {
   /** Shared by all runners that shall not get into each other's way. */
   folder: string;
   owner: Owner;
@@ -33,13 +33,13 @@ const minute = 60_000;
 export async function lockDirectory(
   directory: string,
   run_id: string,
-  place: LockPlace,
+  place: LockOptions,
   signal: AbortSignal,
   onWaiting: (holder: { directory: string; run_id: string }) => void,
 ): Promise<DirectoryLock | null> {
   await mkdir(place.folder, { recursive: true, mode: 0o700 });
   const name = `${place.newId()}.json`;
-  const text = JSON.stringify({ directory, run_id, owner: place.owner } satisfies Claimed);
+  const text = JSON.stringify({ directory, run_id, owner: place.owner } satisfies DirectoryClaim);
   const file = createClaimFile(join(place.folder, name), text, (place.staleMs ?? minute) / 6);
   try {
     if (await waitForTurn()) return { release: file.takeDown };
@@ -78,9 +78,9 @@ export async function lockDirectory(
 async function claimsAgainst(
   directory: string,
   own: string,
-  place: LockPlace,
-): Promise<{ name: string; claimed: Claimed | null }[]> {
-  const against: { name: string; claimed: Claimed | null }[] = [];
+  place: LockOptions,
+): Promise<{ name: string; claimed: DirectoryClaim | null }[]> {
+  const against: { name: string; claimed: DirectoryClaim | null }[] = [];
   for (const name of (await readdir(place.folder)).sort()) {
     const isAside = name.endsWith(asideSuffix);
     if (name === own || !(isAside || name.endsWith(".json"))) continue;
@@ -94,13 +94,17 @@ async function claimsAgainst(
 }
 
 /** Whoever lives freshens its file; where there is no owner that could be looked for, that has to do. */
-function isAlive(claimed: Claimed | null, ageMs: number, { owner, isAlive: lives, staleMs = minute }: LockPlace) {
+function isAlive(
+  claimed: DirectoryClaim | null,
+  ageMs: number,
+  { owner, isAlive: lives, staleMs = minute }: LockOptions,
+) {
   if (claimed !== null && claimed.owner.host === owner.host) return lives(claimed.owner);
   return ageMs <= staleMs && (claimed === null || lives(claimed.owner));
 }
 
 /** null: taken down since it was listed. Without a claim: a crash of the machine can leave an empty file. */
-async function readClaim(path: string): Promise<{ claimed: Claimed | null; ageMs: number } | null> {
+async function readClaim(path: string): Promise<{ claimed: DirectoryClaim | null; ageMs: number } | null> {
   try {
     const ageMs = Date.now() - (await stat(path)).mtimeMs;
     return { claimed: await parseClaim(await readFile(path, "utf8")), ageMs };
@@ -111,10 +115,10 @@ async function readClaim(path: string): Promise<{ claimed: Claimed | null; ageMs
 }
 
 /** Loads the schema only where there is another claim to read. */
-async function parseClaim(text: string): Promise<Claimed | null> {
-  const { claimedSchema } = await import("./claimed.ts");
+async function parseClaim(text: string): Promise<DirectoryClaim | null> {
+  const { directoryClaimSchema } = await import("./directory-claim.ts");
   try {
-    return claimedSchema.safeParse(JSON.parse(text)).data ?? null;
+    return directoryClaimSchema.safeParse(JSON.parse(text)).data ?? null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

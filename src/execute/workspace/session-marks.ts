@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makeOwnFolder, removeImpostors } from "./own-folder.ts";
+import { makePrivateDirectory, removeNonDirectories } from "./private-directory.ts";
 import { removeTree } from "./remove-tree.ts";
-import { isName } from "./session-name.ts";
+import { isSessionName } from "./session-name.ts";
 
 /** The record that knows a session. Every runner of the state directory keeps the session's folder for it. */
 export interface SessionOwner {
@@ -17,7 +17,7 @@ export interface SessionOwner {
  */
 export async function markSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   const folder = folderOf(root, owner);
-  makeOwnFolder(dirname(root), folder);
+  makePrivateDirectory(dirname(root), folder);
   const mark = join(folder, session_id);
   const found = await lstat(mark).catch(() => null); // what cannot be seen cannot be written either
   if (found && !found.isFile()) await removeTree(mark);
@@ -26,9 +26,9 @@ export async function markSession(root: string, session_id: string, owner: Sessi
 
 export async function markedSessions(root: string, owner: SessionOwner): Promise<string[]> {
   const folder = folderOf(root, owner);
-  removeImpostors(dirname(root), folder);
+  removeNonDirectories(dirname(root), folder);
   try {
-    return (await readdir(folder)).filter(isName);
+    return (await readdir(folder)).filter(isSessionName);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
     throw error;
@@ -38,7 +38,7 @@ export async function markedSessions(root: string, owner: SessionOwner): Promise
 /** When the folder is gone. */
 export async function unmarkSession(root: string, session_id: string, owner: SessionOwner): Promise<void> {
   const folder = folderOf(root, owner);
-  removeImpostors(dirname(root), folder);
+  removeNonDirectories(dirname(root), folder);
   await rm(join(folder, session_id), { force: true });
 }
 

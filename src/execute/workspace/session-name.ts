@@ -1,4 +1,4 @@
 /** A session's id becomes a path: from whoever it comes, it stays a name. */
-export function isName(id: string): boolean {
+export function isSessionName(id: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(id);
 }

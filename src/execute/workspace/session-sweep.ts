@@ -2,8 +2,8 @@ import { dirname, join } from "node:path";
 import type { RunnerPort } from "../../model/runner-port.ts";
 import { sleep } from "../port/backoff.ts";
 import type { Identity } from "../port/identity.ts";
-import { portFault } from "../port/port-faults.ts";
-import { removeImpostors } from "./own-folder.ts";
+import { portFault } from "../port/port-fault.ts";
+import { removeNonDirectories } from "./private-directory.ts";
 import { removeTree } from "./remove-tree.ts";
 import { markedSessions, type SessionOwner, unmarkSession } from "./session-marks.ts";
 
@@ -66,7 +66,7 @@ async function sweepOnce(
     const gone = new Set(answer.gone);
     for (const { root, session_id } of folders) {
       if (!session_ids.includes(session_id) || !gone.has(session_id) || isUsed(session_id)) continue;
-      await removeFolder(root, session_id, registered).catch((error: unknown) =>
+      await removeSessionDirectory(root, session_id, registered).catch((error: unknown) =>
         onNotice(`the folder of session ${session_id} could not be removed`, error),
       );
     }
@@ -74,8 +74,8 @@ async function sweepOnce(
 }
 
 /** A session's folder with everything that belongs to it. */
-export async function removeFolder(root: string, session_id: string, owner: SessionOwner): Promise<void> {
-  removeImpostors(dirname(root), root);
+export async function removeSessionDirectory(root: string, session_id: string, owner: SessionOwner): Promise<void> {
+  removeNonDirectories(dirname(root), root);
   const path = join(root, session_id);
   await removeTree(path);
   await removeTree(`${path}.copy`); // which a runner died over

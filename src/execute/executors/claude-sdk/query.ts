@@ -1,7 +1,7 @@
 import { Inbox } from "../../../llm/claude-code/inbox.ts";
 import type { AgentSdk, Query, SpawnRequest } from "../../../llm/claude-code/sdk.ts";
 import { Spawned } from "../../../llm/claude-code/spawned.ts";
-import { keepSaid } from "../../executions/said.ts";
+import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
 import type { Job } from "../../scaffold/define-executor.ts";
 import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
 import { lingerMs } from "../clients/linger.ts";
@@ -43,7 +43,7 @@ export interface QueryEnd {
 /** Runs one query to its end. Nothing of it is alive afterwards. */
 export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }: QueryOptions): Promise<QueryEnd> {
   const inbox = new Inbox();
-  const stderr = keepSaid();
+  const stderr = createStderrExcerpt();
   const started: { spawned?: Spawned; fault?: string } = {};
   const own: { error?: unknown } = {};
   let closed = false;

@@ -4,7 +4,7 @@ import { BugError } from "../../../model/errors.ts";
 import { maxWholeStateBytes } from "../../../model/session-state.ts";
 import { type Done, type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { fewerTurns } from "../../scaffold/run-failure.ts";
-import { workspaceOf } from "../../workspace/kind.ts";
+import { workspaceKindOf } from "../../workspace/workspace-kind.ts";
 import { openClientFolder } from "./client-folder.ts";
 import {
   conversationFormat,
@@ -46,7 +46,7 @@ export async function openConversation(
     if (paths.length === 0) return null;
     const sizes = await Promise.all(paths.map(async (path) => (await folder.look(path))?.size ?? 0));
     const size = sizes.reduce((sum, each) => sum + each, 0);
-    const stays = workspaceOf(invocation) !== "scratch" || size > maxBytes;
+    const stays = workspaceKindOf(invocation) !== "scratch" || size > maxBytes;
     if (size > maxBytes)
       await context.emit({
         type: "system",

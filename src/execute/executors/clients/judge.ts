@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { CliResult, Done } from "../../scaffold/define-executor.ts";
 import type { StopReason } from "../../../model/states.ts";
 import { outcomeOfFailure, RunFailure } from "../../scaffold/run-failure.ts";
-import { bothEnds } from "../../executions/said.ts";
+import { excerptOf } from "../../executions/stderr-excerpt.ts";
 import { outcomeOfStop } from "../../supervise/stop-outcome.ts";
 import type { ClientDefinition, Conclusion } from "./definition.ts";
 import type { Denied } from "./event-writer.ts";
@@ -35,7 +35,7 @@ export function judge(
         { exitCode },
       ),
     );
-  const message = stderr === "" ? `${name} exited with ${exitCode} and gave no result.` : bothEnds(stderr);
+  const message = stderr === "" ? `${name} exited with ${exitCode} and gave no result.` : excerptOf(stderr);
   return failed(new RunFailure("exit_nonzero", message, { exitCode }));
 }
 
@@ -62,5 +62,5 @@ function failed(failure: RunFailure): Done {
 }
 
 function said(stderr: string): string {
-  return stderr === "" ? "" : ` It said: ${bothEnds(stderr, 400)}`;
+  return stderr === "" ? "" : ` It said: ${excerptOf(stderr, 400)}`;
 }

@@ -2,8 +2,8 @@ import { PassThrough, type Readable } from "node:stream";
 import type { Executor, FilesKept, Outcome, RunContext } from "../../../model/executor.ts";
 import type { Command, OutputStream, Running } from "../../../model/process.ts";
 import type { StopReason } from "../../../model/states.ts";
-import { keepSaid } from "../../executions/said.ts";
-import { outcomeOfStop, stopReasonOf, unresponsive } from "../../supervise/stop-outcome.ts";
+import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
+import { outcomeOfStop, stopReasonOf, unresponsiveOutcome } from "../../supervise/stop-outcome.ts";
 import { emitOutput } from "../../journal/output-events.ts";
 import { readLines } from "../lines.ts";
 import type { HostedProcess, HostedRun, SentEnd } from "./module-host.ts";
@@ -28,7 +28,7 @@ export async function runHosted(
   context: RunContext,
 ): Promise<Outcome> {
   const running = await context.startHost(host);
-  const said = keepSaid();
+  const said = createStderrExcerpt();
   const peer = connectHost(
     running,
     handlersOf(context, () => peer),
@@ -54,7 +54,7 @@ export async function runHosted(
     if (context.signal.aborted) {
       const reason = stopReasonOf(context.signal);
       if (running.pid === undefined || ended.stopped === null) return outcomeOfStop(reason);
-      const { outcome, event } = unresponsive(name, reason, "was ended");
+      const { outcome, event } = unresponsiveOutcome(name, reason, "was ended");
       await context.emit(event);
       return outcome;
     }
@@ -71,7 +71,7 @@ export async function runHosted(
 
 /** What the module's executor is, found out in a process of its own: code that hangs while it loads must not hang the runner. */
 export async function describeHosted({ url, config }: HostedModule, running: Running): Promise<object> {
-  const said = keepSaid();
+  const said = createStderrExcerpt();
   running.stderr?.on("data", (chunk: Buffer) => said.push(chunk));
   try {
     return await connectHost(running, {}).call<object>("describe", url, config);

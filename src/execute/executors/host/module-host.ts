@@ -4,7 +4,7 @@ import { Readable, Writable } from "node:stream";
 import { callbackify } from "node:util";
 import type { Executor, FoundFile, Invocation, OpenFile, RunContext, UserInput } from "../../../model/executor.ts";
 import type { Ended, OutputStream, Running } from "../../../model/process.ts";
-import { createInputQueue } from "../../supervise/user-input.ts";
+import { createInputQueue } from "../../supervise/input-queue.ts";
 import { readLines } from "../lines.ts";
 import { connectPeer, type Peer } from "./peer.ts";
 

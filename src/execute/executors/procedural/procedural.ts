@@ -1,14 +1,14 @@
 import { RequestError } from "../../../model/errors.ts";
 import type { Executor, Invocation, Outcome, RunContext } from "../../../model/executor.ts";
 import type { Redactor, Running } from "../../../model/process.ts";
-import { type CommandPlace, commandWords } from "../../executions/command-path.ts";
+import { type ResolveOptions, resolveCommand } from "../../executions/resolve-command.ts";
 import { failed } from "../../../model/outcome.ts";
-import { endReason } from "../../executions/end-reason.ts";
+import { failureReasonOf } from "../../executions/failure-reason.ts";
 import { emitOutput } from "../../journal/output-events.ts";
 import { outcomeOfStop } from "../../supervise/stop-outcome.ts";
 import { createResultReader } from "./result.ts";
 
-export interface ProceduralOptions extends CommandPlace {
+export interface ProceduralOptions extends ResolveOptions {
   redactor: Redactor;
   /** Of result_text. */
   maxOutputBytes: number;
@@ -28,7 +28,12 @@ export function createProceduralExecutor(options: ProceduralOptions): Executor {
     async run(invocation, context) {
       if (invocation.mode !== "start") return failed("refused", "Procedural agents do not support resumption");
       if (!invocation.agent.command) return failed("refused", `The agent ${invocation.agent.name} has no command.`);
-      const words = commandWords(invocation.agent.command, options, invocation.parameters, invocation.agent.list_style);
+      const words = resolveCommand(
+        invocation.agent.command,
+        options,
+        invocation.parameters,
+        invocation.agent.list_style,
+      );
       if (!words.ok) return failed("refused", `The command cannot be given these parameters: ${words.message}.`);
       const running = await startOrRefuse({ executable: words.executable, arguments: words.arguments }, context);
       if ("status" in running) return running;
@@ -72,7 +77,7 @@ async function follow(
     const stderr = said.take().text.trim().slice(0, errorCharacters);
     const told = ended.error.code === "DROVER-EXE-003" && stderr !== "" ? stderr : ended.error.message;
     return {
-      ...failed(endReason(ended), told),
+      ...failed(failureReasonOf(ended), told),
       exit_code: ended.exitCode,
       text,
       ...(data ? { data: data.value } : {}),

@@ -1,0 +1,52 @@
+import type { RunEvent } from "../../model/event.ts";
+import { interruptedEnd } from "../../model/interrupted-end.ts";
+import type { RunnerDirectories } from "../workspace/open-directories.ts";
+import type { FoundLog } from "../journal/run-logs.ts";
+import { recoverNested } from "../nested/recover-nested.ts";
+import { sweepSockets } from "../nested/sweep-sockets.ts";
+import { outcomeOfStop } from "../supervise/stop-outcome.ts";
+import type { SuperviseOptions } from "../supervise/supervise-options.ts";
+import { emptyPrivateDirectory } from "../workspace/private-directory.ts";
+
+interface SettleOptions {
+  supervise: Pick<SuperviseOptions, "redactor" | "owner" | "now"> & {
+    directories: Pick<RunnerDirectories, "tmpRoot" | "runs" | "stateDirectory">;
+  };
+  killOrphans: (executionIds: string[]) => Promise<unknown>;
+  onNotice: (message: string, cause?: unknown) => void;
+}
+
+const diedWithIt = "The runner died before it ended; what was left of it was killed by the next one.";
+
+/** Logs without an outcome belong to executions whose runner died: what is left of them is ended, and they end as lost. */
+export async function settleInterrupted(
+  found: readonly FoundLog[],
+  { killOrphans, supervise, onNotice }: SettleOptions,
+): Promise<void> {
+  const { directories, redactor, owner, now } = supervise;
+  const unfinished = found.filter(({ journal }) => journal.outcome === null);
+  await killOrphans(unfinished.flatMap(({ executions }) => openIn(executions)));
+  // this runner's alone, and it has no run yet
+  await emptyPrivateDirectory(directories.stateDirectory, directories.tmpRoot, onNotice);
+  if (unfinished.length > 0)
+    await sweepSockets(directories.runs).catch((error: unknown) => onNotice("old sockets could not be removed", error));
+  for (const { journal, executions } of unfinished) {
+    const at = now().toISOString();
+    const record = (event: RunEvent): void => void journal.append(redactor.value(event));
+    const { run_id, attempt } = journal;
+    const nested = await recoverNested(
+      { runs: directories.runs, run_id, attempt, owner, now, record, known: executions },
+      diedWithIt,
+    );
+    for (const id of openIn(executions))
+      if (!nested.has(id)) journal.append({ type: "execution_ended", execution: interruptedEnd(id, at, diedWithIt) });
+    const lost = outcomeOfStop("lease_lost");
+    journal.finish(
+      lost.status === "failed" ? { ...lost, message: "The runner died while it carried this run out." } : lost,
+    );
+  }
+}
+
+function openIn(executions: ReadonlyMap<string, "open" | "ended">): string[] {
+  return [...executions].flatMap(([id, state]) => (state === "open" ? [id] : []));
+}

@@ -1,0 +1,27 @@
+import { PortError } from "../../model/port-error.ts";
+import type { RunnerPort, UploadAnswer, UploadRequest } from "../../model/runner-port.ts";
+import type { Identity } from "../port/identity.ts";
+import { portFault } from "../port/port-fault.ts";
+
+export type Upload = (
+  request: Omit<UploadRequest, "runner_id" | "epoch">,
+  content: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+) => Promise<UploadAnswer>;
+
+/** One try. Who has registered again meanwhile, or has to, may try once more: that alone does not make the run another's. */
+export function createUpload(port: RunnerPort, identity: Identity): Upload {
+  return async (request, content, signal) => {
+    const { runner_id, epoch } = await identity.current();
+    let answer: UploadAnswer;
+    try {
+      answer = await port.upload({ runner_id, epoch, ...request }, content, signal);
+    } catch (error) {
+      if (portFault(error) === "register") await identity.renew(epoch);
+      throw error;
+    }
+    if (answer.upload === "fenced" && (await identity.settled()).epoch !== epoch)
+      throw new PortError("away", "the runner registered anew while the file was on its way");
+    return answer;
+  };
+}

@@ -1,0 +1,26 @@
+import type { Ended } from "../../model/process.ts";
+import type { FailureReason } from "../../model/states.ts";
+
+/** Why a run fails whose process ended like this. */
+export function failureReasonOf({ error, signal }: Pick<Ended, "error" | "signal">): FailureReason {
+  switch (error?.code) {
+    case "DROVER-EXE-001":
+      return "command_not_found";
+    case "DROVER-EXE-002":
+      return "timeout";
+    case "DROVER-EXE-003":
+      return signal ? "signalled" : "exit_nonzero";
+    case "DROVER-EXE-004":
+    case "DROVER-EXE-009":
+      return "limit_exceeded";
+    case "DROVER-EXE-005":
+    case "DROVER-EXE-006":
+      return "refused";
+    case "DROVER-EXE-007":
+      return "isolation_unavailable";
+    case "DROVER-EXE-008":
+      return "dependency_missing";
+    default:
+      return "internal";
+  }
+}

@@ -1,0 +1,70 @@
+import { afterEach, expect, test } from "vitest";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import { runnerFixture } from "../../../test/fixtures/execute/open-runner.ts";
+import type { Delta } from "../../model/executor.ts";
+import { createRedactor } from "../../redact/redactor.ts";
+import { createPartialText } from "./partial-text.ts";
+import { defineExecutor } from "../scaffold/define-executor.ts";
+
+const canary = "canary-6f1d20b7e4";
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+function setUp() {
+  const said: Delta[] = [];
+  const live = createPartialText(createRedactor({ variables: { TEST_API_KEY: canary } }), (delta) => said.push(delta));
+  const say = (text: string) => live.push({ kind: "assistant", text });
+  return { live, say, text: () => said.map(({ text }) => text).join("") };
+}
+
+test("what a run says live leaves the runner without its secrets", async () => {
+  const { port, submit, runs } = createMemoryCoordinator();
+  const reported: Delta[] = [];
+  const fixture = runnerFixture({
+    port: {
+      ...port,
+      report(request) {
+        reported.push(...request.partials.map(({ delta }) => delta));
+        return port.report(request);
+      },
+    },
+    executor: defineExecutor({
+      name: "test",
+      async execute({ context }) {
+        for (const text of ["the key is ", canary.slice(0, 9), canary.slice(9), ", take it.\n"])
+          context.partial({ kind: "assistant", text });
+        return "said";
+      },
+    }),
+  });
+  const runner = await fixture.open();
+  closing.push(fixture.remove, runner.stop);
+  const run_id = submit({ type: "autonomous" });
+  await expect.poll(() => runs.get(run_id)!.outcome).toMatchObject({ status: "completed" });
+  const text = reported.map((delta) => delta.text).join("");
+  expect(text).toBe("the key is [redacted:TEST_API_KEY], take it.\n");
+});
+
+test("a secret is none the less one because events come between its parts", () => {
+  const { live, say, text } = setUp();
+  say(`key ${canary.slice(0, 9)}`);
+  live.messageComplete({ type: "progress", percent: 50 });
+  say(`${canary.slice(9)} end\n`);
+  expect(text()).toBe("key [redacted:TEST_API_KEY] end\n");
+});
+
+test("what is held back when the whole message comes is not said after it", () => {
+  const { live, say, text } = setUp();
+  say("ends with can");
+  live.messageComplete({ type: "assistant", text: "ends with can" });
+  say("next\n");
+  expect(text()).toBe("ends with next\n");
+});
+
+test("characters of many bytes come whole", () => {
+  const { say, text } = setUp();
+  for (const one of "héllo 🎉 日本\n") say(one);
+  expect(text()).toBe("héllo 🎉 日本\n");
+});

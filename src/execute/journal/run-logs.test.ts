@@ -1,0 +1,61 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { startLogSweep } from "./log-sweep.ts";
+import { createRunLog, findRunLogs } from "./run-logs.ts";
+
+function logsIn(directory: string, runner: string) {
+  return { directory, runner, now: () => new Date(), memoryBytes: 1000, maxBytes: 100_000 };
+}
+
+it("finds its own logs beside those that other runners are creating or have just removed", () => {
+  const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  for (const runner of ["mine", "theirs"]) createRunLog(`of-${runner}`, 1, false, logsIn(directory, runner)).close();
+  const created = join(directory, "created.1.jsonl");
+  writeFileSync(created, "");
+  // listed, and gone when it is opened
+  symlinkSync(join(directory, "nowhere"), join(directory, "removed.1.jsonl"));
+
+  const found = findRunLogs(logsIn(directory, "mine"));
+  expect(found.map(({ journal }) => journal.run_id)).toEqual(["of-mine"]);
+  for (const { journal } of found) journal.close();
+  expect(existsSync(created)).toBe(true);
+});
+
+it("ships no log again that was shipped and kept, and removes it when it is old", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "drover-logs-"));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const logs = logsIn(directory, "mine");
+  const make = (run_id: string, stays: boolean) => {
+    const journal = createRunLog(run_id, 1, stays, logs);
+    journal.append({ type: "assistant", text: "hello" });
+    journal.finish({ status: "completed", exit_code: 0, text: null });
+    return journal;
+  };
+  await make("kept", true).shipped();
+  await make("fresh", true).shipped();
+  await make("procedural", false).shipped();
+  make("unshipped", true).close();
+  // its runner died before it could mark it
+  const found = findRunLogs(logs);
+  expect(found.map(({ journal }) => journal.run_id)).toEqual(["unshipped"]);
+  const { journal } = found[0]!;
+  journal.close();
+
+  for (const name of ["kept", "unshipped"]) utimesSync(join(directory, `${name}.1.jsonl`), 1, 1);
+  writeFileSync(join(directory, "other.stdout"), "");
+  const keepMs = 1000 * 3600;
+  const sweep = startLogSweep({
+    directory,
+    keepMs,
+    everyMs: 60_000,
+    now: () => new Date(),
+    onNotice: (...all) => expect(all).toBe("silence"),
+  });
+  await expect
+    .poll(() => readdirSync(directory).sort())
+    .toEqual(["fresh.1.jsonl", "other.stdout", "unshipped.1.jsonl"]);
+  await sweep.stop();
+});

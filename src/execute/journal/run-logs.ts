@@ -1,0 +1,172 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Outcome } from "../../model/executor.ts";
+import { type Journal, openJournal, shippedLine } from "./journal.ts";
+import { type LogFile, openLogFile } from "./log-file.ts";
+
+/** The logs of one registration's attempts: `<run_id>.<attempt>.jsonl`, the first line of each says whose it is. */
+export interface RunLogsOptions {
+  directory: string;
+  /** Tells this registration's logs from another's in the same folder. */
+  runner: string;
+  now: () => Date;
+  memoryBytes: number;
+  maxBytes: number;
+}
+
+/** `stays`: it is kept when it has been shipped. */
+export function createRunLog(run_id: string, attempt: number, stays: boolean, options: RunLogsOptions): Journal {
+  const { now, memoryBytes, maxBytes } = options;
+  return openJournal({
+    run_id,
+    attempt,
+    now,
+    memoryBytes,
+    maxBytes,
+    open() {
+      const file = openLogFile(join(options.directory, logName(run_id, attempt)), { create: true });
+      const { runner } = options;
+      const opened_at = now().toISOString();
+      file.append(JSON.stringify({ run_id, attempt, runner, opened_at, ...(stays ? { stays } : {}) }));
+      return file;
+    },
+    stays,
+  });
+}
+
+/** What a runner that died left unshipped. */
+export interface FoundLog {
+  journal: Journal;
+  /** By id, whether they have an end. */
+  executions: ReadonlyMap<string, "open" | "ended">;
+}
+
+/** Those that were shipped and kept are nobody's to ship again. */
+export function findRunLogs(options: RunLogsOptions): FoundLog[] {
+  return logFiles(options.directory).flatMap(({ name, run_id, attempt }) => {
+    if (isShipped(join(options.directory, name))) return [];
+    const found = readLog(join(options.directory, name), run_id, attempt, options);
+    return found ? [found] : [];
+  });
+}
+
+function logName(run_id: string, attempt: number): string {
+  return `${run_id}.${attempt}.jsonl`;
+}
+
+function logFiles(directory: string): { name: string; run_id: string; attempt: number }[] {
+  let names: string[];
+  try {
+    names = readdirSync(directory);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    throw error;
+  }
+  return names.flatMap((name) => parseLogName(name) ?? []);
+}
+
+export function parseLogName(name: string): { name: string; run_id: string; attempt: number } | null {
+  const parts = /^(.+)\.(\d+)\.jsonl$/.exec(name);
+  return parts && { name, run_id: parts[1]!, attempt: Number(parts[2]) };
+}
+
+/** By its last line, which is all that is read of it. */
+export function isShipped(path: string): boolean {
+  const file = openOrNull(path);
+  if (file === null) return false;
+  const { lines } = file.read(Math.max(0, file.size - shippedLine.length * 4), shippedLine.length * 4);
+  file.close();
+  return lines.at(-1) === shippedLine;
+}
+
+interface AnyLine {
+  runner?: string;
+  stays?: true;
+  n?: number;
+  /** Not to be reported unless a line `saved` follows. */
+  held?: true;
+  saved?: number;
+  event?: { type?: string; execution?: { execution_id?: string } };
+  outcome?: Outcome;
+}
+
+/**
+ * null: not this registration's. Runners of several processes may share the folder, so a file without a first line may be
+ * one that another is just creating: it holds nothing to ship and is left alone. A last line that was cut by a crash is
+ * cut off.
+ */
+function readLog(path: string, run_id: string, attempt: number, options: RunLogsOptions): FoundLog | null {
+  const file = openOrNull(path);
+  if (file === null) return null;
+  let lastN = 0;
+  let outcome: Outcome | null = null;
+  let whose: string | undefined;
+  let stays = false;
+  let good = 0;
+  let held: { at: number; lastN: number } | null = null;
+  const executions = new Map<string, "open" | "ended">();
+  for (let from = 0; ;) {
+    const { lines, end } = file.read(from, 1024 * 1024);
+    if (lines.length === 0) break;
+    for (const text of lines) {
+      const line = parseLine(text);
+      if (line === null) break;
+      if (line.held && line.event?.execution === undefined) held ??= { at: good, lastN };
+      // A process was started or ended after all: that stays on the record.
+      if (line.saved !== undefined || line.event?.execution !== undefined) held = null;
+      good += Buffer.byteLength(text) + 1;
+      whose ??= line.runner;
+      stays ||= line.stays === true;
+      if (line.n !== undefined) lastN = line.n;
+      if (line.outcome) outcome = line.outcome;
+      const id = line.event?.execution?.execution_id;
+      if (id !== undefined && line.event?.type === "execution_started") executions.set(id, "open");
+      if (id !== undefined && line.event?.type === "execution_ended") executions.set(id, "ended");
+    }
+    from = end;
+    if (good < end) break;
+  }
+  if (whose !== options.runner) {
+    file.close();
+    return null;
+  }
+  // what belongs to a state that was not saved will happen again
+  if (held !== null && outcome === null) [good, lastN] = [held.at, held.lastN];
+  // nothing was written after it, so nothing was done after it
+  file.cutTo(good);
+  const { now, memoryBytes, maxBytes } = options;
+  return {
+    journal: openJournal({
+      run_id,
+      attempt,
+      now,
+      memoryBytes,
+      maxBytes,
+      open: () => file,
+      stays,
+      found: { lastN, outcome },
+    }),
+    executions,
+  };
+}
+
+/** null: another runner has shipped and removed it since the folder was listed. */
+function openOrNull(path: string): LogFile | null {
+  try {
+    return openLogFile(path, { create: false });
+  } catch (error) {
+    const cause = error instanceof Error ? error.cause : null;
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function parseLine(text: string): AnyLine | null {
+  try {
+    const line: unknown = JSON.parse(text);
+    return typeof line === "object" && line !== null ? line : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

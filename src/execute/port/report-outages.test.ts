@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import { PortError } from "../../model/port-error.ts";
+import { portFault } from "./port-fault.ts";
+import { reportOutages } from "./report-outages.ts";
+
+const report = { runner_id: "r", epoch: 1, held: [], as_of_claim: null, events: [], partials: [], finishes: [] };
+
+test("an outage is one line of each lane, whichever call it makes fail, and the next one is told again", async () => {
+  const lines: string[] = [];
+  const answering = { ...createMemoryCoordinator().port, report: async () => ({ acked: [], fenced: [], abandon: [] }) };
+  const { port, tell } = reportOutages(answering, (line) => lines.push(line));
+  const fail = (call: string, lane: "poll" | "report" = "report"): void => {
+    const error = new PortError("away", `it did not answer: ${call} ECONNRESET`, { code: "ECONNRESET" });
+    tell(lane, error, portFault(error));
+  };
+  for (const call of ["read", "write", "connect", "read", "write"]) fail(call);
+  expect(lines).toEqual(["report failed (down): it did not answer: read ECONNRESET"]);
+  fail("read", "poll");
+  expect(lines).toHaveLength(2);
+  await port.report(report);
+  fail("connect", "poll");
+  expect(lines).toHaveLength(2);
+  fail("connect");
+  expect(lines.slice(2)).toEqual(["report failed (down): it did not answer: connect ECONNRESET"]);
+});
+
+test("silence after a refused connection is told once, and so is each refusal", () => {
+  const lines: string[] = [];
+  const { tell } = reportOutages(createMemoryCoordinator().port, (line) => lines.push(line));
+  const down = new PortError("away", "refused", { code: "ECONNREFUSED" });
+  const silent = new PortError("away", "no answer within 5000 ms");
+  const [one, other] = [new PortError("refused", "body.slots"), new PortError("refused", "body.name")];
+  for (const error of [down, silent, down, silent, one, other, one]) tell("report", error, portFault(error));
+  expect(lines).toEqual([
+    "report failed (down): refused",
+    "report failed (silent): no answer within 5000 ms",
+    "report failed (refused): body.slots",
+    "report failed (refused): body.name",
+  ]);
+});

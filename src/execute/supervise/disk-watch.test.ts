@@ -1,0 +1,148 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createMemoryCoordinator } from "../../../test/fixtures/execute/memory-port.ts";
+import { outcomeOf, poll, runnersOfEachTest, sh } from "../../../test/fixtures/execute/registered.ts";
+import { shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
+import { watchDisk } from "./disk-watch.ts";
+import { defineExecutor } from "../scaffold/define-executor.ts";
+
+const { setUp } = shellRunnersOfEachTest();
+const runners = runnersOfEachTest();
+
+const fillDisk = (folder: string): string =>
+  `echo begun; cd "${folder}"; while :; do i=$((i+1)); head -c 100000 /dev/zero > f$i; done`;
+const makeFiles = (folder: string): string =>
+  `echo begun; cd "${folder}"; while :; do i=$((i+1)); : > n$i; sleep 0.001; done`;
+const overLimit = (words: string) => ({
+  status: "failed",
+  reason: "limit_exceeded",
+  message: expect.stringMatching(new RegExp(`^The run went over its limit on ${words}.*found\\. Raise the limit`)),
+});
+
+test("a run that fills its work directory is ended as over its limit, and so is its execution", async () => {
+  const { coordinator, folder, submit, ended } = await setUp();
+  const run = submit(fillDisk("."), {}, { limits: { disk_bytes: 2_000_000 } });
+  expect(await ended(run)).toMatchObject({ ...overLimit("disk space \\(2000000 bytes\\)"), text: "begun\n" });
+  expect(
+    coordinator.events(run).flatMap((event) => (event.type === "execution_ended" ? [event.execution] : [])),
+  ).toEqual([
+    expect.objectContaining({ stopped: "disk_limit", error: expect.objectContaining({ code: "DROVER-EXE-009" }) }),
+  ]);
+  // nobody asked for what filled it
+  expect(coordinator.events(run).filter(({ type }) => type === "file")).toEqual([]);
+  expect(existsSync(join(folder, "work", run, "f1"))).toBe(true);
+});
+
+test.each([
+  ["its temporary folder", "$TMPDIR"],
+  ["a HOME of its own", "$HOME"],
+])("what it keeps in %s counts as well", async (_, folder) => {
+  const { submit, ended } = await setUp({}, true);
+  expect(await ended(submit(makeFiles(folder), {}, { limits: { files: 50 } }))).toMatchObject(
+    overLimit("files \\(50\\)"),
+  );
+});
+
+test("of a directory that is somebody else's only the growth counts, and nothing of Drover's own in it", async () => {
+  const { folder, submit, ended } = await setUp();
+  const project_dir = join(folder, "project");
+  mkdirSync(project_dir);
+  for (let at = 0; at < 60; at += 1) writeFileSync(join(project_dir, String(at)), "");
+  const agent = { limits: { files: 20, disk_bytes: 10_000_000 } };
+  expect(await ended(submit("touch a b c; ls | wc -l", { project_dir }, agent))).toMatchObject({
+    status: "completed",
+    text: "63\n",
+  });
+  expect(await ended(submit(makeFiles("."), { project_dir }, agent))).toMatchObject(overLimit("files \\(20\\)"));
+  expect(readdirSync(project_dir).length).toBeGreaterThan(80);
+});
+
+test("what was faster than the watch is over its limit too", async () => {
+  const { submit, ended } = await setUp();
+  expect(await ended(submit("exec touch 1 2 3 4", {}, { limits: { files: 3 } }))).toMatchObject(
+    overLimit("files \\(3\\): 4"),
+  );
+});
+
+test("a run that its last look finds over its limit keeps what it said", async () => {
+  const { folder } = await setUp();
+  const own = join(folder, "watched");
+  mkdirSync(own);
+  const watching = await watchDisk({
+    limits: { files: 3 },
+    folders: { own: [own], shared: [] },
+    except: [],
+    signal: new AbortController().signal,
+    onPassed: () => undefined,
+  });
+  // the watch has no turn between here and judge, which ends it
+  for (const name of ["1", "2", "3", "4"]) writeFileSync(join(own, name), "");
+  const judged = watching.ok && (await watching.watch.judge({ status: "completed", exit_code: 0, text: "done\n" }));
+  expect(judged).toMatchObject({ ...overLimit("files \\(3\\): 4"), text: "done\n" });
+});
+
+test("a session goes on with what it holds: a resume counts that too", async () => {
+  const { submit, ended } = await setUp();
+  const first = submit("touch 1 2 3; echo done", {}, { limits: { files: 3 } });
+  expect(await ended(first)).toMatchObject({ status: "completed" });
+  const resume = { mode: "resume", session_id: first, executor_session_id: "x" } as const;
+  expect(await ended(submit("touch 4; echo done", resume, { limits: { files: 3 } }))).toMatchObject(overLimit("files"));
+});
+
+test("an executor that writes by itself, without any process, is watched like others", async () => {
+  const executor = defineExecutor({
+    name: "writer",
+    async execute({ workDir, signal }) {
+      for (let at = 0; !signal.aborted; at += 1) {
+        writeFileSync(join(workDir, String(at)), "");
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      return "written";
+    },
+  });
+  const { submit, ended } = await setUp({ executor });
+  expect(await ended(submit("write", {}, { limits: { files: 30 } }))).toMatchObject(overLimit("files \\(30\\)"));
+});
+
+test("a person's stop stays that", async () => {
+  const { coordinator, submit, ended } = await setUp();
+  const run = submit("echo begun; exec sleep 100", {}, { limits: { files: 30 } });
+  await poll(() => coordinator.events(run).some(({ type }) => type === "output")).toBe(true);
+  coordinator.order(run, { stop: "user" });
+  expect(await ended(run)).toMatchObject({ status: "cancelled", by: "user" });
+});
+
+test("the agent's other limits hold for each program it starts", async () => {
+  const { submit, ended } = await setUp();
+  expect(await ended(submit("ulimit -n", {}, { limits: { open_files: 23 } }))).toMatchObject({ text: "23\n" });
+  expect(
+    await ended(submit("exec head -c 20000 /dev/zero > big", {}, { limits: { file_size_bytes: 8192 } })),
+  ).toMatchObject({ status: "failed", reason: "limit_exceeded", message: expect.stringContaining("file size") });
+});
+
+test("a limit of a command's own, given by its executor, counts in its directory from its start", async () => {
+  const executor = defineExecutor({
+    name: "own",
+    async execute({ context, workDir, prompt }) {
+      for (let at = 0; at < 30; at += 1) writeFileSync(join(workDir, `old-${at}`), "");
+      const command = { executable: "sh", arguments: ["-c", prompt], limits: { files: 10 } };
+      const running = await context.start(command);
+      running.stdout?.resume();
+      running.stderr?.resume();
+      return String((await running.result).error?.message);
+    },
+  });
+  const { submit, ended } = await setUp({ executor });
+  expect((await ended(submit("touch 1 2 3"))).text).toBe("undefined");
+  expect((await ended(submit(makeFiles(".")))).text).toContain("limit on files (10)");
+});
+
+test("a command in the runner's own directory is watched like any", async () => {
+  const coordinator = createMemoryCoordinator();
+  const { open } = await runners.setUp(coordinator);
+  await open();
+  const limits = { disk_bytes: 2_000_000 };
+  const run = coordinator.submit({ ...sh("while :; do head -c 100000 /dev/zero >> grows; done"), limits });
+  expect(await outcomeOf(coordinator, run)).toMatchObject(overLimit("disk space"));
+});

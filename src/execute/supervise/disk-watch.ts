@@ -1,0 +1,72 @@
+import type { Outcome as AnyOutcome } from "../../model/executor.ts";
+import type { CommandFault, Held } from "../../model/process.ts";
+import { heldBefore, type HeldLimits, type HeldWatch, watchHeld } from "../../process/held-watch.ts";
+import type { RunDirectories } from "../workspace/open-directories.ts";
+import { failureReasonOf } from "../executions/failure-reason.ts";
+
+type Outcome = Exclude<AnyOutcome, { status: "parked" }>;
+
+/** Over what a run holds on disk, whoever of it writes that. */
+export interface DiskWatch {
+  stop(): void;
+  /** The outcome as it is, or that of a run over its limit. */
+  judge(outcome: Outcome): Promise<Outcome>;
+}
+
+export interface DiskWatchOptions {
+  limits: HeldLimits;
+  folders: RunDirectories;
+  /** Drover's own, in somebody's directory perhaps. */
+  except: readonly string[];
+  signal: AbortSignal;
+  onPassed: () => void;
+}
+
+/** What lies in a shared folder now is not the run's. */
+export async function watchDisk(
+  options: DiskWatchOptions,
+): Promise<{ ok: true; watch: DiskWatch } | { ok: false; fault: CommandFault }> {
+  const { limits, folders, except, signal } = options;
+  if (Object.keys(limits).length === 0) return { ok: true, watch: unlimited };
+  const before = await heldBefore({ roots: folders.shared, except: [...except, ...folders.own] }, limits, signal);
+  return before.ok ? { ok: true, watch: startWatch(options, before.held) } : before;
+}
+
+const unlimited: DiskWatch = { stop: () => undefined, judge: (outcome) => Promise.resolve(outcome) };
+
+function startWatch({ limits, folders, except, signal, onPassed }: DiskWatchOptions, before: Held): DiskWatch {
+  let found: CommandFault | null = null;
+  const watch: HeldWatch = watchHeld({
+    limits,
+    roots: [...folders.own, ...folders.shared],
+    except,
+    before,
+    whose: "run",
+    onFault(fault) {
+      if (signal.aborted) return; // it is being ended for something else
+      found = fault;
+      onPassed();
+    },
+  });
+  return {
+    stop: watch.stop,
+    async judge(outcome) {
+      watch.stop();
+      const fault = found ?? (signal.aborted ? null : await watch.lastLook(signal));
+      return fault === null ? outcome : overLimit(outcome, fault);
+    },
+  };
+}
+
+/** What it had to say is kept. */
+function overLimit(outcome: Outcome, fault: CommandFault): Outcome {
+  const said = outcome.status === "completed" || outcome.status === "failed" ? outcome : { exit_code: null };
+  return {
+    status: "failed",
+    reason: failureReasonOf({ error: fault, signal: null }),
+    message: fault.message,
+    exit_code: said.exit_code,
+    ...("text" in said && said.text !== null ? { text: said.text } : {}),
+    ...("data" in said ? { data: said.data } : {}),
+  };
+}

@@ -1,0 +1,53 @@
+import { afterMs } from "../../process/timer.ts";
+
+/** A time limit that can be paused, as while a person is asked. It goes on when each pause has ended. */
+export interface PausableTimer {
+  pause(): void;
+  resume(): void;
+  /** From the start again. */
+  restart(): void;
+  stop(): void;
+}
+
+export function startPausableTimer(limitMs: number | null, onOver: () => void, monotonic: () => number): PausableTimer {
+  let left = limitMs ?? Infinity;
+  let since = monotonic();
+  let cancel: (() => void) | null = null;
+  let over = limitMs === null;
+  let pauses = 0;
+  const arm = (): void => {
+    if (over || cancel) return;
+    since = monotonic();
+    cancel = afterMs(Math.max(1, left), () => {
+      over = true;
+      onOver();
+    });
+  };
+  const halt = (): void => {
+    if (!cancel) return;
+    cancel();
+    cancel = null;
+    left -= monotonic() - since;
+  };
+  arm();
+  return {
+    pause() {
+      pauses++;
+      halt();
+    },
+    resume() {
+      pauses = Math.max(0, pauses - 1);
+      if (pauses === 0) arm();
+    },
+    restart() {
+      if (over || !cancel) return;
+      halt();
+      left = limitMs ?? Infinity;
+      arm();
+    },
+    stop() {
+      halt();
+      over = true;
+    },
+  };
+}

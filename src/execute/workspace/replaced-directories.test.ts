@@ -1,0 +1,112 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { shellRunnersOfEachTest } from "../../../test/fixtures/execute/shell-runners.ts";
+import { defineExecutor } from "../scaffold/define-executor.ts";
+import { emptyPrivateDirectory, makePrivateDirectory } from "./private-directory.ts";
+
+const { setUp, closing } = shellRunnersOfEachTest();
+const isRoot = process.getuid?.() === 0;
+
+/** Each part of the prompt is a process of its own; the executor writes a file after each, as clients do. */
+const inParts = defineExecutor({
+  name: "in-parts",
+  can: { resume: true, fork: true },
+  async execute(job) {
+    for (const [at, part] of job.prompt.split("\n---\n").entries()) {
+      await job.runCli({ command: ["/bin/sh", "-c", part] }).catch(() => undefined);
+      writeFileSync(join(job.tmpDir, `by-drover-${at}`), "x");
+    }
+    return "done";
+  },
+});
+
+/** What a run can do to its temporary folder, or to what is above it, so that something happens to `$OUT`. */
+const ways: Record<string, string> = {
+  "a link to another folder": 'rm -rf "$TMPDIR"; ln -s "$OUT" "$TMPDIR"',
+  "a relative link": 'rm -rf "$TMPDIR"; ln -s "$(realpath --relative-to="$TMPDIR/.." "$OUT")" "$TMPDIR"',
+  "a link to a link": 'rm -rf "$TMPDIR"; ln -sfn "$OUT" "$OUT/../second"; ln -s "$OUT/../second" "$TMPDIR"',
+  "a link inside": 'ln -sfn "$OUT" "$TMPDIR/a"; mkdir "$TMPDIR/b"; ln -sfn "$OUT" "$TMPDIR/b/c"; chmod 0 "$TMPDIR/b"',
+  "a link above it": 'P=$(dirname "$TMPDIR"); rm -rf "$P"; ln -s "$OUT" "$P"',
+  "a link above it, with a folder of its name there":
+    'P=$(dirname "$TMPDIR"); mv -T "$OUT/folder" "$OUT/$(basename "$TMPDIR")"; rm -rf "$P"; ln -s "$OUT" "$P"',
+  "its folder moved away and linked":
+    'M="$OUT/../moved-$$"; mv "$TMPDIR" "$M"; ln -s "$M" "$TMPDIR"; rm -rf "$M"; ln -s "$OUT" "$M"',
+  "a link to a file": 'rm -rf "$TMPDIR"; ln -s "$OUT/kept" "$TMPDIR"',
+  "a link to nothing": 'rm -rf "$TMPDIR"; ln -s "$OUT/nothing" "$TMPDIR"',
+  "a link to itself": 'rm -rf "$TMPDIR"; ln -s "$TMPDIR" "$TMPDIR"',
+  "a file": 'rm -rf "$TMPDIR"; echo x > "$TMPDIR"',
+  "a hard link to a file": 'rm -rf "$TMPDIR"; ln "$OUT/kept" "$TMPDIR"',
+  "a FIFO": 'rm -rf "$TMPDIR"; mkfifo "$TMPDIR"',
+  "nothing at all": 'rm -rf "$TMPDIR"; rmdir "$(dirname "$TMPDIR")"',
+  "a folder that nobody may enter": 'chmod 0 "$TMPDIR"',
+  "a link in the place of a file to be written": 'ln -sf "$OUT/kept" "$TMPDIR/by-drover-9"',
+  ...(isRoot ? { "a device": 'rm -rf "$TMPDIR"; mknod "$TMPDIR" c 1 3' } : {}),
+};
+
+describe.each(Object.entries(ways))("a temporary folder replaced by %s", (_, way) => {
+  test("is made anew for the next process, and neither its end nor a new runner touches anything outside", async () => {
+    const { fixture, supervise, runner, folder, submit, ended } = await setUp({ executor: inParts });
+    const outside = join(folder, "outside");
+    mkdirSync(join(outside, "folder", "below"), { recursive: true });
+    for (const name of ["kept", "folder/kept", "folder/below/kept"]) writeFileSync(join(outside, name), "as it was");
+    const parts = [
+      `export OUT='${outside}'; ${way}`,
+      'echo x > "$TMPDIR/by-command"',
+      `export OUT='${outside}'; ${way}`,
+    ];
+    expect((await ended(submit(parts.join("\n---\n")))).status).toBe("completed");
+    expect((await ended(submit('echo x > "$TMPDIR/next"'))).status).toBe("completed");
+    await runner.stop();
+    closing.push((await fixture.open({ supervise })).stop);
+    const files = execFileSync("find", [outside, "!", "-type", "d"], { encoding: "utf8" }).trim().split("\n");
+    expect(files.map((file) => file.slice(file.lastIndexOf("/")))).toEqual(["/kept", "/kept", "/kept"]);
+    for (const file of files) expect(readFileSync(file, "utf8")).toBe("as it was");
+    const { tmpRoot } = supervise.directories;
+    expect([lstatSync(tmpRoot).isDirectory(), readdirSync(tmpRoot)]).toEqual([true, []]);
+  });
+});
+
+test("a link anywhere between the state directory and a folder is replaced, one above the state directory is not", async () => {
+  const { folder } = await setUp();
+  for (const name of ["outside/b/c", "real"]) mkdirSync(join(folder, name), { recursive: true });
+  symlinkSync("real", join(folder, "state"));
+  symlinkSync("../outside", join(folder, "real", "a"));
+  makePrivateDirectory(join(folder, "state"), join(folder, "state", "a", "b", "c"));
+  expect(lstatSync(join(folder, "state")).isSymbolicLink()).toBe(true);
+  expect(realpathSync(join(folder, "state", "a", "b", "c"))).toBe(join(realpathSync(folder), "real", "a", "b", "c"));
+  await emptyPrivateDirectory(join(folder, "state"), join(folder, "state", "a"), () => undefined);
+  expect([readdirSync(join(folder, "real", "a")), readdirSync(join(folder, "outside", "b"))]).toEqual([[], ["c"]]);
+});
+
+test.each([
+  ["work", "w=$(pwd); cd /; rm -rf $w; ln -s $OUT $w"],
+  ["homes", 'rm -rf "$HOME"; ln -s $OUT "$HOME"'],
+  ["work, all of it", "w=$(dirname $(pwd)); cd /; rm -rf $w; ln -s $OUT $w"],
+  ["homes, all of it", 'h=$(dirname "$HOME"); rm -rf "$h"; ln -s $OUT "$h"'],
+  ["the marks of sessions", 'o=$(echo "$(dirname "$HOME")".owners/*); rm -rf "$o"; ln -s $OUT "$o"'],
+  ["one mark", 'm=$(echo "$(dirname "$HOME")".owners/*/*); rm -f $m; for f in $m; do ln -s $OUT/kept $f; done'],
+])("a session's folder replaced by a link (%s) is not followed by its next runs", async (_, way) => {
+  const { folder, submit, ended } = await setUp({}, true);
+  const outside = join(folder, "outside");
+  mkdirSync(outside);
+  chmodSync(outside, 0o755);
+  writeFileSync(join(outside, "kept"), "as it was");
+  const first = submit(`OUT='${outside}'; ${way}; echo done`);
+  await ended(first);
+  const touch = 'touch made "$HOME/made"; echo done';
+  await ended(submit(touch, { mode: "resume", session_id: first, executor_session_id: "x" }));
+  await ended(submit(touch, { session_id: first }));
+  await ended(submit(touch));
+  expect([readdirSync(outside), readFileSync(join(outside, "kept"), "utf8")]).toEqual([["kept"], "as it was"]);
+});

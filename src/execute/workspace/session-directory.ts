@@ -1,0 +1,122 @@
+import { lstat, mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Invocation } from "../../model/executor.ts";
+import type { FailureReason } from "../../model/states.ts";
+import { makePrivateDirectory, removeNonDirectories } from "./private-directory.ts";
+import { removeTree } from "./remove-tree.ts";
+import { copyDirectory } from "./copy-directory.ts";
+import { markSession, type SessionOwner } from "./session-marks.ts";
+import { isSessionName } from "./session-name.ts";
+
+export type SessionDirectory =
+  | { ok: true; path: string }
+  | { ok: false; reason: FailureReason; message: string }
+  /** It was stopped while a folder was copied. */
+  | { ok: false; reason: null };
+
+export interface SessionDirectoryOptions {
+  root: string;
+  owner: SessionOwner;
+  /** Names the folder to people. */
+  what: string;
+  signal: AbortSignal;
+  /** Makes the folder as the record has it: where there is none, or `always`. */
+  restore?: { always: boolean; into(path: string): Promise<void> };
+}
+
+/** The folder that a session has under `root`: new for a start, the same for a resume, a copy of its parent's for a fork. */
+export async function openSessionDirectory(
+  { mode: asked, continues, session_id, forked_from }: Invocation,
+  { root, owner, what, signal, restore }: SessionDirectoryOptions,
+): Promise<SessionDirectory> {
+  if (!isSessionName(session_id)) return refused(session_id);
+  removeNonDirectories(dirname(root), root);
+  const path = join(root, session_id);
+  const mode = continues ? "resume" : asked;
+  const from = mode === "fork" && forked_from !== null && isSessionName(forked_from) ? join(root, forked_from) : path;
+  if (restore && (restore.always || !(await isFolder(from)))) {
+    await markSession(root, session_id, owner);
+    await removeTree(path);
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await restore.into(path);
+    return { ok: true, path };
+  }
+  if (mode === "resume") {
+    if (!(await untilCopied(path, signal))) return { ok: false, reason: null };
+    if (!(await isFolder(path))) return missing(what, session_id);
+    // made before there were marks, perhaps: that the session is known here has just been shown
+    await markSession(root, session_id, owner);
+    return { ok: true, path };
+  }
+  if (mode === "start") {
+    await markSession(root, session_id, owner);
+    // what an earlier attempt left is not this one's
+    await removeTree(path);
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    return { ok: true, path };
+  }
+  if (forked_from === null || !isSessionName(forked_from)) return refused(String(forked_from));
+  const parent = join(root, forked_from);
+  return underWay(parent, async () => {
+    if (!(await isFolder(parent))) return missing(what, forked_from);
+    await markSession(root, session_id, owner);
+    return (await copyDirectory(parent, path, signal)) ? { ok: true, path } : { ok: false, reason: null };
+  });
+}
+
+/** Of sessions' folders, under way: a session lies with one runner, so everybody who could ask is in this process. */
+const copies = new Map<string, Set<Promise<unknown>>>();
+
+async function underWay<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const copy = work();
+  const others = copies.get(path) ?? new Set();
+  copies.set(path, others.add(copy));
+  try {
+    return await copy;
+  } finally {
+    others.delete(copy);
+    if (others.size === 0) copies.delete(path);
+  }
+}
+
+/** A fork is of the session as it was: the next run of that one begins when nothing is copied of it any more. */
+async function untilCopied(path: string, signal: AbortSignal): Promise<boolean> {
+  const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  for (let others = copies.get(path); others !== undefined && !signal.aborted; others = copies.get(path))
+    await Promise.race([Promise.allSettled(others), stopped]);
+  return !signal.aborted;
+}
+
+/** The same folder for whatever is run in a session, made by whoever comes first. */
+export async function openSharedDirectory(
+  { session_id }: Invocation,
+  { root, owner }: Pick<SessionDirectoryOptions, "root" | "owner">,
+): Promise<SessionDirectory> {
+  if (!isSessionName(session_id)) return refused(session_id);
+  const path = join(root, session_id);
+  await markSession(root, session_id, owner);
+  makePrivateDirectory(dirname(root), path);
+  return { ok: true, path };
+}
+
+/** A link is none: whoever put it there would choose where the session works. */
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await lstat(path)).isDirectory();
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
+    throw error;
+  }
+}
+
+function refused(id: string): SessionDirectory {
+  return { ok: false, reason: "refused", message: `${JSON.stringify(id)} is no session's id.` };
+}
+
+function missing(what: string, session_id: string): SessionDirectory {
+  return {
+    ok: false,
+    reason: "session_not_found",
+    message: `The ${what} of session ${session_id} is not on this runner: it was removed, or the session ran elsewhere. Start a new session.`,
+  };
+}
