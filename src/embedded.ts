@@ -7,7 +7,7 @@ import { newShortLivedName, type NestedRuns, openNestedRuns } from "./compose/op
 import type { Local } from "./local.ts";
 import type { DefinitionFault } from "./model/definition-fault.ts";
 import { HostError, RequestError } from "./model/errors.ts";
-import type { InProcess } from "./model/in-process.ts";
+import type { InProcessOptions } from "./model/in-process-options.ts";
 import type { Demands } from "./model/run.ts";
 import type { RunnerPort } from "./model/runner-port.ts";
 import type { Session } from "./model/session.ts";
@@ -47,7 +47,7 @@ export interface EmbeddedOptions {
   since?: number;
   /** Leaves its runs to a later `drover up`: there is no runner here. */
   detach?: boolean;
-  inProcess?: InProcess;
+  inProcess?: InProcessOptions;
   onNotice: (message: string) => void;
   onDefect: (error: unknown, where: string) => void;
   onAgentFaults: (faults: readonly DefinitionFault[]) => void;

@@ -5,7 +5,7 @@ import { readLines } from "./execute/executors/lines.ts";
 import { lazySchemas } from "./compose/lazy-schemas.ts";
 import type { RunEvent } from "./model/event.ts";
 import type { Invocation, Outcome, RunContext } from "./model/executor.ts";
-import { resultOf } from "./model/outcome.ts";
+import { toResultEvent } from "./model/outcome.ts";
 import type { Ended } from "./model/process.ts";
 import { stopReasons } from "./model/states.ts";
 import { start } from "./process/start.ts";
@@ -36,7 +36,7 @@ export async function main(): Promise<void> {
     invocation,
     contextOf(invocation, controller.signal, (end) => (ended = end)),
   );
-  await print(resultOf(outcome));
+  await print(toResultEvent(outcome));
   await schemas.stop();
   process.exit(exitCodeOf(outcome, ended));
 }

@@ -19,7 +19,7 @@ import { lockRunner, placeId, runnerKey } from "./execute/claim/runner-lock.ts";
 import type { Agent } from "./model/agent.ts";
 import { HostError, RequestError } from "./model/errors.ts";
 import { createIds } from "./model/ids.ts";
-import type { InProcess } from "./model/in-process.ts";
+import type { InProcessOptions } from "./model/in-process-options.ts";
 import type { StartCommand } from "./model/process.ts";
 import type { Registration, RunnerPort } from "./model/runner-port.ts";
 import {
@@ -69,7 +69,7 @@ export interface RunnerOptions {
   defaultTimeoutSeconds?: number;
   /** How long the logs of autonomous runs stay after they have finished: 30 unless given. */
   keepLogsDays?: number;
-  inProcess?: InProcess;
+  inProcess?: InProcessOptions;
   times?: Partial<Times>;
   start?: StartCommand;
   /** Once aborted, a stop waits for nothing: programs and executors are killed at once. */

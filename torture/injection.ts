@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ListStyle, toArguments } from "../src/model/argument-rules.ts";
+import { type ListStyle, toArguments } from "../src/model/to-arguments.ts";
 import { RequestError } from "../src/model/errors.ts";
 import type { Run } from "../src/model/run.ts";
 import { type ClientName, clientNames } from "../test/clients/clients.ts";

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { socketFolderFile } from "../model/state-layout.ts";
+import { socketDirectoryFile } from "../model/state-layout.ts";
 import { socketFor } from "./coordinator-socket.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -88,7 +88,7 @@ test.each(["", "relative\n", "/\n", "/tmp\n", "/proc/self/none\n", "\u0000", "x"
   "a note of the last folder that says %j is not followed",
   (text) => {
     const { record, temporary } = place();
-    writeFileSync(socketFolderFile(record), text);
+    writeFileSync(socketDirectoryFile(record), text);
     expect(dirname(dirname(socketFor(record, {}, temporary)!))).toBe(temporary);
   },
 );

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { folderFault } from "../model/ownership.ts";
-import { socketFolderFile } from "../model/state-layout.ts";
+import { directoryFault } from "../model/ownership.ts";
+import { socketDirectoryFile } from "../model/state-layout.ts";
 import { maxSocketPathBytes } from "../wire/address.ts";
 import { tryWrite } from "./io.ts";
 
@@ -43,13 +43,13 @@ function makePrivate(folder: string): boolean {
 
 function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
-  return found !== undefined && folderFault(folder, found) === null;
+  return found !== undefined && directoryFault(folder, found) === null;
 }
 
 /** The same as at the last start: runners find their coordinator again by the path that they know. */
 function rememberedFolder(record: string, temporary: string): string | null {
   try {
-    const folder = readFileSync(socketFolderFile(record), "utf8").trim();
+    const folder = readFileSync(socketDirectoryFile(record), "utf8").trim();
     return dirname(folder) === temporary && isPrivate(folder) ? folder : null;
   } catch (error) {
     if (error instanceof Error && "code" in error) return null;
@@ -61,7 +61,7 @@ function rememberedFolder(record: string, temporary: string): string | null {
 function newFolder(record: string, temporary: string): string | null {
   try {
     const folder = mkdtempSync(join(temporary, "drover-"));
-    writeFileSync(socketFolderFile(record), `${folder}\n`, { mode: 0o600 });
+    writeFileSync(socketDirectoryFile(record), `${folder}\n`, { mode: 0o600 });
     return folder;
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;

@@ -3,7 +3,7 @@ import { loadAgents } from "../define/load-agents.ts";
 import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import { type Local, openLocalStore } from "../local.ts";
 import type { Agent } from "../model/agent.ts";
-import { type AgentPlace, placeOfAgent } from "../model/agent-place.ts";
+import { type AgentPosition, positionOfAgent } from "../model/agent-position.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { databaseFile, recordDirectory } from "../model/state-layout.ts";
 import { openProfiles, profileFolders } from "../compose/open-profiles.ts";
@@ -54,12 +54,12 @@ async function agentsOfRecord(local: Local): Promise<Agent[]> {
   const store = await openLocalStore(local);
   try {
     const agents: Agent[] = [];
-    for (let after: AgentPlace | undefined; ;) {
+    for (let after: AgentPosition | undefined; ;) {
       const { items, more } = await store.read.agent_page({ limit: 1000, ...(after ? { after } : {}) });
       for (const { agent, source } of items) if (source === "api") agents.push(agent);
       const last = items.at(-1);
       if (!more || last === undefined) return agents;
-      after = placeOfAgent(last);
+      after = positionOfAgent(last);
     }
   } finally {
     await store.close();

@@ -1,6 +1,6 @@
 import type { Agent } from "../model/agent.ts";
 import { RequestError } from "../model/errors.ts";
-import { findInexact, isExact } from "../model/exact-numbers.ts";
+import { findInexactNumber, isExactNumber } from "../model/exact-numbers.ts";
 import { findProperty, type Kind, readTypes, type Types } from "./parameter-types.ts";
 
 /** `--key value` words as the parameters of an agent, each typed as its schema says. */
@@ -42,7 +42,7 @@ function typedOne(option: string, value: string | true, types: Types): unknown {
   if (accepted !== undefined) return accepted.value;
   if (value === true) throw fault(option, `${option} needs a value.`);
   if (types.kinds?.has("object") || types.kinds?.has("array")) return parseJson(option, value);
-  if (isNumber(value) && !isExact(value) && (types.kinds?.has("integer") || types.kinds?.has("number")))
+  if (isNumber(value) && !isExactNumber(value) && (types.kinds?.has("integer") || types.kinds?.has("number")))
     throw inexact(option, value);
   throw fault(option, `${option} ${value} is not ${describe(types)}.`);
 }
@@ -59,7 +59,7 @@ function attempt(value: string | true, { kinds, values }: Types): { value: unkno
     return { value: String(value) === "true" };
   if (value === true) return undefined;
   if (is("null") && value === "null") return { value: null };
-  if (isNumber(value) && isExact(value)) {
+  if (isNumber(value) && isExactNumber(value)) {
     if (is("number") || (is("integer") && Number.isInteger(Number(value)))) return { value: Number(value) };
   }
   return is("string") ? { value } : undefined;
@@ -100,7 +100,7 @@ function parseJson(option: string, text: string, code?: FaultCode): unknown {
     const why = error instanceof Error ? error.message : String(error);
     throw fault(option, `${option} is not valid JSON: ${why}.`, code);
   }
-  const found = findInexact(text);
+  const found = findInexactNumber(text);
   if (found) throw inexact([option, ...found.path].join("."), found.text);
   return value;
 }

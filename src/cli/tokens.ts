@@ -1,5 +1,5 @@
 import { RequestError } from "../model/errors.ts";
-import { endOf, type Token } from "../model/token.ts";
+import { tokenRejection, type Token } from "../model/token.ts";
 import type { ApiClient } from "../wire/client.ts";
 import { connectOrFail } from "./connect.ts";
 import { findToken } from "./find-token.ts";
@@ -62,7 +62,7 @@ function cells(token: Token, now: Date): string[] {
     token.token_id,
     token.kind === "access" ? token.role : token.kind,
     token.subject,
-    token.used_at === null ? (endOf(token, now.toISOString()) ?? "valid") : "used",
+    token.used_at === null ? (tokenRejection(token, now.toISOString()) ?? "valid") : "used",
     [token.expires_at, token.revoked_at].filter((at) => at !== null).sort()[0] ?? "never",
     age(token.created_at, now),
     token.label ?? "-",

@@ -8,7 +8,7 @@ import type { LazySchemas } from "./lazy-schemas.ts";
 import { RequestError } from "../model/errors.ts";
 import type { Executor } from "../model/executor.ts";
 import { createIds } from "../model/ids.ts";
-import type { InProcess } from "../model/in-process.ts";
+import type { InProcessOptions } from "../model/in-process-options.ts";
 import type { Isolation, Redactor, StartCommand } from "../model/process.ts";
 import type { Profile } from "../model/profile.ts";
 import { splitWords } from "../model/split-words.ts";
@@ -35,7 +35,7 @@ export interface ExecutorPlace {
   /** `provider` of drover.yaml. */
   provider?: string | null;
   /** For the executor `claude-sdk`, of a runner that lives in the process of a caller. */
-  inProcess?: InProcess;
+  inProcess?: InProcessOptions;
   start: StartCommand;
 }
 

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import type { Redactor } from "../model/process.ts";
-import type { Asked, Vault } from "../model/vault.ts";
+import type { RunInput, Vault } from "../model/vault.ts";
 import { conceal } from "../redact/conceal.ts";
 import { createSecretBox } from "../trigger/secret-box.ts";
 
@@ -17,7 +17,7 @@ export function createVault(key: Uint8Array, redactor: Redactor): Vault {
       return { parameters, prompt, sealed: box.seal(owner, JSON.stringify(asked)) };
     },
     // Sealed above, and bound to its owner.
-    open: (owner, sealed) => JSON.parse(box.open(owner, sealed)) as Asked,
+    open: (owner, sealed) => JSON.parse(box.open(owner, sealed)) as RunInput,
     fingerprint: (text) => createHmac("sha256", key).update(`${purpose}\n${text}`).digest("hex"),
   };
 }

@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { type Agent, agentSchema, slugOf } from "../model/agent.ts";
-import { pointerSteps } from "../model/argument-rules.ts";
+import { pointerSteps } from "../model/to-arguments.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { checkShape, type Origin } from "./check-shape.ts";

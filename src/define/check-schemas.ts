@@ -1,5 +1,5 @@
 import type { Agent } from "../model/agent.ts";
-import type { Asker } from "../model/asker.ts";
+import type { Requester } from "../model/requester.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
 import { type ParsedAgent, schemaFault } from "./agent-file.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
@@ -8,13 +8,13 @@ import type { SchemaChecker } from "./json-schema/checker.ts";
 export async function checkSchemas(
   parsed: ParsedAgent,
   schemas: Pick<SchemaChecker, "checkSchema">,
-  asker?: Asker,
+  requester?: Requester,
 ): Promise<
   | { ok: true; agent: Agent }
   | { ok: false; faults: DefinitionFault[]; /** Not sure: ask again. */ retryAfterSeconds?: number }
 > {
   const checked = await Promise.all(
-    parsed.schemas.map(async ([key, schema]) => ({ key, schema, ...(await schemas.checkSchema(schema, asker)) })),
+    parsed.schemas.map(async ([key, schema]) => ({ key, schema, ...(await schemas.checkSchema(schema, requester)) })),
   );
   const invalid = checked.flatMap(({ key, schema, faults }) =>
     firstOfEachPath(faults).map((found) => schemaFault(key, found, parsed.origin, schema)),

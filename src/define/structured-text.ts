@@ -1,5 +1,5 @@
 import { type Document, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
-import { findInexact, isExact } from "../model/exact-numbers.ts";
+import { findInexactNumber, isExactNumber } from "../model/exact-numbers.ts";
 import { isWithinTextLimits, textLimit, tooDeep, valueLimit } from "./definition-limits.ts";
 import { findJsonFault } from "./json-fault.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
@@ -35,7 +35,7 @@ export function readJson(text: string): ParsedText {
   }
   const limit = valueLimit(value);
   if (limit !== null) return pastLimit(1, limit);
-  if (isWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexact(text) === null)
+  if (isWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexactNumber(text) === null)
     return { ok: true, value, lineOf: lazily(() => readByYaml(text, value)), inexact: [] };
   return readByYaml(text, value);
 }
@@ -140,7 +140,7 @@ function inexactNumbers(document: Document.Parsed): InexactNumber[] {
   const found: InexactNumber[] = [];
   visit(document, {
     Scalar(_, node, ancestors) {
-      if (typeof node.value !== "number" || node.source === undefined || isExact(node.source)) return;
+      if (typeof node.value !== "number" || node.source === undefined || isExactNumber(node.source)) return;
       const path = ancestors.flatMap((each, at): PropertyKey[] => {
         if (isPair(each)) return isScalar(each.key) ? [String(each.key.value)] : [];
         return isSeq(each) ? [each.items.indexOf(ancestors[at + 1] ?? node)] : [];

@@ -1,7 +1,7 @@
 import type { Agent } from "../model/agent.ts";
-import { type AgentPlace, compareAgentPlaces, placeOfAgent } from "../model/agent-place.ts";
+import { type AgentPosition, compareAgentPositions, positionOfAgent } from "../model/agent-position.ts";
 import type { ListedAgent, RunnerRow } from "../model/dispatch-ops.ts";
-import { sizeOf } from "../model/event-size.ts";
+import { estimateJsonSize } from "../model/event-size.ts";
 import type { NewSchedule } from "../model/schedule.ts";
 import type { Store } from "../model/store.ts";
 
@@ -11,7 +11,7 @@ export interface AgentBook {
    * By name; of one name in the order in which they go before each other. At most `limit`, and fewer where they are large.
    * `next`: where the following page begins; null after the last one.
    */
-  page(page: { after?: AgentPlace; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPlace | null }>;
+  page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPosition | null }>;
   /** Some thousands at most: to say what may have been meant. */
   names(): Promise<string[]>;
   /** `name`, or `name@runner` with the id or the name of a runner. */
@@ -37,18 +37,18 @@ export function createAgentBook(
     async page(page) {
       const stored = await store.read.agent_page(page);
       const end = stored.items.at(-1);
-      const until = stored.more && end !== undefined ? placeOfAgent(end) : null;
+      const until = stored.more && end !== undefined ? positionOfAgent(end) : null;
       const here = [...files.values(), ...own.values()].filter((listed) => {
-        const place = placeOfAgent(listed);
-        if (page.after !== undefined && compareAgentPlaces(place, page.after) <= 0) return false;
-        return until === null || compareAgentPlaces(place, until) < 0;
+        const place = positionOfAgent(listed);
+        if (page.after !== undefined && compareAgentPositions(place, page.after) <= 0) return false;
+        return until === null || compareAgentPositions(place, until) < 0;
       });
       const all = [...here, ...stored.items];
-      all.sort((a, b) => compareAgentPlaces(placeOfAgent(a), placeOfAgent(b)));
+      all.sort((a, b) => compareAgentPositions(positionOfAgent(a), positionOfAgent(b)));
       const items = all.slice(0, Math.min(countThatFit(all), page.limit));
       const last = items.at(-1);
       const isLast = items.length === all.length && !stored.more;
-      return { items, next: isLast || last === undefined ? null : placeOfAgent(last) };
+      return { items, next: isLast || last === undefined ? null : positionOfAgent(last) };
     },
     async names() {
       return [...files.keys(), ...own.keys(), ...(await store.read.agent_names(mostNames))];
@@ -107,7 +107,7 @@ const pageLength = 512 * 1024;
 /** At least one. */
 function countThatFit(agents: readonly ListedAgent[]): number {
   let left = pageLength;
-  const over = agents.findIndex(({ agent }, at) => (left -= sizeOf(agent)) < 0 && at > 0);
+  const over = agents.findIndex(({ agent }, at) => (left -= estimateJsonSize(agent)) < 0 && at > 0);
   return over < 0 ? agents.length : over;
 }
 

@@ -1,5 +1,5 @@
 import type { NumberedEvent } from "../model/event.ts";
-import { boundEvent, sizeOf } from "../model/event-size.ts";
+import { boundEvent, estimateJsonSize } from "../model/event-size.ts";
 import type { ReportRequest } from "../model/runner-port.ts";
 
 /** Of one report, in one transaction: every other writer waits that long. */
@@ -22,7 +22,7 @@ export function boundReport(request: ReportRequest): ReportRequest {
       if (left <= 0 || length <= 0) break;
       const bounded = boundEvent(numbered);
       left -= 1;
-      length -= sizeOf(bounded.event);
+      length -= estimateJsonSize(bounded.event);
       taken.push(bounded);
     }
     events.push({ ...of, events: taken });

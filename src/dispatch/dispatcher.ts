@@ -1,4 +1,4 @@
-import type { RunnerRow, WhyPending } from "../model/dispatch-ops.ts";
+import type { RunnerRow, WaitReason } from "../model/dispatch-ops.ts";
 import { PortError } from "../model/port-error.ts";
 import type { Demands } from "../model/run.ts";
 import type { Registration, ReportRequest, RunnerPort } from "../model/runner-port.ts";
@@ -51,7 +51,7 @@ export interface Dispatcher {
   ): Promise<{ cancelled: string[]; stopping: string[]; untouched: string[] }>;
   /** False where there is no such runner. */
   drainRunner(runner_id: string, draining: boolean): Promise<boolean>;
-  why(run_id: string): Promise<WhyPending[]>;
+  why(run_id: string): Promise<WaitReason[]>;
   listRunners(): Promise<RunnerRow[]>;
   /**
    * The store's clock, as far as it can be told without asking: rather behind, by as long as a quick answer takes. What is

@@ -1,5 +1,5 @@
 import type { Outcome } from "../model/executor.ts";
-import { resultOf } from "../model/outcome.ts";
+import { toResultEvent } from "../model/outcome.ts";
 import type { ReportAnswer, ReportRequest } from "../model/runner-port.ts";
 import type { AppendEvents, FinishRun, OpResult, Store } from "../model/store.ts";
 import { boundReport } from "./bound-report.ts";
@@ -85,7 +85,7 @@ function finishOf(
   at: string,
 ): FinishRun {
   const give_back = giveBackOf(outcome);
-  const result = resultOf(outcome);
+  const result = toResultEvent(outcome);
   // Not in the middle of a pair of surrogates.
   const summary = (result.error ?? result.result_text)
     ?.trim()

@@ -5,7 +5,7 @@ import type { Agent } from "../model/agent.ts";
 import type { Config } from "../model/config.ts";
 import { describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { variablesIn } from "../model/expand.ts";
+import { variablesIn } from "../model/expand-agent.ts";
 import { profileSchema } from "../model/profile.ts";
 import { builtInExecutors, type RunnerProfile } from "../runner.ts";
 import { profileFolders } from "../compose/open-profiles.ts";

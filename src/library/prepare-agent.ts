@@ -6,7 +6,7 @@ import { openSchemaChecker } from "../define/json-schema/checker.ts";
 import type { Agent } from "../model/agent.ts";
 import { type DefinitionFault, describeFault } from "../model/definition-fault.ts";
 import { RequestError } from "../model/errors.ts";
-import { expandAgent, expandText, variablesIn } from "../model/expand.ts";
+import { expandAgent, expandText, variablesIn } from "../model/expand-agent.ts";
 import { suggest } from "../model/suggest.ts";
 import type { AgentFile, InProcessMcpServer, ResolvedAgentConfig } from "./types.ts";
 

@@ -20,7 +20,7 @@ export type DispatchOp =
   | Rescue;
 
 /** A runner as it speaks for itself. */
-export interface Speaker {
+export interface RunnerIdentity {
   runner_id: string;
   epoch: number;
   /** Where it is given, another owner's runner is as good as unknown. */
@@ -46,7 +46,7 @@ export interface RegisterRunner {
  * The same claim_id is answered with the same claims. Orders after `ack_order` come along.
  * Renews the lease.
  */
-export interface ClaimRuns extends Speaker {
+export interface ClaimRuns extends RunnerIdentity {
   op: "claim_runs";
   claim_id: string;
   want: number;
@@ -66,7 +66,7 @@ export interface ClaimRuns extends Speaker {
  * A claim that was named here is given no more runs.
  * One that had already begun was not lost on the way but by the runner: that counts as a loss does.
  */
-export interface Heartbeat extends Speaker {
+export interface Heartbeat extends RunnerIdentity {
   op: "heartbeat";
   held: [run_id: string, attempt: number][];
   /** Of these nothing need be told where they are no longer held: their ends came along. */
@@ -86,7 +86,7 @@ export interface RenewIdle {
 }
 
 /** A runner says goodbye: its agents go, what it still held goes back to pending at no cost. */
-export interface LeaveRunner extends Speaker {
+export interface LeaveRunner extends RunnerIdentity {
   op: "leave_runner";
 }
 
@@ -199,7 +199,7 @@ export interface ListedAgent {
 }
 
 /** Why a run waits, in the order they were found. */
-export type WhyPending = {
+export type WaitReason = {
   demand:
     | keyof Run["demands"]
     | "slots"

@@ -1,5 +1,5 @@
-import type { AgentPlace } from "./agent-place.ts";
-import type { ClaimRuns, ListedAgent, RunnerRow, WhyPending } from "./dispatch-ops.ts";
+import type { AgentPosition } from "./agent-position.ts";
+import type { ClaimRuns, ListedAgent, RunnerRow, WaitReason } from "./dispatch-ops.ts";
 import type { Run } from "./run.ts";
 
 export interface DispatchReads {
@@ -11,7 +11,7 @@ export interface DispatchReads {
   /** Those of this name that were put by the API, and those of runners that are there. */
   agents(name: string): Promise<ListedAgent[]>;
   /** All of them by name, some at a time: at most `limit`, and fewer where they are large. */
-  agent_page(page: { after?: AgentPlace; limit: number }): Promise<{ items: ListedAgent[]; more: boolean }>;
+  agent_page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; more: boolean }>;
   agent_names(limit: number): Promise<string[]>;
   /** A runner that polls; or why it may not. */
   poller(poll: Poll): Promise<Poller | { conflict: "unknown_runner" | "old_epoch" }>;
@@ -19,7 +19,7 @@ export interface DispatchReads {
   with_work(runner_ids: readonly string[]): Promise<string[]>;
   /** Why a pending, waiting or parked run waits; empty where it does not, or only for its turn. null: no such run. */
   /** `shortages`: why some runners take no run although they have free slots, by their id. */
-  why(run_id: string, shortages?: ReadonlyMap<string, string>): Promise<WhyPending[] | null>;
+  why(run_id: string, shortages?: ReadonlyMap<string, string>): Promise<WaitReason[] | null>;
   /** The agent a run was submitted with; null for a run that no runner claims. */
   agent_of(
     run_id: string,

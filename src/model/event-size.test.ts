@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { executionStarted } from "../../test/fixtures/record/sample.ts";
 import type { RunEvent } from "./event.ts";
 import { boundEvent, isEventTooLarge, maxEventLength, shortenEvent } from "./event-size.ts";
-import { excessOf } from "./json-weight.ts";
+import { findExceededLimit } from "./json-limits.ts";
 
 const huge = "x".repeat(2 * maxEventLength);
 const nested = (depth: number): unknown => JSON.parse("[".repeat(depth) + "]".repeat(depth));
@@ -69,6 +69,6 @@ describe("the weight of JSON", () => {
     ['{"a":1,"b":1,"\\u0063":1,"d":1}', "names"],
     ["", null],
   ])("of %s is found before it is parsed", (text, excess) => {
-    expect(excessOf(Buffer.from(text), limits)).toBe(excess);
+    expect(findExceededLimit(Buffer.from(text), limits)).toBe(excess);
   });
 });

@@ -1,5 +1,5 @@
 import type { NumberedEvent, RunEvent } from "./event.ts";
-import { excessOf } from "./json-weight.ts";
+import { findExceededLimit } from "./json-limits.ts";
 
 /** Of one event, as JSON: what a coordinator keeps and a reader gets in one piece. */
 export const maxEventLength = 1024 * 1024;
@@ -14,7 +14,7 @@ const cutLength = 128 * 1024;
 export function isEventTooLarge({ type }: RunEvent, json: string): boolean {
   if (json.length > maxEventLength) return true;
   // two thirds of all events, and flat
-  return type !== "output" && excessOf(Buffer.from(json), heaviestEvent) !== null;
+  return type !== "output" && findExceededLimit(Buffer.from(json), heaviestEvent) !== null;
 }
 
 /** Says in its place what was left out. */
@@ -34,7 +34,7 @@ export function shortenEvent(event: RunEvent): RunEvent {
 export function boundEvent(numbered: NumberedEvent): NumberedEvent {
   const { event } = numbered;
   // What a report may hold bounds the depth; as JSON a text may be six times as long.
-  const size = sizeOf(event, maxEventLength);
+  const size = estimateJsonSize(event, maxEventLength);
   if (size <= unweighed) return numbered;
   if (size > maxEventLength) return { ...numbered, event: tooLargeEvent(event) };
   const json = JSON.stringify(event);
@@ -42,7 +42,7 @@ export function boundEvent(numbered: NumberedEvent): NumberedEvent {
 }
 
 /** About how long a value is as JSON, without making any; not looked at further once it is past `enough`. */
-export function sizeOf(root: unknown, enough = Infinity): number {
+export function estimateJsonSize(root: unknown, enough = Infinity): number {
   let size = 0;
   const waiting: unknown[] = [root];
   while (waiting.length > 0 && size <= enough) {

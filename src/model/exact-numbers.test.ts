@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { findInexact, isExact } from "./exact-numbers.ts";
+import { findInexactNumber, isExactNumber } from "./exact-numbers.ts";
 
 test.each(["0", "-1", "9007199254740991", "10000000000000000000", "1e21", "1.7976931348623157e308", "0.1", "-0.0"])(
   "%s is kept",
-  (text) => expect(isExact(text)).toBe(true),
+  (text) => expect(isExactNumber(text)).toBe(true),
 );
 
 test.each(["3.14159265358979323846", "0.10000000000000000555"])(
   "%s is rounded to the nearest double, as everywhere",
-  (text) => expect(isExact(text)).toBe(true),
+  (text) => expect(isExactNumber(text)).toBe(true),
 );
 
 test.each([
@@ -24,21 +24,21 @@ test.each([
   "1e-400",
   "0xFFFFFFFFFFFFFFFF",
   ".inf",
-])("%s would be altered", (text) => expect(isExact(text)).toBe(false));
+])("%s would be altered", (text) => expect(isExactNumber(text)).toBe(false));
 
 test("the path leads to the number, and digits in strings are left alone", () => {
-  expect(findInexact('{"12345678901234567890": "12345678901234567890 \\\\\\" 1e400", "a": 1e5}')).toBeNull();
-  expect(findInexact('{"a":[{"b \\"c\\\\":1},[0, {"x":{},"k\\u0041":[true,12345678901234567890]}]]}')).toEqual({
+  expect(findInexactNumber('{"12345678901234567890": "12345678901234567890 \\\\\\" 1e400", "a": 1e5}')).toBeNull();
+  expect(findInexactNumber('{"a":[{"b \\"c\\\\":1},[0, {"x":{},"k\\u0041":[true,12345678901234567890]}]]}')).toEqual({
     path: ["a", 1, 1, "kA", 1],
     text: "12345678901234567890",
   });
-  expect(findInexact("1e400")).toEqual({ path: [], text: "1e400" });
+  expect(findInexactNumber("1e400")).toEqual({ path: [], text: "1e400" });
 });
 
 test("what JSON.stringify writes is always exact", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      expect(findInexact(JSON.stringify(value))).toBeNull();
+      expect(findInexactNumber(JSON.stringify(value))).toBeNull();
     }),
     { numRuns: 300 },
   );

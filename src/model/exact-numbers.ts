@@ -2,14 +2,14 @@
  * JSON numbers are doubles here: of a long integer they keep only the first digits, and 1e400 becomes Infinity. Digits
  * after the point that a double has no room for do not count: every reader of JSON rounds those.
  */
-export function isExact(text: string): boolean {
+export function isExactNumber(text: string): boolean {
   const value = Number(text);
   if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value !== 0 || !/[1-9]/.test(text.split(/e/i)[0]!);
   return Number.isFinite(value) && inDigits(text) === inDigits(String(value));
 }
 
 /** The first number of a JSON text that would be altered when it is parsed, with the path to it. */
-export function findInexact(json: string): { path: (string | number)[]; text: string } | null {
+export function findInexactNumber(json: string): { path: (string | number)[]; text: string } | null {
   if (!/\d{16}|\d[eE]/.test(json)) return null;
   const open: { list: boolean; index: number; key: [start: number, end: number] }[] = [];
   const tokens = /["{}[\],:]|-?\d[\d.eE+-]*/g;
@@ -22,7 +22,7 @@ export function findInexact(json: string): { path: (string | number)[]; text: st
     else if (token === "}" || token === "]") open.pop();
     else if (token === ",") inner!.index++;
     else if (token === ":") inner!.key = string;
-    else if (!isExact(token)) {
+    else if (!isExactNumber(token)) {
       const path = open.map(({ list, index, key }) => (list ? index : (JSON.parse(json.slice(...key)) as string)));
       return { path, text: token };
     }

@@ -181,10 +181,10 @@ export type Outcome =
 /** The run continues later, from its saved state. `until`: no sooner than then, as ISO 8601 in UTC. */
 export interface Parked {
   status: "parked";
-  why: ParkedWhy;
+  why: ParkReason;
   until?: string;
   message?: string;
 }
 
-export const parkedWhys = ["approval", "budget", "usage_limit"] as const;
-export type ParkedWhy = (typeof parkedWhys)[number];
+export const parkReasons = ["approval", "budget", "usage_limit"] as const;
+export type ParkReason = (typeof parkReasons)[number];

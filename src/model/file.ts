@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { Speaker } from "./dispatch-ops.ts";
+import type { RunnerIdentity } from "./dispatch-ops.ts";
 
 /** An artifact a run leaves, as it is listed. Its schema is apart, so that a cold `exec` never loads one. */
 export interface StoredFile {
@@ -44,7 +44,7 @@ export interface AddUpload {
   attempt: number;
   sha256: string;
   size: number;
-  runner: Speaker;
+  runner: RunnerIdentity;
   /** Before the bytes come: refused as it would be then, and nothing is stored. */
   only_check?: true;
 }

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { pointerSchema, templateSchema, valueSourcesSchema } from "./value-sources.ts";
 
-export const triggerName = z
+export const triggerNameSchema = z
   .string()
   .max(100)
   .regex(
@@ -9,7 +9,7 @@ export const triggerName = z
     "a name is letters, digits, '.', '_' and '-', and begins with a letter or digit",
   );
 /** Given by the caller; else one of 32 random bytes is made. */
-export const givenSecret = z
+export const secretSchema = z
   .string()
   .min(16)
   .max(200)
@@ -60,7 +60,7 @@ export type Hook = z.infer<typeof hookSchema> & {
 };
 
 export const newHookSchema = z.strictObject({
-  name: triggerName,
+  name: triggerNameSchema,
   agent_name: definition.agent_name,
   scheme: definition.scheme.default("drover"),
   parameters: definition.parameters.default({}),
@@ -70,18 +70,18 @@ export const newHookSchema = z.strictObject({
   attended: definition.attended.default(null),
   max_body_kb: definition.max_body_kb.default(1024),
   enabled: definition.enabled.default(true),
-  secret: givenSecret.optional(),
+  secret: secretSchema.optional(),
 });
 
 export const hookChangesSchema = z
-  .strictObject({ ...definition, secret: givenSecret, rotate_secret: z.literal(true) })
+  .strictObject({ ...definition, secret: secretSchema, rotate_secret: z.literal(true) })
   .partial()
   .refine(({ secret, rotate_secret }) => secret === undefined || rotate_secret === undefined, {
     message: "secret and rotate_secret exclude each other",
   });
 
 /** With the secret, which is shown only when it is made. */
-export const madeHookSchema = hookSchema.extend({ secret: z.string().optional() });
+export const createdHookSchema = hookSchema.extend({ secret: z.string().optional() });
 
 /** Of POST /hooks/{name}. */
 export const hookAnswerSchema = z.object({

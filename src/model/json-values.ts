@@ -1,4 +1,4 @@
-import { pointerSteps } from "./argument-rules.ts";
+import { pointerSteps } from "./to-arguments.ts";
 
 /** Where one value comes from; see ./value-sources.ts. */
 export type ValueSource =
@@ -26,7 +26,7 @@ export function valueAt(document: unknown, pointer: string): unknown {
 }
 
 /** The values by name, and the pointers that led nowhere. */
-export function takeValues(
+export function resolveValues(
   sources: Readonly<Record<string, ValueSource>>,
   document: unknown,
 ): { values: Record<string, unknown>; missing: { name: string; from: string }[] } {

@@ -2,7 +2,7 @@ const manyMembers = 1000;
 const manyCharacters = 64 * 1024;
 
 /** So much that checking it takes milliseconds. Looks no further than it has to. */
-export function isLarge(value: unknown): boolean {
+export function isLargeValue(value: unknown): boolean {
   const left = [value];
   let members = 0;
   let characters = 0;

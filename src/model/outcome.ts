@@ -9,7 +9,7 @@ export function failed(reason: FailureReason, message: string): Extract<Outcome,
 }
 
 /** How a run ends that should have been parked and cannot be. */
-export function failedInPlaceOf({ why, message }: Parked): Extract<Outcome, { status: "failed" }> {
+export function failedInsteadOfParked({ why, message }: Parked): Extract<Outcome, { status: "failed" }> {
   switch (why) {
     case "budget":
       return failed("budget_exceeded", message ?? "Its budget was used up.");
@@ -24,8 +24,8 @@ export function failedInPlaceOf({ why, message }: Parked): Extract<Outcome, { st
 }
 
 /** The last event of a run that ends so. */
-export function resultOf(given: Outcome): Result {
-  const outcome = given.status === "parked" ? failedInPlaceOf(given) : given;
+export function toResultEvent(given: Outcome): Result {
+  const outcome = given.status === "parked" ? failedInsteadOfParked(given) : given;
   const empty = { type: "result", reason: null, error: null } as const;
   if (outcome.status === "cancelled") {
     const error = outcome.by === "shutdown" ? "Its runner was shut down." : null;

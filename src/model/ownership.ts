@@ -1,5 +1,5 @@
 /** As much of a file's status as says who can have made or changed it. */
-export interface Owned {
+export interface FileOwnership {
   uid: number;
   mode: number;
   isDirectory(): boolean;
@@ -11,13 +11,13 @@ export interface OwnershipFault {
 }
 
 /** null where this user made it, or root, who can do everything anyway. */
-export function ownerFault(path: string, { uid }: Pick<Owned, "uid">): OwnershipFault | null {
+export function ownerFault(path: string, { uid }: Pick<FileOwnership, "uid">): OwnershipFault | null {
   if (uid === 0 || uid === process.getuid?.()) return null;
   return { why: `${path} belongs to another user (uid ${uid})`, next: useOwnState };
 }
 
 /** null where only this user and root can put anything into the folder. */
-export function folderFault(folder: string, found: Owned): OwnershipFault | null {
+export function directoryFault(folder: string, found: FileOwnership): OwnershipFault | null {
   if (!found.isDirectory()) return { why: `${folder} is a link or no folder`, next: useOwnState };
   const fault = ownerFault(folder, found);
   if (fault !== null || (found.mode & 0o022) === 0) return fault;
@@ -25,7 +25,7 @@ export function folderFault(folder: string, found: Owned): OwnershipFault | null
 }
 
 /** null where this user or root made the file, for nobody else to read. */
-export function secretFault(file: string, found: Owned): OwnershipFault | null {
+export function secretFault(file: string, found: FileOwnership): OwnershipFault | null {
   const fault = ownerFault(file, found);
   if (fault !== null || process.platform === "win32" || (found.mode & 0o077) === 0) return fault;
   return { why: "other users can read it", next: `Take their rights away: chmod 600 ${file}` };

@@ -32,7 +32,7 @@ export interface Limits {
 }
 
 /** What lies in some folders: bytes as the file system gives them out, and names. */
-export interface Held {
+export interface DiskUsage {
   bytes: number;
   files: number;
 }
@@ -88,7 +88,7 @@ export interface StartOptions {
    * What the limits `diskBytes` and `files` do not count of the working directory: what it held before, which
    * `execute` finds out by itself, and folders in it that are somebody else's.
    */
-  uncounted?: { before?: Held; folders?: readonly string[] };
+  uncounted?: { before?: DiskUsage; folders?: readonly string[] };
 }
 
 export interface Running {

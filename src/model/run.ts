@@ -2,7 +2,7 @@ import * as z from "zod";
 import { demandsSchema, runModes, triggerTypes } from "./demands.ts";
 import { usageSchema } from "./event.ts";
 import { correlationSchema } from "./execution.ts";
-import { parkedWhys } from "./executor.ts";
+import { parkReasons } from "./executor.ts";
 import { isolationLevels } from "./process.ts";
 import { failureReasons, runStatuses } from "./states.ts";
 
@@ -19,7 +19,7 @@ export const runSchema = correlationSchema.extend({
   error: z.string().nullable(),
   waiting_for: z.string().nullable(),
   /** Of a parked run: what it waits for, and when it goes on by itself; null where only somebody can make it. */
-  parked_why: z.enum(parkedWhys).nullable(),
+  parked_why: z.enum(parkReasons).nullable(),
   parked_until: z.string().nullable(),
   parameters: z.record(z.string(), z.unknown()),
   prompt: z.string().nullable(),

@@ -14,7 +14,7 @@ export const mostSearchTerms = 32;
 export function searchTerms(text: string): SearchTerm[] {
   const terms: SearchTerm[] = [];
   for (const [piece, quoted] of text.matchAll(/"([^"]*)"?|[^\s"]+/g)) {
-    const words = wordsOf(quoted ?? piece).map(({ word }) => word);
+    const words = searchWords(quoted ?? piece).map(({ word }) => word);
     if (words.length > 0) terms.push({ words, prefix: quoted === undefined && (words.at(-1)?.length ?? 0) > 1 });
   }
   return terms;
@@ -28,7 +28,7 @@ export interface FoundWord {
 }
 
 /** Both engines index these words alone, so that both find the same: lower case, without accents, letters and digits. */
-export function wordsOf(text: string, most = Number.POSITIVE_INFINITY): FoundWord[] {
+export function searchWords(text: string, most = Number.POSITIVE_INFINITY): FoundWord[] {
   const found: FoundWord[] = [];
   for (const { 0: raw, index } of text.matchAll(isAscii.test(text) ? asciiWord : anyWord)) {
     if (found.length >= most) break;

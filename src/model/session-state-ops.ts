@@ -1,4 +1,4 @@
-import type { Speaker } from "./dispatch-ops.ts";
+import type { RunnerIdentity } from "./dispatch-ops.ts";
 import type { NumberedEvent } from "./event.ts";
 import type { RemovedFile, SessionFile, SessionState } from "./session-state.ts";
 
@@ -10,7 +10,7 @@ export interface SaveSession {
   op: "save_session";
   run_id: string;
   attempt: number;
-  runner: Speaker;
+  runner: RunnerIdentity;
   /** The last event the state covers. */
   n: number;
   /** Events up to `n` that may not be stored yet: they are stored with the state, or neither is. */
@@ -41,7 +41,7 @@ export interface LoadedSession {
 export interface SessionStateReads {
   /** The state the run continues from: its session's, and of a fork that has none yet that of its origin. */
   session_state(
-    of: { run_id: string; attempt: number; runner: Speaker },
+    of: { run_id: string; attempt: number; runner: RunnerIdentity },
     files_after?: string,
   ): Promise<LoadedSession | "fenced">;
 }

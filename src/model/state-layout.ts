@@ -17,10 +17,10 @@ export type TokenFileName = "token" | "fleet-token";
 export const databaseFile = (record: string): string => join(record, "drover.db");
 export const auditKeyFile = (record: string): string => join(record, "audit.key");
 export const auditHeadFile = (record: string): string => join(record, "audit.head");
-export const placeFile = (record: string): string => join(record, "place");
+export const placeIdFile = (record: string): string => join(record, "place");
 export const announcementFile = (record: string): string => join(record, "coordinator.json");
 /** Names the folder of the coordinator's socket where the record's own path is too long for one. */
-export const socketFolderFile = (record: string): string => join(record, "socket-folder");
+export const socketDirectoryFile = (record: string): string => join(record, "socket-folder");
 export const coordinatorLockFile = (record: string): string => join(record, "coordinator.lock");
 /** `fleet-token`: of a record in PostgreSQL, as the directory may have a record of its own with a token of its own. */
 export const tokenFile = (record: string, name: TokenFileName): string => join(record, name);

@@ -1,11 +1,11 @@
 import type { AgentOp, AgentResult } from "./agent-ops.ts";
 import type { CreateRun } from "./create-run.ts";
-import type { DispatchOp, DispatchResult, Speaker } from "./dispatch-ops.ts";
+import type { DispatchOp, DispatchResult, RunnerIdentity } from "./dispatch-ops.ts";
 import type { DispatchReads } from "./dispatch-reads.ts";
 import type { NumberedEvent, RunEvent, StoredEvent } from "./event.ts";
 import type { AddUpload, Blobs, FileReads, FileResult } from "./file.ts";
 import type { ExecutionEnd, ExecutionStart } from "./execution.ts";
-import type { ParkedWhy } from "./executor.ts";
+import type { ParkReason } from "./executor.ts";
 import type { QuestionOp, QuestionReads, QuestionResult } from "./question.ts";
 import type { Demands, Run } from "./run.ts";
 import type { ScheduleOp, ScheduleReads, ScheduleResult } from "./schedule-ops.ts";
@@ -125,7 +125,7 @@ export interface AppendEvents {
   attempt: number;
   events: NumberedEvent[];
   /** Who writes: refused where the attempt is not this runner's in this epoch. */
-  runner?: Speaker;
+  runner?: RunnerIdentity;
 }
 
 /** The last events of an attempt, then the result event, and the run's final columns. */
@@ -140,7 +140,7 @@ export interface FinishRun {
   summary?: string;
   /** Where a runner writes, what its execution_ended events said stands instead. */
   isolation: Run["isolation"];
-  runner?: Speaker;
+  runner?: RunnerIdentity;
   /** Everything up to it must be stored by then; a gap otherwise. */
   last_n?: number;
   /**
@@ -153,7 +153,7 @@ export interface FinishRun {
    * Nothing of it is alive, and it continues later: at no cost, from what it has saved. `result` stands instead where
    * its agent does not want that, and a run that was being stopped is cancelled.
    */
-  parked?: { why: ParkedWhy; until?: string; message?: string };
+  parked?: { why: ParkReason; until?: string; message?: string };
 }
 
 export type OpResult =
@@ -188,12 +188,12 @@ export interface Reads
     filter: RunFilter,
     page: Page,
   ): Promise<{ items: FoundRun[]; next: string | null; indexing: boolean }>;
-  /** At most `limit`, and fewer where they are long: about `maxBytes`, 512 KB unless given. There may be more even so, up to `last_place`. */
+  /** At most `limit`, and fewer where they are long: about `maxBytes`, 512 KB unless given. There may be more even so, up to `last_position`. */
   events(run_id: string, after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;
   /** The same of all runs, in commit order. */
   feed(after: number, limit: number, maxBytes?: number): Promise<StoredEvent[]>;
   /** The `seq` of the last event of this run, or the cursor of the last one of all that are kept (null); 0 without any. */
-  last_place(run_id: string | null): Promise<number>;
+  last_position(run_id: string | null): Promise<number>;
   execution(execution_id: string): Promise<Execution | null>;
   executions(filter: { run_id?: string; open?: boolean }, page: Page): Promise<Execution[]>;
 }

@@ -120,16 +120,19 @@ export interface TokenReads {
 }
 
 /** The id of a link or a browser's token names the token that it derives from: what ends that one finds it by its id. */
-export function derivedId(token_id: string, id: string): string {
-  return `${rootId(token_id)}.${id}`;
+export function derivedTokenId(token_id: string, id: string): string {
+  return `${rootTokenId(token_id)}.${id}`;
 }
 
-export function rootId(token_id: string): string {
+export function rootTokenId(token_id: string): string {
   return token_id.split(".", 1)[0]!;
 }
 
 /** Why a token is refused at this time; null while it is good. Both times are in the one form of `toISOString`. */
-export function endOf(token: Pick<Token, "expires_at" | "revoked_at">, at: string): "revoked" | "expired" | null {
+export function tokenRejection(
+  token: Pick<Token, "expires_at" | "revoked_at">,
+  at: string,
+): "revoked" | "expired" | null {
   if (token.revoked_at !== null && token.revoked_at <= at) return "revoked";
   return token.expires_at !== null && token.expires_at <= at ? "expired" : null;
 }

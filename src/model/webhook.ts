@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { webhookEvents } from "./webhook-events.ts";
-import { givenSecret, triggerName } from "./hook.ts";
+import { secretSchema, triggerNameSchema } from "./hook.ts";
 
 export const deliveryStatuses = ["pending", "delivered", "failed"] as const;
 
@@ -31,18 +31,18 @@ export type Webhook = z.infer<typeof webhookSchema>;
 const payload = z.unknown().refine((value) => (JSON.stringify(value)?.length ?? 0) <= 16_384, "at most 16 KB");
 
 export const newWebhookSchema = z.strictObject({
-  name: triggerName,
+  name: triggerNameSchema,
   url: definition.url,
   events: definition.events.default(["completed", "failed"]),
   scope: definition.scope.default("all"),
   payload: payload.optional(),
   enabled: definition.enabled.default(true),
-  secret: givenSecret.optional(),
+  secret: secretSchema.optional(),
 });
 export const webhookChangesSchema = z
-  .strictObject({ ...definition, payload, secret: givenSecret, rotate_secret: z.literal(true) })
+  .strictObject({ ...definition, payload, secret: secretSchema, rotate_secret: z.literal(true) })
   .partial();
-export const madeWebhookSchema = webhookSchema.extend({ secret: z.string().optional() });
+export const createdWebhookSchema = webhookSchema.extend({ secret: z.string().optional() });
 
 /** One notification, and what became of it. */
 export const deliverySchema = z.object({
@@ -67,4 +67,4 @@ export const deliverySchema = z.object({
 export type Delivery = z.infer<typeof deliverySchema>;
 
 /** Names of webhooks with scope `named`, of an agent or a run. */
-export const webhookNamesSchema = z.array(triggerName).max(20);
+export const webhookNamesSchema = z.array(triggerNameSchema).max(20);

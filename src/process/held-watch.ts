@@ -1,6 +1,6 @@
 import { constants, promises } from "node:fs";
 import { monotonicMs } from "../model/clock.ts";
-import type { Command, CommandFault, Held, Limits, StartOptions } from "../model/process.ts";
+import type { Command, CommandFault, DiskUsage, Limits, StartOptions } from "../model/process.ts";
 import { limitExceeded, limitMissing } from "./faults.ts";
 import { countHeld } from "./held.ts";
 import { afterMs } from "./timer.ts";
@@ -16,7 +16,7 @@ export interface HeldPlaces {
 export interface WatchOptions extends HeldPlaces {
   limits: HeldLimits;
   /** What was there before, and is not counted. */
-  before: Held;
+  before: DiskUsage;
   /** Told once, and the watch is over. */
   onFault: (fault: CommandFault) => void;
   whose?: "command" | "run";
@@ -42,7 +42,7 @@ export function watchHeld(options: WatchOptions): HeldWatch {
   let cancel = afterMs(shortestRestMs, () => void lookAgain());
 
   const look = async (signal: AbortSignal): Promise<CommandFault | null> => {
-    const enough = (held: Held): boolean => passedBy(held, before, limits) !== null;
+    const enough = (held: DiskUsage): boolean => passedBy(held, before, limits) !== null;
     const held = await countHeld({ roots, except, withBytes: limits.diskBytes !== undefined, enough, signal });
     const passed = passedBy(held, before, limits);
     return passed && limitExceeded(passed.limit, limits[passed.limit], { found: passed.found, whose });
@@ -94,7 +94,7 @@ export function watchCommand(
   });
 }
 
-export type HeldBefore = { ok: true; held: Held } | { ok: false; fault: CommandFault };
+export type HeldBefore = { ok: true; held: DiskUsage } | { ok: false; fault: CommandFault };
 
 /** What is there before anything is started. A folder that cannot be looked into is no ground for a limit. */
 export async function heldBefore(
@@ -124,15 +124,15 @@ export async function withHeldBefore<T extends Pick<StartOptions, "uncounted">>(
   return before.ok ? { ...options, uncounted: { ...uncounted, before: before.held } } : { fault: before.fault };
 }
 
-const nothing: Held = { bytes: 0, files: 0 };
+const nothing: DiskUsage = { bytes: 0, files: 0 };
 
 function hasHeldLimit(limits: Limits | undefined): limits is Limits {
   return limits?.diskBytes !== undefined || limits?.files !== undefined;
 }
 
 function passedBy(
-  held: Held,
-  before: Held,
+  held: DiskUsage,
+  before: DiskUsage,
   { diskBytes, files }: HeldLimits,
 ): { limit: keyof HeldLimits; found: number } | null {
   const bytesMore = held.bytes - before.bytes;

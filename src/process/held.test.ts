@@ -4,7 +4,7 @@ import { linkSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, trunca
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
-import type { Held } from "../model/process.ts";
+import type { DiskUsage } from "../model/process.ts";
 import { countHeld, type Counting } from "./held.ts";
 
 const all = mkdtempSync(join(tmpdir(), "drover-held-"));
@@ -12,7 +12,7 @@ afterAll(() => rmSync(all, { recursive: true, force: true }));
 let directory = "";
 beforeEach(() => (directory = mkdtempSync(join(all, "d-"))));
 
-const count = (roots: readonly string[], more: Partial<Counting> = {}): Promise<Held> =>
+const count = (roots: readonly string[], more: Partial<Counting> = {}): Promise<DiskUsage> =>
   countHeld({
     roots,
     except: [],
@@ -130,7 +130,7 @@ test("others have their turn after every few hundred entries of a large folder",
     if (!over) setImmediate(turn);
   };
   turn();
-  const enough = ({ files }: Held): boolean => {
+  const enough = ({ files }: DiskUsage): boolean => {
     counted = files;
     return false;
   };

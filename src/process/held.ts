@@ -1,5 +1,5 @@
 import { type Dir, type Dirent, lstat, promises, type Stats } from "node:fs";
-import type { Held } from "../model/process.ts";
+import type { DiskUsage } from "../model/process.ts";
 
 export interface Counting {
   roots: readonly string[];
@@ -8,7 +8,7 @@ export interface Counting {
   /** Sizes cost a look at each entry. */
   withBytes: boolean;
   /** Asked again and again; true ends the walk. */
-  enough: (held: Held) => boolean;
+  enough: (held: DiskUsage) => boolean;
   signal: AbortSignal;
 }
 
@@ -16,8 +16,8 @@ export interface Counting {
  * What lies in these folders, as far as they were walked. By slices, so that nobody waits behind it. No link is
  * followed and no other file system entered; what vanishes meanwhile, or may not be looked at, is not there.
  */
-export async function countHeld({ roots, except, withBytes, enough, signal }: Counting): Promise<Held> {
-  const held: Held = { bytes: 0, files: 0 };
+export async function countHeld({ roots, except, withBytes, enough, signal }: Counting): Promise<DiskUsage> {
+  const held: DiskUsage = { bytes: 0, files: 0 };
   const addBytes = withBytes ? byteCounter(held) : () => undefined;
   const starts = new Set(await Promise.all(roots.map(realOf)));
   // each root is walked for itself, also where one lies in another
@@ -126,7 +126,7 @@ const unseen = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ESTALE", "EACCES", "EPERM
 const mostLinked = 100_000;
 
 /** As the file system gives them out: a file with holes holds less than its length. */
-function byteCounter(held: Held): (stats: Stats) => void {
+function byteCounter(held: DiskUsage): (stats: Stats) => void {
   const linked = new Set<string>();
   return (stats) => {
     if (stats.nlink > 1 && !stats.isDirectory()) {

@@ -52,7 +52,7 @@ export function readsOf(engine: Engine, mayIndex: boolean): Reads {
       (await import("./search/search.ts")).search(engine, mayIndex, text, filter, page),
     events: (run_id, after, limit, maxBytes) => engine.read(() => readEvents(run_id, after, limit, maxBytes)),
     feed: (after, limit, maxBytes) => engine.read(() => readFeed(after, limit, maxBytes)),
-    last_place: (run_id) => engine.read(() => readLastPlace(run_id)),
+    last_position: (run_id) => engine.read(() => readLastPlace(run_id)),
     execution: (execution_id) => engine.read(() => readExecution(execution_id)),
     executions: (filter, page) => engine.read(() => readExecutions(filter, page)),
     runner: (runner_id) => later(({ readRunner }) => readRunner(runner_id)),

@@ -1,11 +1,11 @@
-import { isMark, markStart } from "../model/mark.ts";
+import { isRedactionMark, redactionMarkStart } from "../model/redaction-mark.ts";
 import type { Redactor } from "../model/process.ts";
-import type { Asked } from "../model/vault.ts";
+import type { RunInput } from "../model/vault.ts";
 import { type Marks, marksOf } from "./marked-parameters.ts";
 import { markOf } from "./matcher.ts";
 import type { NamedValue } from "./secret-values.ts";
 
-export interface Concealed extends Asked {
+export interface Concealed extends RunInput {
   /** Values that are secret as a whole, to be looked for in whatever else is written. */
   secrets: NamedValue[];
 }
@@ -14,7 +14,7 @@ export interface Concealed extends Asked {
  * What a run is asked with, without its secrets: parameters that the schema marks, and what the redactor recognises by
  * itself. null where there are none.
  */
-export function conceal(schema: object | undefined, asked: Asked, redactor: Redactor): Concealed | null {
+export function conceal(schema: object | undefined, asked: RunInput, redactor: Redactor): Concealed | null {
   const secrets: NamedValue[] = [];
   const marks = marksOf(schema);
   const marked = marks === null ? asked.parameters : withoutMarked(asked.parameters, marks, marks.root, "", secrets);
@@ -23,7 +23,7 @@ export function conceal(schema: object | undefined, asked: Asked, redactor: Reda
   if (parameters === asked.parameters && prompt === asked.prompt) return null;
   collectWhole(marked, parameters, secrets);
   // Of the same shape: strings became strings, and only inside of it.
-  return { parameters: parameters as Asked["parameters"], prompt, secrets };
+  return { parameters: parameters as RunInput["parameters"], prompt, secrets };
 }
 
 /** The same object where nothing in it is marked. */
@@ -70,7 +70,7 @@ function collectWhole(before: unknown, after: unknown, secrets: NamedValue[]): v
   if (before === after) return;
   if (typeof before === "string" && typeof after === "string") {
     // by the name that it is shown with
-    if (isMark(after)) secrets.push({ name: after.slice(markStart.length, -1), value: before });
+    if (isRedactionMark(after)) secrets.push({ name: after.slice(redactionMarkStart.length, -1), value: before });
     return;
   }
   if (typeof before !== "object" || before === null || typeof after !== "object" || after === null) return;

@@ -1,14 +1,14 @@
-import { markStart } from "../model/mark.ts";
+import { redactionMarkStart } from "../model/redaction-mark.ts";
 import { byteClass, failed, more, readLiteral, readRun, type Matcher } from "./matcher.ts";
 
 const nameBytes = byteClass("A-Za-z0-9_.-");
 
 /** Earlier marks stay whole, whatever a name or a value spells: redacting twice is redacting once. */
 export const markMatcher: Matcher = {
-  anchors: () => [markStart.slice(0, 4)],
+  anchors: () => [redactionMarkStart.slice(0, 4)],
   startsInAnchor: true,
   match(text, at) {
-    const name = readLiteral(text, at, markStart);
+    const name = readLiteral(text, at, redactionMarkStart);
     const close = name < 0 ? name : readRun(text, name, nameBytes, 1, 128);
     const end = close < 0 ? close : readLiteral(text, close, "]");
     if (end === more) return { undecidedFrom: at };

@@ -1,4 +1,4 @@
-import { pointerSteps } from "../model/argument-rules.ts";
+import { pointerSteps } from "../model/to-arguments.ts";
 
 /** Schemas that may apply at one place of a value. Where it is not clear whether one does, it counts. */
 type Applying = readonly object[];

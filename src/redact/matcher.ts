@@ -1,4 +1,4 @@
-import { markStart } from "../model/mark.ts";
+import { redactionMarkStart } from "../model/redaction-mark.ts";
 
 /**
  * How something secret is recognised. A matcher names the four bytes its text begins with (the scan finds
@@ -71,7 +71,7 @@ export function readRun(text: View, at: number, bytesAllowed: ByteClass, min: nu
   let end = within ? Math.min(known.end, limit) : at;
   while (end < limit && bytesAllowed[bytes[end]!] === 1) {
     if (bytes[end] === openingBracket) {
-      const mark = readLiteral(text, end, markStart);
+      const mark = readLiteral(text, end, redactionMarkStart);
       if (mark === more) return more;
       if (mark !== failed) break;
     }
@@ -124,5 +124,5 @@ export function latin1(bytes: Uint8Array, start: number, end: number): string {
 const openingBracket = 0x5b;
 
 export function markOf(name: string): string {
-  return `${markStart}${name.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 128)}]`;
+  return `${redactionMarkStart}${name.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 128)}]`;
 }

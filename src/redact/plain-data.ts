@@ -1,4 +1,4 @@
-import { markStart } from "../model/mark.ts";
+import { redactionMarkStart } from "../model/redaction-mark.ts";
 import { markOf } from "./matcher.ts";
 import { isStrong, tellingWord } from "./strong.ts";
 
@@ -105,7 +105,7 @@ function* walkNamed(name: string | undefined, item: unknown, context: Walk): Gen
   const result = yield* walk(item, context);
   if (name === undefined || typeof item !== "string" || result !== item) return result;
   const word = tellingWord(name);
-  if (word === undefined || !isStrong(item) || /\s/.test(item) || item.startsWith(markStart)) return item;
+  if (word === undefined || !isStrong(item) || /\s/.test(item) || item.startsWith(redactionMarkStart)) return item;
   return markOf(word);
 }
 

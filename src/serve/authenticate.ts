@@ -1,4 +1,4 @@
-import { endOf, type Token } from "../model/token.ts";
+import { tokenRejection, type Token } from "../model/token.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
 import { authOffId, type Principal } from "./rule.ts";
@@ -36,7 +36,7 @@ async function attemptPrincipal(token: string, deps: AuthDeps): Promise<Principa
 const held: ReadonlySet<string> = new Set(["claimed", "running", "waiting", "stopping"]);
 
 function refuseStale(token: Token, now: Date): void {
-  const end = endOf(token, now.toISOString());
+  const end = tokenRejection(token, now.toISOString());
   if (end === "revoked") throw stale("This token was revoked.");
   if (end === "expired") throw stale(`This token expired at ${token.expires_at}.`);
 }

@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
 import { sampleRun } from "../../test/fixtures/record/sample.ts";
-import { resultOf } from "../model/outcome.ts";
+import { toResultEvent } from "../model/outcome.ts";
 
 const places = 10;
 const lines = 60;
@@ -117,7 +117,7 @@ async function storeRun({ store }: TestCoordinator, count: number, result_text: 
   const at = new Date().toISOString();
   const event = { type: "output" as const, stream: "stdout" as const, text: "x".repeat(64 * 1024) };
   const events = Array.from({ length: count }, (_, index) => ({ n: index + 1, at, event }));
-  const result = resultOf({ status: "completed", exit_code: 0, text: result_text });
+  const result = toResultEvent({ status: "completed", exit_code: 0, text: result_text });
   const stored = await store.apply([
     { op: "create_run", run, events: [] },
     { op: "append_events", run_id: run.run_id, attempt: 1, events },

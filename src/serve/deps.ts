@@ -1,9 +1,9 @@
-import type { AgentPlace } from "../model/agent-place.ts";
+import type { AgentPosition } from "../model/agent-position.ts";
 import type { Agent } from "../model/agent.ts";
-import type { Asker } from "../model/asker.ts";
+import type { Requester } from "../model/requester.ts";
 import type { AuditState, AuditVerified } from "../model/audit.ts";
 import type { DefinitionFault } from "../model/definition-fault.ts";
-import type { ListedAgent, WhyPending } from "../model/dispatch-ops.ts";
+import type { ListedAgent, WaitReason } from "../model/dispatch-ops.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { NewId } from "../model/ids.ts";
 import type { Run } from "../model/run.ts";
@@ -38,7 +38,7 @@ export interface AnswerDeps extends RecordDeps {
   checkInput(
     schema: Record<string, unknown>,
     input: unknown,
-    asker: Asker,
+    requester: Requester,
   ): Promise<{ code: ErrorCode; path: string; message: string; retry_after_seconds?: number }[]>;
 }
 
@@ -48,10 +48,10 @@ export interface ApiDeps extends AnswerDeps {
   dispatcher: {
     /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
     portFor(owner: string): RunnerPort;
-    why(run_id: string): Promise<WhyPending[]>;
+    why(run_id: string): Promise<WaitReason[]>;
   };
   agents: {
-    page(page: { after?: AgentPlace; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPlace | null }>;
+    page(page: { after?: AgentPosition; limit: number }): Promise<{ items: ListedAgent[]; next: AgentPosition | null }>;
     find(name: string): Promise<ListedAgent | { candidates: ListedAgent[] } | null>;
     put(agent: Agent, by: string): Promise<void>;
     /** False where the API has put none of that name. */
@@ -61,7 +61,7 @@ export interface ApiDeps extends AnswerDeps {
   /** A definition by the rules that agent files are checked by. */
   checkAgent(
     definition: unknown,
-    asker: Asker,
+    requester: Requester,
   ): Promise<{ ok: true; agent: Agent } | { ok: false; faults: DefinitionFault[]; retryAfterSeconds?: number }>;
   triggers: {
     secrets: SecretBox;

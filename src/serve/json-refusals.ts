@@ -1,4 +1,4 @@
-import { heaviest, type JsonWeight } from "../model/json-weight.ts";
+import { maxJson, type JsonLimits } from "../model/json-limits.ts";
 import { Refusal } from "./refusal.ts";
 
 type Path = readonly (string | number)[];
@@ -22,12 +22,12 @@ export function inexactNumber(path: Path, text: string): Refusal {
   });
 }
 
-export function tooHeavy(excess: keyof JsonWeight): Refusal {
+export function tooHeavy(excess: keyof JsonLimits): Refusal {
   if (excess === "depth")
-    return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${heaviest.depth} levels deep.`, {
-      faults: [{ path: "body", message: `at most ${heaviest.depth} levels` }],
+    return new Refusal(400, "DROVER-API-004", `The JSON is nested more than ${maxJson.depth} levels deep.`, {
+      faults: [{ path: "body", message: `at most ${maxJson.depth} levels` }],
     });
-  const [most, what] = [heaviest[excess], excess === "names" ? "different names of members" : "values"];
+  const [most, what] = [maxJson[excess], excess === "names" ? "different names of members" : "values"];
   return new Refusal(413, "DROVER-API-003", `The body has more than ${most} ${what}.`, {
     faults: [{ path: "body", message: `at most ${most} ${what}` }],
   });

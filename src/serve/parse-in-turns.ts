@@ -1,5 +1,5 @@
-import { isExact } from "../model/exact-numbers.ts";
-import { heaviest } from "../model/json-weight.ts";
+import { isExactNumber } from "../model/exact-numbers.ts";
+import { maxJson } from "../model/json-limits.ts";
 import type { HeavyTurn } from "./heavy-turns.ts";
 import { forbiddenKey, inexactNumber, isForbidden, notJson, tooHeavy } from "./json-refusals.ts";
 import { endOfString, readString } from "./read-string.ts";
@@ -47,7 +47,7 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
     const branch: Branch = isList ? { list: [], key: 0 } : { list: null, object: {}, key: "" };
     place(branch.list ?? branch.object);
     open.push(branch);
-    if (open.length > heaviest.depth) throw tooHeavy("depth");
+    if (open.length > maxJson.depth) throw tooHeavy("depth");
     countValue();
     at = skipSpace(bytes, at + 1);
     if (bytes[at] === (isList ? 0x5d : 0x7d)) return false;
@@ -80,7 +80,7 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
     branch.key = yield* readText();
     if (isForbidden(branch.key)) throw forbiddenKey(path());
     names.add(branch.key);
-    if (names.size > heaviest.names) throw tooHeavy("names");
+    if (names.size > maxJson.names) throw tooHeavy("names");
     at = skipSpace(bytes, at);
     if (bytes[at] !== 0x3a) throw notJson(bytes, at);
     at += 1;
@@ -107,7 +107,7 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
     while (isOfNumber(bytes[at])) at += 1;
     const text = bytes.toString("latin1", start, at);
     if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) throw notJson(bytes, start);
-    if ((text.length > 15 || /e/i.test(text)) && !isExact(text)) throw inexactNumber(path(), text);
+    if ((text.length > 15 || /e/i.test(text)) && !isExactNumber(text)) throw inexactNumber(path(), text);
     return Number(text);
   }
 
@@ -120,7 +120,7 @@ function* parse(bytes: Buffer): Generator<undefined, unknown> {
 
   function countValue(): void {
     values += 1;
-    if (values > heaviest.values) throw tooHeavy("values");
+    if (values > maxJson.values) throw tooHeavy("values");
   }
 
   function path(): (string | number)[] {

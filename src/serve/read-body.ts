@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { findInexact } from "../model/exact-numbers.ts";
-import { excessOf } from "../model/json-weight.ts";
+import { findInexactNumber } from "../model/exact-numbers.ts";
+import { findExceededLimit } from "../model/json-limits.ts";
 import type { BodyRoom } from "./body-room.ts";
 import type { HeavyTurn } from "./heavy-turns.ts";
 import { forbiddenKey, inexactNumber, isForbidden, notUtf8, tooHeavy } from "./json-refusals.ts";
@@ -26,7 +26,7 @@ export async function readJsonBody(
   if (bytes.length > mostAtOnce) return parseInTurns(bytes, turn);
   const { text, value } = parseJson(bytes);
   refuseKeys(value);
-  const inexact = findInexact(text);
+  const inexact = findInexactNumber(text);
   if (inexact !== null) throw inexactNumber(inexact.path, inexact.text);
   return value;
 }
@@ -37,7 +37,7 @@ const mostAtOnce = 64 * 1024;
 /** Refuses what is not UTF-8, not JSON, too deep or too much to read. */
 export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
   // before it is parsed: JSON.parse takes most of a second for a megabyte of brackets
-  const excess = excessOf(bytes);
+  const excess = findExceededLimit(bytes);
   if (excess !== null) throw tooHeavy(excess);
   if (!isUtf8(bytes)) throw notUtf8();
   const text = new TextDecoder().decode(bytes);

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { endOf } from "../model/token.ts";
+import { tokenRejection } from "../model/token.ts";
 import { authenticate } from "./authenticate.ts";
 import type { ServeDeps } from "./deps.ts";
 import { Refusal } from "./refusal.ts";
@@ -104,7 +104,8 @@ export function createStanding(deps: StandingDeps): Standing {
     let before: string | undefined;
     for (let read = 0; read < enough; read += page) {
       const tokens = await deps.store.read.tokens({ limit: page, ...(before === undefined ? {} : { before }) });
-      for (const token of tokens) if (endOf(token, at) === null) unsure.delete(headers.get(token.token_id) ?? "");
+      for (const token of tokens)
+        if (tokenRejection(token, at) === null) unsure.delete(headers.get(token.token_id) ?? "");
       before = tokens.at(-1)?.token_id;
       if (tokens.length < page) break;
       await setImmediate();

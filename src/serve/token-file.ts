@@ -13,7 +13,7 @@ import { dirname } from "node:path";
 import { HostError } from "../model/errors.ts";
 import { ownerFault, secretFault } from "../model/ownership.ts";
 import { tokenFile, type TokenFileName } from "../model/state-layout.ts";
-import { endOf, type Token } from "../model/token.ts";
+import { tokenRejection, type Token } from "../model/token.ts";
 import type { Store } from "../model/store.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
@@ -30,7 +30,7 @@ export async function ensureAdminToken(
   const text = readTokenFile(file) ?? makeTokenFile(file);
   const hash = hashToken(text);
   const known = await store.read.token(hash);
-  const end = known && endOf(known, now().toISOString());
+  const end = known && tokenRejection(known, now().toISOString());
   if (end)
     throw fileFault(
       file,

@@ -14,7 +14,7 @@ export function runFeed(read: Reads, run_id: string): FeedSource {
       const events = await read.events(run_id, after, limit, maxBytes);
       return { events, reached: events.at(-1)?.seq ?? after };
     },
-    last: () => read.last_place(run_id),
+    last: () => read.last_position(run_id),
     encode: (event) => toMessage(event.seq, event),
     isLast: (event) => event.event.type === "result",
   };
@@ -26,7 +26,7 @@ export function allFeed(read: Reads, only: string | null, owners: OwnerLookup): 
     key: only === null ? "*" : `*${only}`,
     ofAll: true,
     read: (after, limit, maxBytes) => readFeed(read, after, { limit, maxBytes }, only, owners),
-    last: () => read.last_place(null),
+    last: () => read.last_position(null),
     encode: (event) => toMessage(event.cursor, event),
     isLast: () => false,
   };

@@ -1,6 +1,6 @@
 import type { Agent } from "../model/agent.ts";
-import type { Asker } from "../model/asker.ts";
-import { checkArguments, pointerSteps } from "../model/argument-rules.ts";
+import type { Requester } from "../model/requester.ts";
+import { checkArguments, pointerSteps } from "../model/to-arguments.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { CheckResult } from "../define/json-schema/protocol.ts";
@@ -22,7 +22,7 @@ export async function checkParameters(
   agent: Agent,
   parameters: Readonly<Record<string, unknown>>,
   schemas: SchemaChecker,
-  asker?: Asker,
+  requester?: Requester,
   turn?: () => Promise<void>,
 ): Promise<ParameterFault[]> {
   await turn?.();
@@ -31,7 +31,7 @@ export async function checkParameters(
   const faults: ParameterFault[] = [];
   await turn?.();
   if (agent.parameters_schema && agent.parameters_validation === "strict") {
-    faults.push(...toFaults(await schemas.check(agent.parameters_schema, parameters, parameterLimits, asker)));
+    faults.push(...toFaults(await schemas.check(agent.parameters_schema, parameters, parameterLimits, requester)));
   }
   await turn?.();
   if (agent.type === "procedural") {
@@ -50,11 +50,11 @@ export async function checkToolInput(
   schema: object,
   value: unknown,
   schemas: SchemaChecker,
-  asker?: Asker,
+  requester?: Requester,
 ): Promise<ParameterFault[]> {
   const measured = measureValue(value, parameterLimits);
   if ("fault" in measured) return [{ code: "DROVER-PAR-003", ...measured.fault, path: dotted(measured.fault.path) }];
-  const faults = toFaults(await schemas.check(schema, value, parameterLimits, asker));
+  const faults = toFaults(await schemas.check(schema, value, parameterLimits, requester));
   return faults.map((fault) => ({ ...fault, path: dotted(fault.path) }));
 }
 

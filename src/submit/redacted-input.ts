@@ -1,4 +1,4 @@
-import { hasMark, isMark } from "../model/mark.ts";
+import { hasRedactionMark, isRedactionMark } from "../model/redaction-mark.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import { submitFault, type SubmitFault } from "./submit-fault.ts";
 
@@ -8,7 +8,7 @@ import { submitFault, type SubmitFault } from "./submit-fault.ts";
  */
 export function redactedInputFault({ parameters, prompt, retry_of, agent_name }: RunRequest): SubmitFault | null {
   const paths = [...marksIn(parameters, "body.parameters")];
-  if (retry_of !== undefined && prompt !== undefined && hasMark(prompt)) paths.push("body.prompt");
+  if (retry_of !== undefined && prompt !== undefined && hasRedactionMark(prompt)) paths.push("body.prompt");
   if (paths.length === 0) return null;
   return submitFault(
     400,
@@ -22,7 +22,7 @@ export function redactedInputFault({ parameters, prompt, retry_of, agent_name }:
 }
 
 function* marksIn(value: unknown, path: string): Generator<string> {
-  if (typeof value === "string" && isMark(value)) yield path;
+  if (typeof value === "string" && isRedactionMark(value)) yield path;
   if (typeof value !== "object" || value === null) return;
   for (const [key, part] of Object.entries(value))
     yield* marksIn(part, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { SchemaChecker } from "../define/json-schema/checker.ts";
 import type { Agent } from "../model/agent.ts";
 import type { NewId } from "../model/ids.ts";
-import { isLarge } from "../model/large-value.ts";
+import { isLargeValue } from "../model/large-value.ts";
 import { newRun } from "../model/new-run.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Demands, Run } from "../model/run.ts";
@@ -64,17 +64,17 @@ export async function prepareRun(
   if (unknown !== null) return { ok: false, fault: unknown };
   const from = await resolveSession(request, agent, who, deps);
   if (isSubmitFault(from)) return { ok: false, fault: from };
-  const turn = deps.turn !== undefined && isLarge(request.parameters) ? deps.turn : noTurn;
+  const turn = deps.turn !== undefined && isLargeValue(request.parameters) ? deps.turn : noTurn;
   await turn();
   const gone = redactedInputFault(request);
   if (gone !== null) return { ok: false, fault: gone };
-  const asker = {
+  const requester = {
     caller: who.subject,
     get signal() {
       return who.signal;
     },
   };
-  const faults = await checkParameters(agent, request.parameters, deps.schemas, asker, turn);
+  const faults = await checkParameters(agent, request.parameters, deps.schemas, requester, turn);
   if (faults.length > 0) {
     const [first] = faults;
     if (first?.retry_after_seconds !== undefined) return { ok: false, fault: tooMuch(first) };

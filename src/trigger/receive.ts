@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { ErrorCode } from "../model/errors.ts";
 import type { Hook } from "../model/hook.ts";
-import { fillTemplate, takeValues, valueAt } from "../model/json-values.ts";
+import { fillTemplate, resolveValues, valueAt } from "../model/json-values.ts";
 import type { RunRequest } from "../model/run-request.ts";
 import type { Run } from "../model/run.ts";
 import type { Store } from "../model/store.ts";
@@ -97,7 +97,7 @@ export function createReceiver({ store, secrets, submit, now, vault }: ReceiveDe
     const skipped = whySkipped(hook, headers["x-github-event"], document);
     if (skipped !== null) return { ok: true, run_id: null, skipped };
     const { parameters, prompt } = openTemplate(hook.agent_name, hook, vault);
-    const { values, missing } = takeValues(parameters, document);
+    const { values, missing } = resolveValues(parameters, document);
     if (missing.length > 0) return lacks(missing);
     const submitted = await submit(
       {

@@ -1,7 +1,7 @@
 import { lstatSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { HostError } from "../model/errors.ts";
-import { folderFault, type OwnershipFault, ownerFault } from "../model/ownership.ts";
+import { directoryFault, type OwnershipFault, ownerFault } from "../model/ownership.ts";
 
 /**
  * A socket needs no proof where nobody else can have put it there: its folder and the socket itself are this user's or
@@ -25,7 +25,7 @@ export function checkPrivatePath(path: string, kind: "file" | "socket"): { fault
   if (around === undefined || itself === undefined) return null;
   const isOfKind = kind === "file" ? itself.isFile() : itself.isSocket();
   const otherKind = { why: `it is a link or no ${kind}`, next: "Check who made it, and remove it." };
-  return { fault: folderFault(folder, around) ?? (isOfKind ? ownerFault(path, itself) : otherKind) };
+  return { fault: directoryFault(folder, around) ?? (isOfKind ? ownerFault(path, itself) : otherKind) };
 }
 
 function look(path: string): Stats | undefined {

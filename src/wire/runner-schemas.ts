@@ -2,9 +2,9 @@ import { correlationSchema } from "../model/execution.ts";
 import * as z from "zod";
 import { agentSchema } from "../model/agent.ts";
 import { runEventSchema } from "../model/event.ts";
-import { sizeOf } from "../model/event-size.ts";
+import { estimateJsonSize } from "../model/event-size.ts";
 import { runModes } from "../model/demands.ts";
-import { parkedWhys } from "../model/executor.ts";
+import { parkReasons } from "../model/executor.ts";
 import { sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
 import { capabilitiesSchema } from "./capabilities-schema.ts";
@@ -29,7 +29,7 @@ const mostLength = 256 * 1024;
 const tooLong = `longer than ${mostLength} characters`;
 
 function isSmall(value: unknown): boolean {
-  return sizeOf(value, mostLength) <= mostLength;
+  return estimateJsonSize(value, mostLength) <= mostLength;
 }
 
 /** An agent as its file has it: its type follows from its command. */
@@ -91,7 +91,7 @@ const outcomeSchema = z.discriminatedUnion("status", [
   z.strictObject({ status: z.literal("cancelled"), by: z.enum(["user", "shutdown"]) }),
   z.strictObject({
     status: z.literal("parked"),
-    why: z.enum(parkedWhys),
+    why: z.enum(parkReasons),
     until: z.iso.datetime().exactOptional(),
     message: z.string().exactOptional(),
   }),

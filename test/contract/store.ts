@@ -371,9 +371,9 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
           [one.run_id, 3],
         ]);
         expect(await store.read.feed(rest.at(-1)!.cursor, 100)).toEqual([]);
-        expect(await store.read.last_place(one.run_id)).toBe(3);
-        expect(await store.read.last_place(null)).toBe(rest.at(-1)!.cursor);
-        expect(await store.read.last_place(sampleId())).toBe(0);
+        expect(await store.read.last_position(one.run_id)).toBe(3);
+        expect(await store.read.last_position(null)).toBe(rest.at(-1)!.cursor);
+        expect(await store.read.last_position(sampleId())).toBe(0);
       });
 
       it("pairs the start of an execution with its end", async () => {

@@ -1,4 +1,4 @@
-import type { Asker } from "../../model/asker.ts";
+import type { Requester } from "../../model/requester.ts";
 import { createAllowance } from "./allowance.ts";
 import type { SchemaEngine } from "./engine.ts";
 import { type Lane, openLane, type PendingCheck } from "./lane.ts";
@@ -8,10 +8,10 @@ import type { CheckResult, Job } from "./protocol.ts";
 
 /** Checks values against users' JSON Schemas without ever holding up the event loop, or one caller for another. */
 export interface SchemaChecker {
-  /** Without an asker it is Drover's own check. */
-  check(schema: object, value: unknown, limits: ValueLimits, asker?: Asker): Promise<CheckResult>;
+  /** Without a requester it is Drover's own check. */
+  check(schema: object, value: unknown, limits: ValueLimits, requester?: Requester): Promise<CheckResult>;
   /** Is it a schema at all? */
-  checkSchema(schema: object, asker?: Asker): Promise<CheckResult>;
+  checkSchema(schema: object, requester?: Requester): Promise<CheckResult>;
   /** Ends the workers; what still waits is answered as `late`. Idempotent. */
   stop(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export function openSchemaChecker({
   };
 
   // who is there to hear the answer is asked only here: most checks are done on the spot
-  const inWorker = (job: Job, { caller, signal }: Asker = { caller: own }): Promise<CheckResult> =>
+  const inWorker = (job: Job, { caller, signal }: Requester = { caller: own }): Promise<CheckResult> =>
     new Promise((resolve) => {
       const seconds = caller === own ? 0 : allowance.waitOf(caller);
       if (seconds > 0) return resolve(busy("its checks have taken too long", seconds));
@@ -97,20 +97,20 @@ export function openSchemaChecker({
     });
 
   return {
-    async check(schema, value, limits, asker) {
+    async check(schema, value, limits, requester) {
       const size = measure(schema);
       if ("faults" in size) return { faults: size.faults, why: "refused" };
       const parts = measureValue(value, limits);
       if ("fault" in parts) return { faults: [parts.fault], why: "refused" };
       if (!isQuick(size, parts))
-        return inWorker({ kind: "check", schemaText: size.text, valueText: parts.text }, asker);
+        return inWorker({ kind: "check", schemaText: size.text, valueText: parts.text }, requester);
       engine ??= (await import("./engine.ts")).createSchemaEngine();
       return { faults: engine.check(size.text, value) };
     },
-    async checkSchema(schema, asker) {
+    async checkSchema(schema, requester) {
       const size = measure(schema);
       if ("faults" in size) return { faults: size.faults, why: "refused" };
-      return inWorker({ kind: "schema", schemaText: size.text }, asker);
+      return inWorker({ kind: "schema", schemaText: size.text }, requester);
     },
     async stop() {
       await Promise.all([lane.stop(), slowLane.stop()]);

@@ -2,7 +2,7 @@ import { isMainThread, parentPort, workerData } from "node:worker_threads";
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { escapePointer } from "../../model/argument-rules.ts";
+import { escapePointer } from "../../model/to-arguments.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { SchemaFault } from "./limits.ts";
 import { type Job, type Report, workerMark } from "./protocol.ts";

@@ -1,4 +1,4 @@
-import { escapePointer } from "../../model/argument-rules.ts";
+import { escapePointer } from "../../model/to-arguments.ts";
 
 export interface SchemaFault {
   /** JSON pointer: into the value, or into the schema where that is at fault. */

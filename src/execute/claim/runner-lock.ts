@@ -3,7 +3,7 @@ import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { dirname, join } from "node:path";
 import { HostError } from "../../model/errors.ts";
 import type { ExecutionStart } from "../../model/execution.ts";
-import { placeFile } from "../../model/state-layout.ts";
+import { placeIdFile } from "../../model/state-layout.ts";
 
 export interface RunnerLock {
   release(): void;
@@ -45,7 +45,7 @@ export function runnerKey(directory: string): string {
 
 /** The id of a state directory, made once: sessions lie in it, whichever runner made them. */
 export function placeId(record: string): string {
-  return madeOnce(placeFile(record), () => randomUUID());
+  return madeOnce(placeIdFile(record), () => randomUUID());
 }
 
 function madeOnce(path: string, make: () => string): string {

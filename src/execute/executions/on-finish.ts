@@ -3,7 +3,7 @@ import type { Agent } from "../../model/agent.ts";
 import type { RunEvent } from "../../model/event.ts";
 import type { Outcome } from "../../model/executor.ts";
 import { RequestError } from "../../model/errors.ts";
-import type { Variables } from "../../model/expand.ts";
+import type { Variables } from "../../model/expand-agent.ts";
 import { resolveCommand } from "./resolve-command.ts";
 import type { Executions } from "./executions.ts";
 import { createStderrExcerpt } from "./stderr-excerpt.ts";

@@ -1,6 +1,6 @@
 import { isAbsolute, join } from "node:path";
-import type { ListStyle } from "../../model/argument-rules.ts";
-import type { Variables } from "../../model/expand.ts";
+import type { ListStyle } from "../../model/to-arguments.ts";
+import type { Variables } from "../../model/expand-agent.ts";
 import { buildArguments, findCommand } from "../executors/procedural/arguments.ts";
 
 export type ResolvedCommand = { ok: true; executable: string; arguments: string[] } | { ok: false; message: string };

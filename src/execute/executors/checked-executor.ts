@@ -1,4 +1,4 @@
-import { type Executor, type Outcome, parkedWhys, type RunContext } from "../../model/executor.ts";
+import { type Executor, type Outcome, parkReasons, type RunContext } from "../../model/executor.ts";
 import { failureReasons } from "../../model/states.ts";
 import { suggest } from "../../model/suggest.ts";
 import { loadEventParser, type ParseEvent } from "./parse-event.ts";
@@ -91,9 +91,9 @@ function soundParked(
   { why, until, message }: Extract<Outcome, { status: "parked" }>,
   name: string,
 ): { sound: Outcome; fault: string | null } {
-  const known = parkedWhys.find((one) => one === why);
+  const known = parkReasons.find((one) => one === why);
   if (known === undefined) {
-    const fault = `The executor ${name} parked its run without one of the reasons ${parkedWhys.join(", ")}.`;
+    const fault = `The executor ${name} parked its run without one of the reasons ${parkReasons.join(", ")}.`;
     return { sound: { status: "failed", reason: "internal", message: fault, exit_code: null }, fault: null };
   }
   const time = until === undefined ? Number.NaN : new Date(until).getTime();

@@ -1,6 +1,6 @@
 import { RequestError } from "../../model/errors.ts";
 import type { RunEvent } from "../../model/event.ts";
-import { findInexact } from "../../model/exact-numbers.ts";
+import { findInexactNumber } from "../../model/exact-numbers.ts";
 import type { Executor, Invocation, Outcome, RunContext, UserInput } from "../../model/executor.ts";
 import type { Ended, Running } from "../../model/process.ts";
 import { type ResolveOptions, resolveCommand } from "../executions/resolve-command.ts";
@@ -130,7 +130,7 @@ async function converse(running: Running, on: Conversing): Promise<Outcome> {
         continue;
       }
       const isResult = line.type === "result";
-      const inexact = findInexact(text);
+      const inexact = findInexactNumber(text);
       if (inexact) await emit(inexactNumber(inexact, isResult));
       if (inexact === null) await onLine(line);
       else if (isResult) await onLine({ ...line, result_data: null });
@@ -158,7 +158,7 @@ function parseLine(text: string, parse: ParseLine): ProgramLine | string {
 }
 
 /** Of a result its data alone is left out, so that the run ends as its program says. */
-function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexact>>, isResult: boolean): RunEvent {
+function inexactNumber({ path, text }: NonNullable<ReturnType<typeof findInexactNumber>>, isResult: boolean): RunEvent {
   const what = isResult ? "The result's data" : "An event";
   const message = `${what} was left out: the number ${text.slice(0, 100)} at ${path.join(".")} cannot be kept exactly. Send it as a string.`;
   return { type: "error", code: isResult ? "result_inexact" : "event_inexact", message };

@@ -1,5 +1,5 @@
 import type { RunEvent } from "../../model/event.ts";
-import { type Parked, parkedWhys } from "../../model/executor.ts";
+import { type Parked, parkReasons } from "../../model/executor.ts";
 import { loadEventParser } from "./parse-event.ts";
 
 /** What a program of its own writes: events, and two lines that are not events. */
@@ -14,7 +14,7 @@ export async function loadLineParser(): Promise<ParseLine> {
   const save = z.object({ type: z.literal("save"), state: z.unknown() });
   const parked = z.object({
     type: z.literal("parked"),
-    why: z.enum(parkedWhys),
+    why: z.enum(parkReasons),
     until: z.iso.datetime({ offset: true }).exactOptional(),
     message: z.string().exactOptional(),
   });

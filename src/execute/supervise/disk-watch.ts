@@ -1,5 +1,5 @@
 import type { Outcome as AnyOutcome } from "../../model/executor.ts";
-import type { CommandFault, Held } from "../../model/process.ts";
+import type { CommandFault, DiskUsage } from "../../model/process.ts";
 import { heldBefore, type HeldLimits, type HeldWatch, watchHeld } from "../../process/held-watch.ts";
 import type { RunDirectories } from "../workspace/open-directories.ts";
 import { failureReasonOf } from "../executions/failure-reason.ts";
@@ -34,7 +34,7 @@ export async function watchDisk(
 
 const unlimited: DiskWatch = { stop: () => undefined, judge: (outcome) => Promise.resolve(outcome) };
 
-function startWatch({ limits, folders, except, signal, onPassed }: DiskWatchOptions, before: Held): DiskWatch {
+function startWatch({ limits, folders, except, signal, onPassed }: DiskWatchOptions, before: DiskUsage): DiskWatch {
   let found: CommandFault | null = null;
   const watch: HeldWatch = watchHeld({
     limits,

@@ -1,7 +1,7 @@
 import type { Correlation } from "../../model/execution.ts";
 import type { Invocation, Outcome, Parked } from "../../model/executor.ts";
-import { describeVariableFault, expandAgent } from "../../model/expand.ts";
-import { failed, failedInPlaceOf } from "../../model/outcome.ts";
+import { describeVariableFault, expandAgent } from "../../model/expand-agent.ts";
+import { failed, failedInsteadOfParked } from "../../model/outcome.ts";
 import type { Claim } from "../../model/runner-port.ts";
 import type { SessionState } from "../../model/session-state.ts";
 import type { Questions } from "./questions.ts";
@@ -180,7 +180,7 @@ function parkedOrFailed(
   const { signal } = stop;
   if (signal.aborted && signal.reason !== "shutdown") return outcomeOfStop(stopReasonOf(signal));
   const hasState = keeper.hasSaved || (invocation.continues && state !== null);
-  return options.executor.can.park && hasState ? parked : failedInPlaceOf(parked);
+  return options.executor.can.park && hasState ? parked : failedInsteadOfParked(parked);
 }
 
 async function endExecutions(executions: Executions, { options, stop, log }: RunParts): Promise<void> {

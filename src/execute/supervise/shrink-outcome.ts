@@ -1,10 +1,10 @@
 import type { Outcome } from "../../model/executor.ts";
-import { excessOf, heaviest } from "../../model/json-weight.ts";
+import { findExceededLimit, maxJson } from "../../model/json-limits.ts";
 
 /** With the last events it has to fit into one report. */
 const maxOutcomeBytes = 17 * 1024 * 1024;
 /** Around it in a report there are some names, values and levels more. */
-const heaviestOutcome = { depth: heaviest.depth - 8, values: heaviest.values - 100_000, names: heaviest.names - 6000 };
+const heaviestOutcome = { depth: maxJson.depth - 8, values: maxJson.values - 100_000, names: maxJson.names - 6000 };
 /** Of its text, where that alone is too much. */
 const maxTextLength = 2 * 1024 * 1024;
 
@@ -21,7 +21,7 @@ export function shrinkOutcome(outcome: Outcome): Outcome | null {
 
 function fits(outcome: Outcome): boolean {
   const json = Buffer.from(JSON.stringify(outcome));
-  return json.length <= maxOutcomeBytes && excessOf(json, heaviestOutcome) === null;
+  return json.length <= maxOutcomeBytes && findExceededLimit(json, heaviestOutcome) === null;
 }
 
 function cut(text: string): string {

@@ -1,6 +1,6 @@
 import type { ExecutionStart } from "../../model/execution.ts";
 import type { Delta, Executor } from "../../model/executor.ts";
-import type { Variables } from "../../model/expand.ts";
+import type { Variables } from "../../model/expand-agent.ts";
 import type { NewId } from "../../model/ids.ts";
 import type { Redactor, StartCommand, StartOptions } from "../../model/process.ts";
 import type { NamedValue } from "../../redact/secret-values.ts";

@@ -1,5 +1,5 @@
 import type { RunEvent } from "../../model/event.ts";
-import { fillTemplate, takeValues } from "../../model/json-values.ts";
+import { fillTemplate, resolveValues } from "../../model/json-values.ts";
 import { first, write, type Work } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
@@ -45,7 +45,7 @@ export function* chainOn(
     prompt: textOrNull(row["prompt"]),
   };
   const depth = Number(row["depth"] ?? 0) + 1;
-  const { values, missing } = takeValues(chain.parameters ?? {}, document);
+  const { values, missing } = resolveValues(chain.parameters ?? {}, document);
   const fault =
     depth > longestChain
       ? `${longestChain} runs have followed each other by on_finish, and no more may.`

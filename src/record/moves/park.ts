@@ -1,4 +1,4 @@
-import type { ParkedWhy } from "../../model/executor.ts";
+import type { ParkReason } from "../../model/executor.ts";
 import type { RunStatus } from "../../model/states.ts";
 import { placeInSession } from "../ops/place-run.ts";
 import type { SqlValue, Work } from "../query.ts";
@@ -13,7 +13,7 @@ interface Aside {
 }
 
 export interface Parked extends Aside {
-  why: ParkedWhy;
+  why: ParkReason;
   /** When it goes on by itself; null: somebody has to make it. */
   until: string | null;
   message: string;

@@ -1,4 +1,4 @@
-import type { ParkedWhy } from "../../model/executor.ts";
+import type { ParkReason } from "../../model/executor.ts";
 import type { RunStatus } from "../../model/states.ts";
 import { first, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
@@ -40,7 +40,7 @@ export interface StoredRun extends RunPosition {
   sealed: number;
   /** 1: an attempt of it was parked. */
   continues: number;
-  parked_why: ParkedWhy | null;
+  parked_why: ParkReason | null;
   /** As JSON. */
   usage: string | null;
 }

@@ -1,4 +1,4 @@
-import type { Speaker } from "../../model/dispatch-ops.ts";
+import type { RunnerIdentity } from "../../model/dispatch-ops.ts";
 import type { NumberedEvent, RunEvent } from "../../model/event.ts";
 import { isTerminal } from "../../model/states.ts";
 import { toColumn } from "../text.ts";
@@ -9,7 +9,7 @@ import type { StoredRun, WrittenRun } from "../moves/stored-run.ts";
 export interface Write {
   op: string;
   attempt: number;
-  runner?: Speaker;
+  runner?: RunnerIdentity;
   events?: readonly NumberedEvent[];
 }
 

@@ -1,4 +1,4 @@
-import type { RunnerRow, Speaker } from "../../model/dispatch-ops.ts";
+import type { RunnerRow, RunnerIdentity } from "../../model/dispatch-ops.ts";
 import type { RunnerFacts } from "../matching.ts";
 import { first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
@@ -36,13 +36,13 @@ function storedRunner(row: Row): StoredRunner {
 type Speaking = StoredRunner | "unknown_runner" | "old_epoch";
 
 /** The runner that speaks, or why it may not. A lost one has to register again: its runs are gone. */
-export function* speaking(speaker: Speaker): Work<Speaking> {
+export function* speaking(speaker: RunnerIdentity): Work<Speaking> {
   const [row] = yield first(selectRunner, toColumn(speaker.runner_id));
   return speakingOf(row, speaker);
 }
 
 /** The same of a row that was read otherwise, with more in it. */
-export function speakingOf(row: Row | undefined, { epoch, owner }: Speaker): Speaking {
+export function speakingOf(row: Row | undefined, { epoch, owner }: RunnerIdentity): Speaking {
   const runner = row === undefined ? null : storedRunner(row);
   if (runner === null || (owner !== undefined && runner.row["owner"] !== toColumn(owner))) return "unknown_runner";
   if (runner.epoch !== epoch) return "old_epoch";

@@ -1,5 +1,5 @@
 import type { Agent } from "../../model/agent.ts";
-import type { ParkedWhy } from "../../model/executor.ts";
+import type { ParkReason } from "../../model/executor.ts";
 import type { RunStatus } from "../../model/states.ts";
 import type { FinishRun } from "../../model/store.ts";
 import { agentOf } from "../moves/agent-of.ts";
@@ -12,7 +12,7 @@ import { nextDay, shareLimit, spentToday } from "./spending.ts";
 
 type Parking = NonNullable<FinishRun["parked"]>;
 
-const messages: Record<ParkedWhy, string> = {
+const messages: Record<ParkReason, string> = {
   approval: "It waits for an answer.",
   budget: "Its budget is spent.",
   usage_limit: "The usage limit of its account is reached.",
@@ -45,7 +45,7 @@ export function* setAside(
   return null;
 }
 
-function wantsToFail(why: ParkedWhy, { budget, on_usage_limit }: Agent): boolean {
+function wantsToFail(why: ParkReason, { budget, on_usage_limit }: Agent): boolean {
   return why === "budget" ? budget?.when_spent === "fail" : why === "usage_limit" && on_usage_limit === "fail";
 }
 

@@ -1,10 +1,10 @@
 import {
-  derivedId,
-  endOf,
+  derivedTokenId,
+  tokenRejection,
   type PutToken,
   type RevokeSubject,
   type RevokeToken,
-  rootId,
+  rootTokenId,
   type RotateToken,
   type Token,
   type TokenResult,
@@ -60,7 +60,7 @@ export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<To
   const stored = now.toISOString();
   const at = stored < op.at ? stored : op.at;
   const tokens = (yield all(selectOfSubject, toColumn(op.subject))).map(tokenFromRow);
-  const meant = tokens.filter((token) => op.roles.includes(token.role) && endOf(token, at) === null);
+  const meant = tokens.filter((token) => op.roles.includes(token.role) && tokenRejection(token, at) === null);
   for (const { token_id } of meant) yield* revokeWithDerived(token_id, at);
   return { ok: true, op: "revoke_subject", token_ids: meant.map(({ token_id }) => token_id) };
 }
@@ -70,7 +70,7 @@ export function* useEnrolment(tx: Transaction, op: UseEnrolment): Work<TokenResu
   const enrolment = row === undefined ? null : tokenFromRow(row);
   if (enrolment === null || enrolment.kind !== "enrolment") return { ok: false, conflict: "not_found" };
   if (enrolment.used_at !== null) return { ok: false, conflict: "used" };
-  const ended = endOf(enrolment, latest(tx, op.at));
+  const ended = tokenRejection(enrolment, latest(tx, op.at));
   if (ended !== null) return { ok: false, conflict: ended };
   const { role, subject } = enrolment;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject }, hash: op.token_hash });
@@ -84,15 +84,15 @@ export function* useLink(tx: Transaction, op: UseLink): Work<TokenResult> {
   const link = row === undefined ? null : tokenFromRow(row);
   if (link === null || link.kind !== "link") return { ok: false, conflict: "not_found" };
   if (link.used_at !== null) return { ok: false, conflict: "used" };
-  const [rootRow] = yield first(selectById, toColumn(rootId(link.token_id)));
+  const [rootRow] = yield first(selectById, toColumn(rootTokenId(link.token_id)));
   if (rootRow === undefined) return { ok: false, conflict: "revoked" };
   const root = tokenFromRow(rootRow);
   const at = latest(tx, op.at);
-  const ended = endOf(root, at) ?? endOf(link, at);
+  const ended = tokenRejection(root, at) ?? tokenRejection(link, at);
   if (ended !== null) return { ok: false, conflict: ended };
   const token: Token = {
     ...op.token,
-    token_id: derivedId(root.token_id, op.id),
+    token_id: derivedTokenId(root.token_id, op.id),
     role: link.role,
     subject: link.subject,
     expires_at: earliest(op.token.expires_at, root.expires_at),
@@ -108,7 +108,7 @@ export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult
   const [row] = yield first(selectById, toColumn(op.token_id));
   const old = row === undefined ? null : tokenFromRow(row);
   if (old === null || old.kind !== "access") return { ok: false, conflict: "not_found" };
-  const ended = endOf(old, latest(tx, op.at));
+  const ended = tokenRejection(old, latest(tx, op.at));
   if (ended !== null) return { ok: false, conflict: ended };
   const { role, subject, label } = old;
   const put = yield* putToken({ op: "put_token", token: { ...op.token, role, subject, label }, hash: op.token_hash });

@@ -7,7 +7,7 @@ import { submitted } from "../moves/move.ts";
 import { runColumns, runFields, runValues } from "../moves/run-columns.ts";
 import { capOf, keepAgent, sessionColumns, worksInPlace } from "../ops/submit.ts";
 import { all, type Row, type Work, write } from "../query.ts";
-import { isLarge } from "../../model/large-value.ts";
+import { isLargeValue } from "../../model/large-value.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import { carryOut, sideBySide } from "./carry-out.ts";
@@ -128,7 +128,7 @@ function groupsOf(ops: readonly NewRun[]): NewRun[][] {
   const groups: NewRun[][] = [];
   let isFull = true;
   for (const op of ops) {
-    const isAlone = isLarge(op.run.parameters);
+    const isAlone = isLargeValue(op.run.parameters);
     if (isFull || isAlone) groups.push([]);
     const group = groups.at(-1)!;
     group.push(op);

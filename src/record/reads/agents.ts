@@ -1,6 +1,6 @@
 import type { Agent } from "../../model/agent.ts";
-import type { AgentPlace } from "../../model/agent-place.ts";
-import { compareAgentPlaces, placeOfAgent } from "../../model/agent-place.ts";
+import type { AgentPosition } from "../../model/agent-position.ts";
+import { compareAgentPositions, positionOfAgent } from "../../model/agent-position.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
 import { text } from "../ops/runner-row.ts";
 import { all, type Row, type Work } from "../query.ts";
@@ -35,7 +35,7 @@ export function* readAgentNames(limit: number): Work<string[]> {
 
 /** By name, those of the API first. As many as fit on a page of bytes, or one that is larger. */
 export function* readAgentPage(page: {
-  after?: AgentPlace;
+  after?: AgentPosition;
   limit: number;
 }): Work<{ items: ListedAgent[]; more: boolean }> {
   const { name, rank, runner_id } = page.after ?? { name: "", rank: 0, runner_id: "" };
@@ -43,17 +43,17 @@ export function* readAgentPage(page: {
   const measured = [
     ...(yield all(apiSizes, toColumn(name), beforeApi, page.limit + 1)),
     ...(yield all(runnerSizes, toColumn(name), toColumn(behind), page.limit + 1)),
-  ].sort((one, other) => compareAgentPlaces(placeOfRow(one), placeOfRow(other)));
+  ].sort((one, other) => compareAgentPositions(placeOfRow(one), placeOfRow(other)));
   const fitting = measured.slice(0, Math.min(countThatFits(measured), page.limit));
   const brought = fitting.filter((row) => "runner_id" in row).length;
   const api = yield all(`${apiColumns} ${apiAfter}`, toColumn(name), beforeApi, fitting.length - brought);
   const runners = yield all(`${runnerColumns} ${runnersAfter}`, toColumn(name), toColumn(behind), brought);
   const items = [...api, ...runners].map(listed);
-  items.sort((one, other) => compareAgentPlaces(placeOfAgent(one), placeOfAgent(other)));
+  items.sort((one, other) => compareAgentPositions(positionOfAgent(one), positionOfAgent(other)));
   return { items, more: measured.length > fitting.length };
 }
 
-function placeOfRow(row: Row): AgentPlace {
+function placeOfRow(row: Row): AgentPosition {
   const isBrought = "runner_id" in row;
   return { name: text(row, "name"), rank: isBrought ? 3 : 1, runner_id: isBrought ? text(row, "runner_id") : "" };
 }

@@ -24,7 +24,7 @@ eachEngine("pages of events", (record) => {
         result_data: { text: "y".repeat(3_000_000) },
       },
     });
-    const last = await store.read.last_place(run_id);
+    const last = await store.read.last_position(run_id);
     const ofRun = await pages((after) => store.read.events(run_id, after, 1000), "seq");
     expect(ofRun.flat().map(({ seq }) => seq)).toEqual(Array.from({ length: last }, (_, index) => index + 1));
     const ofAll = await pages((after) => store.read.feed(after, 1000), "cursor");

@@ -1,4 +1,4 @@
-import type { RunnerRow, WhyPending } from "../../model/dispatch-ops.ts";
+import type { RunnerRow, WaitReason } from "../../model/dispatch-ops.ts";
 import type { Demands } from "../../model/run.ts";
 import { statusIn } from "../moves/statuses.ts";
 import { hostOfSession, onlyThere, preferMs } from "../ops/place-run.ts";
@@ -16,14 +16,14 @@ const selectPending = `
   from runs join demands using (demand_id) where run_id = ?`;
 
 /** The first that a /why of one run names. */
-export const parkedReason = (why: unknown): WhyPending["demand"] =>
+export const parkedReason = (why: unknown): WaitReason["demand"] =>
   why === "approval" || why === "budget" ? why : "usage_limit";
 
 /** Everything that has to change before the run can be claimed; the demand nobody meets alone, as it hides the rest. */
 export function* readWhy(
   run_id: string,
   shortages: ReadonlyMap<string, string> = new Map(),
-): Work<WhyPending[] | null> {
+): Work<WaitReason[] | null> {
   const [row] = yield first(selectPending, toColumn(run_id));
   if (row === undefined) return null;
   if (row["status"] === "waiting") return [yield* unanswered(Number(row["run_no"]))];
@@ -38,7 +38,7 @@ export function pendingReasons(
   row: Row & { host: string | null },
   runners: readonly RunnerRow[],
   shortages: ReadonlyMap<string, string> = new Map(),
-): WhyPending[] {
+): WaitReason[] {
   // Written from a run's demands by create_run.
   const demands = JSON.parse(String(row["body"])) as Demands;
   const reasons = runnersLacking(demands, runners, fromColumn(String(row["agent_name"])), shortages);
@@ -69,7 +69,7 @@ export function pendingReasons(
 const selectOpen = `
   select tool, asked_at, expires_at from questions where run_no = ? and decision is null order by question_no limit 1`;
 
-function* parked(row: Row): Work<WhyPending> {
+function* parked(row: Row): Work<WaitReason> {
   const why = row["parked_why"];
   if (why === "approval") return yield* unanswered(Number(row["run_no"]));
   const until = textOrNull(row["parked_until"]);
@@ -78,7 +78,7 @@ function* parked(row: Row): Work<WhyPending> {
   return { demand: parkedReason(why), detail: `${message} ${when}` };
 }
 
-function* unanswered(run_no: number): Work<WhyPending> {
+function* unanswered(run_no: number): Work<WaitReason> {
   const [open] = yield first(selectOpen, run_no);
   if (open === undefined)
     return { demand: "approval", detail: "It waits for a person. It goes on when somebody resumes it." };
@@ -89,7 +89,7 @@ function* unanswered(run_no: number): Work<WhyPending> {
   };
 }
 
-function preferred({ runner_id, place_id, hostname }: Demands): WhyPending {
+function preferred({ runner_id, place_id, hostname }: Demands): WaitReason {
   const where = place_id === undefined ? `runner ${runner_id}` : `runners of the place ${place_id}`;
   return {
     demand: "session",
@@ -118,7 +118,7 @@ function runnersLacking(
   all: readonly RunnerRow[],
   agent_name: string,
   shortages: ReadonlyMap<string, string>,
-): WhyPending[] {
+): WaitReason[] {
   let left = all.filter((runner) => runner.status !== "lost");
   if (demands.runner_id !== undefined && !left.some((runner) => runner.runner_id === demands.runner_id)) {
     return [{ demand: "runner_id", detail: `Runner ${demands.runner_id} is offline.` }];

@@ -1,4 +1,4 @@
-import { wordsOf } from "../../model/search-terms.ts";
+import { searchWords } from "../../model/search-terms.ts";
 import type { SearchMatch } from "../../model/search.ts";
 import { all, first, type Work } from "../query.ts";
 
@@ -57,7 +57,7 @@ export function wordsOfTexts(texts: readonly SearchedText[]): string[] {
   const words: string[] = [];
   for (const { text } of texts) {
     if (words.length > 0) words.push(divider);
-    for (const { word } of wordsOf(text, mostWords - words.length)) words.push(word);
+    for (const { word } of searchWords(text, mostWords - words.length)) words.push(word);
     if (words.length >= mostWords) break;
   }
   return words;

@@ -1,4 +1,4 @@
-import { type FoundWord, type SearchTerm, wordsOf } from "../../model/search-terms.ts";
+import { type FoundWord, type SearchTerm, searchWords } from "../../model/search-terms.ts";
 import type { SearchMatch } from "../../model/search.ts";
 import type { SearchedText } from "./documents.ts";
 
@@ -9,7 +9,7 @@ const before = 60;
 export function matchIn(texts: readonly SearchedText[], terms: readonly SearchTerm[]): Omit<SearchMatch, "seq"> | null {
   let best: { found: number; where: SearchMatch["where"]; text: string; at: number } | null = null;
   for (const { where, text } of texts) {
-    const words = wordsOf(text);
+    const words = searchWords(text);
     const places = terms.flatMap((term) => placeOf(term, words) ?? []);
     if (places.length > (best?.found ?? 0)) best = { found: places.length, where, text, at: Math.min(...places) };
   }

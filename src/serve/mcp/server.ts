@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type CallToolResult, Server, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { RequestError } from "../../model/errors.ts";
-import { sizeOf } from "../../model/event-size.ts";
+import { estimateJsonSize } from "../../model/event-size.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
 import { agentTools, type AgentTool, submissionOf } from "./agent-tools.ts";
@@ -76,7 +76,7 @@ const mostLength = 2 * 1024 * 1024;
 
 function firstOf<T>(tools: readonly T[]): T[] {
   let left = mostLength;
-  return tools.filter((tool) => (left -= sizeOf(tool)) >= 0);
+  return tools.filter((tool) => (left -= estimateJsonSize(tool)) >= 0);
 }
 
 function schemaOf(input: z.ZodObject): Record<string, unknown> & { type: "object" } {

@@ -1,6 +1,6 @@
 import type { DefinitionFault } from "../../model/definition-fault.ts";
 import type { ListedAgent } from "../../model/dispatch-ops.ts";
-import type { AgentPlace } from "../../model/agent-place.ts";
+import type { AgentPosition } from "../../model/agent-position.ts";
 import { toCursor } from "../../show/cursor.ts";
 import type { ApiDeps } from "../deps.ts";
 import { given } from "../given.ts";
@@ -64,11 +64,11 @@ export const agentRoutes = [
 ];
 
 /** A name may have any letters. */
-function textOf({ name, rank, runner_id }: AgentPlace): string {
+function textOf({ name, rank, runner_id }: AgentPosition): string {
   return [Buffer.from(name).toString("base64url"), rank, runner_id].join(".");
 }
 
-function placeFrom(text: string): AgentPlace {
+function placeFrom(text: string): AgentPosition {
   const [name = "", rank = "", ...rest] = text.split(".");
   return { name: Buffer.from(name, "base64url").toString("utf8"), rank: Number(rank), runner_id: rest.join(".") };
 }

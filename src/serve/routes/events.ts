@@ -18,7 +18,7 @@ export const eventRoutes = [
         const items = await store.read.events(run_id, query.after ?? 0, query.limit, maxPageBytes);
         const last = items.at(-1)?.seq;
         if (last === undefined) return { items, next_cursor: null };
-        const more = items.length === query.limit || last < (await store.read.last_place(run_id));
+        const more = items.length === query.limit || last < (await store.read.last_position(run_id));
         return { items, next_cursor: more ? last : null };
       }
       const after = startOf(headers, query);

@@ -1,4 +1,4 @@
-import { derivedId, rootId, type Token } from "../../model/token.ts";
+import { derivedTokenId, rootTokenId, type Token } from "../../model/token.ts";
 import type { SystemDeps } from "../deps.ts";
 import { Refusal } from "../refusal.ts";
 import { created, Reply } from "../reply.ts";
@@ -35,7 +35,7 @@ export const signInRoutes = [
       const expires_at = new Date(now.getTime() + linkMs).toISOString();
       const link: Token = {
         ...newToken("link", "sign-in link", subject, now),
-        token_id: derivedId(token_id, deps.newId()),
+        token_id: derivedTokenId(token_id, deps.newId()),
         role,
         subject,
         expires_at,
@@ -99,7 +99,7 @@ function withCookie(cookie: string, secure = ""): Reply<undefined> {
 }
 
 function isBrowsers(token_id: string): boolean {
-  return rootId(token_id) !== token_id;
+  return rootTokenId(token_id) !== token_id;
 }
 
 /** The rules above let in nobody without a role. */

@@ -1,4 +1,4 @@
-import { rootId, type Token, tokenRoles } from "../../model/token.ts";
+import { rootTokenId, type Token, tokenRoles } from "../../model/token.ts";
 import { listTokens } from "../../show/pages.ts";
 import type { ApiDeps } from "../deps.ts";
 import { pageFrom } from "../page.ts";
@@ -48,7 +48,7 @@ export const tokenRoutes = [
     rule: { roles: submitters, object: "token" },
     async handle({ deps, principal, object: old, body }) {
       // or a cookie that was stolen would become a token that outlasts it
-      if (principal.kind === "token" && rootId(principal.token_id) !== principal.token_id)
+      if (principal.kind === "token" && rootTokenId(principal.token_id) !== principal.token_id)
         throw new Refusal(403, "DROVER-API-011", "A browser's session cannot rotate tokens.", {
           next: "Run `drover tokens rotate` where the token is.",
         });

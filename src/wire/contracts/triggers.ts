@@ -18,7 +18,7 @@ export const triggerContracts = {
     summary: "Create a hook: an address that submits a run for each signed request",
     body: hook.newHookSchema,
     answers: {
-      201: { description: "The hook, with the secret that is shown only here", schema: hook.madeHookSchema },
+      201: { description: "The hook, with the secret that is shown only here", schema: hook.createdHookSchema },
       409: exists,
     },
   },
@@ -27,7 +27,7 @@ export const triggerContracts = {
     id: "changeHook",
     summary: "Change a hook, or give it a new secret",
     body: hook.hookChangesSchema,
-    answers: ok("The hook, with its secret where that is new", hook.madeHookSchema),
+    answers: ok("The hook, with its secret where that is new", hook.createdHookSchema),
   },
   "DELETE /hooks/{name}": {
     id: "removeHook",
@@ -62,7 +62,10 @@ export const triggerContracts = {
     summary: "Create a webhook: an address that is notified of what happens to runs",
     body: webhook.newWebhookSchema,
     answers: {
-      201: { description: "The webhook, with the secret that is shown only here", schema: webhook.madeWebhookSchema },
+      201: {
+        description: "The webhook, with the secret that is shown only here",
+        schema: webhook.createdWebhookSchema,
+      },
       409: exists,
     },
   },
@@ -70,7 +73,7 @@ export const triggerContracts = {
     id: "changeWebhook",
     summary: "Change a webhook, or give it a new secret",
     body: webhook.webhookChangesSchema,
-    answers: ok("The webhook, with its secret where that is new", webhook.madeWebhookSchema),
+    answers: ok("The webhook, with its secret where that is new", webhook.createdWebhookSchema),
   },
   "DELETE /webhooks/{name}": {
     id: "removeWebhook",

@@ -1,8 +1,8 @@
-import type { InProcess } from "../../../model/in-process.ts";
+import type { InProcessOptions } from "../../../model/in-process-options.ts";
 import type { ClientHost } from "../clients/definition.ts";
 
 /** `onMessage` gets each message once it is in the log; pieces of streamed text are not messages. */
-export type ClaudeSdkHost = ClientHost & Partial<InProcess>;
+export type ClaudeSdkHost = ClientHost & Partial<InProcessOptions>;
 
 /** Where Claude Code works for one run. */
 export interface Place {

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ListStyle } from "../../../model/argument-rules.ts";
+import type { ListStyle } from "../../../model/to-arguments.ts";
 import { buildArguments, findCommand } from "./arguments.ts";
 
 let folder: string;

@@ -1,5 +1,5 @@
-import { type ArgumentFault, type ListStyle, toArguments } from "../../../model/argument-rules.ts";
-import { describeVariableFault, expandText, type Variables } from "../../../model/expand.ts";
+import { type ArgumentFault, type ListStyle, toArguments } from "../../../model/to-arguments.ts";
+import { describeVariableFault, expandText, type Variables } from "../../../model/expand-agent.ts";
 import { splitWords } from "../../../model/split-words.ts";
 import { findExecutable, type Lookup } from "../../../process/lookup.ts";
 

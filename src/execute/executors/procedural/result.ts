@@ -1,4 +1,4 @@
-import { findInexact } from "../../../model/exact-numbers.ts";
+import { findInexactNumber } from "../../../model/exact-numbers.ts";
 import { skippedMark } from "../../../model/output.ts";
 import type { Redactor } from "../../../model/process.ts";
 import { keepEnds } from "../../../process/keep.ts";
@@ -74,7 +74,7 @@ function decode(bytes: Uint8Array): string {
 function parse(text: string): Pick<ReturnType<ResultReader["take"]>, "data" | "withheld"> {
   try {
     const value: unknown = JSON.parse(text);
-    const inexact = findInexact(text);
+    const inexact = findInexactNumber(text);
     if (inexact === null) return { data: { value }, withheld: null };
     const where = inexact.path.length === 0 ? "" : ` at ${inexact.path.join(".")}`;
     const message = `The output has the number ${inexact.text.slice(0, 100)}${where}, which result_data cannot hold exactly: print it as a string`;

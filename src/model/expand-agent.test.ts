@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { agentSchema } from "./agent.ts";
-import { describeVariableFault, expandAgent, expandText } from "./expand.ts";
+import { describeVariableFault, expandAgent, expandText } from "./expand-agent.ts";
 
 const variables = { allowed: ["TOKEN", "UNSET"], env: { TOKEN: "s3 cret", HOME: "/root" } };
 

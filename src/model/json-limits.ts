@@ -1,5 +1,5 @@
 /** What it costs to read a JSON text, beyond its length. */
-export interface JsonWeight {
+export interface JsonLimits {
   depth: number;
   /** Members of lists and objects. */
   values: number;
@@ -8,14 +8,14 @@ export interface JsonWeight {
 }
 
 /** More than anybody sends on purpose. */
-export const heaviest: JsonWeight = { depth: 64, values: 500_000, names: 25_000 };
+export const maxJson: JsonLimits = { depth: 64, values: 500_000, names: 25_000 };
 
 /** Unknown outside this process, so that nobody can choose names that count as one. */
 const seed = Math.floor(Math.random() * 2 ** 31);
 const factor = Math.floor(Math.random() * 2 ** 30) * 2 + 1;
 
 /** Which of the limits a text passes first; null: none. A text that is not JSON is for the parser to refuse. */
-export function excessOf(bytes: Uint8Array, limits = heaviest): keyof JsonWeight | null {
+export function findExceededLimit(bytes: Uint8Array, limits = maxJson): keyof JsonLimits | null {
   const names = new Set<number>();
   let [depth, values, hash, quoted] = [0, 0, 0, false];
   for (let at = 0; at < bytes.length; at += 1) {

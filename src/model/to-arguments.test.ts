@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkArguments, toArguments } from "./argument-rules.ts";
+import { checkArguments, toArguments } from "./to-arguments.ts";
 
 const options = (parameters: Record<string, unknown>, style: "comma" | "repeat" | "json" = "comma") => {
   const { arguments: words, faults } = toArguments(parameters, style);
