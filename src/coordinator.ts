@@ -5,12 +5,12 @@ import { recordDirectory } from "./model/state-layout.ts";
 import { openCoordinator, type OpenCoordinator, type OpenOptions, stopAll } from "./compose/open-coordinator.ts";
 import { createApp } from "./serve/app.ts";
 import { fleetAdminToken } from "./serve/fleet-admin-token.ts";
-import type { OpenLimits } from "./serve/open-requests.ts";
-import { createLentTokens } from "./serve/lent-tokens.ts";
-import { listen, refuseOpenDoor, refusePublicUrls } from "./serve/listen.ts";
+import type { RequestLimits } from "./serve/request-limiter.ts";
+import { createEphemeralTokens } from "./serve/ephemeral-tokens.ts";
+import { listen, refuseOpenWithoutAuth, checkPublicUrls } from "./serve/listen.ts";
 import { findWebDirectory } from "./define/package-directory.ts";
 import { runTriggers, type TriggerOptions } from "./trigger/run-triggers.ts";
-import { createProver } from "./serve/prove.ts";
+import { createProver } from "./serve/prover.ts";
 import { ensureAdminToken } from "./serve/token-file.ts";
 import { hashToken } from "./serve/token-text.ts";
 import { originOfSocket } from "./wire/socket-origin.ts";
@@ -27,15 +27,15 @@ export interface CoordinatorOptions extends OpenOptions {
   authEnabled?: boolean;
   publicUrls?: readonly string[];
   /** How often a poll that is held says that it still is. */
-  pollSignMs?: number;
+  keepaliveMs?: number;
   /** What the requests of one caller may take up, and how long nobody may read an answer. */
-  openLimits?: OpenLimits;
+  requestLimits?: RequestLimits;
   stalledMs?: number;
   version?: string;
   /** How webhooks are tried. */
   deliveries?: Pick<TriggerOptions, "everyMs" | "leaseMs" | "retryMs" | "timeoutMs" | "resolve">;
   /** The folder of the built dashboard, where it is not the package's own. */
-  webFolder?: string | null;
+  webDirectory?: string | null;
 }
 
 export interface Coordinator extends Omit<OpenCoordinator, "stop"> {
@@ -58,13 +58,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const {
     database,
     version = DROVER_VERSION,
-    pollSignMs,
-    openLimits,
+    keepaliveMs,
+    requestLimits,
     stalledMs,
-    webFolder = findWebDirectory(),
+    webDirectory = findWebDirectory(),
   } = options;
-  refuseOpenDoor({ host, authEnabled });
-  refusePublicUrls(publicUrls);
+  refuseOpenWithoutAuth({ host, authEnabled });
+  checkPublicUrls(publicUrls);
   const made: { metrics?: CoordinatorMetrics } = {};
   const coordinator = await openCoordinator({
     firesSchedules: true,
@@ -86,7 +86,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       : await ensureAdminToken(directory, store, now, newId);
     const backups = await openBackups(options);
     stops.push(backups.stop);
-    const lentTokens = createLentTokens(store.read);
+    const lentTokens = createEphemeralTokens(store.read);
     const sockets = new Set<string>();
     const app = createApp({
       ...deps,
@@ -98,9 +98,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       authEnabled,
       publicUrls,
       cookieName: `drover_${(await store.storeId()).replaceAll(/[^0-9a-zA-Z]/g, "").slice(-12)}`,
-      webFolder,
-      ...(pollSignMs === undefined ? {} : { pollSignMs }),
-      ...(openLimits === undefined ? {} : { openLimits }),
+      webDirectory,
+      ...(keepaliveMs === undefined ? {} : { keepaliveMs }),
+      ...(requestLimits === undefined ? {} : { requestLimits }),
       ...(stalledMs === undefined ? {} : { stalledMs }),
       version,
     });
@@ -136,7 +136,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       ...coordinator,
       url: server.url,
       socket: server.socket,
-      hasWeb: webFolder !== null,
+      hasWeb: webDirectory !== null,
       adminToken,
       async lendRunnerToken() {
         // whose its runners are that were registered with the admin token itself

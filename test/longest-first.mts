@@ -19,7 +19,7 @@ const slow = [
   "test/e2e/record-moves.test.ts",
   "test/e2e/agents/claude.test.ts",
   "test/e2e/agents/errors.test.ts",
-  "src/serve/standing.test.ts",
+  "src/serve/token-watch.test.ts",
   "src/llm/claude-code/claude-code.test.ts",
   "src/record/postgres/contract.test.ts",
   "src/record/copy/copy-record.test.ts",

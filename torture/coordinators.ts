@@ -10,7 +10,7 @@ import { patiently } from "./wait.ts";
 
 export type CoordinatorTimes = Pick<
   CoordinatorOptions,
-  "leaseMs" | "pollHoldMs" | "pollSignMs" | "rescueEveryMs" | "unmatchedMs"
+  "leaseMs" | "pollHoldMs" | "keepaliveMs" | "rescueEveryMs" | "unmatchedMs"
 > & {
   /** How fast the clock of triggers goes, and since when. */
   trigger?: { speed: number; from: number };

@@ -113,7 +113,7 @@ export async function noDatabaseRole(): Promise<void> {
     authEnabled: true,
     publicUrls: [],
     cookieName: "drover",
-    webFolder: null,
+    webDirectory: null,
     version: "0",
     onDefect: (error) => process.stderr.write(`${String(error)}\n`),
   });

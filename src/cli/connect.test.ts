@@ -18,7 +18,7 @@ import { afterEach, expect, it, test } from "vitest";
 import { proving } from "../../test/proving.ts";
 import { HostError } from "../model/errors.ts";
 import { announcementFile, recordDirectory, tokenFile } from "../model/state-layout.ts";
-import { refusalOf } from "../serve/refusal.ts";
+import { toRefusal } from "../serve/refusal.ts";
 import { findLocal } from "../local.ts";
 import { connect } from "./connect.ts";
 import type { CommandInput } from "./options.ts";
@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 const token = "drv_0123456789abcdef0123456789abcdef";
-const away = JSON.stringify(refusalOf(new HostError({ code: "DROVER-STA-008", message: "away" })).problem);
+const away = JSON.stringify(toRefusal(new HostError({ code: "DROVER-STA-008", message: "away" })).problem);
 const isRoot = process.getuid?.() === 0;
 
 function folder(): string {

@@ -1,5 +1,5 @@
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import { droverMcpServer, type McpServerOptions } from "../serve/mcp/server.ts";
+import { createDroverMcpServer, type McpServerOptions } from "../serve/mcp/server.ts";
 
 /** Agents as tools on stdin and stdout. A bundle of its own, because only this command needs the SDK. */
 export function serveAgentsStdio(options: McpServerOptions): { close(): Promise<void>; ended: Promise<void> } {
@@ -12,6 +12,6 @@ export function serveAgentsStdio(options: McpServerOptions): { close(): Promise<
       end();
     }
   })();
-  const { close } = serveStdio(() => droverMcpServer(options), { transport, maxSubscriptions: 0 });
+  const { close } = serveStdio(() => createDroverMcpServer(options), { transport, maxSubscriptions: 0 });
   return { close, ended };
 }

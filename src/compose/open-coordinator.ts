@@ -30,7 +30,7 @@ import { apiRoutes } from "../serve/api-routes.ts";
 import { type AttemptTokens, createAttemptTokens } from "../serve/attempt-token.ts";
 import type { ServeDeps } from "../serve/deps.ts";
 import { localTransport } from "../serve/local-transport.ts";
-import { tellOutagesOnce } from "../serve/outages.ts";
+import { reportOutagesOnce } from "../serve/report-outages-once.ts";
 import { createRecordProbe, type RecordProbe } from "../serve/record-probe.ts";
 import { createFeedHub, type FeedHub } from "../show/feed-hub.ts";
 import { createOwnerLookup } from "../show/owner-lookup.ts";
@@ -97,10 +97,10 @@ type OpenDeps = Omit<
   | "prove"
   | "authEnabled"
   | "publicUrls"
-  | "pollSignMs"
+  | "keepaliveMs"
   | "version"
   | "cookieName"
-  | "webFolder"
+  | "webDirectory"
 >;
 
 export interface OpenCoordinator {
@@ -119,7 +119,7 @@ export interface OpenCoordinator {
 export async function openCoordinator(options: OpenOptions): Promise<OpenCoordinator> {
   const now = (): Date => new Date();
   const newId = createIds(Date.now, (bytes) => void randomFillSync(bytes));
-  const outages = tellOutagesOnce({
+  const outages = reportOutagesOnce({
     tell:
       options.onDefect ??
       ((error, where) => process.emitWarning(`${where}: ${String(error)}`, { code: "DROVER-BUG-001" })),

@@ -6,7 +6,7 @@ import type { OpenCoordinator } from "./open-coordinator.ts";
 import { createApp } from "../serve/app.ts";
 import type { AttemptTokens } from "../serve/attempt-token.ts";
 import type { ServeDeps } from "../serve/deps.ts";
-import { createProver } from "../serve/prove.ts";
+import { createProver } from "../serve/prover.ts";
 import { routes } from "../serve/routes.ts";
 
 /** Set by the bundler. */
@@ -38,7 +38,7 @@ export function serveNested(
       authEnabled: true,
       publicUrls: [],
       cookieName: "drover_nested",
-      webFolder: null,
+      webDirectory: null,
       version: DROVER_VERSION,
     },
     routes.filter(({ name, rule }) => name === "POST /proof" || ("roles" in rule && rule.attempt === true)),

@@ -5,7 +5,7 @@ import { rawCall } from "../../test/http-call.ts";
 import { emptyRecord } from "../../test/postgres/empty-record.ts";
 import { createHttpPort } from "../wire/http-port.ts";
 
-const mostBytes = 1024 * 1024;
+const maxBytes = 1024 * 1024;
 /** These runners are never heard of again. */
 const leaseMs = 3_600_000;
 
@@ -62,7 +62,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
     await coordinator.client.agents.put("zz", { type: "procedural", command: "true" });
     const pages = await pagesOf("/agents?limit=1000");
     expect(pages.length).toBeGreaterThan(20);
-    expect(pages.filter((text) => text.length > mostBytes)).toEqual([]);
+    expect(pages.filter((text) => text.length > maxBytes)).toEqual([]);
     const { items } = await coordinator.client.agents.list();
     const keys = pages.flatMap(keysIn);
     expect(keysIn(JSON.stringify({ items }))).toEqual(keys);
@@ -85,7 +85,7 @@ describe.each(["sqlite", "postgres"] as const)("lists of what runners bring, on 
     }
     const pages = await pagesOf("/runners?limit=1000");
     expect(pages.length).toBeGreaterThan(3);
-    expect(pages.filter((text) => text.length > mostBytes)).toEqual([]);
+    expect(pages.filter((text) => text.length > maxBytes)).toEqual([]);
     const { items } = await coordinator.client.runners.list();
     expect(items).toHaveLength(24);
     for (const { name, agents } of items) expect(agents).toEqual([`brought-${name?.slice("runner-".length)}`]);

@@ -7,35 +7,35 @@ import { originOf } from "../wire/proof.ts";
 import { fillPath } from "../wire/transport.ts";
 import { type Api, type ApiInput, createApi } from "./api.ts";
 import { authenticate } from "./authenticate.ts";
-import { type BodyRoom, createBodyRooms, type EnterBodies } from "./body-room.ts";
-import { checkByContract } from "./check-input.ts";
+import { type BodyMemory, createBodyMemory, type AcquireBodyMemory } from "./body-memory.ts";
+import { checkByContract } from "./check-by-contract.ts";
 import { credentialOf } from "./credential.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";
 import { createGuard, isLoopbackAddress } from "./guard.ts";
 import { createHeavyTurns, type HeavyTurn } from "./heavy-turns.ts";
-import { timeFor } from "./in-time.ts";
-import { createLifeSigns, type LifeSigns } from "./life-signs.ts";
-import { createMcpCalls } from "./mcp-calls.ts";
-import { createOpenRequests, type EnterOpen, runnerLimits } from "./open-requests.ts";
+import { createRecordDeadline } from "./record-deadline.ts";
+import { createKeepalives, type Keepalives } from "./keepalive.ts";
+import { createMcpEndpoint } from "./mcp-endpoint.ts";
+import { createRequestLimiter, type AdmitRequest, runnerLimits } from "./request-limiter.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import { openApiDocument } from "./openapi.ts";
 import { createPacing, type Pace } from "./pacing.ts";
-import { readJsonBody, throwAway } from "./read-body.ts";
+import { readJsonBody, discardBody } from "./read-body.ts";
 import { readBytes } from "./read-bytes.ts";
-import { hungUp, Presence } from "./presence.ts";
+import { callerDisconnected, Presence } from "./presence.ts";
 import { Refusal } from "./refusal.ts";
-import { alwaysHeaders, render, renderError, renderRefusal } from "./render.ts";
+import { securityHeaders, render, renderError, renderRefusal } from "./render.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 import { needsNoToken, type Principal, subjectOf } from "./rule.ts";
 import { sendBackup } from "./send-backup.ts";
-import { createStanding, type Standing, type Stay } from "./standing.ts";
-import { createWeb } from "./web.ts";
+import { createTokenWatch, type TokenWatch, type Watch } from "./token-watch.ts";
+import { createDashboard } from "./dashboard.ts";
 import { whenClosed } from "./when-closed.ts";
 
 const defaultBodyLimit = 1024 * 1024;
-const defaultPollSignMs = 15_000;
-const defaultBackupSignMs = 10_000;
+const defaultPollKeepaliveMs = 15_000;
+const defaultBackupKeepaliveMs = 10_000;
 /** Of requests that met no route: what they say is anybody's text, and no label. */
 const nowhere = ["any", "none"] as const;
 const nobody: Principal = { kind: "enrolment", subject: "", label: null, hash: "" };
@@ -44,14 +44,14 @@ const nobody: Principal = { kind: "enrolment", subject: "", label: null, hash: "
 interface Server {
   deps: ServeDeps;
   api: Api;
-  standing: Standing;
-  lifeSigns: LifeSigns;
-  enterOpen: EnterOpen;
+  tokenWatch: TokenWatch;
+  keepalives: Keepalives;
+  admitRequest: AdmitRequest;
   /** Each waits in a poll of its own, so they are many. */
-  enterOpenOfRunner: EnterOpen;
+  admitRunnerRequest: AdmitRequest;
   pace: Pace;
   heavyTurn: HeavyTurn;
-  enterBodies: EnterBodies;
+  acquireBodyMemory: AcquireBodyMemory;
 }
 
 /** The API over HTTP, and the dashboard below /ui/. Everything else that is not in the table is refused. */
@@ -61,27 +61,30 @@ export function createApp(
 ): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const guard = createGuard(deps.publicUrls);
-  const standing = createStanding(deps);
-  const lifeSigns = createLifeSigns({ everyMs: deps.pollSignMs ?? defaultPollSignMs, headers: alwaysHeaders });
+  const tokenWatch = createTokenWatch(deps);
+  const keepalives = createKeepalives({
+    everyMs: deps.keepaliveMs ?? defaultPollKeepaliveMs,
+    headers: securityHeaders,
+  });
   let made: OpenApiDocument | null = null;
   const document = (): OpenApiDocument => (made ??= openApiDocument(table, deps));
   const system: SystemDeps = {
     ...deps,
-    recheckTokens: standing.look,
-    pollSilenceMs: lifeSigns.silenceMs,
+    recheckTokens: tokenWatch.look,
+    pollSilenceMs: keepalives.silenceMs,
     document,
-    answerMcp: createMcpCalls(() => server.api, deps),
+    handleMcp: createMcpEndpoint(() => server.api, deps),
   };
   const api = createApi(system, table, checkByContract);
-  const enterOpen = createOpenRequests(deps.openLimits);
+  const admitRequest = createRequestLimiter(deps.requestLimits);
   const server: Server = {
     deps,
     api,
-    standing,
-    lifeSigns,
-    enterOpen,
-    enterOpenOfRunner: createOpenRequests(runnerLimits),
-    enterBodies: createBodyRooms(deps.openLimits?.bodyBytes),
+    tokenWatch,
+    keepalives,
+    admitRequest,
+    admitRunnerRequest: createRequestLimiter(runnerLimits),
+    acquireBodyMemory: createBodyMemory(deps.requestLimits?.bodyBytes),
     pace: createPacing(),
     heavyTurn: createHeavyTurns(),
   };
@@ -91,7 +94,7 @@ export function createApp(
       c.res = renderRefusal(refused);
       deps.metrics.seeRequest(...nowhere, c.res.status, 0);
     } else await next();
-    if (c.res.status >= 400) await throwAway(c.env.incoming);
+    if (c.res.status >= 400) await discardBody(c.env.incoming);
   });
   for (const row of table) {
     app.on(row.method, servedPath(row), async (c) => {
@@ -102,7 +105,7 @@ export function createApp(
       return response;
     });
   }
-  const web = createWeb(deps.webFolder);
+  const web = createDashboard(deps.webDirectory);
   for (const path of ["/ui", "/ui/*"]) app.get(path, (c) => web(c.req.path, c.req.header("accept-encoding")));
   app.notFound((c) => {
     const response = renderError(unrouted(c.req.method, c.req.path, table), c.req.path, deps.onDefect);
@@ -126,29 +129,31 @@ interface Http {
 
 async function respond(row: Route<SystemDeps>, http: Http, server: Server): Promise<Response> {
   const { incoming, outgoing } = http;
-  const { deps, standing, lifeSigns } = server;
+  const { deps, tokenWatch, keepalives } = server;
   // a pipeline alone listens by six, and each of the limits below by one
   outgoing.setMaxListeners(20);
-  let stay: Stay | null = null;
+  let watch: Watch | null = null;
   let presence: Presence | null = null;
-  let room: BodyRoom | null = null;
+  let room: BodyMemory | null = null;
   try {
     const open = needsNoToken(row.rule);
     const credential = open ? undefined : credentialOf(incoming.method, incoming.headers, deps.cookieName);
     // what writes is gathered into one commit, and what reads may be much
     await server.pace(credential ?? addressOf(incoming), row.method === "get" ? 4 : 1);
-    const inTime = timeFor(row.recordMs, (fault) => deps.onDefect(fault, `${row.method} ${row.path}, late`));
+    const inTime = createRecordDeadline(row.recordMs, (fault) =>
+      deps.onDefect(fault, `${row.method} ${row.path}, late`),
+    );
     const principal = open ? nobody : await inTime(authenticate(credential, deps));
     const caller = callerOf(principal, incoming);
-    if (row.path.startsWith("/runner/")) server.enterOpenOfRunner(caller, outgoing);
-    else if (row.path !== "/health") server.enterOpen(caller, outgoing, { isStranger: open });
-    stay = standing.enter(credential, principal);
-    presence = new Presence(stay, outgoing);
-    room = server.enterBodies(caller);
+    if (row.path.startsWith("/runner/")) server.admitRunnerRequest(caller, outgoing);
+    else if (row.path !== "/health") server.admitRequest(caller, outgoing, { isStranger: open });
+    watch = tokenWatch.enter(credential, principal);
+    presence = new Presence(watch, outgoing);
+    room = server.acquireBodyMemory(caller);
     const input = inputOf(row, http, { presence, within: inTime, room, turn: server.heavyTurn });
     const work = async (): Promise<Response> =>
       answer(await server.api.call(principal, row.name, input), http, presence!, server);
-    return await (row.held ? lifeSigns.during(outgoing, work) : work());
+    return await (row.held ? keepalives.during(outgoing, work) : work());
   } catch (error) {
     const refused = renderError(error, `${row.method} ${row.path}`, deps.onDefect);
     if (!outgoing.headersSent) return refused;
@@ -158,7 +163,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
   } finally {
     room?.leave();
     presence?.end();
-    if (stay) leaveAtTheEnd(stay, outgoing);
+    if (watch) leaveAtTheEnd(watch, outgoing);
   }
 }
 
@@ -175,7 +180,7 @@ function addressOf({ socket: { remoteAddress = "" } }: IncomingMessage): string 
 interface Handling {
   presence: Presence;
   within: NonNullable<ApiInput["within"]>;
-  room: BodyRoom;
+  room: BodyMemory;
   turn: HeavyTurn;
 }
 
@@ -204,7 +209,7 @@ function inputOf(
           async readBody() {
             const value = await readJsonBody(incoming, { limit: bodyLimit, turn, room });
             // it may have been long in coming
-            if (presence.stay.refused) throw presence.stay.refused;
+            if (presence.watch.refused) throw presence.watch.refused;
             return value;
           },
         }),
@@ -215,7 +220,7 @@ function inputOf(
 }
 
 function answer(reply: unknown, { incoming, outgoing }: Http, presence: Presence, server: Server): Promise<Response> {
-  const { deps, standing } = server;
+  const { deps, tokenWatch } = server;
   return render(reply, {
     outgoing,
     hub: deps.hub,
@@ -224,17 +229,17 @@ function answer(reply: unknown, { incoming, outgoing }: Http, presence: Presence
     sendBackup: ({ making }) =>
       sendBackup(making, {
         outgoing,
-        headers: alwaysHeaders,
+        headers: securityHeaders,
         acceptEncoding: String(incoming.headers["accept-encoding"] ?? ""),
-        signMs: deps.pollSignMs ?? defaultBackupSignMs,
+        signMs: deps.keepaliveMs ?? defaultBackupKeepaliveMs,
         async mayHaveIt() {
           // it has the key in it: not for one whose token ended while it was made, wherever that was
-          await standing.look();
-          if (presence.stay.refused) throw presence.stay.refused;
+          await tokenWatch.look();
+          if (presence.watch.refused) throw presence.watch.refused;
           presence.signal.throwIfAborted();
         },
       }).catch((error: unknown) => {
-        throw isLeaving(error) ? hungUp() : error;
+        throw isLeaving(error) ? callerDisconnected() : error;
       }),
   });
 }
@@ -245,10 +250,10 @@ function isLeaving(error: unknown): boolean {
   return error instanceof Error && codes.includes(String(Reflect.get(error, "code")));
 }
 
-function leaveAtTheEnd(stay: Stay, outgoing: ServerResponse): void {
+function leaveAtTheEnd(watch: Watch, outgoing: ServerResponse): void {
   const goesOn = outgoing.headersSent && !outgoing.writableEnded && !outgoing.destroyed;
-  if (goesOn) whenClosed(outgoing, stay.leave);
-  else stay.leave();
+  if (goesOn) whenClosed(outgoing, watch.leave);
+  else watch.leave();
 }
 
 /** HEAD asks for no body, and would wait for the end of one. */

@@ -16,7 +16,7 @@ let here: TestCoordinator;
 let there: TestCoordinator;
 let folder: string;
 const secret = randomBytes(32);
-const place = () => ({ database: { url: database.url, secret }, pollSignMs: 100 });
+const place = () => ({ database: { url: database.url, secret }, keepaliveMs: 100 });
 
 const usual = process.env["TMPDIR"];
 beforeAll(async () => {

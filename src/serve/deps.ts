@@ -21,8 +21,8 @@ import type { Receiver } from "../trigger/receive.ts";
 import type { SecretBox } from "../trigger/secret-box.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
-import type { OpenLimits } from "./open-requests.ts";
-import type { Prove } from "./prove.ts";
+import type { RequestLimits } from "./request-limiter.ts";
+import type { Prove } from "./prover.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 import type { Principal } from "./rule.ts";
 
@@ -44,7 +44,7 @@ export interface AnswerDeps extends RecordDeps {
 
 /** Everything the handlers ask of a coordinator, handed in by the composition. */
 export interface ApiDeps extends AnswerDeps {
-  submit(request: RunRequest, who: Who): Promise<SubmitAnswer>;
+  submit(request: RunRequest, who: Who): Promise<SubmitResult>;
   dispatcher: {
     /** The port as the runners of this owner see it: another owner's runner is unknown to it. */
     portFor(owner: string): RunnerPort;
@@ -98,33 +98,33 @@ export interface SystemDeps extends ApiDeps {
   /** The whole API as an OpenAPI document. */
   document(): OpenApiDocument;
   /** Answers a message of the Model Context Protocol. */
-  answerMcp(
+  handleMcp(
     principal: Principal,
     message: unknown,
     headers: Readonly<Record<string, string | undefined>>,
     signal: AbortSignal,
-  ): Promise<McpAnswer>;
+  ): Promise<McpResponse>;
 }
 
 /** What HTTP itself needs beside that. */
-export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilenceMs" | "document" | "answerMcp"> {
+export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilenceMs" | "document" | "handleMcp"> {
   attemptTokens: AttemptTokens;
   hub: FeedHub;
   authEnabled: boolean;
   publicUrls: readonly string[];
   /** The folder of the built dashboard; null where it is missing. */
-  webFolder: string | null;
+  webDirectory: string | null;
   /** How often a poll that is held says that it still is, and a backup that it is being made. */
-  pollSignMs?: number;
+  keepaliveMs?: number;
   /** What the requests of one caller may take up. */
-  openLimits?: OpenLimits;
+  requestLimits?: RequestLimits;
   /** After which an answer is cut off whose reader takes nothing of it. */
   stalledMs?: number;
   /** Told of whatever is answered with 5xx. */
   onDefect(error: unknown, where: string): void;
 }
 
-export interface McpAnswer {
+export interface McpResponse {
   response: Response;
   /** Called when all of it was sent, or nobody is left to send it to. */
   onEnd(): void;
@@ -145,7 +145,7 @@ export interface Who {
   signal?: AbortSignal;
 }
 
-export type SubmitAnswer =
+export type SubmitResult =
   | { ok: true; run: Run; repeated: boolean }
   | {
       ok: false;

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { Store } from "../model/store.ts";
 import { adminToken } from "./token-file.ts";
-import { hashToken, lettersOf } from "./token-text.ts";
+import { hashToken, toBase62 } from "./token-text.ts";
 
 /**
  * The admin token that every coordinator of a fleet has without keeping it anywhere: it follows from the secret they
@@ -41,5 +41,5 @@ function followingToken(secret: Uint8Array, no: number, restored: string | null)
   const since = restored === null ? "" : `\n${restored}`;
   const digest = createHmac("sha512", secret).update(`drover admin token 1\n${no}${since}`).digest();
   // of 64 bytes some 62 give a letter
-  return `drv_${lettersOf(digest).slice(0, 32)}`;
+  return `drv_${toBase62(digest).slice(0, 32)}`;
 }

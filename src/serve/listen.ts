@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
 import { HostError, RequestError } from "../model/errors.ts";
-import { boundConnections } from "./bound-connections.ts";
-import { cutStalled } from "./cut-stalled.ts";
+import { limitConnections } from "./limit-connections.ts";
+import { disconnectStalled } from "./disconnect-stalled.ts";
 import { isLoopbackAddress } from "./guard.ts";
 import { Refusal } from "./refusal.ts";
 import { renderRefusal } from "./render.ts";
@@ -21,10 +21,10 @@ export interface ListenOptions {
   onSocketFault?: (fault: unknown) => void;
   /** After which an answer is cut off whose reader takes nothing of it. */
   stalledMs?: number | undefined;
-  mostConnections?: number | undefined;
+  maxConnections?: number | undefined;
 }
 
-const mostConnections = 10_000;
+const maxConnections = 10_000;
 
 export interface Listening {
   url: string;
@@ -36,7 +36,7 @@ export interface Listening {
 }
 
 /** Refuses to be open to other machines without auth: that would hand this one to whoever asks. */
-export function refuseOpenDoor({ host, authEnabled }: Pick<ListenOptions, "host" | "authEnabled">): void {
+export function refuseOpenWithoutAuth({ host, authEnabled }: Pick<ListenOptions, "host" | "authEnabled">): void {
   if (authEnabled || isLoopbackAddress(host)) return;
   throw new RequestError({
     code: "DROVER-API-025",
@@ -47,7 +47,7 @@ export function refuseOpenDoor({ host, authEnabled }: Pick<ListenOptions, "host"
 }
 
 /** Each is compared with what a browser says of itself, so that one which is no address lets in what it should not. */
-export function refusePublicUrls(publicUrls: readonly string[]): void {
+export function checkPublicUrls(publicUrls: readonly string[]): void {
   const wrong = publicUrls.find((url) => !isHttpAddress(url));
   if (wrong === undefined) return;
   throw new RequestError({
@@ -63,7 +63,7 @@ function isHttpAddress(url: string): boolean {
 }
 
 export async function listen(app: Hono<{ Bindings: HttpBindings }>, options: ListenOptions): Promise<Listening> {
-  refuseOpenDoor(options);
+  refuseOpenWithoutAuth(options);
   const server = serverOf(app, options);
   await bind(server, options);
   // a TCP server's address is never a string
@@ -115,12 +115,12 @@ export async function listenOnSocket(
 
 function serverOf(
   app: Hono<{ Bindings: HttpBindings }>,
-  { stalledMs, mostConnections: most = mostConnections }: Pick<ListenOptions, "stalledMs" | "mostConnections">,
+  { stalledMs, maxConnections: most = maxConnections }: Pick<ListenOptions, "stalledMs" | "maxConnections">,
 ): Server {
   const answer = getRequestListener(app.fetch, { errorHandler: malformed });
   const onRequest: RequestListener = (incoming, outgoing) => {
     // whatever its route: all of it is written, and takes up memory until it is read
-    outgoing.once("prefinish", () => cutStalled(outgoing, stalledMs));
+    outgoing.once("prefinish", () => disconnectStalled(outgoing, stalledMs));
     void answer(incoming, outgoing);
   };
   const server = createServer(
@@ -128,7 +128,7 @@ function serverOf(
     { requestTimeout: 0, headersTimeout: 30_000, keepAliveTimeout: 65_000, maxHeaderSize: 32 * 1024 },
     onRequest,
   );
-  boundConnections(server, most);
+  limitConnections(server, most);
   return server;
 }
 

@@ -3,7 +3,7 @@ import { errorFromProblem } from "../wire/problem.ts";
 import type { CallInput, Transport } from "../wire/transport.ts";
 import type { RouteName } from "../wire/contracts.ts";
 import type { Api } from "./api.ts";
-import { pipeFeed } from "./feed-pipe.ts";
+import { pipeFeed } from "./pipe-feed.ts";
 import { Refusal } from "./refusal.ts";
 import { BytesReply, FeedReply, Reply } from "./reply.ts";
 import type { Principal } from "./rule.ts";

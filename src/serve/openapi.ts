@@ -33,7 +33,7 @@ function operationOf({ name, path, rule }: Row, schemas: Schemas): Operation {
   return {
     operationId: contract.id,
     summary: contract.summary,
-    description: whoMay(rule),
+    description: describeAccess(rule),
     ...(needsNoToken(rule) ? {} : { security: [{ bearer: [] }] }),
     parameters: [
       ...[...path.matchAll(/\{(\w+)(\*?)\}/g)].map((match) => ({
@@ -60,9 +60,9 @@ function bodyOf({ body, takesBytes }: Contract, schemas: Schemas): Pick<Operatio
   return { requestBody: { required, content: { "application/json": { schema: schemas.write(body, "input") } } } };
 }
 
-function answersOf({ answers }: Contract, schemas: Schemas): Operation["responses"] {
+function answersOf({ responses }: Contract, schemas: Schemas): Operation["responses"] {
   return Object.fromEntries(
-    Object.entries(answers).map(([status, { description, schema, media = "application/json" }]) => {
+    Object.entries(responses).map(([status, { description, schema, media = "application/json" }]) => {
       if (Number(status) >= 400) return [status, problemAnswer(description)];
       const content = schema && { content: { [media]: { schema: schemas.write(schema, "output") } } };
       return [status, { description, ...content }];
@@ -71,7 +71,7 @@ function answersOf({ answers }: Contract, schemas: Schemas): Operation["response
 }
 
 /** Those that follow from the rule and the parts of the request; a contract names its own. */
-function refusalsOf({ query, headers, body, takesBytes, answers }: Contract, rule: Rule): Operation["responses"] {
+function refusalsOf({ query, headers, body, takesBytes, responses }: Contract, rule: Rule): Operation["responses"] {
   const refusals: Record<number, string> = {
     ...(query || headers || body || takesBytes ? { 400: "The request does not fit its schema" } : {}),
     ...(needsNoToken(rule)
@@ -82,7 +82,7 @@ function refusalsOf({ query, headers, body, takesBytes, answers }: Contract, rul
   return {
     ...Object.fromEntries(
       Object.entries(refusals)
-        .filter(([status]) => !(status in answers))
+        .filter(([status]) => !(status in responses))
         .map(([status, description]) => [status, problemAnswer(description)]),
     ),
     default: problemAnswer("Refused, or not possible now"),
@@ -156,7 +156,7 @@ function withReferences(schema: object, names: ReadonlyMap<string, string>): Jso
 }
 
 /** In words, for the page that people read. */
-function whoMay(rule: Rule): string {
+function describeAccess(rule: Rule): string {
   if ("signed" in rule) return "Open to requests with a valid signature.";
   if ("open" in rule) return "Open to everyone who reaches this address.";
   if ("enrolment" in rule) return "With an enrolment token.";

@@ -2,7 +2,7 @@
 export type Pace = (caller: string, weight: number) => Promise<void> | undefined;
 
 /** What one caller may begin in one round of the event loop. Some milliseconds, then others have their turn. */
-const mostInRound = 16;
+const maxPerRound = 16;
 
 interface Waiting {
   weight: number;
@@ -10,7 +10,7 @@ interface Waiting {
 }
 
 /** A flood of requests that arrive together is begun in many rounds; who sends one now and then is not behind it. */
-export function createPacing(most = mostInRound): Pace {
+export function createPacing(most = maxPerRound): Pace {
   const begun = new Map<string, number>();
   const waiting = new Map<string, Waiting[]>();
   let isScheduled = false;

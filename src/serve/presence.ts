@@ -1,21 +1,21 @@
 import type { ServerResponse } from "node:http";
 import { Refusal } from "./refusal.ts";
-import type { Stay } from "./standing.ts";
+import type { Watch } from "./token-watch.ts";
 import { whenClosed } from "./when-closed.ts";
 
 /** Whether the caller is still there and may still have the answer. */
 export class Presence {
-  readonly stay: Stay;
+  readonly watch: Watch;
   readonly #outgoing: ServerResponse;
   #leaving: AbortController | null = null;
   #stopWatching: (() => void) | null = null;
 
-  constructor(stay: Stay, outgoing: ServerResponse) {
-    this.stay = stay;
+  constructor(watch: Watch, outgoing: ServerResponse) {
+    this.watch = watch;
     this.#outgoing = outgoing;
     // an answer that is being written, such as a stream of events, is for one who may still read it
-    stay.whenRefused(() => {
-      this.#leaving?.abort(stay.refused);
+    watch.whenRefused(() => {
+      this.#leaving?.abort(watch.refused);
       if (outgoing.headersSent && !outgoing.writableEnded) outgoing.destroy();
     });
   }
@@ -24,8 +24,8 @@ export class Presence {
   get signal(): AbortSignal {
     if (this.#leaving === null) {
       const leaving = (this.#leaving = new AbortController());
-      if (this.stay.refused) leaving.abort(this.stay.refused);
-      this.#stopWatching = whenClosed(this.#outgoing, () => leaving.abort(hungUp()));
+      if (this.watch.refused) leaving.abort(this.watch.refused);
+      this.#stopWatching = whenClosed(this.#outgoing, () => leaving.abort(callerDisconnected()));
     }
     return this.#leaving.signal;
   }
@@ -35,6 +35,6 @@ export class Presence {
   }
 }
 
-export function hungUp(): Refusal {
+export function callerDisconnected(): Refusal {
   return new Refusal(400, "DROVER-API-029", "The caller hung up.");
 }

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { findInexactNumber } from "../model/exact-numbers.ts";
 import { findExceededLimit } from "../model/json-limits.ts";
-import type { BodyRoom } from "./body-room.ts";
+import type { BodyMemory } from "./body-memory.ts";
 import type { HeavyTurn } from "./heavy-turns.ts";
 import { forbiddenKey, inexactNumber, isForbidden, notUtf8, tooHeavy } from "./json-refusals.ts";
 import { parseInTurns } from "./parse-in-turns.ts";
@@ -11,7 +11,7 @@ import { Refusal } from "./refusal.ts";
 /** The body as parsed JSON; undefined where there is none. Nothing past `limit` is ever held. */
 export async function readJsonBody(
   incoming: IncomingMessage,
-  { limit, turn, room }: { limit: number; turn: HeavyTurn; room: BodyRoom },
+  { limit, turn, room }: { limit: number; turn: HeavyTurn; room: BodyMemory },
 ): Promise<unknown> {
   const { "content-length": length, "content-type": type } = incoming.headers;
   if (length !== undefined && Number(length) > limit) throw tooLarge(limit);
@@ -23,7 +23,7 @@ export async function readJsonBody(
     });
   }
   if (!isUtf8(bytes)) throw notUtf8();
-  if (bytes.length > mostAtOnce) return parseInTurns(bytes, turn);
+  if (bytes.length > maxUnslicedBytes) return parseInTurns(bytes, turn);
   const { text, value } = parseJson(bytes);
   refuseKeys(value);
   const inexact = findInexactNumber(text);
@@ -32,7 +32,7 @@ export async function readJsonBody(
 }
 
 /** A longer body is parsed in turns. Of a shorter one JSON.parse makes short work, whatever it is made of. */
-const mostAtOnce = 64 * 1024;
+const maxUnslicedBytes = 64 * 1024;
 
 /** Refuses what is not UTF-8, not JSON, too deep or too much to read. */
 export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
@@ -48,7 +48,7 @@ export function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
 const slowestMs = 120_000;
 
 /** By events: an async iterator takes longer than everything else about a small body. */
-function collect(incoming: IncomingMessage, limit: number, room: BodyRoom): Promise<Buffer> {
+function collect(incoming: IncomingMessage, limit: number, room: BodyMemory): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -91,7 +91,7 @@ const unreadMs = 1000;
  * Before a no is said to somebody who is still sending: a connection that is closed meanwhile would take the answer
  * along. What comes after this is cut off with the connection.
  */
-export function throwAway(incoming: IncomingMessage): Promise<void> {
+export function discardBody(incoming: IncomingMessage): Promise<void> {
   return new Promise((resolve) => {
     if (incoming.readableEnded || incoming.destroyed) return resolve();
     const enough = setTimeout(() => done(), unreadMs);

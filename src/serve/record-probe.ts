@@ -1,4 +1,4 @@
-import { silent } from "./in-time.ts";
+import { recordSilent } from "./record-deadline.ts";
 
 export interface RecordProbe {
   /** Why the record cannot be used now; null where it can. Never takes longer than its patience. */
@@ -25,7 +25,7 @@ export function createRecordProbe(
       looking ??= begin();
       await atMost(patienceMs - (performance.now() - looking.since), looking.done);
       // still under way: what was known before is too old to go by
-      return looking === null ? (known?.fault ?? null) : silent(patienceMs);
+      return looking === null ? (known?.fault ?? null) : recordSilent(patienceMs);
     },
   };
 

@@ -2,7 +2,7 @@ import { type ErrorCode, errorCodes, HostError, RequestError } from "../model/er
 import type { Problem, ProblemFault } from "../wire/problem.ts";
 import { nextStep } from "./next-step.ts";
 
-interface FaultOfRequest {
+interface RequestFault {
   status: number;
   code: ErrorCode;
   message: string;
@@ -43,7 +43,7 @@ export function notFound(what: string, path = "path"): Refusal {
 }
 
 /** What a part of Drover below the API has to say against a request. */
-export function refusalOfFault({ status, code, message, faults, next, retry_after_seconds }: FaultOfRequest): Refusal {
+export function refusalFromFault({ status, code, message, faults, next, retry_after_seconds }: RequestFault): Refusal {
   return new Refusal(status, code, message, {
     faults,
     ...(next ? { next } : {}),
@@ -61,7 +61,7 @@ export function tooManyChecks(retryAfterSeconds: number): Refusal {
 }
 
 /** What is told of an error that no handler expected. Details of a defect stay in the log. */
-export function refusalOf(error: unknown): Refusal {
+export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof RequestError) {
     return new Refusal(400, error.code, error.message, {

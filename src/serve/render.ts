@@ -4,19 +4,19 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { FeedHub } from "../show/feed-hub.ts";
-import { cutStalled } from "./cut-stalled.ts";
-import { type Refusal, refusalOf } from "./refusal.ts";
+import { disconnectStalled } from "./disconnect-stalled.ts";
+import { type Refusal, toRefusal } from "./refusal.ts";
 import { BackupReply, BytesReply, FeedReply, Reply, TextReply, WebReply } from "./reply.ts";
-import { sinkOf } from "./sse-sink.ts";
+import { createSseSink } from "./sse-sink.ts";
 
 /** Set on every answer: nothing here is to be framed, sniffed or kept. */
-export const alwaysHeaders = {
+export const securityHeaders = {
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cross-origin-resource-policy": "same-origin",
   "x-frame-options": "DENY",
 };
-const jsonHeaders = { ...alwaysHeaders, "content-type": "application/json", "cache-control": "no-store" };
+const jsonHeaders = { ...securityHeaders, "content-type": "application/json", "cache-control": "no-store" };
 const problemHeaders = { ...jsonHeaders, "content-type": "application/problem+json" };
 
 interface Rendering {
@@ -34,10 +34,10 @@ export async function render(answer: unknown, to: Rendering): Promise<Response> 
   else if (answer instanceof WebReply) await sendWeb(answer, to);
   else if (answer instanceof BackupReply) await to.sendBackup(answer);
   else if (answer instanceof FeedReply) {
-    const sink = sinkOf(to.outgoing, to.stalledMs);
+    const sink = createSseSink(to.outgoing, to.stalledMs);
     sink.whenClosed(to.hub.follow(answer.source, answer.after, sink, answer.partials).stop);
   } else if (answer instanceof TextReply)
-    return new Response(answer.text, { headers: { ...alwaysHeaders, ...answer.headers } });
+    return new Response(answer.text, { headers: { ...securityHeaders, ...answer.headers } });
   else if (answer instanceof Reply) return json(answer.status, answer.body, answer.headers);
   else return json(200, answer);
   return RESPONSE_ALREADY_SENT;
@@ -45,7 +45,7 @@ export async function render(answer: unknown, to: Rendering): Promise<Response> 
 
 function json(status: number, body: unknown, headers?: Readonly<Record<string, string>>): Response {
   if (body === undefined)
-    return new Response(null, { status: status === 200 ? 204 : status, headers: { ...alwaysHeaders, ...headers } });
+    return new Response(null, { status: status === 200 ? 204 : status, headers: { ...securityHeaders, ...headers } });
   return new Response(JSON.stringify(body), {
     status,
     headers: headers ? { ...jsonHeaders, ...headers } : jsonHeaders,
@@ -53,7 +53,7 @@ function json(status: number, body: unknown, headers?: Readonly<Record<string, s
 }
 
 export function renderError(error: unknown, where: string, onDefect: Rendering["onDefect"]): Response {
-  const refusal = refusalOf(error);
+  const refusal = toRefusal(error);
   // what is refused for being too much is no defect, and would fill the log
   if (refusal.problem.status >= 500 && refusal.problem.code !== "DROVER-LIM-001") onDefect(error, where);
   return renderRefusal(refusal);
@@ -72,8 +72,8 @@ export function renderRefusal({ problem, headers }: Refusal): Response {
 }
 
 async function sendBytes({ bytes, headers }: BytesReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
-  outgoing.writeHead(200, { ...alwaysHeaders, ...headers });
-  cutStalled(outgoing, stalledMs);
+  outgoing.writeHead(200, { ...securityHeaders, ...headers });
+  disconnectStalled(outgoing, stalledMs);
   try {
     await pipeline(bytes, outgoing);
   } catch (error) {
@@ -87,10 +87,10 @@ async function sendBytes({ bytes, headers }: BytesReply, { outgoing, stalledMs, 
 async function sendWeb({ answer }: WebReply, { outgoing, stalledMs, onDefect }: Rendering): Promise<void> {
   const { status, headers, body } = answer.response;
   try {
-    outgoing.writeHead(status, { ...alwaysHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });
+    outgoing.writeHead(status, { ...securityHeaders, "cache-control": "no-store", ...Object.fromEntries(headers) });
     // the first byte of a stream may be long in coming; it carries keepalives
     outgoing.flushHeaders();
-    cutStalled(outgoing, stalledMs);
+    disconnectStalled(outgoing, stalledMs);
     // the same stream by the types of Node instead of the browser's
     if (body === null) outgoing.end();
     else await pipeline(Readable.fromWeb(body as ReadableStream<Uint8Array>), outgoing);

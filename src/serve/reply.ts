@@ -1,6 +1,6 @@
 import type { FeedSource } from "../show/feed.ts";
 import type { FollowedPartials } from "../show/feed-hub.ts";
-import type { BackupFile, McpAnswer } from "./deps.ts";
+import type { BackupFile, McpResponse } from "./deps.ts";
 
 /** What a handler returns where plain data with status 200 (or nothing, 204) does not say it all. */
 export class Reply<T = unknown> {
@@ -46,7 +46,7 @@ export class BackupReply {
 
 /** An answer that a library made, body and all. */
 export class WebReply {
-  constructor(readonly answer: McpAnswer) {}
+  constructor(readonly answer: McpResponse) {}
 }
 
 export type SpecialReply = TextReply | BytesReply | FeedReply | BackupReply | WebReply;

@@ -2,9 +2,9 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import { cutStalled } from "./cut-stalled.ts";
+import { disconnectStalled } from "./disconnect-stalled.ts";
 import type { BackupFile } from "./deps.ts";
-import { beginGzip, emptyBlock, gzipBody } from "./gzip-with-signs.ts";
+import { gzipHeader, emptyDeflateBlock, gzipBody } from "./gzip-keepalive.ts";
 
 interface Sending {
   outgoing: ServerResponse;
@@ -29,8 +29,8 @@ export async function sendBackup(making: Promise<BackupFile>, sending: Sending):
     packed = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/i.test(sending.acceptEncoding);
     outgoing.writeHead(200, headOf(sending, packed ? { "content-encoding": "gzip" } : {}));
     if (!packed) return outgoing.flushHeaders();
-    outgoing.write(beginGzip);
-    signs = setInterval(() => void outgoing.write(emptyBlock), signMs);
+    outgoing.write(gzipHeader);
+    signs = setInterval(() => void outgoing.write(emptyDeflateBlock), signMs);
   }, signMs);
   const noMoreSigns = (): void => {
     clearTimeout(begin);
@@ -42,7 +42,7 @@ export async function sendBackup(making: Promise<BackupFile>, sending: Sending):
       await mayHaveIt();
       noMoreSigns();
       // the copy takes up the disk meanwhile
-      cutStalled(outgoing);
+      disconnectStalled(outgoing);
       if (!outgoing.headersSent)
         outgoing.writeHead(200, headOf(sending, { "content-length": String((await stat(file)).size) }));
       if (packed) await pipeline(createReadStream(file), ...gzipBody(), outgoing);

@@ -18,7 +18,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     drop = database?.drop ?? null;
     coordinator = await startTestCoordinator({
       database: database && { url: database.url, secret: randomBytes(32) },
-      webFolder: webFolder(),
+      webDirectory: webDirectory(),
     });
   });
   afterAll(async () => {
@@ -115,7 +115,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
 });
 
 test("the page has a policy and a nonce of its own each time; assets are kept for ever", async () => {
-  const ui = await startTestCoordinator({ webFolder: webFolder() });
+  const ui = await startTestCoordinator({ webDirectory: webDirectory() });
   try {
     const pages = await Promise.all(["/ui/", "/ui/runs/1?tab=log", "/ui"].map((path) => fetch(ui.url + path)));
     const nonces = new Set<string>();
@@ -140,7 +140,7 @@ test("the page has a policy and a nonce of its own each time; assets are kept fo
 });
 
 test("says how to build the dashboard where it is missing", async () => {
-  const bare = await startTestCoordinator({ webFolder: null });
+  const bare = await startTestCoordinator({ webDirectory: null });
   try {
     const answer = await fetch(`${bare.url}/ui/`);
     expect([answer.status, await answer.json()]).toMatchObject([404, { code: "DROVER-WEB-002" }]);
@@ -149,7 +149,7 @@ test("says how to build the dashboard where it is missing", async () => {
   }
 });
 
-function webFolder(): string {
+function webDirectory(): string {
   const folder = join(mkdtempSync(join(tmpdir(), "drover-web-")), "web");
   mkdirSync(join(folder, "assets"), { recursive: true });
   writeFileSync(join(folder, "index.html"), '<html nonce="__NONCE__">');

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Sink } from "../show/feed.ts";
-import { cutStalled } from "./cut-stalled.ts";
+import { disconnectStalled } from "./disconnect-stalled.ts";
 import { whenClosed } from "./when-closed.ts";
 
 export interface SseSink extends Sink {
@@ -8,7 +8,7 @@ export interface SseSink extends Sink {
 }
 
 /** The answer itself as a sink: bytes go to the socket as they are, and a full socket says so. A deaf reader is cut off. */
-export function sinkOf(outgoing: ServerResponse, stalledMs?: number): SseSink {
+export function createSseSink(outgoing: ServerResponse, stalledMs?: number): SseSink {
   outgoing.writeHead(200, {
     "content-type": "text/event-stream",
     "cache-control": "no-store",
@@ -17,7 +17,7 @@ export function sinkOf(outgoing: ServerResponse, stalledMs?: number): SseSink {
     "x-accel-buffering": "no",
   });
   outgoing.flushHeaders();
-  cutStalled(outgoing, stalledMs);
+  disconnectStalled(outgoing, stalledMs);
   return {
     write: (bytes) => outgoing.write(bytes),
     get waiting() {

@@ -10,12 +10,12 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /** 32 characters of base62: 190 bits. */
 export function newTokenText(prefix: TokenPrefix): string {
   let text = "";
-  while (text.length < 32) text += lettersOf(randomBytes(48));
+  while (text.length < 32) text += toBase62(randomBytes(48));
   return prefix + text.slice(0, 32);
 }
 
 /** 248 is the largest multiple of 62 in a byte: taking the others too would favour some characters. */
-export function lettersOf(bytes: Uint8Array): string {
+export function toBase62(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) if (byte < 248) text += alphabet[byte % 62];
   return text;

@@ -4,7 +4,7 @@ import { type ClaimedRun, claimOverHttp } from "../../test/fixtures/dispatch/cla
 import type { StoredEvent } from "../model/event.ts";
 import { localClient } from "../compose/open-coordinator.ts";
 import type { ApiClient } from "../wire/client.ts";
-import { checkByContract } from "./check-input.ts";
+import { checkByContract } from "./check-by-contract.ts";
 import { checkSubmit } from "./check-submit.ts";
 
 let coordinator: TestCoordinator;

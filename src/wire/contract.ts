@@ -12,7 +12,7 @@ export interface Contract {
   /** The body is bytes instead of JSON. */
   takesBytes?: true;
   /** By status: 2xx and 3xx, and refusals beyond those that follow from the rest of the row. */
-  answers: Readonly<Record<number, ContractAnswer>>;
+  responses: Readonly<Record<number, ContractResponse>>;
 }
 
 /** The one answer that most routes have. */
@@ -20,7 +20,7 @@ export function ok<S extends z.ZodType>(description: string, schema: S) {
   return { 200: { description, schema } };
 }
 
-export interface ContractAnswer {
+export interface ContractResponse {
   description: string;
   schema?: z.ZodType;
   /** Where it is not application/json. */

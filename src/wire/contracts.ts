@@ -41,7 +41,7 @@ export type HeadersOf<R extends RouteName> = Contracts[R] extends { headers: inf
   : undefined;
 
 /** The JSON that a route answers with; undefined for one without any. */
-export type Output<R extends RouteName> = AnswerOf<Contracts[R]["answers"]>;
+export type Output<R extends RouteName> = AnswerOf<Contracts[R]["responses"]>;
 type AnswerOf<A> = {
   [Status in keyof A]: Status extends 200 | 201 | 202 ? JsonOf<A[Status]> : never;
 }[keyof A] extends infer T

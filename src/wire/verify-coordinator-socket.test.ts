@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createAttemptTokens } from "../serve/attempt-token.ts";
-import { createProver } from "../serve/prove.ts";
+import { createProver } from "../serve/prover.ts";
 import { createClient } from "./client.ts";
 import { hashToken, proofOf } from "./proof.ts";
 import type { ProofRequest } from "./proof-request.ts";

@@ -53,7 +53,7 @@ describe.concurrent("together", () => {
   });
 
   test("R7: who waits for work at one that stands still takes it from another", async () => {
-    const size = { waiting: 1, times: { pollSignMs: 900 }, withinMs: 60_000 };
+    const size = { waiting: 1, times: { keepaliveMs: 900 }, withinMs: 60_000 };
     expectWhole(await idle(size, postgres), { "waited there": 1, "not back": 0 });
   });
 

@@ -3,7 +3,7 @@ import { agentNamed } from "../../../test/fixtures/dispatch/drive.ts";
 import type { Agent } from "../../model/agent.ts";
 import type { FlatAgent } from "../../wire/client.ts";
 import { agentTools, submissionOf } from "./agent-tools.ts";
-import { toolNameOf } from "./tool-name.ts";
+import { toolName } from "./tool-name.ts";
 
 const flat = (name: string, changes: Partial<Agent> = {}, runner_id: string | null = null): FlatAgent => ({
   ...agentNamed(name, { expose: "tool", ...changes }),
@@ -12,11 +12,11 @@ const flat = (name: string, changes: Partial<Agent> = {}, runner_id: string | nu
 });
 
 test("a tool's name is one that model services take, and different for different agents", () => {
-  expect(toolNameOf("line-count")).toBe("run_line-count");
-  expect(toolNameOf("code.review")).toMatch(/^run_code_review_[0-9a-f]{6}$/);
-  expect(toolNameOf("Größe")).toMatch(/^run_Gro_e_[0-9a-f]{6}$/);
+  expect(toolName("line-count")).toBe("run_line-count");
+  expect(toolName("code.review")).toMatch(/^run_code_review_[0-9a-f]{6}$/);
+  expect(toolName("Größe")).toMatch(/^run_Gro_e_[0-9a-f]{6}$/);
   const agents = ["a.b", "a_b", "a-b", "A.b", "日本", "日木", "x".repeat(200), `${"x".repeat(199)}y`, "é", "e"];
-  const names = agents.map(toolNameOf);
+  const names = agents.map(toolName);
   expect(new Set(names).size).toBe(agents.length);
   for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,48}$/);
 });

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { FlatAgent, Submission } from "../../wire/client.ts";
-import { toolNameOf } from "./tool-name.ts";
+import { toolName } from "./tool-name.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -16,8 +16,8 @@ export interface AgentTool {
 /** One for each agent with `expose: tool`. `agents` is in order of precedence, as GET /agents lists them. */
 export function agentTools(agents: readonly FlatAgent[]): AgentTool[] {
   const tools = new Map<string, AgentTool>();
-  for (const { agent_name, agent } of addressed(agents)) {
-    const name = toolNameOf(agent_name);
+  for (const { agent_name, agent } of addressableAgents(agents)) {
+    const name = toolName(agent_name);
     // A name must never mean two agents, even if somebody chooses one to match another's hash.
     if (agent.expose !== "tool" || tools.has(name)) continue;
     tools.set(name, { name, agent_name, agent, inputSchema: inputSchemaOf(agent) });
@@ -26,7 +26,7 @@ export function agentTools(agents: readonly FlatAgent[]): AgentTool[] {
 }
 
 /** The agents a request can name. One of a file or of the API hides those that runners bring under its name. */
-export function addressed(agents: readonly FlatAgent[]): { agent_name: string; agent: FlatAgent }[] {
+export function addressableAgents(agents: readonly FlatAgent[]): { agent_name: string; agent: FlatAgent }[] {
   const byName = new Map<string, FlatAgent[]>();
   for (const agent of agents) byName.set(agent.name, [...(byName.get(agent.name) ?? []), agent]);
   return [...byName].flatMap(([name, [first, ...more]]) => {

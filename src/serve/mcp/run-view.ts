@@ -1,13 +1,13 @@
 import type { Question } from "../../model/question.ts";
 import type { Run } from "../../model/run.ts";
 import { isTerminal } from "../../model/states.ts";
-import type { SeenRun } from "./wait-run.ts";
+import type { RunSnapshot } from "./wait-for-run.ts";
 
 /** Characters of a result that are handed to a model; the record has all of it. */
 const longest = 256 * 1024;
 
 /** What a model needs to know of a run. */
-export function viewOf({ run, questions }: SeenRun): Record<string, unknown> {
+export function viewOf({ run, questions }: RunSnapshot): Record<string, unknown> {
   const { run_id, agent_name, status, session_id, reason, error, progress, parked_why, parked_until } = run;
   const next = nextOf(run, questions);
   return withoutNulls({

@@ -6,10 +6,10 @@ import { estimateJsonSize } from "../../model/event-size.ts";
 import { suggest } from "../../model/suggest.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
 import { agentTools, type AgentTool, submissionOf } from "./agent-tools.ts";
-import { outcomeAnswer, refusalAnswer } from "./answer.ts";
+import { runResult, errorResult } from "./tool-result.ts";
 import { createProgress, describeEvent, type Progress, silent } from "./progress.ts";
-import { runTools, type ToolCall } from "./tools.ts";
-import { waitForRun } from "./wait-run.ts";
+import { runTools, type ToolCall } from "./run-tools.ts";
+import { waitForRun } from "./wait-for-run.ts";
 
 export interface McpServerOptions {
   /** The API in the name of the caller: what it may not do is refused there. */
@@ -29,7 +29,7 @@ const instructions =
  * Drover's agents as the tools of an MCP server. The low-level server passes an agent's JSON Schema on unchanged;
  * arguments are checked in one place, when the run is submitted.
  */
-export function droverMcpServer(options: McpServerOptions): Server {
+export function createDroverMcpServer(options: McpServerOptions): Server {
   const { client, version } = options;
   const server = new Server({ name: "drover", version }, { capabilities: { tools: {} }, instructions });
   server.setRequestHandler("tools/list", async () => {
@@ -63,7 +63,7 @@ export function droverMcpServer(options: McpServerOptions): Server {
       return fixed ? await fixed.run(call, input) : await runAgentTool(call, name, input);
     } catch (error) {
       const fault = error instanceof z.ZodError ? unfit(error) : error;
-      return refusalAnswer(fault, run_id === undefined ? {} : { run_id }, options.onDefect);
+      return errorResult(fault, run_id === undefined ? {} : { run_id }, options.onDefect);
     } finally {
       progress.stop();
     }
@@ -89,7 +89,7 @@ async function runAgentTool(call: ToolCall, name: string, input: Record<string, 
   const tool = tools.find((one) => one.name === name);
   if (tool === undefined) throw unknownTool(name, tools);
   const { run_id } = await call.submit(submissionOf(tool, input));
-  return outcomeAnswer(await waitForRun(call.client, run_id, call));
+  return runResult(await waitForRun(call.client, run_id, call));
 }
 
 function submit({ client, parent_run_id }: McpServerOptions, request: Submission) {

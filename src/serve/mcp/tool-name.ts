@@ -8,7 +8,7 @@ const prefix = "run_";
  * The name of the tool that runs an agent. A name that model services would refuse is rewritten and gets a hash of the
  * original, so that each agent keeps its tool's name whatever other agents there are.
  */
-export function toolNameOf(agent: string): string {
+export function toolName(agent: string): string {
   if (/^[\w-]+$/.test(agent) && prefix.length + agent.length <= longest) return `${prefix}${agent}`;
   const hash = createHash("sha256").update(agent).digest("hex").slice(0, 6);
   const slug = agent

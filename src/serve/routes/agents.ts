@@ -3,7 +3,7 @@ import type { ListedAgent } from "../../model/dispatch-ops.ts";
 import type { AgentPosition } from "../../model/agent-position.ts";
 import { toCursor } from "../../show/cursor.ts";
 import type { ApiDeps } from "../deps.ts";
-import { given } from "../given.ts";
+import { omitUndefined } from "../omit-undefined.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
@@ -18,7 +18,7 @@ export const agentRoutes = [
     async handle({ deps, query: { limit, cursor } }) {
       const { before } = pageFrom("agents", limit, cursor);
       const { items, next } = await deps.agents.page(
-        given({ limit, after: before === undefined ? before : placeFrom(before) }),
+        omitUndefined({ limit, after: before === undefined ? before : placeFrom(before) }),
       );
       return { items: items.map(flat), next_cursor: next && toCursor("agents", textOf(next)) };
     },

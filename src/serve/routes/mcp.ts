@@ -11,6 +11,6 @@ export const mcpRoutes = [
     rule: { roles: anyone, attempt: true },
     bodyLimit: 5 * 1024 * 1024,
     handle: async ({ deps, principal, body, headers, signal }) =>
-      new WebReply(await deps.answerMcp(principal, body, headers, signal)),
+      new WebReply(await deps.handleMcp(principal, body, headers, signal)),
   }),
 ];

@@ -2,7 +2,7 @@ import type { Decision } from "../../model/executor.ts";
 import type { Question } from "../../model/question.ts";
 import type { BodyOf } from "../../wire/contracts.ts";
 import type { AnswerDeps } from "../deps.ts";
-import { given } from "../given.ts";
+import { omitUndefined } from "../omit-undefined.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal, tooManyChecks } from "../refusal.ts";
 import { routeWith } from "../route.ts";
@@ -19,8 +19,8 @@ export const questionRoutes = [
       const { before: after } = pageFrom("questions", limit, cursor);
       const only = seesOnly(principal);
       const page = await deps.store.read.questions(
-        given({ ...filter, created_by: only ?? undefined }),
-        given({ limit, after }),
+        omitUndefined({ ...filter, created_by: only ?? undefined }),
+        omitUndefined({ limit, after }),
       );
       const { items, next, count } = page;
       return { items, next_cursor: next === null ? null : toCursor("questions", next), count };
@@ -69,7 +69,7 @@ export const questionRoutes = [
     rule: { roles: anyone },
     async handle({ deps, principal, query: { limit, ...filter } }) {
       const only = seesOnly(principal);
-      return { items: await deps.store.read.usage(given({ ...filter, created_by: only ?? undefined }), limit) };
+      return { items: await deps.store.read.usage(omitUndefined({ ...filter, created_by: only ?? undefined }), limit) };
     },
   }),
   route("POST /runs/{run_id}/permissions/{request_id}", {
@@ -93,7 +93,9 @@ export const questionRoutes = [
 type Body = BodyOf<"POST /runs/{run_id}/permissions/{request_id}">;
 
 function decisionOf({ decision, input, remember, message }: Body): Decision {
-  return decision === "allow" ? { decision, ...given({ input, remember }) } : { decision, ...given({ message }) };
+  return decision === "allow"
+    ? { decision, ...omitUndefined({ input, remember }) }
+    : { decision, ...omitUndefined({ message }) };
 }
 
 /** What the person allows has to be something that the tool takes. */

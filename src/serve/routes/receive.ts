@@ -1,12 +1,12 @@
 import type { SystemDeps } from "../deps.ts";
 import { parseJson, tooLarge } from "../read-body.ts";
-import { Refusal, refusalOfFault } from "../refusal.ts";
+import { Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 
 const route = routeWith<SystemDeps>();
 
-const mostBytes = 1024 * 1024;
+const maxBytes = 1024 * 1024;
 
 export const receiveRoutes = [
   route("POST /hooks/{name}", {
@@ -27,7 +27,7 @@ export const receiveRoutes = [
         }
         if (received.retry_after_seconds !== undefined)
           throw tooMany(received.retry_after_seconds, received.fault.message);
-        throw refusalOfFault(received.fault);
+        throw refusalFromFault(received.fault);
       } finally {
         leave();
       }
@@ -39,7 +39,7 @@ async function collect(
   { size, bytes }: { size: number | null; bytes: AsyncIterable<Uint8Array> },
   givenUp: AbortSignal,
 ): Promise<Buffer> {
-  if (size !== null && size > mostBytes) throw tooLarge(mostBytes);
+  if (size !== null && size > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   let length = 0;
   const over = new Promise<never>((_, reject) => {
@@ -51,7 +51,7 @@ async function collect(
     const { done, value } = await Promise.race([reading.next(), over]);
     if (done) return Buffer.concat(chunks);
     length += value.length;
-    if (length > mostBytes) throw tooLarge(mostBytes);
+    if (length > maxBytes) throw tooLarge(maxBytes);
     chunks.push(value);
   }
 }

@@ -3,7 +3,7 @@ import { isTerminal, runStatuses } from "../../model/states.ts";
 import { toCursor } from "../../show/cursor.ts";
 import { findRuns, listExecutions, listRuns } from "../../show/pages.ts";
 import type { RecordDeps } from "../deps.ts";
-import { given } from "../given.ts";
+import { omitUndefined } from "../omit-undefined.ts";
 import { pageFrom } from "../page.ts";
 import { notFound } from "../refusal.ts";
 import { routeWith } from "../route.ts";
@@ -17,8 +17,8 @@ export const recordRoutes = [
     rule: { roles: anyone },
     handle: ({ deps: { store }, principal, query: { limit, cursor, search, ...filter } }) =>
       search === undefined
-        ? listRuns(store.read, given(filter), pageFrom("runs", limit, cursor), seesOnly(principal))
-        : findRuns(store.read, search, given(filter), pageFrom("search", limit, cursor), seesOnly(principal)),
+        ? listRuns(store.read, omitUndefined(filter), pageFrom("runs", limit, cursor), seesOnly(principal))
+        : findRuns(store.read, search, omitUndefined(filter), pageFrom("search", limit, cursor), seesOnly(principal)),
   }),
   route("GET /runs/{run_id}", {
     rule: { roles: anyone, object: "run", attempt: true },
@@ -29,7 +29,7 @@ export const recordRoutes = [
     handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
       listExecutions(
         deps.store.read,
-        given(filter),
+        omitUndefined(filter),
         pageFrom("executions", limit, cursor),
         seesOnly(principal),
         deps.owners,
@@ -44,7 +44,7 @@ export const recordRoutes = [
     async handle({ deps, principal, query }) {
       const until = query.until ?? new Date().toISOString();
       const since = query.since ?? new Date(Date.parse(until) - 86_400_000).toISOString();
-      return deps.store.read.stats(given({ since, until, created_by: seesOnly(principal) ?? undefined }));
+      return deps.store.read.stats(omitUndefined({ since, until, created_by: seesOnly(principal) ?? undefined }));
     },
   }),
   route("POST /runs/stop", {
@@ -57,7 +57,7 @@ export const recordRoutes = [
         const page = { limit: 1000, ...(before === undefined ? {} : { before }) };
         const { items } = await listRuns(
           deps.store.read,
-          { ...given(filter), status: open },
+          { ...omitUndefined(filter), status: open },
           page,
           seesOnly(principal),
         );
@@ -86,7 +86,7 @@ export const recordRoutes = [
     async handle({ deps, principal, query: { limit, cursor } }) {
       const { before: after } = pageFrom("runners", limit, cursor);
       const owner = seesOnly(principal) ?? undefined;
-      const { items, more } = await deps.store.read.runner_page(given({ limit, after, owner }));
+      const { items, more } = await deps.store.read.runner_page(omitUndefined({ limit, after, owner }));
       const last = items.at(-1);
       return { items, next_cursor: more && last ? toCursor("runners", last.runner_id) : null };
     },

@@ -6,7 +6,7 @@ import { Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
 import { routeWith } from "../route.ts";
 import { type Principal, runners, subjectOf } from "../rule.ts";
-import { takeFile } from "../take-file.ts";
+import { receiveFile } from "../receive-file.ts";
 import { hashToken, newTokenText } from "../token-text.ts";
 
 const route = routeWith<ApiDeps>();
@@ -81,7 +81,7 @@ export const runnerPortRoutes = [
   }),
   portRoute("POST /runner/files", {
     rule: { roles: runners },
-    handle: (call) => overPort(call, (port) => takeFile(port, call.query, call.bytes, call.signal)),
+    handle: (call) => overPort(call, (port) => receiveFile(port, call.query, call.bytes, call.signal)),
   }),
   portRoute("POST /runner/sessions", {
     rule: { roles: runners },

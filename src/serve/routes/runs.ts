@@ -1,9 +1,9 @@
 import type { Run } from "../../model/run.ts";
 import type { RunRequest } from "../../model/run-request.ts";
 import { isTerminal } from "../../model/states.ts";
-import type { ApiDeps, SubmitAnswer, Who } from "../deps.ts";
-import { given } from "../given.ts";
-import { notFound, Refusal, refusalOfFault } from "../refusal.ts";
+import type { ApiDeps, SubmitResult, Who } from "../deps.ts";
+import { omitUndefined } from "../omit-undefined.ts";
+import { notFound, Refusal, refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 import { anyone, type Principal, sees, subjectOf, submitters } from "../rule.ts";
@@ -20,7 +20,7 @@ export const runRoutes = [
       const request: RunRequest = {
         ...body,
         ...(await parentOf(principal, body.parent_run_id, deps)),
-        ...given({ idempotency_key: headers["idempotency-key"] }),
+        ...omitUndefined({ idempotency_key: headers["idempotency-key"] }),
       };
       return submitted(await deps.submit(request, whoOf(call)));
     },
@@ -53,9 +53,9 @@ function waits(status: Run["status"]): boolean {
   return status === "pending" || status === "waiting" || status === "parked";
 }
 
-function submitted(answer: SubmitAnswer): Reply<Run> {
+function submitted(answer: SubmitResult): Reply<Run> {
   if (answer.ok) return new Reply(answer.repeated ? 200 : 201, answer.run, { location: `/runs/${answer.run.run_id}` });
-  throw refusalOfFault(answer.fault);
+  throw refusalFromFault(answer.fault);
 }
 
 /** Inside a run, its own id is the parent whatever is said; others may only name a run they see. */
@@ -111,7 +111,7 @@ function sameAgain(run: Run): RunRequest {
     attended: run.attended,
     trigger_type: "api",
     retry_of: run.run_id,
-    ...given({
+    ...omitUndefined({
       prompt: run.prompt ?? undefined,
       project_dir: run.project_dir ?? undefined,
       model: run.model ?? undefined,

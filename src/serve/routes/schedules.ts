@@ -1,8 +1,8 @@
 import { toCursor } from "../../show/cursor.ts";
 import type { ApiDeps } from "../deps.ts";
-import { given } from "../given.ts";
+import { omitUndefined } from "../omit-undefined.ts";
 import { pageFrom } from "../page.ts";
-import { refusalOfFault } from "../refusal.ts";
+import { refusalFromFault } from "../refusal.ts";
 import { Reply } from "../reply.ts";
 import { routeWith } from "../route.ts";
 import { anyone, seesOnly, subjectOf, submitters } from "../rule.ts";
@@ -15,8 +15,8 @@ export const scheduleRoutes = [
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const { before: after } = pageFrom("schedules", limit, cursor);
       const only = seesOnly(principal);
-      const whose = given({ ...filter, created_by: only ?? undefined });
-      const items = await deps.store.read.schedules(whose, given({ limit, after }));
+      const whose = omitUndefined({ ...filter, created_by: only ?? undefined });
+      const items = await deps.store.read.schedules(whose, omitUndefined({ limit, after }));
       const last = items.at(-1)?.schedule_id;
       // a page of large ones is shorter
       const more = last === undefined ? [] : await deps.store.read.schedules(whose, { limit: 1, after: last });
@@ -28,16 +28,16 @@ export const scheduleRoutes = [
     rule: { roles: submitters },
     async handle({ deps, principal, body, signal }) {
       const role = principal.kind === "token" ? principal.role : "user";
-      const made = await deps.schedules.create(given(body), { subject: subjectOf(principal), role, signal });
-      if (!made.ok) throw refusalOfFault(made.fault);
+      const made = await deps.schedules.create(omitUndefined(body), { subject: subjectOf(principal), role, signal });
+      if (!made.ok) throw refusalFromFault(made.fault);
       return new Reply(201, made.schedule, { location: `/schedules/${made.schedule.schedule_id}` });
     },
   }),
   route("POST /schedules/preview", {
     rule: { roles: anyone },
     async handle({ deps, body: { from, count, ...timing } }) {
-      const shown = deps.schedules.preview(given(timing), from === undefined ? null : Date.parse(from), count);
-      if (!shown.ok) throw refusalOfFault(shown.fault);
+      const shown = deps.schedules.preview(omitUndefined(timing), from === undefined ? null : Date.parse(from), count);
+      if (!shown.ok) throw refusalFromFault(shown.fault);
       return { timezone: timing.timezone, next: shown.next };
     },
   }),
@@ -48,8 +48,8 @@ export const scheduleRoutes = [
   route("PATCH /schedules/{schedule_id}", {
     rule: { roles: submitters, object: "schedule" },
     async handle({ deps, object, body }) {
-      const changed = await deps.schedules.change(object, given(body));
-      if (!changed.ok) throw refusalOfFault(changed.fault);
+      const changed = await deps.schedules.change(object, omitUndefined(body));
+      if (!changed.ok) throw refusalFromFault(changed.fault);
       return changed.schedule;
     },
   }),
@@ -57,7 +57,7 @@ export const scheduleRoutes = [
     rule: { roles: submitters, object: "schedule" },
     async handle({ deps, object }) {
       const fault = await deps.schedules.remove(object);
-      if (fault !== null) throw refusalOfFault(fault);
+      if (fault !== null) throw refusalFromFault(fault);
       return undefined;
     },
   }),
@@ -65,7 +65,7 @@ export const scheduleRoutes = [
     rule: { roles: submitters, object: "schedule" },
     async handle({ deps, object }) {
       const fired = await deps.schedules.run(object);
-      if (!fired.ok) throw refusalOfFault(fired.fault);
+      if (!fired.ok) throw refusalFromFault(fired.fault);
       return new Reply(201, fired.run, { location: `/runs/${fired.run.run_id}` });
     },
   }),
@@ -73,7 +73,7 @@ export const scheduleRoutes = [
     rule: { roles: anyone, object: "schedule" },
     async handle({ deps, object: { schedule_id }, query: { limit, cursor } }) {
       const { before } = pageFrom("slots", limit, cursor);
-      const found = await deps.store.read.slots(schedule_id, given({ limit: limit + 1, before }));
+      const found = await deps.store.read.slots(schedule_id, omitUndefined({ limit: limit + 1, before }));
       const items = found.slice(0, limit);
       const last = items.at(-1);
       return { items, next_cursor: found.length > limit && last ? toCursor("slots", last.slot) : null };

@@ -1,7 +1,7 @@
 import { listSessions } from "../../show/pages.ts";
 import { sessionTree } from "../../show/session-tree.ts";
 import type { RecordDeps } from "../deps.ts";
-import { given } from "../given.ts";
+import { omitUndefined } from "../omit-undefined.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { routeWith } from "../route.ts";
@@ -13,7 +13,7 @@ export const sessionRoutes = [
   route("GET /sessions", {
     rule: { roles: anyone },
     handle: ({ deps, principal, query: { limit, cursor, ...filter } }) =>
-      listSessions(deps.store.read, given(filter), pageFrom("sessions", limit, cursor), seesOnly(principal)),
+      listSessions(deps.store.read, omitUndefined(filter), pageFrom("sessions", limit, cursor), seesOnly(principal)),
   }),
   route("GET /sessions/{session_id}", {
     rule: { roles: anyone, object: "session" },

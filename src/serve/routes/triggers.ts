@@ -4,7 +4,7 @@ import { toCursor } from "../../show/cursor.ts";
 import { newSecret } from "../../trigger/secret-box.ts";
 import { openTemplate, sealTemplate, withoutSealed, wouldExposeSecrets } from "../../trigger/template-secrets.ts";
 import type { ApiDeps } from "../deps.ts";
-import { given } from "../given.ts";
+import { omitUndefined } from "../omit-undefined.ts";
 import { pageFrom } from "../page.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import { created } from "../reply.ts";
@@ -44,14 +44,14 @@ export const triggerRoutes = [
     async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
       const isAskedAnew = changes.parameters !== undefined || changes.prompt !== undefined || changes.agent_name;
       const before = isAskedAnew ? openTemplate(object.agent_name, object, deps.triggers.vault) : object;
-      const hook: Hook = { ...before, ...given(changes), updated_at: deps.now().toISOString() };
+      const hook: Hook = { ...before, ...omitUndefined(changes), updated_at: deps.now().toISOString() };
       const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
       const sealed = secret === undefined ? {} : { secret: deps.triggers.secrets.seal(`hook ${hook.name}`, secret) };
       const kept = isAskedAnew ? await withoutSecrets(deps, hook) : hook;
-      if (wouldExposeSecrets(object, kept, given(changes))) throw sealedFor(object.agent_name);
+      if (wouldExposeSecrets(object, kept, omitUndefined(changes))) throw sealedFor(object.agent_name);
       const [put] = await deps.store.apply([{ op: "put_hook", hook: kept, ...sealed, create: false }]);
       if (!put.ok) throw notFound("hook", "path.name");
-      return { ...withoutSealed(kept), ...given({ secret }) };
+      return { ...withoutSealed(kept), ...omitUndefined({ secret }) };
     },
   }),
   route("DELETE /hooks/{name}", {
@@ -90,13 +90,13 @@ export const triggerRoutes = [
     rule: { roles: submitters, object: "webhook" },
     async handle({ deps, object, body: { secret: wanted, rotate_secret, ...changes } }) {
       if (changes.url !== undefined) checkUrl(deps, changes.url);
-      const webhook = webhookSchema.parse({ ...object, ...given(changes) });
+      const webhook = webhookSchema.parse({ ...object, ...omitUndefined(changes) });
       const secret = wanted ?? (rotate_secret === true ? newSecret() : undefined);
       const { secrets } = deps.triggers;
       const sealed = secret === undefined ? {} : { secret: secrets.seal(`webhook ${webhook.name}`, secret) };
       const [put] = await deps.store.apply([{ op: "put_webhook", webhook, ...sealed, create: false }]);
       if (!put.ok) throw notFound("webhook", "path.name");
-      return { ...webhook, ...given({ secret }) };
+      return { ...webhook, ...omitUndefined({ secret }) };
     },
   }),
   route("DELETE /webhooks/{name}", {
@@ -112,7 +112,7 @@ export const triggerRoutes = [
     async handle({ deps, principal, query: { limit, cursor, ...filter } }) {
       const owner = seesOnly(principal) ?? undefined;
       const page = pageFrom("deliveries", limit, cursor);
-      const { items, next } = await deps.store.read.deliveries(given({ ...filter, owner }), page);
+      const { items, next } = await deps.store.read.deliveries(omitUndefined({ ...filter, owner }), page);
       return { items, next_cursor: next === null ? null : toCursor("deliveries", next) };
     },
   }),

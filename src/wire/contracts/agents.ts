@@ -6,12 +6,12 @@ export const agentContracts = {
     id: "listAgents",
     summary: "List agents: from files, from the API and from runners",
     query: schemas.fullPageQuerySchema,
-    answers: ok("A page of agents, by name", schemas.pageOf(schemas.listedAgentSchema)),
+    responses: ok("A page of agents, by name", schemas.pageOf(schemas.listedAgentSchema)),
   },
   "GET /agents/{name}": {
     id: "getAgent",
     summary: "Get an agent by its name or as name@runner",
-    answers: {
+    responses: {
       200: { description: "The agent", schema: schemas.listedAgentSchema },
       404: { description: "No such agent" },
       409: { description: "Several runners offer an agent of this name" },
@@ -21,7 +21,7 @@ export const agentContracts = {
     id: "putAgent",
     summary: "Create or replace an agent",
     body: schemas.putAgentSchema,
-    answers: {
+    responses: {
       200: { description: "The agent", schema: schemas.listedAgentSchema },
       409: { description: "A file defines an agent of this name" },
     },
@@ -29,7 +29,7 @@ export const agentContracts = {
   "DELETE /agents/{name}": {
     id: "deleteAgent",
     summary: "Delete an agent that was created over the API; its runs keep their copy",
-    answers: {
+    responses: {
       204: { description: "Deleted" },
       404: { description: "No such agent" },
       409: { description: "A file defines this agent" },
@@ -39,18 +39,18 @@ export const agentContracts = {
     id: "listSessions",
     summary: "List sessions, newest first",
     query: schemas.sessionsQuerySchema,
-    answers: ok("A page of sessions", schemas.pageOf(schemas.sessionSchema)),
+    responses: ok("A page of sessions", schemas.pageOf(schemas.sessionSchema)),
   },
   "GET /sessions/{session_id}": {
     id: "getSession",
     summary: "Get a session and its runs",
-    answers: ok("The session, its newest run first", schemas.sessionWithRunsSchema),
+    responses: ok("The session, its newest run first", schemas.sessionWithRunsSchema),
   },
   "POST /sessions/{session_id}/bind": {
     id: "bindSession",
     summary: "Record the executor's own id of a session",
     body: schemas.bindSchema,
-    answers: {
+    responses: {
       200: { description: "The session", schema: schemas.sessionSchema },
       409: { description: "The session is bound to another executor session" },
     },
@@ -58,7 +58,7 @@ export const agentContracts = {
   "DELETE /sessions/{session_id}": {
     id: "deleteSession",
     summary: "End a session: it can no longer be continued, and its runner removes its folders",
-    answers: {
+    responses: {
       204: { description: "Ended; its runs stay" },
       409: { description: "A run of this session has not ended" },
     },

@@ -12,7 +12,7 @@ export const mcpContracts = {
       "mcp-name": z.string().optional(),
     }),
     body: z.looseObject({ jsonrpc: z.literal("2.0") }).describe("A JSON-RPC request, response or notification"),
-    answers: {
+    responses: {
       200: {
         description: "A stream of JSON-RPC messages that ends with the answer",
         media: "text/event-stream",

@@ -8,16 +8,16 @@ export const overviewContracts = {
     id: "getStats",
     summary: "Throughput, what waits and why, failures by reason, cost by agent and day",
     query: statsQuerySchema,
-    answers: ok("Of the caller's own runs; for an admin of all", statsSchema),
+    responses: ok("Of the caller's own runs; for an admin of all", statsSchema),
   },
   "GET /audit": {
     id: "getAudit",
     summary: "What is known of the audit chain without walking it",
-    answers: ok("Its length, its head and when it was last sealed", auditStateSchema),
+    responses: ok("Its length, its head and when it was last sealed", auditStateSchema),
   },
   "POST /audit/verify": {
     id: "verifyAudit",
     summary: "Walk the whole audit chain and check every seal; joins a walk that is under way",
-    answers: ok("Whether it is whole, and else the first fault", auditVerifiedSchema),
+    responses: ok("Whether it is whole, and else the first fault", auditVerifiedSchema),
   },
 } as const satisfies Record<string, Contract>;

@@ -14,18 +14,21 @@ export const runnerContracts = {
     id: "listRunners",
     summary: "List runners",
     query: schemas.fullPageQuerySchema,
-    answers: ok("A page of the caller's own runners, by id; for an admin of all", schemas.pageOf(schemas.runnerSchema)),
+    responses: ok(
+      "A page of the caller's own runners, by id; for an admin of all",
+      schemas.pageOf(schemas.runnerSchema),
+    ),
   },
   "POST /runners/{runner_id}/drain": {
     id: "drainRunner",
     summary: "Give a runner no further runs, or (draining: false) give it runs again",
     body: schemas.drainSchema.prefault({}),
-    answers: { 204: { description: "Drain state updated" } },
+    responses: { 204: { description: "Drain state updated" } },
   },
   "POST /runner/enroll": {
     id: "enrollRunner",
     summary: "Exchange an enrolment token, once, for the runner's own token",
-    answers: {
+    responses: {
       201: { description: "The token, which is shown only here", schema: runner.enrolledSchema },
       409: { description: "The enrolment token was used, revoked or has expired" },
     },
@@ -34,7 +37,7 @@ export const runnerContracts = {
     id: "registerRunner",
     summary: "Runner: register, or register again",
     body: runner.registrationSchema,
-    answers: {
+    responses: {
       200: { description: "Its id and epoch", schema: runner.registeredSchema },
       409: { description: "Another live runner has this identity" },
     },
@@ -43,7 +46,7 @@ export const runnerContracts = {
     id: "pollRunner",
     summary: "Runner: wait for runs and orders",
     body: runner.pollSchema,
-    answers: {
+    responses: {
       200: { description: "Claims and orders, possibly none", schema: runner.pollAnswerSchema },
       ...registrationRefusals,
     },
@@ -52,7 +55,7 @@ export const runnerContracts = {
     id: "reportRunner",
     summary: "Runner: report events and ends of runs; also its heartbeat",
     body: runner.reportSchema,
-    answers: {
+    responses: {
       200: {
         description: "What is stored, and which attempts this runner has lost",
         schema: runner.reportAnswerSchema,
@@ -65,7 +68,7 @@ export const runnerContracts = {
     summary: "Runner: upload one file of a run as the body",
     query: runner.uploadQuerySchema,
     takesBytes: true,
-    answers: {
+    responses: {
       200: { description: "Stored as a file of this attempt", schema: runner.uploadAnswerSchema },
       404: registrationRefusals[404],
       409: { description: "The attempt is not, or no longer, this runner's" },
@@ -75,7 +78,7 @@ export const runnerContracts = {
     id: "findGoneSessions",
     summary: "Runner: ask which of these sessions have ended",
     body: runner.sessionsOfRunnerSchema,
-    answers: {
+    responses: {
       200: { description: "Sessions whose folders can be removed", schema: runner.endedSessionsSchema },
       ...registrationRefusals,
     },
@@ -84,18 +87,18 @@ export const runnerContracts = {
     id: "loadSession",
     summary: "Runner: load the state that a run continues its session from",
     body: runner.loadSessionSchema,
-    answers: { 200: { description: "The state, or a page of its files", schema: runner.loadedSessionSchema } },
+    responses: { 200: { description: "The state, or a page of its files", schema: runner.loadedSessionSchema } },
   },
   "POST /runner/session/save": {
     id: "saveSession",
     summary: "Runner: save the state of a run's session, with the events it covers",
     body: runner.saveSessionSchema,
-    answers: { 200: { description: "Whether it was stored", schema: runner.savedSessionSchema } },
+    responses: { 200: { description: "Whether it was stored", schema: runner.savedSessionSchema } },
   },
   "POST /runner/deregister": {
     id: "deregisterRunner",
     summary: "Runner: sign off",
     body: runner.deregisterSchema,
-    answers: { 200: { description: "Signed off", schema: z.object({}) } },
+    responses: { 200: { description: "Signed off", schema: z.object({}) } },
   },
 } as const satisfies Record<string, Contract>;

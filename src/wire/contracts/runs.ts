@@ -16,7 +16,7 @@ export const runContracts = {
     id: "submitRun",
     summary: "Submit a run",
     ...submitInput,
-    answers: {
+    responses: {
       200: { description: "The run that an earlier request with this Idempotency-Key made", schema: schemas.runSchema },
       201: { description: "The new run", schema: schemas.runSchema },
       404: { description: "No such agent or session" },
@@ -27,24 +27,24 @@ export const runContracts = {
     id: "listRuns",
     summary: "List runs, or search them, newest first",
     query: schemas.runsQuerySchema,
-    answers: ok("A page of runs, without parameters and results", schemas.runPageSchema),
+    responses: ok("A page of runs, without parameters and results", schemas.runPageSchema),
   },
   "POST /runs/stop": {
     id: "stopRuns",
     summary: "Stop every run that matches a filter",
     body: schemas.stopRunsSchema,
-    answers: ok("The runs by what became of them", schemas.stoppedSchema),
+    responses: ok("The runs by what became of them", schemas.stoppedSchema),
   },
-  "GET /runs/{run_id}": { id: "getRun", summary: "Get a run", answers: ok("The run", schemas.runSchema) },
+  "GET /runs/{run_id}": { id: "getRun", summary: "Get a run", responses: ok("The run", schemas.runSchema) },
   "POST /runs/{run_id}/stop": {
     id: "stopRun",
     summary: "Stop a run",
-    answers: ok("The run, cancelled or stopping; a run that has ended is unchanged", schemas.runSchema),
+    responses: ok("The run, cancelled or stopping; a run that has ended is unchanged", schemas.runSchema),
   },
   "POST /runs/{run_id}/retry": {
     id: "retryRun",
     summary: "Submit the same request again as a new run",
-    answers: {
+    responses: {
       201: { description: "The new run", schema: schemas.runSchema },
       409: { description: "The run has not ended" },
     },
@@ -52,38 +52,38 @@ export const runContracts = {
   "GET /runs/{run_id}/why": {
     id: "explainPending",
     summary: "Explain why a run is pending, waiting or parked",
-    answers: ok("Each unmet demand; empty if nothing holds the run back", schemas.whySchema),
+    responses: ok("Each unmet demand; empty if nothing holds the run back", schemas.whySchema),
   },
   "GET /runs/{run_id}/events": {
     id: "listRunEvents",
     summary: "Read or follow the events of a run",
     query: schemas.eventsQuerySchema,
     headers: schemas.lastEventIdSchema,
-    answers: eventAnswers,
+    responses: eventAnswers,
   },
   "GET /events": {
     id: "listEvents",
     summary: "Read or follow the events of all runs, in the order they were stored",
     query: schemas.allEventsQuerySchema,
     headers: schemas.lastEventIdSchema,
-    answers: { 200: eventAnswers[200] },
+    responses: { 200: eventAnswers[200] },
   },
   "POST /events/follow": {
     id: "followPartials",
     summary: "Change the runs whose partials an open stream of all events carries",
     body: schemas.refollowSchema,
-    answers: { 204: { description: "Changed" }, 404: { description: "No open stream of that name here" } },
+    responses: { 204: { description: "Changed" }, 404: { description: "No open stream of that name here" } },
   },
   "GET /runs/{run_id}/files": {
     id: "listRunFiles",
     summary: "List the files of a run",
-    answers: ok("The files of its last attempt, by path", schemas.pageOf(schemas.storedFileSchema)),
+    responses: ok("The files of its last attempt, by path", schemas.pageOf(schemas.storedFileSchema)),
   },
   "GET /runs/{run_id}/files/{path*}": {
     id: "getRunFile",
     summary: "Download a file of a run",
     headers: z.object({ "if-none-match": z.string().optional() }),
-    answers: {
+    responses: {
       200: { description: "The contents", media: "application/octet-stream", schema: z.string() },
       304: { description: "The contents match If-None-Match" },
     },
@@ -92,11 +92,11 @@ export const runContracts = {
     id: "listExecutions",
     summary: "List the audit records of spawned processes, newest first",
     query: schemas.executionsQuerySchema,
-    answers: ok("A page of executions", schemas.pageOf(schemas.executionSchema)),
+    responses: ok("A page of executions", schemas.pageOf(schemas.executionSchema)),
   },
   "GET /executions/{execution_id}": {
     id: "getExecution",
     summary: "Get an execution",
-    answers: ok("The execution", schemas.executionSchema),
+    responses: ok("The execution", schemas.executionSchema),
   },
 } as const satisfies Record<string, Contract>;

@@ -17,13 +17,13 @@ export const scheduleContracts = {
       agent_name: z.string().min(1).max(400).optional(),
       name: z.string().min(1).max(400).optional(),
     }),
-    answers: ok("A page of the caller's own; for an admin of all", schemas.pageOf(scheduleSchema)),
+    responses: ok("A page of the caller's own; for an admin of all", schemas.pageOf(scheduleSchema)),
   },
   "POST /schedules": {
     id: "createSchedule",
     summary: "Create a schedule for an agent",
     body: newScheduleSchema,
-    answers: {
+    responses: {
       201: { description: "The schedule", schema: scheduleSchema },
       404: { description: "No such agent" },
       409: { description: "The caller has a schedule of this name for the agent" },
@@ -33,18 +33,18 @@ export const scheduleContracts = {
     id: "previewSchedule",
     summary: "Show when a schedule would be due, without creating one",
     body: previewSchema,
-    answers: ok("The next slots, in UTC", z.object({ timezone: z.string(), next: z.array(z.string()) })),
+    responses: ok("The next slots, in UTC", z.object({ timezone: z.string(), next: z.array(z.string()) })),
   },
   "GET /schedules/{schedule_id}": {
     id: "getSchedule",
     summary: "Get a schedule with its next and last slots",
-    answers: ok("The schedule", scheduleSchema),
+    responses: ok("The schedule", scheduleSchema),
   },
   "PATCH /schedules/{schedule_id}": {
     id: "changeSchedule",
     summary: "Change a schedule; one that an agent defines can be enabled and disabled",
     body: scheduleChangesSchema,
-    answers: {
+    responses: {
       200: { description: "The schedule", schema: scheduleSchema },
       409: {
         description: "Defined by an agent, the name is taken, or somebody else has changed it at the same moment",
@@ -54,7 +54,7 @@ export const scheduleContracts = {
   "DELETE /schedules/{schedule_id}": {
     id: "deleteSchedule",
     summary: "Delete a schedule; its runs stay",
-    answers: {
+    responses: {
       204: { description: "Deleted" },
       409: { description: "Defined by an agent: remove it there, or disable it" },
     },
@@ -62,7 +62,7 @@ export const scheduleContracts = {
   "POST /schedules/{schedule_id}/run": {
     id: "runSchedule",
     summary: "Run a schedule now, whatever its times and its overlap policy say",
-    answers: {
+    responses: {
       201: { description: "The run, pending", schema: schemas.runSchema },
       404: { description: "Its agent is gone" },
     },
@@ -71,6 +71,6 @@ export const scheduleContracts = {
     id: "getScheduleHistory",
     summary: "List what became of each slot, newest first",
     query: schemas.pageQuerySchema,
-    answers: ok("A page of slots; run_status is as of now", schemas.pageOf(slotSchema)),
+    responses: ok("A page of slots; run_status is as of now", schemas.pageOf(slotSchema)),
   },
 } as const satisfies Record<string, Contract>;

@@ -6,19 +6,19 @@ export const tokenContracts = {
     id: "listTokens",
     summary: "List tokens, newest first; never their text",
     query: schemas.pageQuerySchema,
-    answers: ok("A page of the caller's own; for an admin of all", schemas.pageOf(schemas.tokenSchema)),
+    responses: ok("A page of the caller's own; for an admin of all", schemas.pageOf(schemas.tokenSchema)),
   },
   "POST /tokens": {
     id: "createToken",
     summary: "Create a token",
     body: schemas.newTokenSchema,
-    answers: { 201: { description: "The token, whose text is shown only here", schema: schemas.createdTokenSchema } },
+    responses: { 201: { description: "The token, whose text is shown only here", schema: schemas.createdTokenSchema } },
   },
   "POST /tokens/{token_id}/rotate": {
     id: "rotateToken",
     summary: "Replace a token (self: the one of this request); the old one stays valid for a while",
     body: schemas.rotateTokenSchema.prefault({}),
-    answers: {
+    responses: {
       201: { description: "The new token, whose text is shown only here", schema: schemas.rotatedTokenSchema },
       409: { description: "The token has ended or is an enrolment token" },
     },
@@ -27,11 +27,11 @@ export const tokenContracts = {
     id: "revokeTokens",
     summary: "Revoke every token of a subject; a user can revoke only their own",
     body: schemas.revokeTokensSchema,
-    answers: ok("The ids of the tokens that were revoked", schemas.revokedTokensSchema),
+    responses: ok("The ids of the tokens that were revoked", schemas.revokedTokensSchema),
   },
   "DELETE /tokens/{token_id}": {
     id: "revokeToken",
     summary: "Revoke a token (self: the one of this request) at once, and end its open requests",
-    answers: { 204: { description: "Revoked" } },
+    responses: { 204: { description: "Revoked" } },
   },
 } as const satisfies Record<string, Contract>;

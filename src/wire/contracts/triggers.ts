@@ -11,28 +11,28 @@ export const triggerContracts = {
   "GET /hooks": {
     id: "listHooks",
     summary: "List hooks, by name; never their secrets",
-    answers: ok("The caller's own; for an admin all", schemas.pageOf(hook.hookSchema)),
+    responses: ok("The caller's own; for an admin all", schemas.pageOf(hook.hookSchema)),
   },
   "POST /hooks": {
     id: "createHook",
     summary: "Create a hook: an address that submits a run for each signed request",
     body: hook.newHookSchema,
-    answers: {
+    responses: {
       201: { description: "The hook, with the secret that is shown only here", schema: hook.createdHookSchema },
       409: exists,
     },
   },
-  "GET /hooks/{name}": { id: "getHook", summary: "Get a hook", answers: ok("The hook", hook.hookSchema) },
+  "GET /hooks/{name}": { id: "getHook", summary: "Get a hook", responses: ok("The hook", hook.hookSchema) },
   "PATCH /hooks/{name}": {
     id: "changeHook",
     summary: "Change a hook, or give it a new secret",
     body: hook.hookChangesSchema,
-    answers: ok("The hook, with its secret where that is new", hook.createdHookSchema),
+    responses: ok("The hook, with its secret where that is new", hook.createdHookSchema),
   },
   "DELETE /hooks/{name}": {
     id: "removeHook",
     summary: "Remove a hook: its deliveries are refused from now on",
-    answers: { 204: { description: "Removed" } },
+    responses: { 204: { description: "Removed" } },
   },
   "POST /hooks/{name}": {
     id: "receiveDelivery",
@@ -44,7 +44,7 @@ export const triggerContracts = {
       "x-github-event": z.string().max(200).optional(),
     }),
     takesBytes: true,
-    answers: {
+    responses: {
       202: { description: "Accepted, with the run that it made", schema: hook.hookAnswerSchema },
       401: { description: "No such hook, or the signature is missing, wrong, or too old" },
       409: { description: "This delivery was received before" },
@@ -55,13 +55,13 @@ export const triggerContracts = {
   "GET /webhooks": {
     id: "listWebhooks",
     summary: "List webhooks, by name; never their secrets",
-    answers: ok("The caller's own; for an admin all", schemas.pageOf(webhook.webhookSchema)),
+    responses: ok("The caller's own; for an admin all", schemas.pageOf(webhook.webhookSchema)),
   },
   "POST /webhooks": {
     id: "createWebhook",
     summary: "Create a webhook: an address that is notified of what happens to runs",
     body: webhook.newWebhookSchema,
-    answers: {
+    responses: {
       201: {
         description: "The webhook, with the secret that is shown only here",
         schema: webhook.createdWebhookSchema,
@@ -73,22 +73,22 @@ export const triggerContracts = {
     id: "changeWebhook",
     summary: "Change a webhook, or give it a new secret",
     body: webhook.webhookChangesSchema,
-    answers: ok("The webhook, with its secret where that is new", webhook.createdWebhookSchema),
+    responses: ok("The webhook, with its secret where that is new", webhook.createdWebhookSchema),
   },
   "DELETE /webhooks/{name}": {
     id: "removeWebhook",
     summary: "Remove a webhook with its deliveries",
-    answers: { 204: { description: "Removed" } },
+    responses: { 204: { description: "Removed" } },
   },
   "GET /deliveries": {
     id: "listDeliveries",
     summary: "List what was sent to webhooks, newest first",
     query: schemas.deliveriesQuerySchema,
-    answers: ok("A page of deliveries", schemas.pageOf(webhook.deliverySchema)),
+    responses: ok("A page of deliveries", schemas.pageOf(webhook.deliverySchema)),
   },
   "POST /deliveries/{delivery_id}/redeliver": {
     id: "redeliver",
     summary: "Send a delivery again now, and for another day until it arrives",
-    answers: ok("The delivery", webhook.deliverySchema),
+    responses: ok("The delivery", webhook.deliverySchema),
   },
 } as const satisfies Record<string, Contract>;

@@ -8,10 +8,10 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0)) await clean();
 });
 
-const held = { pollSignMs: 900, pollHoldMs: 600_000 };
+const held = { keepaliveMs: 900, pollHoldMs: 600_000 };
 
 test("a poll that is held for long begins with white space, and is JSON all the same", async () => {
-  const { ask } = await newRunner({ pollSignMs: 60, pollHoldMs: 6000 });
+  const { ask } = await newRunner({ keepaliveMs: 60, pollHoldMs: 6000 });
   const { response, pieces } = await ask("c1");
   expect(response.statusCode).toBe(200);
   expect(response.headers).toMatchObject({
@@ -26,7 +26,7 @@ test("a poll that is held for long begins with white space, and is JSON all the 
 });
 
 test("one that is answered soon is answered as a whole", async () => {
-  const { ask, client } = await newRunner({ ...held, pollSignMs: 50_000 });
+  const { ask, client } = await newRunner({ ...held, keepaliveMs: 50_000 });
   const { run_id } = await client.submit({ agent_name: "worker" });
   const { response, pieces } = await ask("c1");
   const text = (await pieces).join("");
@@ -69,7 +69,7 @@ test("a runner is told after how much silence a poll is lost", async () => {
   expect(registered.poll_silence_ms).toBe(1500);
 });
 
-async function newRunner(options: { pollSignMs: number; pollHoldMs: number }) {
+async function newRunner(options: { keepaliveMs: number; pollHoldMs: number }) {
   const coordinator = await startTestCoordinator({ leaseMs: 600_000, ...options });
   const { client, url } = coordinator;
   cleanups.push(async () => {

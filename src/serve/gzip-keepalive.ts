@@ -1,10 +1,10 @@
 import { createDeflateRaw, crc32, type DeflateRaw } from "node:zlib";
 
 /** RFC 1952: deflated, no name, no time, made by an unknown system. */
-export const beginGzip = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+export const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
 /** RFC 1951: a stored block of no bytes which is not the last. Any number of them may come before the others. */
-export const emptyBlock = Buffer.from([0, 0, 0, 0xff, 0xff]);
+export const emptyDeflateBlock = Buffer.from([0, 0, 0, 0xff, 0xff]);
 
 type Chunks = AsyncIterable<Uint8Array>;
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { timeFor } from "./in-time.ts";
+import { createRecordDeadline } from "./record-deadline.ts";
 
 const never = new Promise<string>(() => undefined);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -9,7 +9,7 @@ const unexpected = (fault: unknown): void => {
 };
 
 it("gives what the work gives, its faults too, as long as that is in time", async () => {
-  for (const inTime of [timeFor(60_000, unexpected), timeFor(undefined, unexpected)]) {
+  for (const inTime of [createRecordDeadline(60_000, unexpected), createRecordDeadline(undefined, unexpected)]) {
     await expect(inTime(Promise.resolve("done"))).resolves.toBe("done");
     await expect(inTime(Promise.reject(new Error("no")))).rejects.toThrow("no");
   }
@@ -17,18 +17,18 @@ it("gives what the work gives, its faults too, as long as that is in time", asyn
 
 it("says that the record does not answer, and tells of a fault that comes later", async () => {
   const silent = { name: "HostError", code: "DROVER-STA-010" };
-  await expect(timeFor(10, unexpected)(never)).rejects.toMatchObject(silent);
+  await expect(createRecordDeadline(10, unexpected)(never)).rejects.toMatchObject(silent);
   const late: unknown[] = [];
   let fail!: (fault: Error) => void;
   const slow = new Promise<string>((_, reject) => (fail = reject));
-  await expect(timeFor(10, (fault) => late.push(fault))(slow)).rejects.toMatchObject(silent);
+  await expect(createRecordDeadline(10, (fault) => late.push(fault))(slow)).rejects.toMatchObject(silent);
   fail(new Error("after all"));
   await expect.poll(() => late.map(String)).toEqual(["Error: after all"]);
 });
 
 it("has for the second what the first has left", async () => {
   vi.useFakeTimers();
-  const inTime = timeFor(200, unexpected);
+  const inTime = createRecordDeadline(200, unexpected);
   const [first] = await Promise.all([inTime(pause(150)).then(() => "in time"), vi.advanceTimersByTimeAsync(150)]);
   expect(first).toBe("in time");
   const second = expect(inTime(pause(150))).rejects.toMatchObject({ code: "DROVER-STA-010" });

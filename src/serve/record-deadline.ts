@@ -5,7 +5,10 @@ import { HostError } from "../model/errors.ts";
  * word that the record does not answer. What was begun goes on, so only for what may be asked for again; `onLate` is told
  * how it failed after that. Without `ms` there is all the time there is.
  */
-export function timeFor(ms: number | undefined, onLate: (fault: unknown) => void): <T>(work: Promise<T>) => Promise<T> {
+export function createRecordDeadline(
+  ms: number | undefined,
+  onLate: (fault: unknown) => void,
+): <T>(work: Promise<T>) => Promise<T> {
   if (ms === undefined) return (work) => work;
   let left = ms;
   return async (work) => {
@@ -15,7 +18,7 @@ export function timeFor(ms: number | undefined, onLate: (fault: unknown) => void
     const over = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         isLate = true;
-        reject(silent(ms));
+        reject(recordSilent(ms));
       }, left);
     });
     work.catch((fault: unknown) => {
@@ -30,7 +33,7 @@ export function timeFor(ms: number | undefined, onLate: (fault: unknown) => void
   };
 }
 
-export function silent(ms: number): HostError {
+export function recordSilent(ms: number): HostError {
   return new HostError({
     code: "DROVER-STA-010",
     message: `The record has not answered for ${ms} ms.`,

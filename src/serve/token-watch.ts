@@ -6,14 +6,14 @@ import { Refusal } from "./refusal.ts";
 import type { Principal } from "./rule.ts";
 
 /** Whether those whose requests are still open may go on: a token can end while its stream or held poll is under way. */
-export interface Standing {
+export interface TokenWatch {
   /** From now until `leave` this asker is looked at again and again. */
-  enter(header: string | undefined, principal: Principal): Stay;
+  enter(header: string | undefined, principal: Principal): Watch;
   /** Looks at once, after something here may have ended a token. Resolves when everyone was looked at. */
   look(): Promise<void>;
 }
 
-export interface Stay {
+export interface Watch {
   /** Why this asker may no longer go on; null while it may. */
   readonly refused: Refusal | null;
   /** Called when it is refused, and with each look after that, until it leaves. */
@@ -22,7 +22,7 @@ export interface Stay {
   leave(): void;
 }
 
-type StandingDeps = Parameters<typeof authenticate>[1] & Pick<ServeDeps, "onDefect">;
+type TokenWatchDeps = Parameters<typeof authenticate>[1] & Pick<ServeDeps, "onDefect">;
 
 /** With the time that a look takes, less than a second. */
 const everyMs = 750;
@@ -33,14 +33,14 @@ const page = 1000;
 /** All who came with one header. */
 interface Asker {
   token_id: string | null;
-  stays: Set<OneStay>;
+  stays: Set<OpenWatch>;
 }
 
 /**
  * Only the store is asked, so that it does not matter which process ended the token. Everyone with the same header is
  * looked at once.
  */
-export function createStanding(deps: StandingDeps): Standing {
+export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
   const askers = new Map<string, Asker>();
   let timer: NodeJS.Timeout | null = null;
   let looking: Promise<void> | null = null;
@@ -48,12 +48,12 @@ export function createStanding(deps: StandingDeps): Standing {
 
   return { enter, look };
 
-  function enter(header: string | undefined, principal: Principal): Stay {
+  function enter(header: string | undefined, principal: Principal): Watch {
     // auth is off: nothing can end
     if (header === undefined) return { refused: null, whenRefused: () => undefined, leave: () => undefined };
     const asker = askers.get(header) ?? { token_id: tokenIdOf(principal), stays: new Set() };
     askers.set(header, asker);
-    const stay = openStay(() => {
+    const stay = createWatch(() => {
       asker.stays.delete(stay);
       if (asker.stays.size === 0 && askers.get(header) === asker) askers.delete(header);
     });
@@ -128,9 +128,9 @@ function tokenIdOf(principal: Principal): string | null {
   return principal.kind === "token" ? principal.token_id : null;
 }
 
-type OneStay = Stay & { refuse(refusal: Refusal): void };
+type OpenWatch = Watch & { refuse(refusal: Refusal): void };
 
-function openStay(leave: () => void): OneStay {
+function createWatch(leave: () => void): OpenWatch {
   const callbacks: (() => void)[] = [];
   let refused: Refusal | null = null;
   return {

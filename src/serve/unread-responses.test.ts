@@ -1,14 +1,14 @@
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { cutStalled } from "./cut-stalled.ts";
-import { createOpenRequests } from "./open-requests.ts";
+import { disconnectStalled } from "./disconnect-stalled.ts";
+import { createRequestLimiter } from "./request-limiter.ts";
 
 /** More than the kernel keeps for a connection. */
 const long = Buffer.alloc(24 * 1024 * 1024);
 
 test("answers that nobody reads are counted by their bytes, and free their places once they are cut off", async () => {
-  const enter = createOpenRequests({ requests: 1000, unreadBytes: 1024 * 1024, inAll: 1000 });
+  const enter = createRequestLimiter({ requests: 1000, unreadBytes: 1024 * 1024, totalRequests: 1000 });
   const held: ServerResponse[] = [];
   const server = createServer((request, outgoing) => {
     try {
@@ -31,7 +31,7 @@ test("answers that nobody reads are counted by their bytes, and free their place
     }
     await expect.poll(() => held.length).toBe(8);
     expect(await statusOfShort()).toBe(429);
-    for (const outgoing of held) cutStalled(outgoing, 100);
+    for (const outgoing of held) disconnectStalled(outgoing, 100);
     await expect.poll(statusOfShort).toBe(200);
   } finally {
     for (const socket of sockets) socket.destroy();

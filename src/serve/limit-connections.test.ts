@@ -1,7 +1,7 @@
 import { createServer, get, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { boundConnections } from "./bound-connections.ts";
+import { limitConnections } from "./limit-connections.ts";
 
 let server: Server;
 let port = 0;
@@ -12,7 +12,7 @@ beforeEach(async () => {
   server = createServer(
     (request, outgoing) => void (request.url === "/held" ? held.push(outgoing) : outgoing.end("ok")),
   );
-  boundConnections(server, 4);
+  limitConnections(server, 4);
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   port = (server.address() as AddressInfo).port;
 });

@@ -6,7 +6,7 @@ import { isTerminal } from "../../model/states.ts";
 import type { ApiClient } from "../../wire/client.ts";
 
 /** A run as a caller sees it, with the open questions the caller may answer. */
-export interface SeenRun {
+export interface RunSnapshot {
   run: Run;
   questions: Question[];
 }
@@ -16,19 +16,19 @@ export async function waitForRun(
   client: ApiClient,
   run_id: string,
   { signal, onEvent }: { signal: AbortSignal; onEvent: (event: StoredEvent) => void },
-): Promise<SeenRun> {
-  const seen = await lookAtRun(client, run_id);
+): Promise<RunSnapshot> {
+  const seen = await fetchRun(client, run_id);
   if (isSettled(seen)) return seen;
   for await (const stored of client.runs.follow(run_id, { signal })) {
     onEvent(stored);
     if (!mayWait(stored)) continue;
-    const now = await lookAtRun(client, run_id);
+    const now = await fetchRun(client, run_id);
     if (isSettled(now)) return now;
   }
-  return lookAtRun(client, run_id);
+  return fetchRun(client, run_id);
 }
 
-export async function lookAtRun(client: ApiClient, run_id: string): Promise<SeenRun> {
+export async function fetchRun(client: ApiClient, run_id: string): Promise<RunSnapshot> {
   const run = await client.runs.get(run_id);
   const asks = run.status === "waiting" || run.status === "parked";
   return { run, questions: asks ? await openQuestions(client, run_id) : [] };
@@ -44,7 +44,7 @@ async function openQuestions(client: ApiClient, run_id: string): Promise<Questio
   }
 }
 
-function isSettled({ run: { status }, questions }: SeenRun): boolean {
+function isSettled({ run: { status }, questions }: RunSnapshot): boolean {
   return isTerminal(status) || status === "parked" || questions.length > 0;
 }
 

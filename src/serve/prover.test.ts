@@ -4,7 +4,7 @@ import { registration, startTestCoordinator, type TestCoordinator } from "../../
 import { createClient } from "../wire/client.ts";
 import { hashToken, keyIdOf, proofOf } from "../wire/proof.ts";
 import { createAttemptTokens } from "./attempt-token.ts";
-import { createProver } from "./prove.ts";
+import { createProver } from "./prover.ts";
 
 const nonce = "a1".repeat(32);
 const attemptTokens = createAttemptTokens(Buffer.alloc(32, 7), null);

@@ -15,7 +15,9 @@ afterEach(async () => {
 const streams = { accept: "text/event-stream" };
 
 test("one caller has so many streams open, whatever tokens it has, and others are not refused for it", async () => {
-  coordinator = await startTestCoordinator({ openLimits: { requests: 3, unreadBytes: 2 ** 20, inAll: 100 } });
+  coordinator = await startTestCoordinator({
+    requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
+  });
   const [ann, annsOther, bob] = [await tokenOf("ann"), await tokenOf("ann"), await tokenOf("bob")];
   const leaving = new AbortController();
   for (const token of [ann, ann, annsOther]) expect((await ask(token, streams, leaving.signal)).status).toBe(200);
@@ -31,7 +33,9 @@ test("one caller has so many streams open, whatever tokens it has, and others ar
 });
 
 test("requests without a token that are never finished lock nobody out", async () => {
-  coordinator = await startTestCoordinator({ openLimits: { requests: 3, unreadBytes: 2 ** 20, inAll: 100 } });
+  coordinator = await startTestCoordinator({
+    requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 100 },
+  });
   const { port } = new URL(coordinator.url);
   const half = `POST /proof HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{`;
   for (let at = 0; at < 12; at += 1) {
@@ -44,7 +48,7 @@ test("requests without a token that are never finished lock nobody out", async (
 });
 
 test("a coordinator has so many requests open in all", async () => {
-  coordinator = await startTestCoordinator({ openLimits: { requests: 3, unreadBytes: 2 ** 20, inAll: 4 } });
+  coordinator = await startTestCoordinator({ requestLimits: { requests: 3, unreadBytes: 2 ** 20, totalRequests: 4 } });
   const leaving = new AbortController();
   for (const subject of ["ann", "bob", "cid", "dan"])
     expect((await ask(await tokenOf(subject), streams, leaving.signal)).status).toBe(200);

@@ -8,7 +8,7 @@ import { type Coordinator, startCoordinator } from "../coordinator.ts";
 import { HostError } from "../model/errors.ts";
 import { createClient } from "../wire/client.ts";
 import { createHttpPort } from "../wire/http-port.ts";
-import { createStanding } from "./standing.ts";
+import { createTokenWatch } from "./token-watch.ts";
 import { hashToken, newTokenText } from "./token-text.ts";
 
 let coordinator: TestCoordinator;
@@ -211,7 +211,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
     await store.apply(
       texts.map((text, at) => ({ op: "put_token", hash: hashToken(text), token: { ...token, token_id: idOf(at) } })),
     );
-    const standing = createStanding({
+    const standing = createTokenWatch({
       store,
       authEnabled: true,
       now: () => new Date(),
@@ -236,7 +236,7 @@ describe.each(["sqlite", "postgres"])("over %s", (engine) => {
   test("where the store does not answer nobody is cut off, and it is told", async () => {
     const defects: unknown[] = [];
     let answers: "fault" | "unknown" = "fault";
-    const standing = createStanding({
+    const standing = createTokenWatch({
       authEnabled: true,
       now: () => new Date(),
       onDefect: (error) => defects.push(error),

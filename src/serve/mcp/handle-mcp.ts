@@ -1,17 +1,17 @@
 import { createMcpHandler } from "@modelcontextprotocol/server";
-import { droverMcpServer, type McpServerOptions } from "./server.ts";
+import { createDroverMcpServer, type McpServerOptions } from "./server.ts";
 
 /**
  * One message over streamable HTTP, answered by a server of its own. Nothing is kept between messages, so a client that
  * goes away leaves nothing behind, and any coordinator can answer the next message.
  */
-export async function answerMcp(
+export async function handleMcp(
   message: unknown,
   headers: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
   options: McpServerOptions,
 ): Promise<Response> {
-  const handler = createMcpHandler(() => droverMcpServer(options), {
+  const handler = createMcpHandler(() => createDroverMcpServer(options), {
     // A stream carries keepalives: a client would give up on a body that takes minutes to begin.
     responseMode: "sse",
     // No list here changes by notification, so there is nothing to subscribe to.

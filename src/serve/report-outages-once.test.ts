@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HostError } from "../model/errors.ts";
-import { tellOutagesOnce } from "./outages.ts";
+import { reportOutagesOnce } from "./report-outages-once.ts";
 
 const away = (detail: string) => new HostError({ code: "DROVER-STA-008", message: detail });
 const locked = () => new HostError({ code: "DROVER-STA-003", message: "locked" });
@@ -8,7 +8,7 @@ const locked = () => new HostError({ code: "DROVER-STA-003", message: "locked" }
 test("each code is told once in an outage, its end too, and the next outage again; defects always", async () => {
   const said: string[] = [];
   let back = false;
-  const outages = tellOutagesOnce({
+  const outages = reportOutagesOnce({
     tell: (error, where) => said.push(`${where}: ${error instanceof Error ? error.message : String(error)}`),
     isBack: async () => back,
     quietMs: 0,

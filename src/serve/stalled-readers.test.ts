@@ -17,7 +17,7 @@ beforeAll(async () => {
   coordinator = await startTestCoordinator({
     leaseMs: 3_600_000,
     stalledMs: 300,
-    openLimits: { requests: places, unreadBytes: 2 ** 20, inAll: 1000 },
+    requestLimits: { requests: places, unreadBytes: 2 ** 20, totalRequests: 1000 },
   });
   run_id = await storeRun(coordinator, lines, null);
   large_id = await storeRun(coordinator, 1, "y".repeat(16_000_000));
@@ -93,8 +93,8 @@ test("answers with pages of a log that one caller leaves unread are counted by t
 
 /** Nothing of it is cut off by time, and a caller may have many requests open. */
 async function startTestCoordinatorWith(stalledMs: number) {
-  const openLimits = { requests: 1000, unreadBytes: 2 ** 20, inAll: 1000 };
-  const own = await startTestCoordinator({ leaseMs: 3_600_000, stalledMs, openLimits });
+  const requestLimits = { requests: 1000, unreadBytes: 2 ** 20, totalRequests: 1000 };
+  const own = await startTestCoordinator({ leaseMs: 3_600_000, stalledMs, requestLimits });
   const stored = await storeRun(own, 8, null);
   const { token } = await own.client.tokens.create({ role: "admin", subject: "deaf" });
   const get = () => fetch(`${own.url}/me`, { headers: { authorization: `Bearer ${token}` } });

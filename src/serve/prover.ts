@@ -15,7 +15,7 @@ interface ProverDeps {
 
 /** After so long without an answer of the record, a token that was proved before is proved from memory. */
 const patienceMs = 2000;
-const mostRemembered = 1000;
+const maxRemembered = 1000;
 
 /**
  * Proves to callers that this coordinator knows their token. It speaks only for the address that the connection came to,
@@ -59,7 +59,7 @@ export function createProver({ read, attemptTokens, publicUrls, sockets }: Prove
     // the one that was asked for last is the last to go
     remembered.delete(key_id);
     remembered.set(key_id, hash);
-    if (remembered.size > mostRemembered) remembered.delete(remembered.keys().next().value!);
+    if (remembered.size > maxRemembered) remembered.delete(remembered.keys().next().value!);
   }
 
   /** No attempt token has such a name, so nobody can ask what it is. */

@@ -2,19 +2,19 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import { HostError, RequestError } from "../../model/errors.ts";
 import { isTerminal } from "../../model/states.ts";
 import { resultOf, viewOf } from "./run-view.ts";
-import type { SeenRun } from "./wait-run.ts";
+import type { RunSnapshot } from "./wait-for-run.ts";
 
 /** Data as the result of a tool: as text for the model, and as data for programs. */
-export function dataAnswer(data: Record<string, unknown>): CallToolResult {
+export function dataResult(data: Record<string, unknown>): CallToolResult {
   return { content: [{ type: "text", text: JSON.stringify(data) }], structuredContent: data };
 }
 
 /** What became of a run, as the result of `run_<agent>`: its own result, or an error with reason and message. */
-export function outcomeAnswer(seen: SeenRun): CallToolResult {
+export function runResult(seen: RunSnapshot): CallToolResult {
   const { run } = seen;
   const _meta = { "drover/run_id": run.run_id, "drover/status": run.status };
-  if (!isTerminal(run.status)) return { ...dataAnswer(viewOf(seen)), _meta };
-  if (run.status !== "completed") return { ...dataAnswer(viewOf(seen)), isError: true, _meta };
+  if (!isTerminal(run.status)) return { ...dataResult(viewOf(seen)), _meta };
+  if (run.status !== "completed") return { ...dataResult(viewOf(seen)), isError: true, _meta };
   const { result_text, result_data } = resultOf(run);
   return {
     content: [{ type: "text", text: result_text ?? JSON.stringify(result_data) }],
@@ -24,7 +24,7 @@ export function outcomeAnswer(seen: SeenRun): CallToolResult {
 }
 
 /** A refusal as the error of a tool, which a model reads. */
-export function refusalAnswer(
+export function errorResult(
   error: unknown,
   about: Record<string, unknown>,
   onDefect: (error: unknown, where: string) => void,
@@ -32,12 +32,12 @@ export function refusalAnswer(
   if (!(error instanceof RequestError || error instanceof HostError)) {
     onDefect(error, "MCP");
     const message = "Something went wrong inside Drover; its log says what.";
-    return { ...dataAnswer({ ...about, code: "DROVER-BUG-001", message }), isError: true };
+    return { ...dataResult({ ...about, code: "DROVER-BUG-001", message }), isError: true };
   }
   const { code, message, next, cause } = error;
   const faults: unknown = typeof cause === "object" && cause !== null ? Reflect.get(cause, "faults") : undefined;
   const fault = { ...about, code, message, ...(Array.isArray(faults) ? { faults } : {}), ...(next ? { next } : {}) };
-  return { ...dataAnswer(fault), isError: true };
+  return { ...dataResult(fault), isError: true };
 }
 
 /** The protocol before 2026 takes nothing but objects. */

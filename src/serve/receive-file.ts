@@ -3,7 +3,7 @@ import type { SizedBytes } from "../wire/transport.ts";
 import { Refusal } from "./refusal.ts";
 
 /** The body as it comes, never held as a whole. */
-export async function takeFile(
+export async function receiveFile(
   port: RunnerPort,
   request: UploadRequest,
   body: SizedBytes | undefined,

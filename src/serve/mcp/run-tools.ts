@@ -2,10 +2,10 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { StoredEvent } from "../../model/event.ts";
 import type { ApiClient, Submission } from "../../wire/client.ts";
-import { addressed, agentTools } from "./agent-tools.ts";
-import { dataAnswer } from "./answer.ts";
+import { addressableAgents, agentTools } from "./agent-tools.ts";
+import { dataResult } from "./tool-result.ts";
 import { viewOf } from "./run-view.ts";
-import { lookAtRun, waitForRun } from "./wait-run.ts";
+import { fetchRun, waitForRun } from "./wait-for-run.ts";
 
 /** What a tool works with: the API in the name of the caller. */
 export interface ToolCall {
@@ -37,18 +37,20 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     async run({ client }, { agent }) {
       if (agent !== undefined) {
         const { name, type, title, description, parameters_schema, output_schema } = await client.agents.get(agent);
-        return dataAnswer({ name, type, title, description, parameters_schema, output_schema });
+        return dataResult({ name, type, title, description, parameters_schema, output_schema });
       }
       const { items } = await client.agents.list();
       const tools = new Map(agentTools(items).map((one) => [one.agent_name, one.name]));
-      const agents = addressed(items).map(({ agent_name, agent: { type, title, description, parameters_schema } }) => ({
-        name: agent_name,
-        type,
-        description: (description ?? title ?? "").slice(0, listedDescription),
-        parameters: Object.keys((parameters_schema?.["properties"] as object | undefined) ?? {}),
-        ...(tools.has(agent_name) ? { tool: tools.get(agent_name) } : {}),
-      }));
-      return dataAnswer({ agents });
+      const agents = addressableAgents(items).map(
+        ({ agent_name, agent: { type, title, description, parameters_schema } }) => ({
+          name: agent_name,
+          type,
+          description: (description ?? title ?? "").slice(0, listedDescription),
+          parameters: Object.keys((parameters_schema?.["properties"] as object | undefined) ?? {}),
+          ...(tools.has(agent_name) ? { tool: tools.get(agent_name) } : {}),
+        }),
+      );
+      return dataResult({ agents });
     },
   }),
   start_run: tool({
@@ -66,7 +68,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     async run({ client, submit }, { agent, session_id, ...rest }) {
       const session = session_id === undefined ? {} : ({ mode: "resume", session_id } as const);
       const { run_id: started } = await submit({ agent_name: agent, ...session, ...rest });
-      return dataAnswer(viewOf(await lookAtRun(client, started)));
+      return dataResult(viewOf(await fetchRun(client, started)));
     },
   }),
   get_run: tool({
@@ -74,7 +76,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     input: z.strictObject({ run_id: run_id.optional() }),
     readOnly: true,
     async run({ client }, input) {
-      if (input.run_id !== undefined) return dataAnswer(viewOf(await lookAtRun(client, input.run_id)));
+      if (input.run_id !== undefined) return dataResult(viewOf(await fetchRun(client, input.run_id)));
       const { items } = await client.runs.list({ limit: 20 });
       const runs = items.map((row) => ({
         run_id: row.run_id,
@@ -82,7 +84,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
         status: row.status,
         created_at: row.created_at,
       }));
-      return dataAnswer({ runs });
+      return dataResult({ runs });
     },
   }),
   wait_run: tool({
@@ -99,7 +101,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
       const timer = setTimeout(end, timeout_seconds * 1000);
       signal.addEventListener("abort", end);
       try {
-        return dataAnswer(viewOf(await waitForRun(client, waited, { signal: enough.signal, onEvent })));
+        return dataResult(viewOf(await waitForRun(client, waited, { signal: enough.signal, onEvent })));
       } finally {
         clearTimeout(timer);
         signal.removeEventListener("abort", end);
@@ -111,7 +113,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     input: z.strictObject({ run_id }),
     readOnly: false,
     async run({ client }, { run_id: stopped }) {
-      return dataAnswer(viewOf({ run: await client.runs.stop(stopped), questions: [] }));
+      return dataResult(viewOf({ run: await client.runs.stop(stopped), questions: [] }));
     },
   }),
   answer_question: tool({
@@ -126,7 +128,7 @@ export const runTools: Readonly<Record<string, RunTool>> = {
     readOnly: false,
     async run({ client }, { run_id: asking, request_id, ...answer }) {
       const { decision, answered_by, answered_at } = await client.questions.answer(asking, request_id, answer);
-      return dataAnswer({
+      return dataResult({
         run_id: asking,
         request_id,
         decision,

@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { Refusal } from "./refusal.ts";
-import { alwaysHeaders, renderRefusal } from "./render.ts";
+import { securityHeaders, renderRefusal } from "./render.ts";
 
-export type ServeWeb = (path: string, acceptEncoding: string | undefined) => Promise<Response>;
+export type ServeDashboard = (path: string, acceptEncoding: string | undefined) => Promise<Response>;
 
 /** Where index.html has the nonce of its answer. */
 const noncePlace = "__NONCE__";
@@ -27,7 +27,7 @@ interface WebFile {
  * The built dashboard, to anybody: it is the same for everyone, and holds nothing of the record. Files under assets/
  * have a hash in their name and never change; every other path is the page itself.
  */
-export function createWeb(folder: string | null): ServeWeb {
+export function createDashboard(folder: string | null): ServeDashboard {
   const known = new Map<string, WebFile>();
   return async (path, acceptEncoding) => {
     if (folder === null) return renderRefusal(notBuilt());
@@ -40,7 +40,7 @@ export function createWeb(folder: string | null): ServeWeb {
     const zipped = file.zipped !== null && /\bgzip\b/.test(acceptEncoding ?? "");
     return new Response(zipped ? file.zipped : file.bytes, {
       headers: {
-        ...alwaysHeaders,
+        ...securityHeaders,
         "content-type": file.type,
         "cache-control": name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache",
         "content-security-policy": "default-src 'none'; connect-src 'self'; script-src 'self'",
@@ -73,7 +73,7 @@ async function page(folder: string): Promise<Response> {
   const nonce = randomBytes(16).toString("base64");
   return new Response(html.replaceAll(noncePlace, nonce), {
     headers: {
-      ...alwaysHeaders,
+      ...securityHeaders,
       "content-type": "text/html; charset=utf-8",
       "cache-control": "no-store",
       "content-security-policy": [

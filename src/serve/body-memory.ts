@@ -1,14 +1,14 @@
 /** A request's share of what the bodies of one caller may take up in memory. */
-export interface BodyRoom {
+export interface BodyMemory {
   /** Bytes that have come. A promise: read no further before it resolves. */
   take(bytes: number): Promise<void> | undefined;
   /** The body is no longer needed. Idempotent. */
   leave(): void;
 }
 
-export type EnterBodies = (caller: string) => BodyRoom;
+export type AcquireBodyMemory = (caller: string) => BodyMemory;
 
-const mostBodyBytes = 64 * 1024 * 1024;
+const maxBodyBytes = 64 * 1024 * 1024;
 /** Smaller ones are not counted: so many requests are not open that they come to much. */
 const small = 64 * 1024;
 
@@ -27,7 +27,7 @@ interface Caller {
  * Beyond the limit only the oldest body of a caller is read on, so that one of them always gets to its end. The others wait
  * unread: their senders are slowed down, and nothing is refused.
  */
-export function createBodyRooms(most = mostBodyBytes): EnterBodies {
+export function createBodyMemory(most = maxBodyBytes): AcquireBodyMemory {
   const callers = new Map<string, Caller>();
   return (name) => {
     const body: Reading = { bytes: 0, goOn: null };

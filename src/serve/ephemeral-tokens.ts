@@ -5,7 +5,7 @@ import { hashToken, newTokenText } from "./token-text.ts";
  * Tokens for what a coordinator starts itself. They are good at this coordinator alone, until its process ends, and stand
  * in no record: nothing of them is left where it is killed.
  */
-export interface LentTokens {
+export interface EphemeralTokens {
   /** Its text. */
   lend(token: Pick<Token, "token_id" | "role" | "subject" | "label" | "created_at">): string;
   /** One of these, else one of the record. */
@@ -13,7 +13,7 @@ export interface LentTokens {
   token_hash: TokenReads["token_hash"];
 }
 
-export function createLentTokens(read: Pick<TokenReads, "token" | "token_hash">): LentTokens {
+export function createEphemeralTokens(read: Pick<TokenReads, "token" | "token_hash">): EphemeralTokens {
   const lent = new Map<string, Token>();
   return {
     lend(token) {

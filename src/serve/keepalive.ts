@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
 /** Answers that are held for long say now and then that they are still to come: who hears nothing may go elsewhere. */
-export interface LifeSigns {
+export interface Keepalives {
   /** After so long without a byte, whoever waits for such an answer may take it for lost. */
   readonly silenceMs: number;
   /**
@@ -13,7 +13,7 @@ export interface LifeSigns {
   during(outgoing: ServerResponse, work: () => Promise<Response>): Promise<Response>;
 }
 
-export interface LifeSignOptions {
+export interface KeepaliveOptions {
   everyMs: number;
   headers: Readonly<Record<string, string>>;
 }
@@ -24,7 +24,7 @@ const looks = 15;
 const spread = 5;
 
 /** There may be thousands, so there is one timer for all, which runs only while somebody waits. */
-export function createLifeSigns({ everyMs, headers }: LifeSignOptions): LifeSigns {
+export function createKeepalives({ everyMs, headers }: KeepaliveOptions): Keepalives {
   /** When each is due, the soonest first: who got a sign goes to the end. */
   const waiting = new Map<ServerResponse, number>();
   let timer: NodeJS.Timeout | null = null;

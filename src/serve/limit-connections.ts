@@ -12,7 +12,7 @@ interface Connection {
  * Each connection is a descriptor and some memory. Beyond `most`, one without an open request is closed: of those of the
  * address that has the most connections, the one that was idle longest. So nobody keeps others out by connections alone.
  */
-export function boundConnections(server: Server, most: number): void {
+export function limitConnections(server: Server, most: number): void {
   /** In the order in which they became idle. */
   const all = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {

@@ -1,12 +1,12 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { startTestCoordinator, type TestCoordinator } from "../../test/coordinator.ts";
-import { createBodyRooms } from "./body-room.ts";
+import { createBodyMemory } from "./body-memory.ts";
 
 const kilobyte = 1024;
 
 test("beyond the limit only the oldest body of a caller is read on, and each gets its turn", async () => {
-  const enter = createBodyRooms(300 * kilobyte);
+  const enter = createBodyMemory(300 * kilobyte);
   const [first, second, third] = [enter("ann"), enter("ann"), enter("ann")];
   expect(first.take(100 * kilobyte)).toBeUndefined();
   expect(second.take(100 * kilobyte)).toBeUndefined();
@@ -31,7 +31,7 @@ test("beyond the limit only the oldest body of a caller is read on, and each get
 });
 
 test("small bodies are not counted, nor is one that left", () => {
-  const enter = createBodyRooms(100 * kilobyte);
+  const enter = createBodyMemory(100 * kilobyte);
   for (let at = 0; at < 100; at += 1) expect(enter("ann").take(60 * kilobyte)).toBeUndefined();
   const one = enter("ann");
   expect(one.take(90 * kilobyte)).toBeUndefined();
@@ -47,8 +47,8 @@ afterEach(async () => {
 });
 
 test("bodies of runners that are sent and not finished keep no other caller waiting, and their own go on after them", async () => {
-  const openLimits = { requests: 100, unreadBytes: 2 ** 20, inAll: 100, bodyBytes: 256 * kilobyte };
-  coordinator = await startTestCoordinator({ openLimits });
+  const requestLimits = { requests: 100, unreadBytes: 2 ** 20, totalRequests: 100, bodyBytes: 256 * kilobyte };
+  coordinator = await startTestCoordinator({ requestLimits });
   const { token } = await coordinator.client.tokens.create({ role: "runner", subject: "fleet" });
   const { port, host } = new URL(coordinator.url);
   const send = (name: string): { socket: Socket; answer: Promise<string> } => {

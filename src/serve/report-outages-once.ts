@@ -15,7 +15,7 @@ interface Options {
  * While the record is away everything that wants something of it fails, many times a second. Each code is told once until
  * the record is back; defects are told each time.
  */
-export function tellOutagesOnce({ tell, isBack, quietMs = 3000, everyMs = 1000 }: Options): {
+export function reportOutagesOnce({ tell, isBack, quietMs = 3000, everyMs = 1000 }: Options): {
   tell: Tell;
   stop(): void;
 } {
