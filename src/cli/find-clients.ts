@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type ProfileHost, loadProfile } from "../define/profiles.ts";
-import { lookForClient } from "../execute/executors/clients/binary.ts";
+import { locateClient } from "../execute/executors/clients/locate-client.ts";
 import { clients } from "../execute/executors/clients/index.ts";
 import { agentSdk } from "../llm/claude-code/sdk.ts";
 import { findPackage, missingPackage } from "../llm/optional-package.ts";
@@ -18,7 +18,7 @@ export async function findClients(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Record<string, FoundClient>> {
   const entries = Object.values(clients).map(async ({ definition }): Promise<[string, FoundClient]> => {
-    const seen = lookForClient(definition, {}, env);
+    const seen = locateClient(definition, {}, env);
     if (seen.ok) return [definition.name, { found: true, path: seen.path, ...(await versionOf(seen.path, env)) }];
     const wanted = env[definition.binVariable] || definition.program;
     const where = env[definition.binVariable] ? `as ${definition.binVariable} says` : "on PATH";

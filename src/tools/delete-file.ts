@@ -12,7 +12,7 @@ export const deleteTool = fileTool({
     workspace.at(path, { followLast: false }, async ({ folder, name, parts }) => {
       if (name === null) throw new ToolFailure("not_a_file", `${path} is a folder; only files are deleted.`);
       refuseProtected(parts, path);
-      if ((await folder.look(name)).isDirectory())
+      if ((await folder.stat(name)).isDirectory())
         throw new ToolFailure("not_a_file", `${path} is a folder; only files are deleted.`);
       await folder.remove(name);
       return { deleted: true };

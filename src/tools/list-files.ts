@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { ConfinedFolder, Entry } from "./confined-folder.ts";
+import type { ConfinedDirectory, Entry } from "./confined-directory.ts";
 import { fileTool } from "./file-tool.ts";
 import { compileGlob } from "./glob.ts";
 import { ToolFailure } from "./tool-failure.ts";
@@ -23,7 +23,7 @@ export const listTool = fileTool({
     workspace.at(path, { followLast: true }, async ({ folder, name }) => {
       const listing = new Listing(pattern ?? null, signal);
       if (name === null) await listing.read(folder, "");
-      else if ((await folder.look(name)).isDirectory())
+      else if ((await folder.stat(name)).isDirectory())
         await inFolder(folder, name, (inner) => listing.read(inner, ""));
       else throw new ToolFailure("not_a_folder", `${path} is not a folder.`);
       return { entries: listing.sorted(), ...(listing.cut ? { truncated: true } : {}) };
@@ -45,7 +45,7 @@ class Listing {
     this.#signal = signal;
   }
 
-  async read(folder: ConfinedFolder, prefix: string, depth = 0): Promise<void> {
+  async read(folder: ConfinedDirectory, prefix: string, depth = 0): Promise<void> {
     const inner: Buffer[] = [];
     for await (const entries of folder.entries(together)) {
       this.#signal.throwIfAborted();
@@ -74,11 +74,11 @@ class Listing {
 }
 
 async function inFolder<T>(
-  above: ConfinedFolder,
+  above: ConfinedDirectory,
   name: Buffer,
-  use: (folder: ConfinedFolder) => Promise<T>,
+  use: (folder: ConfinedDirectory) => Promise<T>,
 ): Promise<T> {
-  const folder = await above.folder(name);
+  const folder = await above.directory(name);
   try {
     return await use(folder);
   } finally {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { BigIntStats } from "node:fs";
-import type { ConfinedFolder } from "./confined-folder.ts";
+import type { ConfinedDirectory } from "./confined-directory.ts";
 import { errnoOf, ToolFailure } from "./tool-failure.ts";
 
 interface Options {
@@ -11,7 +11,7 @@ interface Options {
 
 /** Readers see the old content or the new one, never a part; a failure leaves the old one. */
 export async function replaceFile(
-  folder: ConfinedFolder,
+  folder: ConfinedDirectory,
   name: Buffer,
   bytes: Uint8Array,
   { mode, unchangedSince }: Options,
@@ -27,7 +27,7 @@ export async function replaceFile(
     } finally {
       await file.close();
     }
-    if (unchangedSince !== undefined && !isSame(unchangedSince, await folder.look(name)))
+    if (unchangedSince !== undefined && !isSame(unchangedSince, await folder.stat(name)))
       throw new ToolFailure("changed_meanwhile", "The file was changed by someone else meanwhile. Read it again.");
     await folder.rename(aside, name);
   } catch (error) {

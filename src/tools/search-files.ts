@@ -67,7 +67,7 @@ function ripgrepArguments({ pattern, glob, caseSensitive = true }: Query, below:
 /** With links resolved, so that ripgrep, which follows none, gets there. */
 function physicalPath(workspace: Workspace, path: string): Promise<string> {
   return workspace.at(path, { followLast: true }, async ({ folder, name, parts }) => {
-    if (name !== null) await folder.look(name);
+    if (name !== null) await folder.stat(name);
     return join("./", Buffer.concat(parts.flatMap((part) => [part, Buffer.from("/")])).toString("utf8"));
   });
 }

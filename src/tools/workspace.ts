@@ -1,6 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import { resolve, sep } from "node:path";
-import { type ConfinedFolder, openConfined } from "./confined-folder.ts";
+import { type ConfinedDirectory, openConfinedDirectory } from "./confined-directory.ts";
 import { errnoOf, ToolFailure } from "./tool-failure.ts";
 
 /** The one folder that file tools reach into. Paths are walked descriptor by descriptor, never handed to the kernel whole. */
@@ -18,7 +18,7 @@ export interface Walk {
 }
 
 export interface Located {
-  folder: ConfinedFolder;
+  folder: ConfinedDirectory;
   /** null: the path names `folder` itself, which is the root. */
   name: Buffer | null;
   /** From the root, with links resolved. */
@@ -38,7 +38,7 @@ export async function openWorkspace(root: string): Promise<Workspace> {
   return {
     root: real,
     async at(path, walk, use) {
-      const steps = new Steps([real, given], await openConfined(real));
+      const steps = new Steps([real, given], await openConfinedDirectory(real));
       try {
         return await use(await steps.walk(path, walk));
       } finally {
@@ -51,10 +51,10 @@ export async function openWorkspace(root: string): Promise<Workspace> {
 class Steps {
   /** The root by its real path, and as it was given. */
   readonly #roots: readonly string[];
-  readonly #open: ConfinedFolder[];
+  readonly #open: ConfinedDirectory[];
   readonly #parts: Buffer[] = [];
 
-  constructor(roots: readonly string[], folder: ConfinedFolder) {
+  constructor(roots: readonly string[], folder: ConfinedDirectory) {
     this.#roots = roots;
     this.#open = [folder];
   }
@@ -120,10 +120,10 @@ class Steps {
   async #down(name: Buffer, make: boolean): Promise<void> {
     const here = this.#open.at(-1)!;
     if (make)
-      await here.makeFolder(name).catch((error: unknown) => {
+      await here.makeDirectory(name).catch((error: unknown) => {
         if (errnoOf(error) !== "EEXIST") throw error;
       });
-    this.#open.push(await here.folder(name));
+    this.#open.push(await here.directory(name));
     this.#parts.push(name);
   }
 
@@ -136,9 +136,9 @@ class Steps {
 const dotDot = Buffer.from("..");
 
 /** Looked at first: asking for the target of what is no link makes an error, which costs more than the look. */
-async function linkTarget(folder: ConfinedFolder, name: Buffer): Promise<Buffer | null> {
+async function linkTarget(folder: ConfinedDirectory, name: Buffer): Promise<Buffer | null> {
   try {
-    return (await folder.look(name)).isSymbolicLink() ? await folder.link(name) : null;
+    return (await folder.stat(name)).isSymbolicLink() ? await folder.link(name) : null;
   } catch (error) {
     // EINVAL: no link any more; ENOENT: nothing there, which the next step reports or makes
     if (["EINVAL", "ENOENT"].includes(errnoOf(error))) return null;

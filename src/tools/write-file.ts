@@ -20,7 +20,7 @@ export const writeTool = fileTool({
     return workspace.at(path, { followLast: true, makeFolders: true }, async ({ folder, name, parts }) => {
       if (name === null) throw new ToolFailure("not_a_file", `${path} is a folder, not a file.`);
       refuseProtected(parts, path);
-      const before = await folder.look(name).catch((error: unknown) => {
+      const before = await folder.stat(name).catch((error: unknown) => {
         if (errnoOf(error) === "ENOENT") return null;
         throw error;
       });

@@ -3,10 +3,10 @@ import { nameFault, printableName } from "./file-names.ts";
 import { codeOf, gone, type LeftOut } from "./find-files.ts";
 import { RunFailure } from "./run-failure.ts";
 
-/** In MB, where the profile says nothing. */
+/** In MB, if the profile does not set `max_file_mb`. */
 export const defaultMaxFileMb = 50;
 
-/** As many as a profile lets a run keep, the first by path; what is left out is named with the reason. */
+/** Keeps the first files by path, up to the profile's limits. Reports each file left out with the reason. */
 export async function chooseFiles(
   wanted: readonly FoundFile[],
   config: Record<string, unknown>,
@@ -16,14 +16,14 @@ export async function chooseFiles(
   const files: FoundFile[] = [];
   const leftOut: LeftOut[] = [];
   for (const file of [...wanted].sort(byPath)) {
-    const reason = await reasonAgainst(file, files.length >= maxFiles, maxBytes);
+    const reason = await reasonToLeaveOut(file, files.length >= maxFiles, maxBytes);
     if (reason === null) files.push(file);
     else leftOut.push({ path: printableName(Buffer.from(file.path)), reason, size: file.size });
   }
   return { files, leftOut };
 }
 
-async function reasonAgainst(file: FoundFile, full: boolean, maxBytes: number): Promise<LeftOut["reason"] | null> {
+async function reasonToLeaveOut(file: FoundFile, full: boolean, maxBytes: number): Promise<LeftOut["reason"] | null> {
   const fault = nameFault(Buffer.from(file.path));
   if (fault) return fault;
   if (file.size > maxBytes) return "too_large";

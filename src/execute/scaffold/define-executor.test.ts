@@ -31,14 +31,14 @@ async function run(definition: Partial<ExecutorDefinition>, invocation = autonom
 
 const sh = (script: string) => ["/bin/sh", "-c", script] as const;
 
-test("text is the result, and is kept as response.txt where there is no file", async () => {
+test("keeps text as response.txt if the run made no file", async () => {
   const { outcome, kept, events } = await run({ execute: async () => "the answer" });
   expect(outcome).toEqual({ status: "completed", exit_code: null, text: "the answer" });
   expect(kept).toEqual(["response.txt"]);
   expect(events[0]).toEqual({ type: "progress", percent: 10 });
 });
 
-test("a response.txt that the run left in its own temporary folder is in nobody's way", async () => {
+test("ignores a response.txt in the run's temporary directory", async () => {
   const { outcome, kept } = await run({
     async execute({ tmpDir }) {
       await writeFile(join(tmpDir, "response.txt"), "mine");
@@ -49,7 +49,7 @@ test("a response.txt that the run left in its own temporary folder is in nobody'
   expect(kept).toEqual(["response.txt"]);
 });
 
-test("files that were made are kept, and then no response.txt", async () => {
+test("keeps the files that the run made, and then writes no response.txt", async () => {
   const { outcome, kept } = await run({
     async execute({ workDir, runCli }) {
       await runCli({
@@ -65,17 +65,17 @@ test("files that were made are kept, and then no response.txt", async () => {
   expect(kept).toEqual(["a/one", "three"]);
 });
 
-test("neither text nor file is a failure", async () => {
+test("fails a run with neither text nor files", async () => {
   expect((await run({})).outcome).toMatchObject({ status: "failed", reason: "no_output" });
 });
 
-test("data alone is a result", async () => {
+test("accepts data alone as a result", async () => {
   const { outcome, kept } = await run({ execute: async () => ({ data: { n: 1 }, exit_code: 0 }) });
   expect(outcome).toEqual({ status: "completed", exit_code: 0, text: null, data: { n: 1 } });
   expect(kept).toEqual([]);
 });
 
-test("what was there before, what setup wrote and what was given as input does not count", async () => {
+test("ignores files from before the run, from setup and from writeInput", async () => {
   const { context, kept, folder } = await open();
   await writeFile(join(folder, "work", "old.txt"), "old");
   const executor = defineExecutor({
@@ -91,7 +91,7 @@ test("what was there before, what setup wrote and what was given as input does n
   expect(kept).toEqual(["old.txt", "result.md"]);
 });
 
-test("an input never overwrites a person's file, and is taken away from their directory", async () => {
+test("never overwrites a user's file with an input, and removes inputs from their directory", async () => {
   const { context, folder } = await open();
   const work = join(folder, "work");
   await writeFile(join(work, "mine.md"), "mine");
@@ -105,7 +105,7 @@ test("an input never overwrites a person's file, and is taken away from their di
   expect(await readFile(join(work, "mine.md"), "utf8")).toBe("mine");
 });
 
-test("collectFiles chooses among what was found", async () => {
+test("lets collectFiles choose among the files found", async () => {
   const { kept } = await run({
     async execute({ runCli }) {
       await runCli({ command: sh("echo 1 > review.md; echo 2 > code.py") });
@@ -115,7 +115,7 @@ test("collectFiles chooses among what was found", async () => {
   expect(kept).toEqual(["review.md"]);
 });
 
-test("the first files by path are kept, the others named with the reason", async () => {
+test("keeps the first files by path and names the others with a reason", async () => {
   const { kept, events } = await run(
     {
       async execute({ runCli }) {
@@ -144,7 +144,7 @@ test("the first files by path are kept, the others named with the reason", async
   });
 });
 
-test("the prompt is the agent's first message, what was asked, and the parameters", async () => {
+test("builds the prompt from the agent's first message, the run's prompt and the parameters", async () => {
   let prompt = "";
   let system: string | null = null;
   const invocation = autonomous(
@@ -163,7 +163,7 @@ test("the prompt is the agent's first message, what was asked, and the parameter
   expect(system).toBe("Be brief.");
 });
 
-test("progress is between 0 and 100 and goes forward only", async () => {
+test("keeps progress between 0 and 100 and never lowers it", async () => {
   const { events } = await run({
     async execute({ reportProgress }) {
       for (const percent of [5, 50, 30, 900, Number.NaN]) await reportProgress(percent, "so far");
@@ -174,7 +174,7 @@ test("progress is between 0 and 100 and goes forward only", async () => {
   ]);
 });
 
-test("a non-zero exit fails with the beginning and the end of stderr, and what it made is kept", async () => {
+test("fails a non-zero exit with the start and end of stderr, and keeps the files it made", async () => {
   const { outcome, kept } = await run({
     async execute({ runCli }) {
       await runCli({ command: sh("echo made > made.txt; seq 100000 >&2; echo the cause >&2; exit 7") });
@@ -190,9 +190,9 @@ test("a non-zero exit fails with the beginning and the end of stderr, and what i
 });
 
 test.each([
-  ["a program that is not there", ["/nowhere/at-all"] as const, "command_not_found"],
-  ["a program that a signal ended", sh("kill -9 $$"), "signalled"],
-])("%s is told by its reason", async (_title, command, reason) => {
+  ["a missing program", ["/nowhere/at-all"] as const, "command_not_found"],
+  ["a program killed by a signal", sh("kill -9 $$"), "signalled"],
+])("reports %s with its own reason", async (_title, command, reason) => {
   const { outcome } = await run({
     async execute({ runCli }) {
       await runCli({ command });
@@ -201,7 +201,7 @@ test.each([
   expect(outcome).toMatchObject({ status: "failed", reason });
 });
 
-test("a program that is not there is named with the place where it was looked for", async () => {
+test("names a missing program with the path that was tried", async () => {
   const { outcome, work } = await run({
     async execute({ runCli }) {
       await runCli({ command: ["./bin/parrot"] });
@@ -211,7 +211,7 @@ test("a program that is not there is named with the place where it was looked fo
   expect(outcome).toMatchObject({ status: "failed", reason: "command_not_found", message });
 });
 
-test("a program beside the executor is run from the runner's directory", async () => {
+test("finds a program that comes with the executor in runnerDir", async () => {
   const { context, folder } = await open();
   await mkdir(join(folder, "bin"));
   await writeFile(join(folder, "bin", "parrot"), '#!/bin/sh\necho "$1"\n', { mode: 0o755 });
@@ -222,7 +222,7 @@ test("a program beside the executor is run from the runner's directory", async (
   expect(await executor.run(autonomous(), context)).toMatchObject({ status: "completed", text: "hi\n" });
 });
 
-test("a program's own time limit is a timeout of the run", async () => {
+test("reports a program's own time limit as a timeout of the run", async () => {
   const { outcome } = await run({
     async execute({ runCli }) {
       await runCli({ command: sh("echo half; sleep 1000"), timeoutMs: 4000 });
@@ -231,7 +231,7 @@ test("a program's own time limit is a timeout of the run", async () => {
   expect(outcome).toMatchObject({ status: "failed", reason: "timeout", text: "half\n" });
 });
 
-test("with check false a non-zero exit is an answer like any other", async () => {
+test("returns a non-zero exit like any other with check: false", async () => {
   const { outcome, events } = await run({
     async execute({ runCli }) {
       const { exitCode, stdout, stderr } = await runCli({
@@ -247,7 +247,7 @@ test("with check false a non-zero exit is an answer like any other", async () =>
   expect(events).toContainEqual({ type: "output", stream: "stdout", text: "in" });
 });
 
-test("lines go to onLine, in order and one at a time, and not to the log", async () => {
+test("passes lines to onLine in order and one at a time, and does not log them", async () => {
   const lines: string[] = [];
   const { events } = await run({
     async execute({ runCli }) {
@@ -265,7 +265,7 @@ test("lines go to onLine, in order and one at a time, and not to the log", async
   expect(events.filter(({ type }) => type === "output")).toEqual([]);
 });
 
-test("an onLine that throws ends the program too", async () => {
+test("stops the program if onLine throws", async () => {
   const { context, alive } = await open();
   const executor = defineExecutor({
     name: "test",
@@ -282,7 +282,7 @@ test("an onLine that throws ends the program too", async () => {
   expect(await alive()).toBe(0);
 });
 
-test("a RunFailure ends the run for its reason; anything else thrown is a defect and passes", async () => {
+test("fails the run with the reason of a RunFailure, and rethrows any other error", async () => {
   const failing = await run({ execute: () => Promise.reject(new RunFailure("provider_auth", "log in first")) });
   expect(failing.outcome).toEqual({
     status: "failed",
@@ -293,7 +293,7 @@ test("a RunFailure ends the run for its reason; anything else thrown is a defect
   await expect(run({ execute: () => Promise.reject(new TypeError("a bug")) })).rejects.toThrow("a bug");
 });
 
-test("an outcome that is given stands, with files beside it", async () => {
+test("returns a given outcome unchanged and keeps the files", async () => {
   const outcome = { status: "failed", reason: "permission_denied", message: "no", exit_code: 0 } as const;
   const result = await run({
     async execute({ workDir }) {
@@ -306,7 +306,7 @@ test("an outcome that is given stands, with files beside it", async () => {
   expect(result.kept).toEqual(["out/a.txt"]);
 });
 
-test("stopped by a person it is cancelled without files; out of time it keeps what it made", async () => {
+test("keeps no files of a cancelled run, but keeps those of a run that timed out", async () => {
   for (const reason of ["user", "timeout"] as const) {
     const { context, abort, kept, alive } = await open();
     const executor = defineExecutor({

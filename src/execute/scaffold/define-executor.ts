@@ -14,8 +14,8 @@ export type { Cli, CliResult, Done, ExecutorDefinition, Job } from "./definition
 export { RunFailure } from "./run-failure.ts";
 
 /**
- * An executor from what is special about it. Everything that all executors need alike is done here: progress,
- * prompts, what counts as a file of the run, what counts as success, and how each kind of end is told.
+ * Builds an executor from its definition. Handles what all executors have in common: progress, prompts, which files
+ * belong to the run, what counts as success, and how each kind of failure is reported.
  */
 export function defineExecutor(definition: ExecutorDefinition): Executor {
   const can = { resume: false, fork: false, ask: false, input: false, ...definition.can };
@@ -41,7 +41,7 @@ export function defineExecutor(definition: ExecutorDefinition): Executor {
 }
 
 function noPreset(executor: string): string {
-  return `The executor ${executor} has no system prompt of Claude Code: write the agent's system_prompt as text, or use the executor claude-sdk.`;
+  return `The executor ${executor} does not support the system prompt preset of Claude Code. Write the agent's system_prompt as text, or use the executor claude-sdk.`;
 }
 
 async function carryOut(definition: ExecutorDefinition, job: Job, inputs: Inputs): Promise<Outcome> {
@@ -50,7 +50,7 @@ async function carryOut(definition: ExecutorDefinition, job: Job, inputs: Inputs
   let since: bigint | null = null;
   const work = async (): Promise<Done> => {
     await definition.setupWorkDir?.(job);
-    // what earlier attempts of the run made was brought here with its session
+    // files made by earlier attempts of this run came along with its session
     since =
       job.invocation.continues && workspaceKindOf(job.invocation) === "scratch" ? 0n : await clockMark(job.tmpDir);
     const done = await definition.execute(job);
@@ -62,7 +62,7 @@ async function carryOut(definition: ExecutorDefinition, job: Job, inputs: Inputs
   );
 }
 
-/** Of a run that is being stopped, whatever is thrown comes of that; else anything but a RunFailure is a defect. */
+/** While a run is being stopped, any error is a consequence of that. Otherwise, only a RunFailure is expected. */
 function outcomeOfThrow(error: unknown, signal: AbortSignal): Outcome {
   if (signal.aborted) return outcomeOfStop(stopReasonOf(signal), error instanceof RunFailure ? error.text : undefined);
   if (error instanceof RunFailure) return outcomeOfFailure(error);

@@ -1,26 +1,26 @@
 import type { Executor, FoundFile, Invocation, Outcome, RunContext } from "../../model/executor.ts";
 import type { Ended } from "../../model/process.ts";
 
-/** All that makes an executor; the rest is the scaffold's. docs/writing-executors.md shows one. */
+/** What defines an executor; the scaffold does the rest. See docs/writing-executors.md for an example. */
 export interface ExecutorDefinition {
   name: string;
-  /** What it can do beside starting; all false unless said. */
+  /** What it supports besides starting; all false by default. */
   can?: Partial<Executor["can"]>;
-  /** Variables of the runner that its processes get; a trailing `*` matches any rest. */
+  /** The runner's variables that its processes receive. A trailing `*` matches any suffix. */
   variables?: readonly string[];
-  /** It can use the system prompt of Claude Code (`preset`) in place of the agent's own. */
+  /** Whether it supports Claude Code's system prompt (`preset`) instead of the agent's own. */
   takesPreset?: boolean;
   /**
-   * Does the work inside `job.workDir`. What it returns is the result; a RunFailure it throws, or lets pass from
-   * `runCli`, is a failure with a reason. Anything else it throws is a defect of the executor.
+   * Does the work inside `job.workDir` and returns the result. A RunFailure, thrown here or by `runCli`, fails the run
+   * with its reason. Any other error counts as a bug in the executor.
    */
-  // oxlint-disable-next-line typescript/no-invalid-void-type -- so that an `execute` without a return is one
+  // oxlint-disable-next-line typescript/no-invalid-void-type -- allows an `execute` without a return
   execute(job: Job): Promise<string | void | Done>;
-  /** The agent's first message, the prompt and the parameters, unless given. */
+  /** Builds the prompt. By default: the agent's first message, the prompt and the parameters. */
   buildPrompt?(invocation: Invocation): string;
-  /** Before `execute`; what it writes is an input, and no file of the run unless it is changed later. */
+  /** Runs before `execute`. Files it writes are inputs and do not count as results unless they change later. */
   setupWorkDir?(job: Job): Promise<void>;
-  /** Which of the files that the run created or changed are kept: all, unless given. */
+  /** Chooses which of the files that the run created or changed are kept; all by default. */
   collectFiles?(found: readonly FoundFile[], job: Job): readonly FoundFile[] | Promise<readonly FoundFile[]>;
 }
 
@@ -28,7 +28,7 @@ export interface Done {
   text?: string | null;
   data?: unknown;
   exit_code?: number | null;
-  /** Stands as it is, in place of the above; files are kept beside it unless it is cancelled or parked. */
+  /** Replaces the fields above. Files are kept beside it, unless it is cancelled or parked. */
   outcome?: Outcome;
 }
 
@@ -41,12 +41,12 @@ export interface Job {
   workDir: string;
   homeDir: string;
   tmpDir: string;
-  /** The parent of the `profiles/` folder: where the programs and files lie that come with the executor. */
+  /** The parent of the `profiles/` directory, where the programs and files that come with the executor are. */
   runnerDir: string;
-  /** Aborted when the run is to end. */
+  /** Aborts when the run should stop. */
   signal: AbortSignal;
   context: RunContext;
-  /** 0 to 100, and never backwards. */
+  /** 0 to 100; never decreases. */
   reportProgress(percent: number, message?: string): Promise<void>;
   /** Writes a file into the work directory that never counts as a result, and returns its path. */
   writeInput(name: string, content: string | Uint8Array): Promise<string>;
@@ -59,18 +59,18 @@ export interface Cli {
   env?: Record<string, string>;
   cwd?: string;
   timeoutMs?: number;
-  /** Gets each line of stdout, which is then not logged as output. */
+  /** Receives each line of stdout. The lines are then not logged as output. */
   onLine?: (line: string) => void | Promise<void>;
-  /** false: a non-zero exit is returned like any other. */
+  /** If false, a non-zero exit is returned instead of thrown. */
   check?: boolean;
-  /** Once aborted, it is ended with all that it started, and this is returned like any other end. */
+  /** When this aborts, the program and everything it started is stopped, and the result is returned as usual. */
   enough?: AbortSignal;
 }
 
 export interface CliResult {
   exitCode: number | null;
   signal: string | null;
-  /** The first megabyte of it. */
+  /** The first megabyte. */
   stdout: string;
   stderr: string;
   ended: Ended;

@@ -1,11 +1,11 @@
 import { isUtf8 } from "node:buffer";
 
-/** Longer ones are of no use to anybody who gets the files. */
+/** Longer paths are refused: recipients could not use them. */
 export const maxPathBytes = 1024;
 
 export type NameFault = "name_not_utf8" | "name_has_control_characters" | "path_too_long" | "hidden_or_outside";
 
-/** Why a file cannot be named to people as it is called; null where it can. */
+/** Returns why a file's name cannot be shown to people as it is; null if it can. */
 export function nameFault(path: Uint8Array): NameFault | null {
   if (path.length > maxPathBytes) return "path_too_long";
   if (!isUtf8(path)) return "name_not_utf8";
@@ -14,10 +14,10 @@ export function nameFault(path: Uint8Array): NameFault | null {
   return text.split("/").some((part) => part === "" || part.startsWith(".")) ? "hidden_or_outside" : null;
 }
 
-/** Also what turns the direction of text around, by which one name looks like another. */
+/** Includes characters that reverse the text direction, which can disguise a name. */
 const controls = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069\uFEFF]/u;
 
-/** Something to print for any name. */
+/** Makes any name printable. */
 export function printableName(path: Uint8Array): string {
   const short = path.subarray(0, 200);
   const text = isUtf8(short)

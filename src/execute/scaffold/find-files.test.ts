@@ -9,76 +9,79 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { clockMark } from "./clock-mark.ts";
 import { findFiles } from "./find-files.ts";
 
-let folder: string;
+let directory: string;
 let root: string;
 let outside: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "drover-find-"));
-  root = join(folder, "work");
-  outside = join(folder, "outside");
+  directory = await mkdtemp(join(tmpdir(), "drover-find-"));
+  root = join(directory, "work");
+  outside = join(directory, "outside");
   await Promise.all([mkdir(root), mkdir(outside)]);
   await writeFile(join(outside, "secret.txt"), "outside");
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
+afterEach(() => rm(directory, { recursive: true, force: true }));
 
 const { signal } = new AbortController();
 const find = (since = 0n, maxEntries = 1000) => findFiles({ root, since, inputs: new Set(), maxEntries, signal });
 const paths = async () => (await find()).files.map(({ path }) => path).sort();
 const raw = (name: string | Buffer) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]);
 
-test("what changed since a moment is found, by its content or by its name", async () => {
+test("finds files that were written or renamed since the mark", async () => {
   for (const name of ["same", "written", "renamed"]) await writeFile(join(root, name), "1");
-  const since = await clockMark(folder);
+  const since = await clockMark(directory);
   await writeFile(join(root, "written"), "2");
   await rename(join(root, "renamed"), join(root, "new-name"));
   await writeFile(join(root, "made"), "1");
   expect((await find(since)).files.map(({ path }) => path).sort()).toEqual(["made", "new-name", "written"]);
 });
 
-test("what was written just before the moment was before it", async () => {
+test("leaves out files written just before the mark", async () => {
   for (let round = 0; round < 20; round++) {
     writeFileSync(join(root, "before"), String(round));
-    expect((await find(await clockMark(folder))).files).toEqual([]);
+    expect((await find(await clockMark(directory))).files).toEqual([]);
   }
 });
 
-test("taking the moment makes no file that a watch over the folder could count", async () => {
+test("takes the mark without creating a file in the directory", async () => {
   const names: (string | null)[] = [];
-  // what happens to the folder itself comes under its own name
+  // events of the directory itself carry its own name
   const watcher = watch(root, (_event, name) => void (name !== "work" && !names.includes(name) && names.push(name)));
   await clockMark(root);
-  // events come in the order of what happened
+  // events arrive in order
   writeFileSync(join(root, "after"), "");
   await expect.poll(() => names, { interval: 10 }).toContain("after");
   watcher.close();
   expect(names).toEqual(["after"]);
 });
 
-test("a change time cannot be set back", async () => {
-  const since = await clockMark(folder);
+test("is not fooled by a backdated modification time", async () => {
+  const since = await clockMark(directory);
   execFileSync("touch", ["-d", "1990-01-01", join(root, "old-looking")]);
   expect((await find(since)).files).toHaveLength(1);
 });
 
 const links: [string, () => Promise<unknown>][] = [
   ["a link to a file outside", () => symlink(join(outside, "secret.txt"), join(root, "x"))],
-  ["a link to a folder outside", () => symlink(outside, join(root, "x"))],
+  ["a link to a directory outside", () => symlink(outside, join(root, "x"))],
   ["a relative link outside", () => symlink("../outside/secret.txt", join(root, "x"))],
   ["a link to /proc/self/root", () => symlink("/proc/self/root", join(root, "x"))],
   ["a link to itself", () => symlink("x", join(root, "x"))],
-  ["a link to its own folder", () => symlink(".", join(root, "x"))],
+  ["a link to its own directory", () => symlink(".", join(root, "x"))],
   ["a link to nowhere", () => symlink("/nowhere", join(root, "x"))],
   ["another name of a file outside", () => link(join(outside, "secret.txt"), join(root, "x"))],
   ["a pipe", async () => execFileSync("mkfifo", [join(root, "x")])],
   ["a dot file", () => writeFile(join(root, ".env"), "x")],
-  ["a file in a dot folder", async () => (mkdirSync(join(root, ".git")), writeFileSync(join(root, ".git", "x"), ""))],
+  [
+    "a file in a dot directory",
+    async () => (mkdirSync(join(root, ".git")), writeFileSync(join(root, ".git", "x"), "")),
+  ],
 ];
-test.each(links)("%s is no file of the run", async (_title, make) => {
+test.each(links)("ignores %s", async (_title, make) => {
   await make();
   expect(await paths()).toEqual([]);
 });
 
-test("a socket and, for root, a device are none either", async () => {
+test("ignores a socket and, as root, a device", async () => {
   const server = createServer().listen(join(root, "socket"));
   await new Promise((resolve) => server.once("listening", resolve));
   if (process.getuid?.() === 0) execFileSync("sh", ["-c", `mknod '${root}/device' c 1 5 || true`]);
@@ -89,14 +92,14 @@ test("a socket and, for root, a device are none either", async () => {
   }
 });
 
-test("a sparse file of a terabyte is measured, not read", async () => {
+test("reports the size of a sparse terabyte file without reading it", async () => {
   writeFileSync(join(root, "huge"), "");
   truncateSync(join(root, "huge"), 2 ** 40);
   expect((await find()).files).toMatchObject([{ path: "huge", size: 2 ** 40 }]);
 });
 
-/** The ways in which a name can be made to do harm where it is printed, stored or opened. */
-const odd: (string | Buffer)[] = [
+/** Names that can do harm where they are printed, stored or opened. */
+const harmful: (string | Buffer)[] = [
   ...Array.from({ length: 31 }, (_, at) => `c${String.fromCharCode(at + 1)}x`),
   ...[0x7f, 0x80, 0x85, 0x9b, 0x9f].map((code) => `d${String.fromCodePoint(code)}x`),
   ...[0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff].map(
@@ -152,17 +155,17 @@ const harmless = [
   "x".repeat(255),
 ];
 
-test(`${odd.length} names that are not for people are left out by name, ${harmless.length} others kept as they are`, async () => {
-  for (const name of [...odd, ...harmless]) await writeFile(raw(name), "x");
+test(`leaves out ${harmful.length} harmful names and keeps ${harmless.length} harmless ones unchanged`, async () => {
+  for (const name of [...harmful, ...harmless]) await writeFile(raw(name), "x");
   const { files, leftOut } = await find();
-  expect(odd.length + harmless.length).toBeGreaterThanOrEqual(100);
+  expect(harmful.length + harmless.length).toBeGreaterThanOrEqual(100);
   expect(files.map(({ path }) => path).sort()).toEqual([...harmless].sort());
-  expect(leftOut).toHaveLength(odd.length);
+  expect(leftOut).toHaveLength(harmful.length);
   for (const { path } of leftOut) expect(path).not.toMatch(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/u);
   for (const file of files) await (await file.open()).close();
 });
 
-test("a path that is too long or too deep is left out and named", async () => {
+test("leaves out a path that is too long or too deep, with the reason", async () => {
   const long = join(root, ...Array.from({ length: 5 }, () => "y".repeat(250)));
   mkdirSync(long, { recursive: true });
   writeFileSync(join(long, "f"), "");
@@ -172,14 +175,14 @@ test("a path that is too long or too deep is left out and named", async () => {
   expect(leftOut.map(({ reason }) => reason).sort()).toEqual(["path_too_long", "too_deep"]);
 });
 
-test("a folder without end is looked at up to a bound, and that is told", async () => {
+test("stops at maxEntries and reports the cut", async () => {
   for (let at = 0; at < 50; at++) writeFileSync(join(root, `f${at}`), "");
   const { files, cut } = await find(0n, 20);
   expect(files).toHaveLength(20);
   expect(cut).toBe(true);
 });
 
-test("what was found and then exchanged for a link or a pipe is not opened", async () => {
+test("does not open a file that was replaced by a link or a pipe after it was found", async () => {
   mkdirSync(join(root, "a"));
   writeFileSync(join(root, "a", "secret.txt"), "inside");
   for (const name of ["f", "hard", "pipe"]) writeFileSync(join(root, name), "inside");
@@ -195,11 +198,11 @@ test("what was found and then exchanged for a link or a pipe is not opened", asy
   for (const file of files) await expect(file.open()).rejects.toThrow();
 });
 
-test("while links are swapped in and out, nothing outside is ever read", async () => {
+test("never reads outside the root while links are swapped in and out", async () => {
   mkdirSync(join(root, "a"));
   writeFileSync(join(root, "a", "secret.txt"), "inside");
   writeFileSync(join(root, "f"), "inside");
-  const aside = mkdtempSync(join(folder, "aside-"));
+  const aside = mkdtempSync(join(directory, "aside-"));
   symlinkSync(outside, join(aside, "a"));
   symlinkSync(join(outside, "secret.txt"), join(aside, "f"));
   const swapper = new Worker(swapping, { eval: true, workerData: { root, aside } });
@@ -224,11 +227,11 @@ test("while links are swapped in and out, nothing outside is ever read", async (
   expect(read).toBeGreaterThan(0);
 });
 
-/** Exchanges the real ones for the links and back, as fast as it can. */
+/** Swaps the real files with the links and back, as fast as it can. */
 const swapping = `
   const { renameSync } = require("node:fs");
   const { parentPort, workerData: { root, aside } } = require("node:worker_threads");
-  parentPort.postMessage("begun");
+  parentPort.postMessage("started");
   for (;;) for (const name of ["a", "f"]) {
     renameSync(root + "/" + name, aside + "/real-" + name);
     renameSync(aside + "/" + name, root + "/" + name);
@@ -237,23 +240,23 @@ const swapping = `
   }
 `;
 
-test("what lies high up is found before what lies deep, and what was installed comes last", async () => {
+test("finds shallow files before deep ones, and installed packages last", async () => {
   for (const name of ["a", "node_modules", "z"]) mkdirSync(join(root, name, "deep"), { recursive: true });
   for (let at = 0; at < 30; at++) {
     writeFileSync(join(root, "a", "deep", `f${at}`), "");
     writeFileSync(join(root, "node_modules", `f${at}`), "");
   }
   for (const path of ["top", "a/one", "z/one", "z/deep/two"]) writeFileSync(join(root, path), "");
-  const looked = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
+  const found = async (count: number) => (await find(0n, count)).files.map(({ path }) => path);
   // 4 in the root, then 2 in each of a and z
-  expect((await looked(8)).sort()).toEqual(["a/one", "top", "z/one"]);
-  // and then their folders
-  expect((await looked(8 + 31)).filter((path) => path.startsWith("node_modules"))).toEqual([]);
-  expect(await looked(8 + 31)).toContain("z/deep/two");
-  expect(await looked(1000)).toHaveLength(64);
+  expect((await found(8)).sort()).toEqual(["a/one", "top", "z/one"]);
+  // then their subdirectories
+  expect((await found(8 + 31)).filter((path) => path.startsWith("node_modules"))).toEqual([]);
+  expect(await found(8 + 31)).toContain("z/deep/two");
+  expect(await found(1000)).toHaveLength(64);
 });
 
-test("many files are all found, and the search ends once nobody wants them", async () => {
+test("finds thousands of files, and stops once the signal aborts", async () => {
   for (let outer = 0; outer < 10; outer++) {
     mkdirSync(join(root, `d${outer}`));
     for (let at = 0; at < 500; at++) writeFileSync(join(root, `d${outer}`, `f${at}`), "");

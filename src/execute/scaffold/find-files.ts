@@ -1,17 +1,17 @@
 import type { FileHandle } from "node:fs/promises";
 import type { FoundFile } from "../../model/executor.ts";
-import type { ConfinedFolder } from "../../tools/confined-folder.ts";
+import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
 import { type NameFault, nameFault, printableName } from "./file-names.ts";
-import { openPlace } from "./open-place.ts";
+import { openDirectoryWalker } from "./directory-walker.ts";
 
 export interface FindOptions {
   root: string;
-  /** Changed at this moment or later, on the kernel's clock for files. */
+  /** Only files changed at or after this time count, on the kernel's clock for files. */
   since: bigint;
   /** Names in the root that never count. */
   inputs: ReadonlySet<string>;
   maxEntries: number;
-  /** Nobody wants what it finds any more. */
+  /** Stops the search early. */
   signal: AbortSignal;
 }
 
@@ -24,16 +24,16 @@ export interface LeftOut {
 export interface FoundFiles {
   files: FoundFile[];
   leftOut: LeftOut[];
-  /** There was more than is ever looked at. */
+  /** The search stopped at `maxEntries`. */
   cut: boolean;
 }
 
 const maxDepth = 64;
-/** Also what a link, or something that cannot be opened, has taken the place of. */
+/** Error codes of a file that is gone, or was replaced by a link or by something that cannot be opened. */
 export const gone: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EXCHANGED"]);
 const slash = Buffer.from("/");
 
-/** What others made and a run merely installed, which can be more than is ever looked at: its own files go first. */
+/** Directories of installed packages. They can hold more than `maxEntries`, so they are searched last. */
 const installed: ReadonlySet<string> = new Set([
   "node_modules",
   "bower_components",
@@ -42,28 +42,28 @@ const installed: ReadonlySet<string> = new Set([
   "vendor",
   "__pycache__",
 ]);
-/** So many are looked at together: one after the other takes longer, all at once takes everybody's turn. */
-const together = 64;
+/** How many entries are checked concurrently: one at a time is slow, and all at once starves other work. */
+const concurrency = 64;
 
 /**
- * What was created or changed: regular files without a dot in front, no links of either kind, nothing outside. What
- * lies high up comes first. Ends early when the signal is aborted.
+ * Finds the files that were created or changed: regular files that are not hidden, not links and not outside the root.
+ * Searches breadth first and stops early when the signal aborts.
  */
 export async function findFiles(options: FindOptions): Promise<FoundFiles> {
   const { signal, maxEntries } = options;
   const found: FoundFiles = { files: [], leftOut: [], cut: false };
-  const soon: Buffer[][] = [[]];
-  const late: Buffer[][] = [];
-  const place = openPlace(options.root);
+  const first: Buffer[][] = [[]];
+  const last: Buffer[][] = [];
+  const walker = openDirectoryWalker(options.root);
   let left = maxEntries;
 
-  async function look(folder: ConfinedFolder, parts: Buffer[], isLate: boolean): Promise<void> {
+  async function check(directory: ConfinedDirectory, parts: Buffer[], isInstalled: boolean): Promise<void> {
     const name = parts.at(-1)!;
     const leaveOut = (reason: LeftOut["reason"]): void => leave(parts, reason);
-    const seen = await folder.look(name);
+    const seen = await directory.stat(name);
     if (seen.isDirectory()) {
       if (parts.length >= maxDepth) return leaveOut("too_deep");
-      (isLate || installed.has(name.toString("utf8")) ? late : soon).push(parts);
+      (isInstalled || installed.has(name.toString("utf8")) ? last : first).push(parts);
     } else if (seen.isFile() && seen.ctimeNs >= options.since) {
       const path = joined(parts);
       const fault = nameFault(path);
@@ -78,7 +78,7 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     found.leftOut.push({ path: printableName(joined(parts)), reason });
   }
 
-  /** What goes away or turns into something else while it is looked at is no file of the run. */
+  /** Skips a file that disappears or is replaced while it is being checked. */
   async function unlessGone(parts: readonly Buffer[], act: () => Promise<void>): Promise<void> {
     try {
       await act();
@@ -88,44 +88,44 @@ export async function findFiles(options: FindOptions): Promise<FoundFiles> {
     }
   }
 
-  async function readFolder(above: Buffer[], isLate: boolean): Promise<void> {
-    const folder = await place.goTo(above);
+  async function readDirectory(above: Buffer[], isInstalled: boolean): Promise<void> {
+    const directory = await walker.enter(above);
     const counts = (name: Buffer): boolean =>
       name[0] !== 0x2e && !(above.length === 0 && options.inputs.has(name.toString("utf8")));
-    for await (const entries of folder.entries(together)) {
+    for await (const entries of directory.entries(concurrency)) {
       const names = entries.map(({ name }) => name);
       found.cut = names.length > left;
       const paths = names
         .slice(0, left)
         .filter(counts)
         .map((name) => [...above, name]);
-      await Promise.all(paths.map((parts) => unlessGone(parts, () => look(folder, parts, isLate))));
+      await Promise.all(paths.map((parts) => unlessGone(parts, () => check(directory, parts, isInstalled))));
       left -= names.length;
       if (found.cut || signal.aborted) return;
     }
   }
 
   try {
-    // both grow while they are gone through
-    for (const queue of [soon, late])
+    // both queues grow during the iteration
+    for (const queue of [first, last])
       for (const parts of queue) {
         if (found.cut || signal.aborted) return found;
-        await unlessGone(parts, () => readFolder(parts, queue === late));
+        await unlessGone(parts, () => readDirectory(parts, queue === last));
       }
   } finally {
-    await place.close();
+    await walker.close();
   }
   return found;
 }
 
-/** From the root again, step by step: what was safe when it was found may have been exchanged since. */
+/** Walks down from the root again, because a file may have been replaced since it was found. */
 async function openFound(root: string, parts: readonly Buffer[]): Promise<FileHandle> {
-  const place = openPlace(root);
+  const walker = openDirectoryWalker(root);
   try {
-    const folder = await place.goTo(parts.slice(0, -1));
-    return await folder.file(parts.at(-1)!);
+    const directory = await walker.enter(parts.slice(0, -1));
+    return await directory.file(parts.at(-1)!);
   } finally {
-    await place.close();
+    await walker.close();
   }
 }
 

@@ -10,20 +10,20 @@ import { outcomeOfFailure, RunFailure } from "./run-failure.ts";
 export interface Kept {
   job: Job;
   inputs: Inputs;
-  /** When the work began; null where it did not get so far. */
+  /** When the work started; null if it never did. */
   since: bigint | null;
   collect: ExecutorDefinition["collectFiles"];
 }
 
 const maxEntries = 200_000;
 
-/** The files and the outcome that belong to what `execute` came to. */
+/** Keeps the run's files and returns its outcome. */
 export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
   const { job } = kept;
   const wanted = done.outcome ?? completed(done);
   if (wanted.status !== "completed" && wanted.status !== "failed") return wanted;
-  const files = kept.since === null || isGivenUp(job.signal) ? [] : await collect(kept, kept.since);
-  if (isGivenUp(job.signal)) return withoutFiles(wanted, job.signal);
+  const files = kept.since === null || isAbandoned(job.signal) ? [] : await collect(kept, kept.since);
+  if (isAbandoned(job.signal)) return withoutFiles(wanted, job.signal);
   if (wanted.status === "completed") {
     if (files.length === 0 && wanted.text) files.push(responseFile(wanted.text));
     if (files.length === 0 && wanted.data === undefined && !done.outcome) return noOutput(wanted.exit_code);
@@ -35,27 +35,27 @@ export async function keepResult(done: Done, kept: Kept): Promise<Outcome> {
     if (job.signal.aborted) return withoutFiles(wanted, job.signal);
     return uploadFailed(wanted, result.message);
   }
-  // the run has failed already, and that is what people have to hear first
+  // the run has already failed, so its own failure comes first
   await job.context.emit({ type: "error", code: "upload_failed", message: result.message });
   return wanted;
 }
 
-/** Goes back to the queue, or nobody wants it any more. */
-function isGivenUp(signal: AbortSignal): boolean {
+/** Is the result no longer wanted, because the run was cancelled or goes back to the queue? */
+function isAbandoned(signal: AbortSignal): boolean {
   return signal.aborted && !keepsFilesAfter(stopReasonOf(signal));
 }
 
-function whenGivenUp(signal: AbortSignal): AbortSignal {
-  const givenUp = new AbortController();
-  const tell = (): void => {
-    if (isGivenUp(signal)) givenUp.abort(signal.reason);
+function abandonedSignal(signal: AbortSignal): AbortSignal {
+  const abandoned = new AbortController();
+  const check = (): void => {
+    if (isAbandoned(signal)) abandoned.abort(signal.reason);
   };
-  tell();
-  signal.addEventListener("abort", tell, { once: true });
-  return givenUp.signal;
+  check();
+  signal.addEventListener("abort", check, { once: true });
+  return abandoned.signal;
 }
 
-/** Nothing is completed whose files were thrown away; what had failed before it was stopped has failed. */
+/** A run without its files is not completed. A run that had already failed stays failed. */
 function withoutFiles(wanted: Extract<Outcome, { status: "completed" | "failed" }>, signal: AbortSignal): Outcome {
   return wanted.status === "completed" ? outcomeOfStop(stopReasonOf(signal), wanted.text ?? undefined) : wanted;
 }
@@ -66,9 +66,9 @@ async function collect({ job, inputs, collect: choose }: Kept, since: bigint): P
     since,
     inputs: inputs.names,
     maxEntries,
-    signal: whenGivenUp(job.signal),
+    signal: abandonedSignal(job.signal),
   });
-  if (isGivenUp(job.signal)) return [];
+  if (isAbandoned(job.signal)) return [];
   const wanted = choose ? await choose(found.files, job) : found.files;
   const { files, leftOut } = await chooseFiles(wanted, job.invocation.executor_config);
   const all = [...found.leftOut, ...leftOut];
@@ -85,7 +85,7 @@ async function collect({ job, inputs, collect: choose }: Kept, since: bigint): P
   return files;
 }
 
-/** From memory: any place on disk might be taken by a file of the run. */
+/** Served from memory, because any path on disk could be taken by a file of the run. */
 function responseFile(text: string): FoundFile {
   const content = Buffer.from(text);
   const size = content.length;
@@ -108,7 +108,9 @@ function completed({ text, data, exit_code }: Done): Extract<Outcome, { status: 
 }
 
 function noOutput(exitCode: number | null): Outcome {
-  return outcomeOfFailure(new RunFailure("no_output", "It ended without a result: no file and no text.", { exitCode }));
+  return outcomeOfFailure(
+    new RunFailure("no_output", "The run finished without a result: it produced no file and no text.", { exitCode }),
+  );
 }
 
 function uploadFailed(wanted: Extract<Outcome, { status: "completed" }>, message: string): Outcome {
@@ -116,7 +118,7 @@ function uploadFailed(wanted: Extract<Outcome, { status: "completed" }>, message
     ...wanted,
     status: "failed",
     reason: "upload_failed",
-    message: `Its files could not be kept: ${message}`,
+    message: `The run's files could not be uploaded: ${message}`,
     text: wanted.text ?? "",
   };
 }

@@ -1,10 +1,10 @@
 import type { RunContext } from "../../model/executor.ts";
 
-/** Progress goes forward only: what is less than was told before is told as that. */
+/** Progress never decreases: a lower value is reported as the highest so far. */
 export function createProgress(emit: RunContext["emit"]) {
-  let told = 0;
+  let highest = 0;
   return async (percent: number, message?: string): Promise<void> => {
-    if (Number.isFinite(percent)) told = Math.max(told, Math.min(100, Math.max(0, percent)));
-    await emit({ type: "progress", percent: told, ...(message === undefined ? {} : { message }) });
+    if (Number.isFinite(percent)) highest = Math.max(highest, Math.min(100, Math.max(0, percent)));
+    await emit({ type: "progress", percent: highest, ...(message === undefined ? {} : { message }) });
   };
 }

@@ -1,6 +1,6 @@
 import type { Invocation } from "../../model/executor.ts";
 
-/** What the agent says first, what was asked, and the parameters, one a line. A session that goes on has heard the first. */
+/** Joins the agent's first message, the prompt and the parameters. A continued session already has the first message. */
 export function defaultPrompt({ agent, mode, prompt, parameters }: Invocation): string {
   const first = mode === "start" ? agent.first_message : undefined;
   return [first, prompt, parameterLines(parameters)]

@@ -13,11 +13,11 @@ import { RunFailure } from "./run-failure.ts";
 const keptBytes = 1024 * 1024;
 const maxLineBytes = 48 * 1024 * 1024;
 
-/** One program, on the record. What goes wrong with it is thrown as a RunFailure. */
+/** Runs one program and records its output. Throws a RunFailure if it fails. */
 export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> {
   const running = await startOrRefuse(cli, context);
   feed(running.stdin, cli.stdin);
-  // a stop of the run itself comes by its own signal, and is told as what it is
+  // this reason does not matter: a stop of the run itself arrives by the run's own signal
   const end = (): void => void running.kill("shutdown");
   cli.enough?.addEventListener("abort", end, { once: true });
   const stdout = createHead(keptBytes);
@@ -33,7 +33,7 @@ export async function runCli(cli: Cli, context: RunContext): Promise<CliResult> 
   try {
     await reading;
   } catch (error) {
-    // nobody reads it any more: left alone it would hang on a full pipe
+    // nobody reads its output now, so it would block on a full pipe
     await running.kill("shutdown");
     throw error;
   }
@@ -55,7 +55,7 @@ async function startOrRefuse(cli: Cli, context: RunContext): Promise<Running> {
   const workingDirectory = cli.cwd ?? context.dirs.work;
   try {
     return await context.start({
-      // whole, so that one that is not there is named with the place where it was looked for
+      // resolved, so that the error names the path that was tried
       executable: program.includes("/") ? resolve(workingDirectory, program) : program,
       arguments: words,
       workingDirectory,
@@ -63,16 +63,16 @@ async function startOrRefuse(cli: Cli, context: RunContext): Promise<Running> {
       ...(cli.timeoutMs === undefined ? {} : { timeoutMs: cli.timeoutMs }),
     });
   } catch (error) {
-    // by name: an executor from a module may have its own copy of the class
+    // compare by name: an executor from a module may have its own copy of the class
     if (error instanceof Error && error.name === "RequestError")
       throw new RunFailure("refused", error.message, { cause: error });
     throw error;
   }
 }
 
-/** Always closed: more than one client waits for the end of its input before it does anything. */
+/** Always closes stdin, because some clients wait for the end of their input before they start. */
 function feed(stdin: Writable | null, text: string | undefined): void {
-  // a program that ends without reading is judged by how it ends
+  // a program that exits without reading is judged by its exit code
   stdin?.on("error", () => undefined);
   stdin?.end(text ?? "");
 }
@@ -82,7 +82,7 @@ function checkEnd({ stdout, ended }: CliResult, said: string, { onLine, check = 
   if (ended.stopped) {
     const outcome = outcomeOfStop(ended.stopped);
     if (outcome.status === "failed") throw new RunFailure(outcome.reason, outcome.message, text);
-    throw new RunFailure("internal", "It was stopped.", text); // the signal that stopped it tells the outcome
+    throw new RunFailure("internal", "The program was stopped.", text); // the outcome comes from the signal that stopped it
   }
   if (!ended.error) return;
   const isExit = ended.error.code === "DROVER-EXE-003";
@@ -106,12 +106,12 @@ async function handLines(
       await context.emit({
         type: "error",
         code: "bad_line",
-        message: `A line longer than ${maxLineBytes} bytes was left out; it begins: ${text.slice(0, 200)}`,
+        message: `A line longer than ${maxLineBytes} bytes was left out. It starts with: ${text.slice(0, 200)}`,
       });
   }
 }
 
-/** The beginning of a stream, cut between characters. */
+/** Keeps the beginning of a stream, cut between characters. */
 function createHead(maxBytes: number): { push(bytes: Uint8Array): void; text(): string } {
   const parts: Uint8Array[] = [];
   let room = maxBytes;

@@ -1,7 +1,7 @@
 import type { Outcome } from "../../model/executor.ts";
 import type { FailureReason } from "../../model/states.ts";
 
-/** What an executor throws to end its run as failed, for a reason of the closed list. */
+/** An executor throws this to fail its run with a reason from the closed list. */
 export class RunFailure extends Error {
   override readonly name = "RunFailure";
   readonly reason: FailureReason;
@@ -32,16 +32,16 @@ export function outcomeOfFailure({ reason, message, exitCode, text, data }: RunF
   };
 }
 
-/** A fork at a turn that the session has not got. */
+/** The error for a fork at a turn that the session does not have. */
 export function fewerTurns(asked: number, turns: number | null): RunFailure {
   if (turns === null)
     return new RunFailure(
       "refused",
-      "The beginning of the session was summarized to save space, so that it cannot be forked at an earlier turn. Leave fork_at_turn out.",
+      "The beginning of the session was summarized to save space, so it cannot be forked at an earlier turn. Leave out fork_at_turn.",
     );
-  const there = turns === 1 ? "1 turn" : `${turns} turns`;
+  const count = turns === 1 ? "1 turn" : `${turns} turns`;
   return new RunFailure(
     "refused",
-    `The session cannot be forked at turn ${asked}: it has ${there}. Choose fork_at_turn from 1 to ${turns}, or leave it out.`,
+    `The session cannot be forked at turn ${asked}: it has ${count}. Choose fork_at_turn from 1 to ${turns}, or leave it out.`,
   );
 }

@@ -21,21 +21,21 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-test("writes a file that only its owner may read, over one of an earlier turn", async () => {
+test("writes a file that only its owner may read, replacing one of an earlier turn", async () => {
   for (const text of ["first", "second"]) {
     const path = await writePrivate(join(root, "tmp"), "mcp.json", text);
     expect([readFileSync(path, "utf8"), statSync(path).mode & 0o777]).toEqual([text, 0o600]);
   }
 });
 
-test("replaces a link in its place, and leaves what it led to as it was", async () => {
+test("replaces a link at its path and leaves the link's target unchanged", async () => {
   symlinkSync(join(root, "outside", "kept"), join(root, "tmp", "mcp.json"));
   await writePrivate(join(root, "tmp"), "mcp.json", "ours");
   expect(readFileSync(join(root, "tmp", "mcp.json"), "utf8")).toBe("ours");
   expect(readFileSync(join(root, "outside", "kept"), "utf8")).toBe("as it was");
 });
 
-test("refuses a folder that is a link", async () => {
+test("refuses a directory that is a link", async () => {
   symlinkSync(join(root, "outside"), join(root, "link"));
   await expect(writePrivate(join(root, "link"), "mcp.json", "ours")).rejects.toThrow();
   expect(readdirSync(join(root, "outside"))).toEqual(["kept"]);

@@ -1,15 +1,15 @@
 import { join } from "node:path";
-import { openConfined } from "../../tools/confined-folder.ts";
+import { openConfinedDirectory } from "../../tools/confined-directory.ts";
 
-/** A file of ours in a folder that processes of the run can write too: no link in its place, or the folder's, is followed. */
+/** Writes a private file into a directory that processes of the run can write to. Follows no link at either path. */
 export async function writePrivate(directory: string, name: string, text: string): Promise<string> {
-  const folder = await openConfined(directory);
+  const confined = await openConfinedDirectory(directory);
   try {
     const bytes = Buffer.from(name);
-    await folder.remove(bytes).catch((error: unknown) => {
+    await confined.remove(bytes).catch((error: unknown) => {
       if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
     });
-    const file = await folder.create(bytes, 0o600);
+    const file = await confined.create(bytes, 0o600);
     try {
       await file.writeFile(text);
     } finally {
@@ -17,6 +17,6 @@ export async function writePrivate(directory: string, name: string, text: string
     }
     return join(directory, name);
   } finally {
-    await folder.close();
+    await confined.close();
   }
 }

@@ -8,9 +8,9 @@ import {
   type RemovedFile,
   type SessionFile,
 } from "../../model/session-state.ts";
-import type { ConfinedFolder } from "../../tools/confined-folder.ts";
+import type { ConfinedDirectory } from "../../tools/confined-directory.ts";
 import { codeOf, gone } from "../scaffold/find-files.ts";
-import { openPlace } from "../scaffold/open-place.ts";
+import { openDirectoryWalker } from "../scaffold/directory-walker.ts";
 
 /** Notices what changes in a session's own work directory, so that it can be saved. */
 export interface FileTracker {
@@ -120,19 +120,19 @@ export async function restoreFiles(root: string, files: AsyncIterable<SessionFil
 
 async function look(root: string): Promise<{ entries: Map<string, Seen>; whole: boolean }> {
   const entries = new Map<string, Seen>();
-  const place = openPlace(root);
+  const walker = openDirectoryWalker(root);
   const folders: Buffer[][] = [[]];
   let bytes = 0;
   let whole = true;
   try {
     for (const above of folders) {
-      const folder = await unlessGone(() => place.goTo(above));
+      const folder = await unlessGone(() => walker.enter(above));
       if (folder === null) continue;
       for await (const found of folder.entries(64))
         for (const { name, kind } of found) {
           const parts = [...above, name];
           const path = textOf(parts);
-          const seen = await unlessGone(() => folder.look(name));
+          const seen = await unlessGone(() => folder.stat(name));
           if (seen === null) continue;
           bytes += kind === "file" ? Number(seen.size) : 0;
           const type = kind === "file" && (Number(seen.mode) & 0o111) !== 0 ? "executable" : kind;
@@ -146,7 +146,7 @@ async function look(root: string): Promise<{ entries: Map<string, Seen>; whole: 
         }
     }
   } finally {
-    await place.close();
+    await walker.close();
   }
   return { entries, whole };
 }
@@ -156,18 +156,18 @@ async function read(root: string, path: string, { type, size }: Seen): Promise<U
   if (type === "folder") return new Uint8Array();
   if (size > mostBytes) return null;
   const parts = path.split("/").map((part) => Buffer.from(part));
-  const place = openPlace(root);
+  const walker = openDirectoryWalker(root);
   try {
     return await unlessGone(async () => {
-      const folder = await place.goTo(parts.slice(0, -1));
+      const folder = await walker.enter(parts.slice(0, -1));
       return type === "link" ? folder.link(parts.at(-1)!) : readFile(folder, parts.at(-1)!);
     });
   } finally {
-    await place.close();
+    await walker.close();
   }
 }
 
-async function readFile(folder: ConfinedFolder, name: Buffer): Promise<Uint8Array | null> {
+async function readFile(folder: ConfinedDirectory, name: Buffer): Promise<Uint8Array | null> {
   const handle = await folder.file(name);
   try {
     const bytes = await handle.readFile();

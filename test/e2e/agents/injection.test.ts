@@ -7,7 +7,7 @@ import type { Turn } from "../../../src/execute/executors/clients/definition.ts"
 import { geminiArgs } from "../../../src/execute/executors/clients/gemini.ts";
 import { geminiPolicy } from "../../../src/execute/executors/clients/gemini-policy.ts";
 import { clients } from "../../../src/execute/executors/clients/index.ts";
-import { withSystemPrefix } from "../../../src/execute/executors/clients/system-prefix.ts";
+import { prependSystemPrompt } from "../../../src/execute/executors/clients/prepend-system-prompt.ts";
 import { type Agent, agentSchema } from "../../../src/model/agent.ts";
 import { type ClientName, clientNames } from "../../clients/clients.ts";
 import { invocationOf } from "../../fixtures/execute/memory-port.ts";
@@ -51,7 +51,7 @@ function turnOf({ model, tool, prompt, system, name }: Words): Turn {
     workDir: "/home/dev/work",
     homeDir: "/home/dev",
     tmpDir: "/tmp/run",
-    linesOf: () => Promise.resolve([]),
+    outputLines: () => Promise.resolve([]),
     env: {},
     isRoot: false,
   };
@@ -77,7 +77,7 @@ test("300 hostile values stay values: no client gets an option or a word more th
 
 test("a system prompt stays text before the prompt, and a prompt is not changed", () => {
   for (const value of hostileValues) {
-    const text = withSystemPrefix(turnOf({ ...harmless, prompt: value, system: value }));
+    const text = prependSystemPrompt(turnOf({ ...harmless, prompt: value, system: value }));
     expect(text.endsWith(value)).toBe(true);
   }
 });

@@ -7,7 +7,7 @@ import type { Executor } from "../../../model/executor.ts";
 import { defineExecutor, type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { openClaudeHome, quietVariables } from "../clients/claude-home.ts";
 import { operatorHome } from "../clients/home-files.ts";
-import { allowFullAuto } from "../clients/permission-modes.ts";
+import { authorizeFullAuto } from "../clients/permission-modes.ts";
 import { converse } from "./converse.ts";
 import type { ClaudeSdkHost, Place } from "./host.ts";
 import { modeOf } from "./options.ts";
@@ -23,7 +23,7 @@ export function createClaudeSdkExecutor(host: ClaudeSdkHost): Executor {
       const { agent, executor_config: config } = job.invocation;
       refuseUseless(job);
       const sdk = await loadSdk(job, host);
-      await allowFullAuto(job, { mode: modeOf(agent), config }, host);
+      await authorizeFullAuto(job, { mode: modeOf(agent), config }, host);
       return converse(job, { ...host, sdk, ...(await openPlace(job, host)) });
     },
   });

@@ -3,7 +3,7 @@ import type { UserInput } from "../../../model/executor.ts";
 import { outcomeOfStop, stopReasonOf } from "../../supervise/stop-outcome.ts";
 import type { Done, Job } from "../../scaffold/define-executor.ts";
 import { createClaudeReader } from "../clients/claude-messages.ts";
-import { createUsageSteps } from "../clients/claude-usage.ts";
+import { createUsageMeter } from "../clients/claude-usage.ts";
 import { createEventWriter } from "../clients/event-writer.ts";
 import { type Fields, fieldsOf, listOf, textOf } from "../clients/fields.ts";
 import { warnOfUnmatched } from "../loop/permissions.ts";
@@ -84,7 +84,7 @@ function createConversation(
   const { bin } = invocation.executor_config;
   const { progress } = transcript;
   const readOnly = new Set<string>();
-  const steps = createUsageSteps();
+  const steps = createUsageMeter();
   const spending = createSpending(agent.budget, progress, steps, context);
   const writer = createEventWriter({ ...context, usage: spending.usage });
   const limit = createUsageLimit();

@@ -4,7 +4,7 @@ import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Reader } from "../clients/definition.ts";
 import type { EventWriter } from "../clients/event-writer.ts";
 import { type Fields, textOf } from "../clients/fields.ts";
-import { judge } from "../clients/judge.ts";
+import { decideOutcome } from "../clients/decide-outcome.ts";
 import type { Gate } from "./gate.ts";
 import type { QueryEnd } from "./query.ts";
 import type { Spending } from "./spending.ts";
@@ -42,5 +42,5 @@ export function judgeRun({ agent, end, result, gate, over, limitUntil, reader, w
     return { outcome: { status: "parked", why: "usage_limit", until: limitUntil, message } };
   }
   if (end.notStarted !== null) throw failure("dependency_missing", end.notStarted);
-  return judge({ name: "claude-sdk" }, end, { conclude: reader.conclude, denied: writer.denied }, null);
+  return decideOutcome({ name: "claude-sdk" }, end, { conclude: reader.conclude, denied: writer.denied }, null);
 }

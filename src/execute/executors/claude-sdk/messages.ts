@@ -1,4 +1,4 @@
-import type { Reader, Said } from "../clients/definition.ts";
+import type { Reader, ClientMessage } from "../clients/definition.ts";
 import type { EventWriter } from "../clients/event-writer.ts";
 import { type Fields, fieldsOf, textOf } from "../clients/fields.ts";
 
@@ -12,7 +12,7 @@ export async function logMessage(message: unknown, reader: Reader, writer: Event
   if (raw !== undefined && !isStreamed) await writer.write({ type: "system", subtype: nameOf(fieldsOf(message)) }, raw);
 }
 
-function saidOf(message: unknown, reader: Reader): readonly Said[] {
+function saidOf(message: unknown, reader: Reader): readonly ClientMessage[] {
   const fields = fieldsOf(message);
   if (Array.isArray(message) || typeof fields["type"] !== "string") return [];
   const said = reader.read(fields) ?? [];

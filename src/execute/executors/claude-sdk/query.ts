@@ -4,7 +4,7 @@ import { Spawned } from "../../../llm/claude-code/spawned.ts";
 import { createStderrExcerpt } from "../../executions/stderr-excerpt.ts";
 import type { Job } from "../../scaffold/define-executor.ts";
 import { type Fields, fieldsOf, listOf, numberOf } from "../clients/fields.ts";
-import { lingerMs } from "../clients/linger.ts";
+import { exitGraceMs } from "../clients/exit-grace.ts";
 
 /** A message of the user. `uuid`: its name in the transcript. */
 export interface Prompt {
@@ -88,7 +88,7 @@ export async function runQuery({ sdk, job, options, prompt, onStart, onMessage }
         timer = setTimeout(() => {
           sentAway = true;
           kill();
-        }, lingerMs);
+        }, exitGraceMs);
       }
     } finally {
       job.signal.removeEventListener("abort", interrupt);

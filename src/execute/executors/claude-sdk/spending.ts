@@ -2,7 +2,7 @@ import type { Query } from "../../../llm/claude-code/sdk.ts";
 import type { Agent } from "../../../model/agent.ts";
 import type { Usage } from "../../../model/event.ts";
 import type { RunContext } from "../../../model/executor.ts";
-import type { createUsageSteps } from "../clients/claude-usage.ts";
+import type { createUsageMeter } from "../clients/claude-usage.ts";
 import { type Fields, fieldsOf, numberOf } from "../clients/fields.ts";
 import { nextDay } from "../loop/budget.ts";
 
@@ -30,7 +30,7 @@ export interface Spending {
 export function createSpending(
   limits: Agent["budget"],
   spent: Spent,
-  steps: ReturnType<typeof createUsageSteps>,
+  steps: ReturnType<typeof createUsageMeter>,
   context: Pick<RunContext, "usage" | "overBudget">,
 ): Spending {
   const countsCost = limits?.cost_usd !== undefined || limits?.per_day?.cost_usd !== undefined;

@@ -5,7 +5,7 @@ import { join, relative } from "node:path";
 import type { UserInput } from "../../../model/executor.ts";
 import { firstEntries } from "../clients/claude-transcript.ts";
 import { fieldsOf, textOf } from "../clients/fields.ts";
-import { openFolder } from "../clients/home-files.ts";
+import { openSubdirectory } from "../clients/home-files.ts";
 import { type Job, RunFailure } from "../../scaffold/define-executor.ts";
 import { fewerTurns } from "../../scaffold/run-failure.ts";
 import type { Prompt } from "./query.ts";
@@ -185,7 +185,7 @@ async function writeTranscript(
   entries: readonly Entry[],
 ): Promise<void> {
   const directory = join(folder, "projects", projectKey);
-  if (ownHome !== null) await openFolder(ownHome, relative(ownHome, directory));
+  if (ownHome !== null) await openSubdirectory(ownHome, relative(ownHome, directory));
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, name);
   await rm(path, { force: true, recursive: true });

@@ -2,15 +2,15 @@ import { randomUUID } from "node:crypto";
 import { firstLines } from "./claude-transcript.ts";
 import type { ConversationFiles } from "./definition.ts";
 
-/** Claude looks for a session in all folders of `projects`, and first in the one that is named after its directory. */
+/** Claude searches every directory in `projects` for a session, starting with the one named after the working directory. */
 export const claudeConversation: ConversationFiles = {
-  folder: ".claude",
-  elsewhere: (env) => env["CLAUDE_CONFIG_DIR"],
-  async find(folder, session) {
+  directory: ".claude",
+  overridePath: (env) => env["CLAUDE_CONFIG_DIR"],
+  async find(directory, session) {
     const found: { path: string; changedAt: number }[] = [];
-    for (const project of await folder.names("projects")) {
+    for (const project of await directory.names("projects")) {
       const path = `projects/${project}/${session}.jsonl`;
-      const seen = await folder.look(path);
+      const seen = await directory.stat(path);
       if (seen !== null) found.push({ path, ...seen });
     }
     return found
@@ -18,7 +18,7 @@ export const claudeConversation: ConversationFiles = {
       .slice(0, 1)
       .map(({ path }) => path);
   },
-  async place(name, { session, workDir }) {
+  async pathOf(name, { session, workDir }) {
     return name === `${session}.jsonl` ? `projects/${projectOf(workDir)}/${name}` : null;
   },
   cut([file], turns) {

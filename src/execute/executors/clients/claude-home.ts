@@ -4,14 +4,17 @@ import { copyHomeFiles, hasOwnHome, homeFilesOf, operatorHome } from "./home-fil
 
 const homeFiles = [".claude/.credentials.json", ".claude/settings.json"];
 
-/** A HOME of the session's own gets the login. Returns Claude's folder in it; null where HOME is the operator's. */
+/**
+ * Copies the login into a session's own HOME and returns the path of `.claude` in it.
+ * Returns null if the run uses the operator's HOME.
+ */
 export async function openClaudeHome(turn: Pick<Turn, "env" | "homeDir" | "config">): Promise<string | null> {
   if (!(await hasOwnHome(turn))) return null;
   await copyHomeFiles(operatorHome(turn), turn.homeDir, homeFilesOf(turn.config, homeFiles));
   return join(turn.homeDir, ".claude");
 }
 
-/** Keeps Claude from the network but for its work, unless the operator says otherwise. */
+/** Turns off update checks and telemetry, unless the operator has set these variables. */
 export function quietVariables(env: Turn["env"]): Record<string, string> {
   const names = ["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"];
   return Object.fromEntries(names.map((name) => [name, env[name] ?? "1"]));

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createClaudeReader } from "./claude-messages.ts";
-import type { Conclusion, Said } from "./definition.ts";
+import type { Conclusion, ClientMessage } from "./definition.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
 
@@ -14,14 +14,17 @@ function replay(name: string) {
   return replayLines(lines.map((line) => JSON.parse(line) as Record<string, unknown>));
 }
 
-function replayLines(messages: readonly Record<string, unknown>[]): { said: (Said | null)[]; end: Conclusion | null } {
+function replayLines(messages: readonly Record<string, unknown>[]): {
+  said: (ClientMessage | null)[];
+  end: Conclusion | null;
+} {
   const reader = createClaudeReader();
-  const said = messages.flatMap((message): (Said | null)[] => [...(reader.read(message) ?? [null])]);
+  const said = messages.flatMap((message): (ClientMessage | null)[] => [...(reader.read(message) ?? [null])]);
   return { said, end: reader.conclude({ exitCode: 0, stderr: "" }) };
 }
 
-const ofType = <T extends Said["type"]>(said: readonly (Said | null)[], type: T) =>
-  said.filter((one): one is Extract<Said, { type: T }> => one?.type === type);
+const ofType = <T extends ClientMessage["type"]>(said: readonly (ClientMessage | null)[], type: T) =>
+  said.filter((one): one is Extract<ClientMessage, { type: T }> => one?.type === type);
 
 test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
   const { said, end } = replay("claude-tool");

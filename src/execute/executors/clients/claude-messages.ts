@@ -1,16 +1,16 @@
 import { matchesAny } from "../loop/permissions.ts";
-import { reasonOfApiFault } from "./api-failure.ts";
-import { createUsageSteps } from "./claude-usage.ts";
-import type { Conclusion, Reader, Said } from "./definition.ts";
+import { apiFailureReason } from "./api-failure-reason.ts";
+import { createUsageMeter } from "./claude-usage.ts";
+import type { Conclusion, Reader, ClientMessage } from "./definition.ts";
 import { type Fields, fieldsOf, listOf, numberOf, textOf } from "./fields.ts";
 
-/** What claude says: lines of its `stream-json` output and messages of the Agent SDK are the same objects. */
-export function createClaudeReader(steps = createUsageSteps(), deniedTools: readonly string[] = []): Reader {
+/** Reads Claude's messages. Its `stream-json` lines and the Agent SDK's messages are the same objects. */
+export function createClaudeReader(steps = createUsageMeter(), deniedTools: readonly string[] = []): Reader {
   const denials = createDenials();
-  /** Until it goes on to work. */
+  /** The last result, cleared when Claude starts working again. */
   let result: Fields | null = null;
 
-  const readResult = (message: Fields): Said[] => {
+  const readResult = (message: Fields): ClientMessage[] => {
     result = message;
     const usage = steps.ofResult(message);
     return [...(usage ? [{ type: "usage" as const, usage }] : []), ...denials.ofResult(message)];
@@ -21,13 +21,13 @@ export function createClaudeReader(steps = createUsageSteps(), deniedTools: read
       switch (message["type"]) {
         case "system":
           if (message["subtype"] === "init") result = null;
-          return denials.note(readSystem(message));
+          return denials.track(readSystem(message));
         case "assistant":
-          // a helper that it has left running does not undo its result
+          // messages from a subagent still running in the background do not clear the result
           if (typeof message["parent_tool_use_id"] !== "string") result = null;
           return readAssistant(message);
         case "user":
-          return denials.note(readUser(message, deniedTools));
+          return denials.track(readUser(message, deniedTools));
         case "stream_event":
           return readStreamEvent(message, steps);
         case "result":
@@ -40,7 +40,7 @@ export function createClaudeReader(steps = createUsageSteps(), deniedTools: read
   };
 }
 
-function readSystem(message: Fields): Said[] {
+function readSystem(message: Fields): ClientMessage[] {
   const { type: _type, subtype, uuid: _uuid, session_id, ...data } = message;
   switch (subtype) {
     case "init": {
@@ -60,20 +60,20 @@ function readSystem(message: Fields): Said[] {
     case "status":
       return [];
     default:
-      // under a name that is none of ours
+      // prefixed so that it cannot collide with Drover's own subtypes
       return [{ type: "system", subtype: `claude_${textOf(subtype)}`, data }];
   }
 }
 
-function readAssistant(message: Fields): Said[] {
+function readAssistant(message: Fields): ClientMessage[] {
   const blocks = listOf(fieldsOf(message["message"])["content"]).map(fieldsOf);
   const parent = message["parent_tool_use_id"];
-  return blocks.flatMap((block): Said[] => {
+  return blocks.flatMap((block): ClientMessage[] => {
     switch (block["type"]) {
       case "text":
         if (message["is_api_error_message"] === true || message["error"] !== undefined)
           return [{ type: "error", code: textOf(message["error"]), message: textOf(block["text"]) }];
-        // what a helper of the agent says is not its answer
+        // a subagent's text is not the agent's answer
         if (typeof parent === "string")
           return [{ type: "system", subtype: "claude_subagent_text", data: { parent, text: textOf(block["text"]) } }];
         return [{ type: "assistant", text: textOf(block["text"]) }];
@@ -90,24 +90,24 @@ function readAssistant(message: Fields): Said[] {
   });
 }
 
-function readUser(message: Fields, deniedTools: readonly string[]): Said[] {
+function readUser(message: Fields, deniedTools: readonly string[]): ClientMessage[] {
   const content = fieldsOf(message["message"])["content"];
   const results = listOf(content)
     .map(fieldsOf)
     .filter((block) => block["type"] === "tool_result");
-  return results.flatMap((block): Said[] => {
+  return results.flatMap((block): ClientMessage[] => {
     const tool_use_id = textOf(block["tool_use_id"]);
     const is_error = block["is_error"] === true;
     const output = outputOf(block["content"]);
-    const result: Said = { type: "tool_result", tool_use_id, is_error, output };
+    const result: ClientMessage = { type: "tool_result", tool_use_id, is_error, output };
     const tool = is_error && typeof output === "string" ? takenAway(output, deniedTools) : undefined;
     return tool === undefined ? [result] : [{ type: "denied", tool_use_id, tool, message: textOf(output) }, result];
   });
 }
 
 /**
- * A tool that the agent's denied_tools took away counts as denied; claude itself calls that a tool which is not there.
- * Only of its own tools it adds why; those of MCP servers are known by the agent's list.
+ * Counts a call of a tool in denied_tools as denied. Claude reports it as an unknown tool, and names the reason only
+ * for its built-in tools, so MCP tools are matched against the agent's list.
  */
 function takenAway(output: string, deniedTools: readonly string[]): string | undefined {
   const tool = /\bNo such tool available: ([\w-]+)/.exec(output)?.[1];
@@ -115,7 +115,7 @@ function takenAway(output: string, deniedTools: readonly string[]): string | und
   return matchesAny(tool, [...deniedTools, ...deniedTools.map((name) => `${name}__*`)]) ? tool : undefined;
 }
 
-/** Text as text; of anything else (pictures) only what it is. */
+/** Returns text as text. For other content, such as images, returns only the type. */
 function outputOf(content: unknown): unknown {
   if (!Array.isArray(content)) return content ?? "";
   const blocks = content.map(fieldsOf);
@@ -125,7 +125,7 @@ function outputOf(content: unknown): unknown {
   );
 }
 
-function readStreamEvent(message: Fields, steps: ReturnType<typeof createUsageSteps>): Said[] {
+function readStreamEvent(message: Fields, steps: ReturnType<typeof createUsageMeter>): ClientMessage[] {
   const event = fieldsOf(message["event"]);
   const used = steps.ofEvent(event);
   if (used) return [{ type: "usage", usage: used }];
@@ -135,24 +135,24 @@ function readStreamEvent(message: Fields, steps: ReturnType<typeof createUsageSt
   return [{ type: "partial", text: textOf(delta["text"]) }];
 }
 
-/** Older versions tell of a denial only in the result: what was denied there, and failed with no success after it. */
+/** Older versions report a denial only in the result. It counts if the call failed and no later call succeeded. */
 function createDenials() {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let failedSince = new Set<string>();
   return {
-    note(said: Said[]): Said[] {
-      for (const one of said) {
-        if (one.type === "denied") told.add(one.tool_use_id);
-        else if (one.type === "tool_result" && one.is_error) failedSince.add(one.tool_use_id);
-        else if (one.type === "tool_result") failedSince = new Set();
+    track(messages: ClientMessage[]): ClientMessage[] {
+      for (const message of messages) {
+        if (message.type === "denied") reported.add(message.tool_use_id);
+        else if (message.type === "tool_result" && message.is_error) failedSince.add(message.tool_use_id);
+        else if (message.type === "tool_result") failedSince = new Set();
       }
-      return said;
+      return messages;
     },
-    ofResult(message: Fields): Said[] {
+    ofResult(message: Fields): ClientMessage[] {
       return listOf(message["permission_denials"])
         .map(fieldsOf)
         .map((denial) => ({ id: textOf(denial["tool_use_id"]), tool: textOf(denial["tool_name"]) }))
-        .filter(({ id }) => !told.has(id) && failedSince.has(id))
+        .filter(({ id }) => !reported.has(id) && failedSince.has(id))
         .map(({ id, tool }) => ({ type: "denied", tool_use_id: id, tool }));
     },
   };
@@ -161,12 +161,12 @@ function createDenials() {
 function concludeResult(result: Fields): Conclusion {
   const text = typeof result["result"] === "string" ? result["result"] : null;
   const faults = listOf(result["errors"]).map(textOf).join("; ");
-  const message = faults || text || "claude ended with an error and did not say which.";
+  const message = faults || text || "claude failed without an error message.";
   switch (result["subtype"]) {
     case "success":
       if (result["is_error"] !== true) return refusalOf(result) ?? { ok: true, text };
-      // a fault of the model's service comes under this name as well
-      return { ok: false, reason: reasonOfApiFault(numberOf(result["api_error_status"]), message), message };
+      // API errors also arrive as "success"
+      return { ok: false, reason: apiFailureReason(numberOf(result["api_error_status"]), message), message };
     case "error_max_turns":
       return { ok: false, reason: "max_turns", message: `${message}. Raise max_turns, or ask for less at once.` };
     case "error_max_budget_usd":
@@ -178,17 +178,17 @@ function concludeResult(result: Fields): Conclusion {
   }
 }
 
-/** The service refused to answer, or cut the answer off: neither is a success, whatever the result is called. */
+/** Claude reports a refused or truncated answer as a success. */
 function refusalOf(result: Fields): Conclusion | null {
   const text = textOf(result["result"]);
   if (result["stop_reason"] === "refusal")
-    return { ok: false, reason: "refused", message: "The model's service refused to answer.", text };
+    return { ok: false, reason: "refused", message: "The model refused to answer.", text };
   if (result["stop_reason"] !== "max_tokens") return null;
   const message = "The answer was cut off at the model's limit of output tokens.";
   return { ok: false, reason: "provider_invalid_response", message, text };
 }
 
-/** It ends so where it cannot even begin. */
+/** Handles failures before Claude prints any message. */
 function concludeStderr(stderr: string): Conclusion | null {
   if (/invalid api key|please run \/login|not logged in/i.test(stderr))
     return { ok: false, reason: "provider_auth", message: stderr.slice(0, 500) };
@@ -200,6 +200,6 @@ function noSession(message: string): Conclusion | null {
   return {
     ok: false,
     reason: "session_not_found",
-    message: `${message.slice(0, 300)}. claude keeps conversations under its HOME; this one is not there any more. Start a new run.`,
+    message: `${message.slice(0, 300)}. claude keeps conversations in its HOME, and this one is no longer there. Start a new run.`,
   };
 }

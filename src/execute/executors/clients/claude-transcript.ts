@@ -3,19 +3,19 @@ import { fieldsOf } from "./fields.ts";
 export type FirstEntries<E> = { ok: true; entries: E[] } | { ok: false; turns: number };
 
 /**
- * The beginning of a transcript of Claude Code: so many prompts of the user, each with everything up to the answer to it.
- * `turns` is how many there are, where that is fewer.
+ * Returns the first `turns` turns of a Claude Code transcript: each prompt with everything up to its answer.
+ * If there are fewer, returns how many there are.
  */
 export function firstEntries<E>(entries: readonly E[], turns: number): FirstEntries<E> {
   const starts = entries.flatMap((entry, at) => (isPrompt(entry) ? [at] : []));
   if (starts.length < turns) return { ok: false, turns: starts.length };
   let end = starts[turns] ?? entries.length;
-  // a prompt is announced before it is taken
+  // Claude queues a prompt before it records it: leave out the queue entries of the next prompt
   if (end < entries.length) while (fieldsOf(entries[end - 1])["type"] === "queue-operation") end -= 1;
   return { ok: true, entries: entries.slice(0, end) };
 }
 
-/** The same of a transcript as it lies in its file, under another id of the session. */
+/** Does the same for the text of a transcript file, and gives the entries a new session id. */
 export function firstLines(text: string, turns: number, session: string): FirstEntries<string> {
   const entries = text
     .split("\n")
@@ -28,7 +28,7 @@ export function firstLines(text: string, turns: number, session: string): FirstE
   return { ok: true, entries: kept.entries.map((entry) => JSON.stringify(renamed(entry))) };
 }
 
-/** What the user said, and not what Claude Code says in the user's name: results of tools, reminders, summaries. */
+/** Is this a prompt from the user? Claude Code also writes tool results, reminders and summaries as the user. */
 function isPrompt(entry: unknown): boolean {
   const { type, message, isMeta, isSidechain, isCompactSummary } = fieldsOf(entry);
   if (type !== "user" || isMeta === true || isSidechain === true || isCompactSummary === true) return false;
@@ -42,7 +42,7 @@ function parsed(line: string): Readonly<Record<string, unknown>> {
   try {
     return fieldsOf(JSON.parse(line));
   } catch (error) {
-    // the last one, of a process that was killed
+    // the last line may be incomplete if the process was killed
     if (error instanceof SyntaxError) return {};
     throw error;
   }

@@ -35,7 +35,7 @@ function turnOf(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
     workDir: join(folder, "work"),
     homeDir: join(folder, "home"),
     tmpDir: join(folder, "tmp"),
-    linesOf: () => Promise.resolve([]),
+    outputLines: () => Promise.resolve([]),
     env: { HOME: join(folder, "home") },
     isRoot: false,
     ...more,

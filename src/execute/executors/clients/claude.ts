@@ -2,7 +2,7 @@ import { writePrivate } from "../../scaffold/write-private.ts";
 import { claudeConversation } from "./claude-conversation.ts";
 import { openClaudeHome, quietVariables } from "./claude-home.ts";
 import { createClaudeReader } from "./claude-messages.ts";
-import { defineClient } from "./client.ts";
+import { defineClient } from "./define-client.ts";
 import type { Turn } from "./definition.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
@@ -16,7 +16,7 @@ export const claude = defineClient({
     const files = await writeFiles(turn);
     return {
       args: claudeArgs(turn, files),
-      env: { ...(await ownFolder(turn)), ...claudeEnv(turn) },
+      env: { ...(await ownConfigDir(turn)), ...claudeEnv(turn) },
       reader: createClaudeReader(undefined, turn.invocation.agent.permissions?.denied_tools),
     };
   },
@@ -27,12 +27,12 @@ interface Files {
   mcpConfig?: string;
 }
 
-/** Values stand behind `=`, so that none is ever taken for an option. The prompt is not here: it comes by stdin. */
+/** Values follow `=` so that none is parsed as an option. The prompt goes through stdin instead. */
 export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Files): string[] {
   const { agent } = invocation;
   const args = ["-p", "--output-format=stream-json", "--verbose", "--include-partial-messages"];
   args.push(...permissionFlags.claude[mode]);
-  // without `project` and `local` nothing of the repository's own is read: settings, hooks, CLAUDE.md, skills, agents
+  // without `project` and `local`, Claude ignores the repository's settings, hooks, CLAUDE.md, skills and agents
   if (!agent.trust_project_settings) args.push("--setting-sources=user", "--strict-mcp-config");
   for (const tool of agent.permissions?.allowed_tools ?? []) args.push(`--allowedTools=${tool}`);
   for (const tool of agent.permissions?.denied_tools ?? []) args.push(`--disallowedTools=${tool}`);
@@ -49,18 +49,18 @@ export function claudeArgs({ invocation, mode, session, fork }: Turn, files: Fil
 function claudeEnv({ env, mode, isRoot }: Turn): Record<string, string> {
   return {
     ...quietVariables(env),
-    // it refuses this mode as root unless told so; we are here only where the operator has allowed it
+    // Claude refuses this mode as root without IS_SANDBOX; Drover has already checked that the operator allows it
     ...(mode === "bypassPermissions" && isRoot ? { IS_SANDBOX: "1" } : {}),
   };
 }
 
-/** The operator's CLAUDE_CONFIG_DIR does not undo a HOME of the session's own. */
-async function ownFolder(turn: Turn): Promise<Record<string, string>> {
+/** Overrides the operator's CLAUDE_CONFIG_DIR if the session has its own HOME. */
+async function ownConfigDir(turn: Turn): Promise<Record<string, string>> {
   const own = await openClaudeHome(turn);
   return own !== null && turn.env["CLAUDE_CONFIG_DIR"] ? { CLAUDE_CONFIG_DIR: own } : {};
 }
 
-/** What may be long or secret goes through files that only we read, not through a command line that everybody sees. */
+/** Passes long or secret values in private files, because every user can read a command line. */
 async function writeFiles({ tmpDir, systemPrompt, invocation }: Turn): Promise<Files> {
   const files: Files = {};
   const write = (name: string, text: string): Promise<string> => writePrivate(tmpDir, name, text);

@@ -1,15 +1,15 @@
-import type { Said } from "./definition.ts";
+import type { ClientMessage } from "./definition.ts";
 import { type Fields, fieldsOf, textOf } from "./fields.ts";
 
-type Denied = Extract<Said, { type: "denied" }>;
+type Denied = Extract<ClientMessage, { type: "denied" }>;
 
-/** What its sandbox stops codex leaves out of its stream, as if it had never tried; the thread's file has it. */
+/** Finds tool calls that codex's sandbox blocked. Codex omits them from its stream but records them in the thread's file. */
 export interface HiddenCalls {
-  /** An item that the stream had. */
+  /** Records an item that appeared in the stream. */
   shown(item: Fields): void;
-  /** A line of the thread's file, in their order. */
-  read(payload: Fields): readonly Said[];
-  /** A denial that no success came after. */
+  /** Reads the next line of the thread's file. */
+  read(payload: Fields): readonly ClientMessage[];
+  /** Returns the last denial if no later call succeeded. */
   end(): readonly Denied[];
 }
 
@@ -19,7 +19,7 @@ export function createHiddenCalls(): HiddenCalls {
   let denied: Denied | null = null;
 
   const isShown = (input: unknown): boolean => {
-    const command = bare(textOf(fieldsOf(input)["cmd"]));
+    const command = withoutQuotes(textOf(fieldsOf(input)["cmd"]));
     const at = command === "" ? -1 : commands.findIndex((each) => each.endsWith(command));
     if (at >= 0) commands.splice(at, 1);
     return at >= 0;
@@ -27,7 +27,7 @@ export function createHiddenCalls(): HiddenCalls {
 
   return {
     shown(item) {
-      if (item["type"] === "command_execution") commands.push(bare(textOf(item["command"])));
+      if (item["type"] === "command_execution") commands.push(withoutQuotes(textOf(item["command"])));
     },
     read(payload) {
       const tool_use_id = textOf(payload["call_id"]);
@@ -39,9 +39,9 @@ export function createHiddenCalls(): HiddenCalls {
       if (call === undefined) return [];
       const output =
         typeof payload["output"] === "string" ? payload["output"] : JSON.stringify(payload["output"] ?? null);
-      const visible = isShown(call.input);
+      const inStream = isShown(call.input);
       if (succeeded(output)) denied = null;
-      if (visible || !stopped(output)) return [];
+      if (inStream || !blocked(output)) return [];
       denied = { type: "denied", tool_use_id, tool: call.name, message: output.slice(0, 500) };
       return [
         { type: "tool_use", tool_use_id, ...call },
@@ -52,18 +52,18 @@ export function createHiddenCalls(): HiddenCalls {
   };
 }
 
-/** Only a command has an exit code; what another tool answers is a success unless it says otherwise. */
+/** Only commands have an exit code. Other tools succeed unless their output says otherwise. */
 function succeeded(output: string): boolean {
   const exit = exitOf(output);
-  return exit === null ? !stopped(output) && !neverRan.test(output) : exit === "0";
+  return exit === null ? !blocked(output) && !neverRan.test(output) : exit === "0";
 }
 
-function stopped(output: string): boolean {
+function blocked(output: string): boolean {
   if (/rejected by user approval settings|^patch rejected/.test(output)) return true;
   return exitOf(output) !== "0" && /read-only file system|operation not permitted|permission denied/i.test(output);
 }
 
-/** Stands before what the command printed. */
+/** The exit code precedes the command's output. */
 function exitOf(output: string): string | null {
   return /^(?:Exit code:|Process exited with code) (-?\d+)$/m.exec(output)?.[1] ?? null;
 }
@@ -81,7 +81,7 @@ function inputOf(payload: Fields): unknown {
   }
 }
 
-/** The stream has a command as its shell got it, quoted; so both are compared without quotes. */
-function bare(command: string): string {
+/** Strips quotes for comparison, because the stream shows a command as quoted for its shell. */
+function withoutQuotes(command: string): string {
   return command.replaceAll(/['"\\\s]/g, "");
 }

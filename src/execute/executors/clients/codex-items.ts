@@ -1,10 +1,10 @@
-import type { Said } from "./definition.ts";
+import type { ClientMessage } from "./definition.ts";
 import { type Fields, fieldsOf, listOf, textOf } from "./fields.ts";
 
-type ToolUse = Extract<Said, { type: "tool_use" }>;
-type ToolResult = Extract<Said, { type: "tool_result" }>;
+type ToolUse = Extract<ClientMessage, { type: "tool_use" }>;
+type ToolResult = Extract<ClientMessage, { type: "tool_result" }>;
 
-/** What codex calls an item is what a tool is used for. null: it is none. */
+/** Maps a codex item to a tool call; null if it is not one. */
 export function itemCall(item: Fields): ToolUse | null {
   const tool_use_id = textOf(item["id"]);
   const use = (name: string, input: unknown): ToolUse => ({ type: "tool_use", tool_use_id, name, input });
@@ -24,16 +24,16 @@ export function itemCall(item: Fields): ToolUse | null {
   }
 }
 
-/** `denied`: what its sandbox answered instead of letting it write. */
+/** `denied` is the sandbox's error output if it blocked a write. */
 export function itemResult(item: Fields): { result: ToolResult; denied: string | null } {
   const output = textOf(item["aggregated_output"]);
   const exit = item["exit_code"];
   const is_error = ["failed", "declined"].includes(textOf(item["status"])) || (typeof exit === "number" && exit !== 0);
-  const result = (told: unknown): ToolResult => ({
+  const result = (value: unknown): ToolResult => ({
     type: "tool_result",
     tool_use_id: textOf(item["id"]),
     is_error,
-    output: told,
+    output: value,
   });
   if (item["type"] === "command_execution") {
     const denied = is_error && /Read-only file system/i.test(output) ? output.trim().slice(0, 500) : null;
@@ -41,6 +41,6 @@ export function itemResult(item: Fields): { result: ToolResult; denied: string |
   }
   if (item["type"] === "mcp_tool_call")
     return { result: result(item["error"] ?? fieldsOf(item["result"])["content"] ?? null), denied: null };
-  const denied = item["status"] === "declined" ? "It was declined." : null;
+  const denied = item["status"] === "declined" ? "Codex declined the change." : null;
   return { result: result(item["status"] ?? "completed"), denied };
 }

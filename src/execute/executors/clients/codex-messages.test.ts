@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createCodexReader } from "./codex-messages.ts";
-import type { PermissionMode, Said } from "./definition.ts";
+import type { PermissionMode, ClientMessage } from "./definition.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
 const session = "01a1e1fc-d61e-7cb2-ae18-2d213749191e";
@@ -15,7 +15,7 @@ function replay(
   const reader = createCodexReader({ session: options.resumes ? session : null, mode: options.mode ?? "acceptEdits" });
   const lines = [...linesOf(name), ...(options.rollout ? linesOf(options.rollout) : []), '{"type":"rollout_end"}'];
   const said = lines.flatMap(
-    (line): readonly (Said | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
+    (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
   return { said, end: reader.conclude({ exitCode: options.exit ?? 0, stderr: "" }), thread: reader.session() };
 }
@@ -24,8 +24,8 @@ const linesOf = (name: string): string[] =>
   readFileSync(join(fixtures, `${name}.jsonl`), "utf8")
     .trim()
     .split("\n");
-const ofType = <T extends Said["type"]>(said: readonly (Said | null)[], type: T) =>
-  said.filter((one): one is Extract<Said, { type: T }> => one?.type === type);
+const ofType = <T extends ClientMessage["type"]>(said: readonly (ClientMessage | null)[], type: T) =>
+  said.filter((one): one is Extract<ClientMessage, { type: T }> => one?.type === type);
 
 test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
   const { said, end, thread } = replay("codex-tool");
@@ -95,7 +95,7 @@ test("a call that the stream had is not told twice", () => {
   const command = "/bin/bash -lc 'echo hi > ro.txt'";
   reader.read({ type: "item.completed", item: { id: "item_0", type: "command_execution", command, exit_code: 1 } });
   const later = linesOf("codex-rollout-denied-shell").flatMap(
-    (line): readonly (Said | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
+    (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
   expect(later).toEqual([]);
 });

@@ -1,16 +1,16 @@
 import type { Usage } from "../../../model/event.ts";
-import { reasonOfApiFault } from "./api-failure.ts";
+import { apiFailureReason } from "./api-failure-reason.ts";
 import { createHiddenCalls } from "./codex-hidden-calls.ts";
 import { itemCall, itemResult } from "./codex-items.ts";
-import type { Conclusion, Reader, Said, Turn } from "./definition.ts";
+import type { Conclusion, Reader, ClientMessage, Turn } from "./definition.ts";
 import { type Fields, fieldsOf, numberOf, textOf } from "./fields.ts";
 
 export interface CodexReader extends Reader {
-  /** The thread, once it is known. */
+  /** The thread id, or null until codex reports it. */
   session(): string | null;
 }
 
-/** Lines of `codex exec --json`, then those of the thread's own file. */
+/** Reads the lines of `codex exec --json`, then the lines of the thread's file. */
 export function createCodexReader({ session: from, mode }: Pick<Turn, "session" | "mode">): CodexReader {
   const shown = new Set<string>();
   const hidden = createHiddenCalls();
@@ -21,7 +21,7 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
   let ofTurn: Usage | null = null;
   let lastError = "";
 
-  const item = (value: Fields, completed: boolean): readonly Said[] | null => {
+  const item = (value: Fields, completed: boolean): readonly ClientMessage[] | null => {
     if (value["type"] === "agent_message") {
       if (!completed) return [];
       text = textOf(value["text"]);
@@ -32,20 +32,20 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
     if (value["type"] === "error") return [{ type: "error", message: textOf(value["message"]) }];
     const call = itemCall(value);
     if (call === null) return null;
-    const said: Said[] = [];
-    if (!shown.has(call.tool_use_id)) said.push(call);
+    const messages: ClientMessage[] = [];
+    if (!shown.has(call.tool_use_id)) messages.push(call);
     shown.add(call.tool_use_id);
-    if (!completed) return said;
+    if (!completed) return messages;
     hidden.shown(value);
     const { result, denied } = itemResult(value);
-    said.push(result);
+    messages.push(result);
     if (denied !== null && mode !== "bypassPermissions")
-      said.push({ type: "denied", tool_use_id: call.tool_use_id, tool: call.name, message: denied });
-    return said;
+      messages.push({ type: "denied", tool_use_id: call.tool_use_id, tool: call.name, message: denied });
+    return messages;
   };
 
-  /** Sums of the stream go over the whole thread, its earlier turns included; the thread's file has those of this turn. */
-  const usage = (): readonly Said[] => {
+  /** The stream's totals cover the whole thread, including earlier turns. The thread's file has the totals of this turn. */
+  const usage = (): readonly ClientMessage[] => {
     if (ofTurn !== null) return [{ type: "usage", usage: ofTurn }];
     if (ofThread === null) return [];
     if (from === null) return [{ type: "usage", usage: ofThread }];
@@ -54,7 +54,7 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
         type: "system",
         subtype: "usage_unknown",
         data: {
-          why: "codex did not say what this run alone used, so that nothing was counted",
+          why: "codex did not report the usage of this run alone, so none was counted",
           of_session: ofThread,
         },
       },
@@ -83,11 +83,11 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
           end = failure(textOf(fieldsOf(message["error"])["message"]), text);
           return [];
         case "error": {
-          // while it waits for a network it says the same again and again, which must not look like work
-          const said = textOf(message["message"]);
-          if (said === lastError) return [];
-          lastError = said;
-          return [{ type: "error", message: said }];
+          // codex repeats the same error while it waits for the network; repeats must not count as activity
+          const text = textOf(message["message"]);
+          if (text === lastError) return [];
+          lastError = text;
+          return [{ type: "error", message: text }];
         }
         case "token_usage_record":
           ofTurn = usageOf(fieldsOf(message["payload"])["turn_token_usage"]) ?? ofTurn;
@@ -106,7 +106,7 @@ export function createCodexReader({ session: from, mode }: Pick<Turn, "session" 
       return {
         ok: false,
         reason: "session_not_found",
-        message: `codex has no session ${from ?? ""} here any more. Start a new run.`,
+        message: `codex no longer has session ${from ?? ""} on this runner. Start a new run.`,
       };
     },
   };
@@ -118,12 +118,12 @@ function usageOf(value: unknown): Usage | null {
   return input === null || output === null ? null : { input_tokens: input, output_tokens: output, cost_usd: null };
 }
 
-function failure(told: string, text: string | null): Conclusion {
-  const message = told === "" ? "codex failed and did not say why." : told;
+function failure(reported: string, text: string | null): Conclusion {
+  const message = reported === "" ? "codex failed without an error message." : reported;
   const reason = message.startsWith("Missing environment variable")
     ? "provider_auth"
     : /high demand/.test(message)
       ? "provider_network"
-      : reasonOfApiFault(null, message);
+      : apiFailureReason(null, message);
   return { ok: false, reason, message, ...(text === null ? {} : { text }) };
 }

@@ -2,12 +2,12 @@ import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Of a file that is longer the end is read: what is wanted is its last turn. */
+/** Of a longer file, only the end is read: the last turn is there. */
 const maxBytes = 32 * 1024 * 1024;
 
 /**
- * Codex keeps each thread in a file of its own. What its stream leaves out is in there: what this turn alone used, and
- * calls that its sandbox did not let through. Its lines since the turn began; none where there is no such file.
+ * Returns the lines of the last turn from the thread's file, or none if there is no file. They hold what the stream
+ * omits: the usage of this turn alone, and calls that the sandbox blocked.
  */
 export async function readRollout(codexHome: string, thread: string | null): Promise<string[]> {
   const end = '{"type":"rollout_end"}';
@@ -16,7 +16,7 @@ export async function readRollout(codexHome: string, thread: string | null): Pro
     return [...(await lastTurn(join(codexHome, "sessions"), thread)), end];
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
-    const message = `What codex has kept of its thread could not be read: ${error.message}`;
+    const message = `Cannot read codex's file of the thread: ${error.message}`;
     return [JSON.stringify({ type: "error", message }), end];
   }
 }
@@ -29,19 +29,19 @@ async function lastTurn(sessions: string, thread: string): Promise<string[]> {
   return lines.slice(began + 1).filter((line) => wanted.test(line));
 }
 
-/** The rest is long and says nothing new. */
+/** The other lines are long and repeat the stream. */
 const wanted = /"type":"(?:token_usage_record|(?:function|custom_tool)_call(?:_output)?)"/;
 
 async function findRollout(sessions: string, thread: string): Promise<string | null> {
   for (const day of rolloutDays(thread)) {
-    const folder = join(sessions, day);
-    const name = (await namesIn(folder)).find((each) => each.endsWith(`-${thread}.jsonl`));
-    if (name !== undefined) return join(folder, name);
+    const directory = join(sessions, day);
+    const name = (await namesIn(directory)).find((each) => each.endsWith(`-${thread}.jsonl`));
+    if (name !== undefined) return join(directory, name);
   }
   return null;
 }
 
-/** A thread lies in a folder by the day it began, in the time of the machine; its id begins with that moment. */
+/** Codex files a thread under its local start date. The id begins with the start time in UTC, so try the adjacent days too. */
 export function rolloutDays(thread: string): string[] {
   const began = Number.parseInt(thread.replaceAll("-", "").slice(0, 12), 16);
   if (!Number.isFinite(began)) return [];
@@ -51,14 +51,14 @@ export function rolloutDays(thread: string): string[] {
   );
 }
 
-async function namesIn(folder: string): Promise<string[]> {
-  return readdir(folder).catch((error: unknown) => {
+async function namesIn(directory: string): Promise<string[]> {
+  return readdir(directory).catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
     throw error;
   });
 }
 
-/** The agent may have been in there too: nothing is followed, and nothing that is not a file is waited for. */
+/** The agent can write here, so never follow a link or block on something that is not a file. */
 async function readEnd(path: string): Promise<string> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {

@@ -11,8 +11,8 @@ interface Line {
 }
 
 /**
- * A thread that was forked continues the file of its origin from a given line on. A cut keeps the files before the one
- * that has its last turn as they are, and refers to them as that one did.
+ * Cuts a conversation after its first turns. The file of a forked thread continues another thread's file from a given
+ * line. The cut replaces only the file with the last kept turn, and keeps its reference to the earlier files.
  */
 export function firstRolloutTurns(files: readonly ConversationFile[], turns: number): CutConversation {
   const own = files.map(({ bytes }) => linesOf(bytes));
@@ -20,7 +20,7 @@ export function firstRolloutTurns(files: readonly ConversationFile[], turns: num
   for (let at = own.length - 1; at >= 0; at -= 1) {
     const lines = own[at]!.slice(0, endOf(own[at]!, own[at - 1]));
     const starts = lines.flatMap(({ fields }, index) => (isStart(fields) ? [index] : []));
-    // what stands before the first turn belongs to the file it stands in
+    // lines before the first turn belong to the file they are in
     if (counted + starts.length >= turns) {
       let end = starts[turns - counted] ?? lines.length;
       if (end < lines.length) while (isSettings(lines[end - 1]?.fields)) end -= 1;
@@ -31,7 +31,7 @@ export function firstRolloutTurns(files: readonly ConversationFile[], turns: num
   return { ok: false, turns: counted };
 }
 
-/** Where the fork of a file leaves it. */
+/** Returns the line at which the fork left this file. */
 function endOf(lines: readonly Line[], fork: readonly Line[] | undefined): number {
   const before = fieldsOf(fork?.[0]?.fields["payload"])["forked_from_ordinal_exclusive"];
   if (typeof before !== "number") return lines.length;
@@ -61,7 +61,7 @@ function linesOf(bytes: Uint8Array): Line[] {
     try {
       return [{ text, fields: fieldsOf(JSON.parse(text)) }];
     } catch (error) {
-      // the last one, of a process that was killed
+      // the last line may be incomplete if the process was killed
       if (error instanceof SyntaxError) return [];
       throw error;
     }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { agentSchema } from "../../../model/agent.ts";
 import { codexArgs } from "./codex.ts";
 import { hostileValues, turnOf } from "./fixtures/turns.ts";
-import { withSystemPrefix } from "./system-prefix.ts";
+import { prependSystemPrompt } from "./prepend-system-prompt.ts";
 
 const work = "/home/dev/work";
 
@@ -59,7 +59,7 @@ test("a directory with quotes and control characters is one TOML string", () => 
 
 test("a system prompt goes before the first prompt and is not said again", () => {
   const turn = turnOf({ prompt: "do it", systemPrompt: "be kind" });
-  expect(withSystemPrefix(turn)).toBe("<instructions>\nbe kind\n</instructions>\n\ndo it");
-  expect(withSystemPrefix({ ...turn, session: "x" })).toBe("do it");
-  expect(withSystemPrefix({ ...turn, systemPrompt: null })).toBe("do it");
+  expect(prependSystemPrompt(turn)).toBe("<instructions>\nbe kind\n</instructions>\n\ndo it");
+  expect(prependSystemPrompt({ ...turn, session: "x" })).toBe("do it");
+  expect(prependSystemPrompt({ ...turn, systemPrompt: null })).toBe("do it");
 });

@@ -1,17 +1,17 @@
 import { readdir, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
-import { refuseClaudeOnly } from "./claude-only.ts";
-import { defineClient } from "./client.ts";
+import { refuseClaudeOnlyOptions } from "./claude-only-options.ts";
+import { defineClient } from "./define-client.ts";
 import { codexConversation } from "./codex-conversation.ts";
 import { createCodexReader } from "./codex-messages.ts";
 import { readRollout } from "./codex-rollout.ts";
 import type { Turn } from "./definition.ts";
-import { gitVariables, ownFiltersOff } from "./git-filters.ts";
-import { copyHomeFiles, hasOwnHome, homeFilesOf, openFolder, operatorHome } from "./home-files.ts";
+import { gitVariables, disableRepositoryFilters } from "./git-filters.ts";
+import { copyHomeFiles, hasOwnHome, homeFilesOf, openSubdirectory, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
 import { programs } from "./programs.ts";
-import { withSystemPrefix } from "./system-prefix.ts";
+import { prependSystemPrompt } from "./prepend-system-prompt.ts";
 import { tomlString } from "./toml.ts";
 
 export const codex = defineClient({
@@ -20,29 +20,29 @@ export const codex = defineClient({
   can: { resume: true, fork: true, fork_at_turn: true },
   conversation: codexConversation,
   async prepare(turn) {
-    refuseClaudeOnly("codex", turn);
+    refuseClaudeOnlyOptions("codex", turn);
     if ((turn.invocation.agent.permissions?.denied_tools ?? []).length > 0)
       throw new RunFailure(
         "refused",
-        "codex cannot be denied single tools (permissions.denied_tools): choose a permissions.mode.",
+        "codex cannot deny single tools (permissions.denied_tools). Choose a permissions.mode instead.",
       );
     const { env, codexHome } = await openHome(turn);
-    const filters = turn.invocation.agent.trust_project_settings ? [] : await ownFiltersOff(turn);
+    const filters = turn.invocation.agent.trust_project_settings ? [] : await disableRepositoryFilters(turn);
     const reader = createCodexReader(turn);
     return {
       args: codexArgs(turn, await realpath(turn.workDir), filters.length > 0 ? gitInShell : []),
-      // it asks git what has changed, with everything in its way but these
+      // codex runs git to see what changed and passes on only these variables
       env: { ...env, ...gitVariables(filters) },
-      stdin: withSystemPrefix(turn),
+      stdin: prependSystemPrompt(turn),
       reader,
-      // it clears away what others have left in there, and with it what one that is just starting has put there
-      startsAloneIn: codexHome,
-      lookBack: () => readRollout(codexHome, reader.session()),
+      // a starting codex removes leftover files of others, including those of one that is just starting
+      exclusiveStartIn: codexHome,
+      readAfterExit: () => readRollout(codexHome, reader.session()),
     };
   },
 });
 
-/** `resume` and `fork` take fewer options than `exec` itself, so these stand before them. Values never stand alone. */
+/** Options come first, because `resume` and `fork` accept fewer than `exec`. Every value is part of its option. */
 export function codexArgs(
   { invocation, mode, session, fork }: Turn,
   workDir: string,
@@ -57,15 +57,15 @@ export function codexArgs(
 }
 
 /**
- * Codex itself takes no other variables for git than the numbered ones, but of these the operator's policy for its
- * shell may drop all with KEY in their names, and git ends at the first that is missing. The other one has none.
+ * Codex passes the numbered variables to git. The operator's policy for its shell may drop those with KEY in their
+ * names, and git fails if one is missing. With a count of 0, git uses GIT_CONFIG_PARAMETERS alone.
  */
 const gitInShell = ['--config=shell_environment_policy.set.GIT_CONFIG_COUNT="0"'];
 
 /**
- * A sandbox that may write makes codex trust the repository for good, and then run the MCP servers of its
- * `.codex/config.toml`, unless the directory is known as untrusted. It also asks for the folders above it, as one of
- * them may be the repository's root.
+ * With a writable sandbox, codex permanently trusts the repository and starts the MCP servers in its
+ * `.codex/config.toml`, unless the directory is marked as untrusted. The parents are marked too, because one of them
+ * may be the repository's root.
  */
 function distrust(workDir: string): string[] {
   const projects = withParents(workDir).map((path) => `${tomlString(path)}={trust_level="untrusted"}`);
@@ -81,11 +81,11 @@ function withParents(path: string): string[] {
   return parent === path ? [path] : [path, ...withParents(parent)];
 }
 
-/** With a HOME of the session's own, its folder for codex is in there, whatever the runner's CODEX_HOME is. */
+/** A session with its own HOME has its CODEX_HOME in there, whatever the runner's CODEX_HOME is. */
 async function openHome(turn: Turn): Promise<{ env: Record<string, string>; codexHome: string }> {
   const theirs = turn.env["CODEX_HOME"] || join(operatorHome(turn), ".codex");
   if (!(await hasOwnHome(turn))) return { env: {}, codexHome: theirs };
-  const codexHome = await openFolder(turn.homeDir, ".codex");
+  const codexHome = await openSubdirectory(turn.homeDir, ".codex");
   const names = homeFilesOf(turn.config, [".codex/auth.json", ".codex/config.toml"]);
   const inside = names.filter((name) => name.startsWith(".codex/")).map((name) => name.slice(".codex/".length));
   await copyHomeFiles(theirs, codexHome, inside);
@@ -94,12 +94,12 @@ async function openHome(turn: Turn): Promise<{ env: Record<string, string>; code
     turn.homeDir,
     names.filter((name) => !name.startsWith(".codex/")),
   );
-  if (turn.invocation.mode === "fork") await forgetPaths(codexHome);
+  if (turn.invocation.mode === "fork") await removeThreadIndex(codexHome);
   return { env: { CODEX_HOME: codexHome }, codexHome };
 }
 
-/** Its index of threads has whole paths, which in a copy lead back to the HOME it was copied from; it makes a new one. */
-async function forgetPaths(codexHome: string): Promise<void> {
+/** Codex's index of threads holds absolute paths. In a copied HOME they point to the original, so have codex rebuild it. */
+async function removeThreadIndex(codexHome: string): Promise<void> {
   for (const name of await readdir(codexHome))
     if (/^state_\d+\.sqlite/.test(name)) await rm(join(codexHome, name), { force: true });
 }

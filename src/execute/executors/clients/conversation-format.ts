@@ -6,18 +6,18 @@ import type { ConversationFile } from "./definition.ts";
 export const conversationFormat = "drover-client-1";
 
 export interface SavedConversation {
-  /** The client whose files these are. */
+  /** The client that wrote these files. */
   client: string;
-  /** The run that saved it, and how that ended. */
+  /** The run that saved the conversation, and its result. */
   run_id: string;
   done: Done | null;
-  /** The session's own file first, then those it refers to. */
+  /** The session's own file first, then the files it refers to. */
   files: ConversationFile[];
 }
 
 /**
- * A line of JSON, then the files as they are: secrets are replaced in them after this, so that no length is known.
- * Each begins with a line that occurs nowhere else.
+ * Packs a line of JSON, followed by the files. Redaction changes the files' lengths afterwards, so each file starts with
+ * a unique boundary line instead of a length.
  */
 export function packConversation({ files, ...head }: SavedConversation): Buffer {
   const boundary = randomUUID();
@@ -29,11 +29,11 @@ const headSchema = z.object({
   client: z.string(),
   run_id: z.string(),
   boundary: z.uuid(),
-  // checked where it arrives, as every outcome is
+  // validated on arrival, like every outcome
   done: z.custom<Done>((value) => typeof value === "object").nullable(),
 });
 
-/** null: not what packConversation writes. */
+/** Returns null if packConversation did not write these bytes. */
 export function unpackConversation(given: Uint8Array): SavedConversation | null {
   const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
   try {

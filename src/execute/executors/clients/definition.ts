@@ -4,57 +4,57 @@ import type { Invocation } from "../../../model/executor.ts";
 import type { Isolation } from "../../../model/process.ts";
 import type { FailureReason } from "../../../model/states.ts";
 
-/** All that is special about one agent client: a program that takes a prompt and prints what it does as JSON lines. */
+/** Everything specific to one agent client: a program that takes a prompt and prints its progress as JSON lines. */
 export interface ClientDefinition {
   name: string;
   /** Its usual name on PATH. */
   program: string;
-  /** The variable of the runner that names another one. */
+  /** The runner's variable that overrides the program. */
   binVariable: string;
-  /** What a person does who has not got it. */
+  /** How to install it. */
   install: string;
-  /** Variables of the runner that it gets; a trailing `*` matches any rest. */
+  /** The runner's variables that it receives. A trailing `*` matches any suffix. */
   variables: readonly string[];
   can: { resume: boolean; fork: boolean; fork_at_turn?: boolean };
   conversation: ConversationFiles;
-  /** Its ids of sessions; anything else is never handed to it. A UUID unless given. */
+  /** The pattern of its session ids; a UUID by default. Other ids are never passed to it. */
   sessionShape?: RegExp;
-  /** How it is called, and what reads its answer. What it has to read from a file is written into `turn.tmpDir`. */
+  /** Builds the command line and the reader of its output. Files for the client are written to `turn.tmpDir`. */
   prepare(turn: Turn): Prepared | Promise<Prepared>;
 }
 
-/** Which of the client's own files are the conversation of a session. Paths are below the folder of its files. */
+/** Finds the client's own files that hold a session's conversation. Paths are relative to the client's directory. */
 export interface ConversationFiles {
-  /** What the client calls that folder, in HOME. */
-  folder: string;
-  /** Where the operator has it instead, if anywhere. */
-  elsewhere(env: Turn["env"]): string | undefined;
-  /** The session's own file, then those that it refers to; none where there is no such session. */
-  find(folder: ClientFolder, session: string): Promise<string[]>;
-  /** Where the client looks for a file that was saved under this name; null: it gives its files no such names. */
-  place(name: string, at: { folder: ClientFolder; session: string; workDir: string }): Promise<string | null>;
-  /** Its first turns, as a session of their own; of a client that can do without the rest. */
+  /** The name of the client's directory in HOME. */
+  directory: string;
+  /** Another path for that directory, if the operator has configured one. */
+  overridePath(env: Turn["env"]): string | undefined;
+  /** Returns the session's own file, then the files it refers to. Returns none for an unknown session. */
+  find(directory: ClientDirectory, session: string): Promise<string[]>;
+  /** Returns where the client expects a file with this name; null if it never uses such a name. */
+  pathOf(name: string, at: { directory: ClientDirectory; session: string; workDir: string }): Promise<string | null>;
+  /** Returns the first turns as a new session, if the client supports that. */
   cut?(files: readonly ConversationFile[], turns: number): CutConversation;
 }
 
-/** A file of a client that holds (a part of) a conversation, by its name alone: where it lies differs between runners. */
+/** A client's file with a conversation or a part of one. It has no path, because paths differ between runners. */
 export interface ConversationFile {
   name: string;
   bytes: Uint8Array;
 }
 
-/** `turns` is how many there are, where that is fewer. */
+/** `turns` is the number of turns there are, if that is fewer. */
 export type CutConversation = { ok: true; session: string; file: ConversationFile } | { ok: false; turns: number };
 
-/** The folder in which a client keeps its own files. Runs have been in there: no link below it is ever followed. */
-export interface ClientFolder {
-  /** Of what lies in a folder below it; none where there is no such folder. */
-  names(folder: string): Promise<string[]>;
-  /** null: there is no plain file. */
-  look(path: string): Promise<{ size: number; changedAt: number } | null>;
-  /** At most so many bytes from its beginning; null: there is no plain file. */
+/** The directory in which a client keeps its own files. Runs can write to it, so links below it are never followed. */
+export interface ClientDirectory {
+  /** Lists a directory; returns none if it does not exist. */
+  names(directory: string): Promise<string[]>;
+  /** Returns null if there is no plain file. */
+  stat(path: string): Promise<{ size: number; changedAt: number } | null>;
+  /** Reads at most `maxBytes` from the start; returns null if there is no plain file. */
   read(path: string, maxBytes: number): Promise<Buffer | null>;
-  /** Whole or not at all, with the folders above it. */
+  /** Writes the file atomically and creates its parent directories. */
   write(path: string, bytes: Uint8Array): Promise<void>;
 }
 
@@ -63,22 +63,22 @@ export type PermissionMode = NonNullable<Agent["permissions"]>["mode"];
 /** One call of a client. */
 export interface Turn {
   invocation: Invocation;
-  /** Goes through stdin. */
+  /** Passed through stdin. */
   prompt: string;
   systemPrompt: string | null;
   mode: PermissionMode;
-  /** The client's own id of the session to go on from; null for a new one. */
+  /** The client's own id of the session to continue; null for a new one. */
   session: string | null;
-  /** Go on from a copy of that session, which stays as it is. */
+  /** Continue a copy of that session and leave the original unchanged. */
   fork: boolean;
-  /** The profile's. */
+  /** The profile's config. */
   config: Record<string, unknown>;
   workDir: string;
   homeDir: string;
   tmpDir: string;
-  /** All that another program prints, run in the work directory on the record. null: there is no such program. */
-  linesOf(command: readonly [string, ...string[]]): Promise<string[] | null>;
-  /** Its variables as the client will see them. */
+  /** Runs another program in the work directory and returns its lines. Returns null if the program does not exist. */
+  outputLines(command: readonly [string, ...string[]]): Promise<string[] | null>;
+  /** The variables as the client will see them. */
   env: Readonly<Record<string, string | undefined>>;
   isRoot: boolean;
 }
@@ -86,41 +86,41 @@ export interface Turn {
 export interface Prepared {
   args: readonly string[];
   env?: Record<string, string>;
-  /** The prompt unless given. */
+  /** The prompt by default. */
   stdin?: string;
   reader: Reader;
-  /** Of those that share this folder, one starts when the one before has said its first word. */
-  startsAloneIn?: string;
-  /** Once the process has ended: lines that the client has written elsewhere than into its answer; read like those. */
-  lookBack?(): Promise<readonly string[]>;
+  /** Clients that share this directory start one at a time, each after the previous one has printed its first line. */
+  exclusiveStartIn?: string;
+  /** Called after the process exits. Returns lines that the client wrote elsewhere, to be read like its output. */
+  readAfterExit?(): Promise<readonly string[]>;
 }
 
-/** Makes events of what one process of a client prints. Pure: it neither waits nor writes. */
+/** Turns the output of one client process into messages. It does no I/O. */
 export interface Reader {
-  /** null: not a message that is known. It must not throw, whatever it gets. */
-  read(message: Record<string, unknown>): readonly Said[] | null;
-  /** Once the process has ended: what the client itself says of the end. null: it said nothing. */
+  /** Returns null for an unknown message. It must not throw on any input. */
+  read(message: Record<string, unknown>): readonly ClientMessage[] | null;
+  /** Called after the process exits. Returns the client's own report of the result, or null if it gave none. */
   conclude(end: { exitCode: number | null; stderr: string }): Conclusion | null;
 }
 
-export type Said =
+export type ClientMessage =
   | Extract<RunEvent, { type: "system" | "assistant" | "tool_use" | "tool_result" | "error" | "usage" }>
-  /** The client's own id of the session, as soon as it is known. */
+  /** The client's own session id, as soon as it is known. */
   | { type: "session"; id: string; data?: unknown }
-  /** Live only. */
+  /** Streamed text that is shown live and not stored. */
   | { type: "partial"; text: string }
-  /** The permission mode, or whoever was asked, did not let it use a tool. */
+  /** The permission mode or the person who was asked denied a tool. */
   | { type: "denied"; tool_use_id: string; tool: string; message?: string };
 
 export type Conclusion =
   | { ok: true; text: string | null; data?: unknown }
   | { ok: false; reason: FailureReason; message: string; text?: string };
 
-/** What a client has to know of the runner it is on. */
+/** What a client needs to know about its runner. */
 export interface ClientHost {
   /** The runner's variables. */
   env: Readonly<Record<string, string | undefined>>;
   isRoot: boolean;
-  /** What runs of the profile are isolated by, here and now. */
+  /** The isolation that runs of this profile currently have. */
   isolation(): Promise<Isolation>;
 }

@@ -1,20 +1,20 @@
 import type { RunEvent } from "../../../model/event.ts";
 import type { RunContext } from "../../../model/executor.ts";
-import { bounded } from "./bounded.ts";
-import type { Said } from "./definition.ts";
+import { limitEventSize } from "./limit-event-size.ts";
+import type { ClientMessage } from "./definition.ts";
 
 export interface Denied {
   tool: string;
   message?: string;
 }
 
-/** What a client says, on its way into the log. */
+/** Writes a client's messages to the log. */
 export interface EventWriter {
-  /** `raw`: the whole message, kept with the event. False where nothing was stored. */
-  write(said: Said, raw?: unknown): Promise<boolean>;
-  /** The last tool it was denied, where nothing it tried after that succeeded. */
+  /** Stores the message. `raw` is the original message, kept with the event. Returns false if nothing was stored. */
+  write(said: ClientMessage, raw?: unknown): Promise<boolean>;
+  /** The last denied tool, if no later tool call succeeded. */
   denied(): Denied | null;
-  /** The client's own id of the session; null: it never said one. */
+  /** The client's own session id; null if it never reported one. */
   session(): string | null;
 }
 
@@ -22,7 +22,7 @@ export function createEventWriter(context: RunContext): EventWriter {
   let denied: Denied | null = null;
   let session: string | null = null;
 
-  const eventOf = (said: Said): RunEvent | null => {
+  const eventOf = (said: ClientMessage): RunEvent | null => {
     switch (said.type) {
       case "session":
         if (said.id === session) return null;
@@ -49,7 +49,7 @@ export function createEventWriter(context: RunContext): EventWriter {
         return said;
       default: {
         const unknown: never = said;
-        throw new TypeError(`A reader said something unknown: ${JSON.stringify(unknown)}`);
+        throw new TypeError(`Unknown client message: ${JSON.stringify(unknown)}`);
       }
     }
   };
@@ -58,7 +58,7 @@ export function createEventWriter(context: RunContext): EventWriter {
     async write(said, raw) {
       const event = eventOf(said);
       if (event === null) return false;
-      await context.emit(bounded(raw === undefined ? event : { ...event, raw }));
+      await context.emit(limitEventSize(raw === undefined ? event : { ...event, raw }));
       return true;
     },
     denied: () => denied,

@@ -1,8 +1,8 @@
-/** What a client prints is looked at, never believed: a field that is not what it should be counts as empty. */
+/** Clients' output is not trusted: a field of the wrong type reads as empty. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export function fieldsOf(value: unknown): Fields {
-  // any object has fields to look at, and each is unknown
+  // any object has readable fields, all of type unknown
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Said } from "./definition.ts";
+import type { ClientMessage } from "./definition.ts";
 import { createGeminiReader } from "./gemini-messages.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
@@ -13,14 +13,15 @@ function replay(name: string, exitCode = 0, stderr = "") {
     .trim()
     .split("\n");
   const said = lines.flatMap(
-    (line): readonly (Said | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
+    (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
   return { said, end: reader.conclude({ exitCode, stderr }) };
 }
 
-const ofType = <T extends Said["type"]>(said: readonly (Said | null)[], type: T) =>
-  said.filter((one): one is Extract<Said, { type: T }> => one?.type === type);
-const kinds = (said: readonly (Said | null)[]) => said.map((one) => one?.type).filter((type) => type !== "partial");
+const ofType = <T extends ClientMessage["type"]>(said: readonly (ClientMessage | null)[], type: T) =>
+  said.filter((one): one is Extract<ClientMessage, { type: T }> => one?.type === type);
+const kinds = (said: readonly (ClientMessage | null)[]) =>
+  said.map((one) => one?.type).filter((type) => type !== "partial");
 
 test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
   const { said, end } = replay("gemini-tool");

@@ -1,24 +1,24 @@
 import { stripVTControlCharacters } from "node:util";
 import type { FailureReason } from "../../../model/states.ts";
-import { reasonOfApiFault } from "./api-failure.ts";
-import type { Conclusion, Reader, Said, Turn } from "./definition.ts";
+import { apiFailureReason } from "./api-failure-reason.ts";
+import type { Conclusion, Reader, ClientMessage, Turn } from "./definition.ts";
 import { type Fields, fieldsOf, numberOf, textOf } from "./fields.ts";
 
-/** Lines of `gemini --output-format=stream-json`. Text comes in pieces only; a tool or the end makes them whole. */
+/** Reads the lines of `gemini --output-format=stream-json`. Text arrives in pieces until a tool call or the end. */
 export function createGeminiReader({ session: from }: Pick<Turn, "session">): Reader {
   const tools = new Map<string, string>();
   let pieces = "";
   let text: string | null = null;
   let end: Conclusion | null = null;
 
-  const whole = (): Said[] => {
+  const takeText = (): ClientMessage[] => {
     if (pieces === "") return [];
     text = pieces;
     pieces = "";
     return [{ type: "assistant", text }];
   };
 
-  const message = (fields: Fields): readonly Said[] => {
+  const message = (fields: Fields): readonly ClientMessage[] => {
     const content = textOf(fields["content"]);
     if (fields["role"] !== "assistant" || content === "") return [];
     if (fields["delta"] !== true) pieces = "";
@@ -26,17 +26,17 @@ export function createGeminiReader({ session: from }: Pick<Turn, "session">): Re
     return [{ type: "partial", text: content }];
   };
 
-  const toolResult = (fields: Fields): readonly Said[] => {
+  const toolResult = (fields: Fields): readonly ClientMessage[] => {
     const tool_use_id = textOf(fields["tool_id"]);
     const tool = tools.get(tool_use_id) ?? "a tool";
     const fault = fieldsOf(fields["error"]);
     const is_error = fields["status"] !== "success";
-    const said: Said[] = [
+    const messages: ClientMessage[] = [
       { type: "tool_result", tool_use_id, is_error, output: fields["output"] ?? fault["message"] ?? "" },
     ];
     if (is_error && wasDenied(tool, textOf(fault["type"])))
-      said.push({ type: "denied", tool_use_id, tool, message: textOf(fault["message"]) });
-    return said;
+      messages.push({ type: "denied", tool_use_id, tool, message: textOf(fault["message"]) });
+    return messages;
   };
 
   return {
@@ -52,16 +52,16 @@ export function createGeminiReader({ session: from }: Pick<Turn, "session">): Re
           const tool_use_id = textOf(fields["tool_id"]);
           const name = textOf(fields["tool_name"]);
           tools.set(tool_use_id, name);
-          return [...whole(), { type: "tool_use", tool_use_id, name, input: fields["parameters"] ?? {} }];
+          return [...takeText(), { type: "tool_use", tool_use_id, name, input: fields["parameters"] ?? {} }];
         }
         case "tool_result":
           return toolResult(fields);
         case "error":
           return [{ type: "error", message: textOf(fields["message"]) }];
         case "result": {
-          const said = [...whole(), ...usageOf(fieldsOf(fields["stats"]))];
+          const messages = [...takeText(), ...usageOf(fieldsOf(fields["stats"]))];
           end = fields["status"] === "success" ? { ok: true, text } : failure(fieldsOf(fields["error"]), text);
-          return said;
+          return messages;
         }
         default:
           return null;
@@ -71,7 +71,7 @@ export function createGeminiReader({ session: from }: Pick<Turn, "session">): Re
   };
 }
 
-/** Tools it has taken away in this mode are unknown to it; only names it really has are a matter of permission. */
+/** Gemini reports a tool that this mode removes as unknown. Only names of real tools count as denied. */
 const restricted = new Set([
   "write_file",
   "replace",
@@ -85,7 +85,7 @@ function wasDenied(tool: string, fault: string): boolean {
   return fault === "policy_violation" || (fault === "tool_not_registered" && restricted.has(tool));
 }
 
-function usageOf(stats: Fields): Said[] {
+function usageOf(stats: Fields): ClientMessage[] {
   const input_tokens = numberOf(stats["input_tokens"]);
   const output_tokens = numberOf(stats["output_tokens"]);
   if (input_tokens === null || output_tokens === null) return [];
@@ -99,24 +99,24 @@ const reasons: Readonly<Record<string, FailureReason>> = {
 };
 
 function failure(fault: Fields, text: string | null): Conclusion {
-  const message = textOf(fault["message"]) || "gemini failed and did not say why.";
+  const message = textOf(fault["message"]) || "gemini failed without an error message.";
   const status = /"code":\s*([45]\d\d)\b/.exec(message)?.[1];
   const reason =
-    reasons[textOf(fault["type"])] ?? reasonOfApiFault(status === undefined ? null : Number(status), message);
+    reasons[textOf(fault["type"])] ?? apiFailureReason(status === undefined ? null : Number(status), message);
   return { ok: false, reason, message, ...(text === null ? {} : { text }) };
 }
 
-/** What it exits with before it has said anything. */
+/** Handles an exit before gemini prints any message. */
 function conclusionOfExit(exitCode: number | null, stderr: string, from: string | null): Conclusion | null {
   const fail = (reason: FailureReason, message: string): Conclusion => ({ ok: false, reason, message });
-  const told = stripVTControlCharacters(stderr).trim().slice(-500);
-  if (exitCode === 41) return fail("provider_auth", told);
+  const excerpt = stripVTControlCharacters(stderr).trim().slice(-500);
+  if (exitCode === 41) return fail("provider_auth", excerpt);
   if (exitCode === 42 && from !== null && /Error resuming session/.test(stderr))
-    return fail("session_not_found", `gemini has no session ${from} for this directory any more. Start a new run.`);
+    return fail("session_not_found", `gemini no longer has session ${from} for this directory. Start a new run.`);
   if (exitCode === 55)
     return fail(
       "refused",
-      'gemini refuses to work in a folder that it does not trust, and this one is not trusted (trust_project_settings). Give the profile `home: "session"`, or set security.folderTrust.enabled to false in ~/.gemini/settings.json: the project\'s own settings stay unread all the same.',
+      'gemini refuses to work in an untrusted directory, and the agent does not trust this one (trust_project_settings). Give the profile `home: "session"`, or set security.folderTrust.enabled to false in ~/.gemini/settings.json. Either way, gemini does not read the project\'s own settings.',
     );
   return null;
 }

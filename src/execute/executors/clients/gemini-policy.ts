@@ -5,8 +5,8 @@ import { tomlString } from "./toml.ts";
 type Tools = Partial<Pick<NonNullable<Agent["permissions"]>, "allowed_tools" | "denied_tools">>;
 
 /**
- * What gemini may use without asking, as a file of its policy engine. Anything it would ask about is denied, as
- * nobody is there to answer. `plan` and `default` leave it what only reads.
+ * Writes the tools that gemini may use as a file for its policy engine. Anything it would ask about is denied, because
+ * nobody is there to answer. `plan` and `default` allow only reading.
  */
 export function geminiPolicy(mode: PermissionMode, { allowed_tools = [], denied_tools = [] }: Tools): string {
   const rules = [
@@ -18,7 +18,7 @@ export function geminiPolicy(mode: PermissionMode, { allowed_tools = [], denied_
   return `${rules.join("\n")}\n`;
 }
 
-/** Files of the workspace only, as in its own mode for edits. */
+/** Only files in the workspace, as in gemini's own mode for edits. */
 const edits = `[[rule]]
 toolName = ["write_file", "replace"]
 decision = "allow"
@@ -35,7 +35,7 @@ required_context = ["environment"]
 
 interface Tool {
   toolName: string;
-  /** Of a shell command: how it begins. */
+  /** The start of a shell command. */
   commandPrefix?: string;
 }
 

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { gitVariables, ownFiltersOff } from "./git-filters.ts";
+import { gitVariables, disableRepositoryFilters } from "./git-filters.ts";
 
 let folder: string;
 let repository: string;
@@ -22,9 +22,9 @@ const attribute = (filter: string) => writeFileSync(join(repository, ".gitattrib
 const trap = () => join(folder, "trap");
 
 const off = (workDir = repository) =>
-  ownFiltersOff({
+  disableRepositoryFilters({
     workDir,
-    linesOf([program, ...words]) {
+    outputLines([program, ...words]) {
       const printed = execFileSync(program, words, { cwd: workDir, env: env(), encoding: "utf8" });
       return Promise.resolve(printed.split("\n").filter((line) => line !== ""));
     },

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { copyHomeFiles, hasOwnHome, homeFilesOf, openFolder } from "./home-files.ts";
+import { copyHomeFiles, hasOwnHome, homeFilesOf, openSubdirectory } from "./home-files.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -76,7 +76,7 @@ test("the operator's HOME is known by what it really is", async () => {
 
 test("a folder of the client's that is a link is refused", async () => {
   const ours = join(folder, "ours");
-  expect(await openFolder(ours, ".gemini")).toBe(join(ours, ".gemini"));
+  expect(await openSubdirectory(ours, ".gemini")).toBe(join(ours, ".gemini"));
   symlinkSync(join(folder, "theirs"), join(ours, ".codex"));
-  await expect(openFolder(ours, ".codex")).rejects.toThrow(/is a link/);
+  await expect(openSubdirectory(ours, ".codex")).rejects.toThrow(/is a link/);
 });

@@ -5,7 +5,7 @@ import { basename, dirname, isAbsolute, join, normalize } from "node:path";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Turn } from "./definition.ts";
 
-/** The HOME of whoever runs the runner. */
+/** The HOME of the user who runs the runner. */
 export function operatorHome({ env }: Pick<Turn, "env">): string {
   return env["HOME"] ?? homedir();
 }
@@ -14,39 +14,39 @@ export async function hasOwnHome(turn: Pick<Turn, "env" | "homeDir">): Promise<b
   return (await realOf(turn.homeDir)) !== (await realOf(operatorHome(turn)));
 }
 
-/** Which files a HOME of the session's own begins with: the profile's `home_files`, else the client's. */
-export function homeFilesOf(config: Readonly<Record<string, unknown>>, usual: readonly string[]): readonly string[] {
+/** Returns the files to copy into a session's own HOME: the profile's `home_files`, or the client's defaults. */
+export function homeFilesOf(config: Readonly<Record<string, unknown>>, defaults: readonly string[]): readonly string[] {
   const named = config["home_files"];
-  if (named === undefined) return usual;
+  if (named === undefined) return defaults;
   if (Array.isArray(named) && named.every((name): name is string => typeof name === "string" && staysInside(name)))
     return named;
   throw new RunFailure(
     "refused",
-    'home_files in the profile\'s config is a list of paths below HOME, such as [".codex/auth.json"].',
+    'home_files in the profile\'s config must be a list of paths below HOME, such as [".codex/auth.json"].',
   );
 }
 
 /**
- * The operator's login and settings for a HOME of the session's own, at its first use. What is there stays: a
- * session keeps what it has made of them. What the operator has not got is left out.
+ * Copies the operator's login and settings into a session's own HOME on its first use. Skips files that the session
+ * already has, because it may have changed them, and files that the operator does not have.
  */
 export async function copyHomeFiles(from: string, to: string, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const source = await lstatOf(join(from, name));
     if (source === null) continue;
-    const target = join(await openFolder(to, dirname(name)), basename(name));
+    const target = join(await openSubdirectory(to, dirname(name)), basename(name));
     if ((await lstatOf(target)) !== null) continue;
     if (!source.isFile())
-      throw new RunFailure("refused", `${join(from, name)} is in home_files and is not a plain file.`);
+      throw new RunFailure("refused", `${join(from, name)} is listed in home_files but is not a plain file.`);
     await copyFile(join(from, name), target, constants.COPYFILE_EXCL);
   }
 }
 
 /**
- * A folder in a HOME of the session's own. Runs before may have put a link in its place or above it, to have something
- * written elsewhere by a runner that may write more than they.
+ * Opens a directory in a session's own HOME. Refuses links, because an earlier run may have put one there to make the
+ * runner, which has more rights, write elsewhere.
  */
-export async function openFolder(homeDir: string, name: string): Promise<string> {
+export async function openSubdirectory(homeDir: string, name: string): Promise<string> {
   let path = homeDir;
   for (const part of normalize(name).split("/")) {
     if (part === "" || part === ".") continue;
@@ -57,7 +57,7 @@ export async function openFolder(homeDir: string, name: string): Promise<string>
     if (!(await lstat(path)).isDirectory())
       throw new RunFailure(
         "refused",
-        `${path} is a link or a file, where the session's own folder has to be. Start a new session.`,
+        `${path} is a link or a file, but the session needs a directory there. Start a new session.`,
       );
   }
   return path;

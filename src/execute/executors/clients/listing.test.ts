@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { invocationOf } from "../../../../test/fixtures/execute/memory-port.ts";
 import { openContext } from "../../../../test/fixtures/execute/open-context.ts";
 import { claudeConversation } from "./claude-conversation.ts";
-import { defineClient } from "./client.ts";
+import { defineClient } from "./define-client.ts";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
 afterEach(async () => {
@@ -27,7 +27,7 @@ async function ask(script: string | null) {
     can: { resume: false, fork: false },
     conversation: claudeConversation,
     async prepare(turn) {
-      const text = JSON.stringify(await turn.linesOf([program]));
+      const text = JSON.stringify(await turn.outputLines([program]));
       return { args: ["-c", "true"], reader: { read: () => [], conclude: () => ({ ok: true, text }) } };
     },
   });

@@ -3,15 +3,15 @@ import { open } from "node:fs/promises";
 import { RunFailure } from "../../scaffold/run-failure.ts";
 
 /**
- * A file in a place where agents have been: no link is followed, nothing that is not a file is waited for, and no more
- * is read than such a file has. null: there is none.
+ * Reads a file that agents may have replaced: follows no link, never blocks on a pipe or a socket, and reads at most
+ * `maxBytes`. Returns null if there is no file.
  */
 export async function readPlainFile(path: string, maxBytes: number): Promise<string | null> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     (error: unknown) => {
       const code = error instanceof Error && "code" in error ? error.code : null;
       if (code === "ENOENT") return null;
-      // a link, and a socket
+      // a link or a socket
       if (code === "ELOOP" || code === "ENXIO") throw notPlain(path, error);
       throw error;
     },

@@ -1,6 +1,6 @@
 import type { ClientDefinition } from "./definition.ts";
 
-/** The program of each client, apart from all else: a runner asks for these at every start. */
+/** Each client's program. Kept apart from the rest, because a runner loads it at every start. */
 export const programs = {
   claude: {
     name: "claude",

@@ -2,15 +2,15 @@ import { constants } from "node:fs";
 import { lstat, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** More is not a review, and a result has to travel. */
+/** The result travels in reports, and no review is longer. */
 const maxBytes = 1024 * 1024;
 
-/** A file that a client may write into a directory it works in. Links that it leaves there are never followed. */
+/** Opens the file into which a client writes its review. Links that the client leaves there are never followed. */
 export async function openReview(directory: string, name: string) {
   const path = join(directory, name);
   const before = await stampOf(path);
   return {
-    /** What was written since; null: nothing was. */
+    /** Returns the text if the file has changed since it was opened; otherwise null. */
     async read(): Promise<string | null> {
       const now = await stampOf(path);
       if (now === null || now === before) return null;
@@ -40,7 +40,7 @@ export async function openReview(directory: string, name: string) {
   };
 }
 
-/** null where no regular file is. */
+/** Returns null if there is no regular file. */
 async function stampOf(path: string): Promise<string | null> {
   try {
     const { ino, ctimeNs, ...stat } = await lstat(path, { bigint: true });

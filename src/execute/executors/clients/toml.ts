@@ -1,4 +1,4 @@
-/** A string as TOML writes it. JSON's escapes are TOML's too, save for one character that JSON leaves as it is. */
+/** Quotes a string for TOML. JSON's escapes are valid in TOML, but JSON does not escape DEL. */
 export function tomlString(text: string): string {
   return JSON.stringify(text).replaceAll("\u007f", String.raw`\u007f`);
 }

@@ -2,13 +2,13 @@ import type { RunContext } from "../../../model/executor.ts";
 import type { Conclusion, Reader } from "./definition.ts";
 import { createEventWriter, type Denied } from "./event-writer.ts";
 
-/** Lines of a client on their way into the log. Whatever a line is, it never ends the run by itself. */
+/** Writes a client's lines to the log. No line, however malformed, ends the run. */
 export interface LineReader {
   read(line: string): Promise<void>;
   conclude: Reader["conclude"];
-  /** The last tool it was denied, where nothing it tried after that succeeded. */
+  /** The last denied tool, if no later tool call succeeded. */
   denied(): Denied | null;
-  /** The client's own id of the session; null: it never said one. */
+  /** The client's own session id; null if it never reported one. */
   session(): string | null;
 }
 
@@ -17,11 +17,11 @@ export function createLineReader(reader: Reader, context: RunContext): LineReade
   return {
     async read(line) {
       const message = objectOf(line);
-      if (message === null) return context.emit({ type: "output", stream: "stdout", text: cut(line, otherLine) });
-      const said = reader.read(message) ?? [
-        { type: "system", subtype: "client_message", data: cut(line, otherLine) } as const,
+      if (message === null) return context.emit({ type: "output", stream: "stdout", text: cut(line, maxUnknownLine) });
+      const messages = reader.read(message) ?? [
+        { type: "system", subtype: "client_message", data: cut(line, maxUnknownLine) } as const,
       ];
-      for (const one of said) await writer.write(one);
+      for (const each of messages) await writer.write(each);
     },
     conclude: (end): Conclusion | null => reader.conclude(end),
     denied: writer.denied,
@@ -29,15 +29,15 @@ export function createLineReader(reader: Reader, context: RunContext): LineReade
   };
 }
 
-/** Enough to see what it is; the client's own log has the rest. */
-const otherLine = 8 * 1024;
-/** Text that is longer is not parsed: a line of a client is a message or the result of a tool. */
+/** Enough to identify an unknown line. The client's own log has the rest. */
+const maxUnknownLine = 8 * 1024;
+/** Longer lines are not parsed: no message or tool result is this long. */
 const maxLine = 16 * 1024 * 1024;
 
 function objectOf(line: string): Record<string, unknown> | null {
   if (line.length > maxLine || !line.trimStart().startsWith("{")) return null;
   try {
-    // it begins with a brace, so it is an object where it is JSON at all
+    // a line that starts with a brace can only parse as an object
     return JSON.parse(line) as Record<string, unknown>;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

@@ -1,10 +1,10 @@
 import type { FailureReason } from "../../../model/states.ts";
 
-/** What a fault of a model's service is called: by its HTTP status where the client told it, else by its words. */
-export function reasonOfApiFault(status: number | null, message: string): FailureReason {
+/** Maps an API error to a failure reason: by its HTTP status if the client reported one, otherwise by its message. */
+export function apiFailureReason(status: number | null, message: string): FailureReason {
   if (status !== null) return reasonOfStatus(status);
-  const told = /\b(?:API Error|status(?: code)?|HTTP|error)\D{0,12}([45]\d\d)\b/i.exec(message)?.[1];
-  if (told !== undefined) return reasonOfStatus(Number(told));
+  const inMessage = /\b(?:API Error|status(?: code)?|HTTP|error)\D{0,12}([45]\d\d)\b/i.exec(message)?.[1];
+  if (inMessage !== undefined) return reasonOfStatus(Number(inMessage));
   if (/rate.?limit|too many requests|usage limit|quota|overloaded/i.test(message)) return "provider_rate_limit";
   if (
     /unauthori[sz]ed|authenticat|invalid (?:x-)?api[ -]?key|api key not valid|not logged in|log ?in|credential/i.test(

@@ -1,53 +1,53 @@
 import type { Executor } from "../../../model/executor.ts";
 import { defineExecutor, type Done, type Job, RunFailure } from "../../scaffold/define-executor.ts";
-import { findClient } from "./binary.ts";
+import { requireClient } from "./locate-client.ts";
 import { openConversation } from "./conversation.ts";
 import type { ClientDefinition, ClientHost, Turn } from "./definition.ts";
-import { judge } from "./judge.ts";
-import { createLinger } from "./linger.ts";
-import { allowFullAuto } from "./permission-modes.ts";
-import { createLineReader } from "./read-lines.ts";
-import { startInTurn } from "./start-in-turn.ts";
+import { decideOutcome } from "./decide-outcome.ts";
+import { createExitGrace } from "./exit-grace.ts";
+import { authorizeFullAuto } from "./permission-modes.ts";
+import { createLineReader } from "./line-reader.ts";
+import { acquireStartSlot } from "./start-slot.ts";
 
-export interface Client {
+export interface AgentClient {
   readonly definition: ClientDefinition;
   executor(host: ClientHost): Executor;
-  /** One call of it inside a run, for executors that use a client as their engine. */
+  /** Calls the client once inside another executor's run. */
   takeTurn(job: Job, host: ClientHost, change?: Partial<Pick<Turn, "prompt" | "config">>): Promise<Done>;
 }
 
-export function defineClient(definition: ClientDefinition): Client {
-  /** `onSession` gets the client's own id of the session, however the call ends. */
+export function defineClient(definition: ClientDefinition): AgentClient {
+  /** Calls `onSession` with the client's session id, however the call ends. */
   async function call(job: Job, host: ClientHost, turn: Turn, onSession?: (id: string) => void): Promise<Done> {
-    const program = findClient(definition, turn.config, host.env);
-    await allowFullAuto(job, turn, host);
-    const { args, env, stdin, reader, startsAloneIn, lookBack } = await definition.prepare(turn);
+    const program = requireClient(definition, turn.config, host.env);
+    await authorizeFullAuto(job, turn, host);
+    const { args, env, stdin, reader, exclusiveStartIn, readAfterExit } = await definition.prepare(turn);
     const lines = createLineReader(reader, job.context);
-    const linger = createLinger(lines);
-    const begun = startsAloneIn === undefined ? () => undefined : await startInTurn(startsAloneIn);
+    const exitGrace = createExitGrace(lines);
+    const started = exclusiveStartIn === undefined ? () => undefined : await acquireStartSlot(exclusiveStartIn);
     const result = await job
       .runCli({
         command: [program, ...args],
         stdin: stdin ?? turn.prompt,
         ...(env === undefined ? {} : { env }),
         onLine(line) {
-          begun();
-          return linger.read(line);
+          started();
+          return exitGrace.read(line);
         },
         check: false,
-        enough: linger.enough,
+        enough: exitGrace.enough,
       })
       .finally(() => {
-        begun();
-        linger.stop();
+        started();
+        exitGrace.stop();
         const session = lines.session();
         if (session !== null && shapeOf(definition).test(session)) onSession?.(session);
       });
-    const sentAway = linger.enough.aborted && !job.signal.aborted;
-    if (sentAway)
+    const stoppedByDrover = exitGrace.enough.aborted && !job.signal.aborted;
+    if (stoppedByDrover)
       await job.context.emit({ type: "system", subtype: "ended_after_result", data: { name: definition.name } });
-    for (const line of (await lookBack?.()) ?? []) await lines.read(line);
-    return judge(definition, result, lines, sentAway ? null : result.ended.stopped);
+    for (const line of (await readAfterExit?.()) ?? []) await lines.read(line);
+    return decideOutcome(definition, result, lines, stoppedByDrover ? null : result.ended.stopped);
   }
 
   return {
@@ -75,13 +75,13 @@ export function defineClient(definition: ClientDefinition): Client {
 function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change: Partial<Turn>): Turn {
   const { invocation } = job;
   const prompt = change.prompt ?? job.prompt;
-  const useless = (["provider", "output_schema"] as const).filter((key) => invocation.agent[key] !== undefined);
-  if (useless.length > 0)
+  const unsupported = (["provider", "output_schema"] as const).filter((key) => invocation.agent[key] !== undefined);
+  if (unsupported.length > 0)
     throw new RunFailure(
       "refused",
-      `${definition.name} has no use for ${useless.join(" and ")} of the agent: its provider is its own, and what it answers is not checked. Remove that.`,
+      `${definition.name} does not support ${unsupported.join(" or ")}: it has its own provider, and its answer is not checked against a schema. Remove this from the agent.`,
     );
-  if (prompt.trim() === "") throw new RunFailure("refused", "There is nothing to do: give the run a prompt.");
+  if (prompt.trim() === "") throw new RunFailure("refused", "The prompt is empty. Give the run a prompt.");
   return {
     invocation,
     prompt,
@@ -93,22 +93,24 @@ function turnOf(definition: ClientDefinition, job: Job, host: ClientHost, change
     workDir: job.workDir,
     homeDir: job.homeDir,
     tmpDir: job.tmpDir,
-    linesOf: (command) => linesOf(job, command),
+    outputLines: (command) => outputLines(job, command),
     env: host.env,
     isRoot: host.isRoot,
     ...change,
   };
 }
 
-/** More characters are no list. */
+/** A longer listing is refused. */
 const maxListing = 1_000_000;
 
-/** What could not be read to its end is never taken for all: the run is refused. */
-async function linesOf(job: Job, command: readonly [string, ...string[]]): Promise<string[] | null> {
+/** Refuses the run if the output is incomplete, so that a partial listing is never taken for all of it. */
+async function outputLines(job: Job, command: readonly [string, ...string[]]): Promise<string[] | null> {
   const lines: string[] = [];
   let length = 0;
   const refuse = (why: string, cause?: unknown): RunFailure =>
-    new RunFailure("refused", `What \`${command.join(" ")}\` says has to be known first: ${why}`, { cause });
+    new RunFailure("refused", `The output of \`${command.join(" ")}\` is needed before the client can start: ${why}`, {
+      cause,
+    });
   const onLine = (line: string): void => {
     length += line.length + 1;
     if (length > maxListing) throw refuse(`it is longer than ${maxListing} characters.`);
@@ -116,8 +118,8 @@ async function linesOf(job: Job, command: readonly [string, ...string[]]): Promi
   };
   try {
     const { stdout } = await job.runCli({ command, onLine, timeoutMs: 60_000 });
-    // a line that was too long to be handed on is in there, or its beginning is
-    if (stdout !== lines.map((line) => `${line}\n`).join("")) throw refuse("it is too long.");
+    // an overlong line is missing from `lines` but present, perhaps truncated, in stdout
+    if (stdout !== lines.map((line) => `${line}\n`).join("")) throw refuse("a line of it is too long.");
     return lines;
   } catch (error) {
     if (!(error instanceof RunFailure) || error.reason === "refused" || job.signal.aborted) throw error;
@@ -126,7 +128,7 @@ async function linesOf(job: Job, command: readonly [string, ...string[]]): Promi
   }
 }
 
-/** An id of another shape is none of its own: a client may take it for an option, or for no id and begin anew in silence. */
+/** Refuses an id of another shape: a client could parse it as an option, or silently start a new session. */
 function sessionOf(definition: ClientDefinition, { invocation }: Job): string | null {
   if (invocation.mode === "start" && !invocation.continues) return null;
   const id = invocation.executor_session_id;
@@ -135,8 +137,8 @@ function sessionOf(definition: ClientDefinition, { invocation }: Job): string | 
   throw new RunFailure(
     "session_not_found",
     id === null
-      ? `The session has no conversation to go on from: ${name} never got as far as naming it. Start a new run.`
-      : `${JSON.stringify(id.slice(0, 100))} is not an id that ${name} gives its sessions. Start a new run.`,
+      ? `The session has no conversation to continue: ${name} stopped before it reported a session id. Start a new run.`
+      : `${JSON.stringify(id.slice(0, 100))} is not a session id of ${name}. Start a new run.`,
   );
 }
 

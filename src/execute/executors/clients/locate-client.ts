@@ -5,21 +5,21 @@ import type { ClientDefinition } from "./definition.ts";
 type Program = Pick<ClientDefinition, "name" | "program" | "binVariable" | "install">;
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Where the client is; a run that needs it and has not got it ends with what to install. */
-export function findClient(definition: Program, config: Record<string, unknown>, env: Variables): string {
-  const found = lookForClient(definition, config, env);
+/** Returns the client's path. If it is missing, fails the run with a message that says what to install. */
+export function requireClient(definition: Program, config: Record<string, unknown>, env: Variables): string {
+  const found = locateClient(definition, config, env);
   if (found.ok) return found.path;
   throw new RunFailure("dependency_missing", `${found.message}. ${found.next}`);
 }
 
-/** The profile's `bin`, else the runner's variable, else its name on PATH. */
-export function lookForClient(
+/** Tries `bin` in the profile, then the runner's variable, then the program's name on PATH. */
+export function locateClient(
   { name, program, binVariable, install }: Program,
   config: Record<string, unknown>,
   env: Variables,
 ): { ok: true; path: string } | { ok: false; message: string; next: string } {
   const { wanted, from } = wantedProgram(program, binVariable, config, env);
-  // a path that is relative was written by the operator, and is seen from where the runner was started
+  // a relative path comes from the operator and is relative to where the runner was started
   const seen = findExecutable(wanted, env["PATH"], process.cwd());
   if ("found" in seen) return { ok: true, path: seen.found };
   const what =
@@ -27,7 +27,7 @@ export function lookForClient(
   return {
     ok: false,
     message: `${name} is missing on this runner: ${wanted} (${from}) ${what}`,
-    next: `${install}, or say where it is: ${binVariable}, or \`bin\` in the profile's config.`,
+    next: `${install}, or set its path in ${binVariable} or in \`bin\` of the profile's config.`,
   };
 }
 

@@ -1,16 +1,16 @@
-/** What one event may hold: a log is read by people, and has to travel in reports. */
+/** The most characters in one event. People read the log, and events travel in reports. */
 const maxCharacters = 256 * 1024;
 const maxString = 32 * 1024;
 
-/** The same value, or one whose long strings are cut, or else its beginning as text. */
-export function bounded<T extends object>(event: T): T {
+/** Returns the event unchanged if it is small enough. Otherwise cuts its long strings, then whole fields. */
+export function limitEventSize<T extends object>(event: T): T {
   if (sizeOf(event) <= maxCharacters) return event;
-  const shorter = shorten(event) as T; // only strings inside it became shorter
+  const shorter = shorten(event) as T; // the shape is unchanged, only strings are shorter
   if (sizeOf(shorter) <= maxCharacters) return shorter;
   const entries = Object.entries(shorter).map(([key, value]): [string, unknown] =>
     sizeOf(value) <= maxString ? [key, value] : [key, cut(JSON.stringify(value))],
   );
-  // only `input`, `output` and `data`, which may be anything, grow without long strings
+  // only `input`, `output` and `data` can be this large, and they accept any value
   return Object.fromEntries(entries) as T;
 }
 

@@ -1,8 +1,8 @@
 import { RunFailure } from "../../scaffold/run-failure.ts";
 import type { Turn } from "./definition.ts";
 
-/** A limit that nobody keeps, or a tool that is not there, would be missed too late. */
-export function refuseClaudeOnly(name: string, { invocation }: Pick<Turn, "invocation">): void {
+/** Refuses options that only claude supports, instead of silently ignoring a limit or a missing tool. */
+export function refuseClaudeOnlyOptions(name: string, { invocation }: Pick<Turn, "invocation">): void {
   const { budget, max_turns, mcp_servers = {} } = invocation.agent;
   const given = [
     ...(budget === undefined ? [] : ["budget"]),
@@ -12,6 +12,6 @@ export function refuseClaudeOnly(name: string, { invocation }: Pick<Turn, "invoc
   if (given.length === 0) return;
   throw new RunFailure(
     "refused",
-    `${name} cannot be given ${given.join(", ")}: only claude can. Leave that out of the agent, or use claude.`,
+    `${name} does not support ${given.join(", ")}; only claude does. Remove it from the agent, or use claude.`,
   );
 }

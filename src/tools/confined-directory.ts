@@ -2,24 +2,24 @@ import { constants, type Dirent, existsSync } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, opendir, readlink, rename, unlink } from "node:fs/promises";
 
 /**
- * A folder held open, and what lies directly in it. On Linux every name is looked up through the held descriptor
- * (/proc/self/fd), whatever has been put in the place of the folder's path meanwhile, and no link is followed: nothing
- * outside is ever reached. Elsewhere paths have to do: what was opened is compared with what the path shows, which a
- * link swapped in and out at the right moments could still pass.
+ * An open directory and access to its entries. On Linux every name is resolved through the open descriptor
+ * (/proc/self/fd) and no link is followed, so nothing outside is reached even if the directory's path is replaced. On
+ * other systems the opened file is compared with the one at the path, which a link swapped in and out at the right
+ * moments can still pass.
  */
-export interface ConfinedFolder {
-  /** At most `together` names at a time. Names are bytes: not every name is text. */
-  entries(together: number): AsyncIterable<Entry[]>;
-  look(name: Buffer): ReturnType<typeof lookAt>;
-  folder(name: Buffer): Promise<ConfinedFolder>;
-  /** A regular file that has no other name; anything else is refused. */
+export interface ConfinedDirectory {
+  /** Yields at most `count` entries at a time. Names are bytes, because not every name is valid text. */
+  entries(count: number): AsyncIterable<Entry[]>;
+  stat(name: Buffer): ReturnType<typeof statOf>;
+  directory(name: Buffer): Promise<ConfinedDirectory>;
+  /** Opens a regular file with a single name; refuses anything else. */
   file(name: Buffer): Promise<FileHandle>;
-  /** The target of a symbolic link. */
+  /** Returns the target of a symbolic link. */
   link(name: Buffer): Promise<Buffer>;
-  /** A new, empty file; fails where the name is taken. */
+  /** Creates an empty file; fails if the name is taken. */
   create(name: Buffer, mode: number): Promise<FileHandle>;
-  makeFolder(name: Buffer): Promise<void>;
-  /** Within this folder, replacing what has the new name. */
+  makeDirectory(name: Buffer): Promise<void>;
+  /** Renames within this directory, replacing any file with the new name. */
   rename(from: Buffer, to: Buffer): Promise<void>;
   remove(name: Buffer): Promise<void>;
   close(): Promise<void>;
@@ -30,43 +30,43 @@ export interface Entry {
   kind: "file" | "folder" | "link" | "other";
 }
 
-/** What was found there is not what is there now. */
-export class Exchanged extends Error {
+/** A file or directory was replaced while it was being accessed. */
+export class ReplacedError extends Error {
   readonly code = "EXCHANGED";
   constructor() {
-    super("It was exchanged for something else while it was looked at.");
+    super("The file was replaced while it was being accessed.");
   }
 }
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const hasProc = existsSync("/proc/self/fd");
 
-export function openConfined(path: string): Promise<ConfinedFolder> {
-  return openFolder(Buffer.from(path), async () => undefined);
+export function openConfinedDirectory(path: string): Promise<ConfinedDirectory> {
+  return openDirectory(Buffer.from(path), async () => undefined);
 }
 
-async function openFolder(path: Buffer, checkAbove: () => Promise<void>): Promise<ConfinedFolder> {
+async function openDirectory(path: Buffer, checkParent: () => Promise<void>): Promise<ConfinedDirectory> {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   const own = hasProc ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
   const at = (name: Buffer): Buffer => Buffer.concat([own, Buffer.from("/"), name]);
   const check = async (): Promise<void> => {
     if (hasProc) return;
     const [held, shown] = await Promise.all([handle.stat({ bigint: true }), lstat(path, { bigint: true })]);
-    if (held.ino !== shown.ino || held.dev !== shown.dev) throw new Exchanged();
-    await checkAbove();
+    if (held.ino !== shown.ino || held.dev !== shown.dev) throw new ReplacedError();
+    await checkParent();
   };
-  /** A path-based change can only be checked before it is made; through a descriptor there is nothing to check. */
+  /** A change by path can only be checked in advance. A change through a descriptor needs no check. */
   const checked = async <T>(act: () => Promise<T>): Promise<T> => {
     await check();
     return act();
   };
   return {
-    async *entries(together) {
-      // a letter for each byte, which costs half of what a Buffer for each name does
+    async *entries(count) {
+      // latin1 keeps every byte and costs half as much as a Buffer for each name
       const listing = await opendir(own, { encoding: "latin1", bufferSize: 512 });
       try {
         for (;;) {
-          const found = await readSome(listing, together);
+          const found = await readSome(listing, count);
           if (found.length === 0) return;
           yield found;
         }
@@ -74,30 +74,30 @@ async function openFolder(path: Buffer, checkAbove: () => Promise<void>): Promis
         await listing.close();
       }
     },
-    look: (name) => lookAt(at(name)),
-    async folder(name) {
-      const inner = await openFolder(at(name), check);
-      return closedOnFault(inner, check);
+    stat: (name) => statOf(at(name)),
+    async directory(name) {
+      const inner = await openDirectory(at(name), check);
+      return closeOnError(inner, check);
     },
     async file(name) {
-      // nothing but a regular file is opened at all: opening a device may do something
-      if (!isPlain(await lookAt(at(name)))) throw new Exchanged();
+      // check before opening: opening a device can have side effects
+      if (!isPlain(await statOf(at(name)))) throw new ReplacedError();
       const file = await open(at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-      return closedOnFault(file, async () => {
-        if (!isPlain(await file.stat({ bigint: true }))) throw new Exchanged();
+      return closeOnError(file, async () => {
+        if (!isPlain(await file.stat({ bigint: true }))) throw new ReplacedError();
         await check();
       });
     },
     link: (name) => readlink(at(name), { encoding: "buffer" }),
     create: (name, mode) => checked(() => open(at(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)),
-    makeFolder: (name) => checked(() => mkdir(at(name))),
+    makeDirectory: (name) => checked(() => mkdir(at(name))),
     rename: (from, to) => checked(() => rename(at(from), at(to))),
     remove: (name) => checked(() => unlink(at(name))),
     close: () => handle.close(),
   };
 }
 
-/** With callbacks: a promise for each name costs as much as looking at the file. */
+/** Uses callbacks, because a promise for each name costs as much as the stat itself. */
 function readSome(listing: Awaited<ReturnType<typeof opendir>>, count: number): Promise<Entry[]> {
   return new Promise((resolve, reject) => {
     const found: Entry[] = [];
@@ -118,7 +118,7 @@ function kindOf(entry: Dirent): Entry["kind"] {
   return entry.isSymbolicLink() ? "link" : "other";
 }
 
-function lookAt(path: Buffer) {
+function statOf(path: Buffer) {
   return lstat(path, { bigint: true });
 }
 
@@ -126,7 +126,7 @@ function isPlain(seen: { isFile(): boolean; nlink: bigint }): boolean {
   return seen.isFile() && seen.nlink === 1n;
 }
 
-async function closedOnFault<T extends { close(): Promise<void> }>(opened: T, check: () => Promise<void>): Promise<T> {
+async function closeOnError<T extends { close(): Promise<void> }>(opened: T, check: () => Promise<void>): Promise<T> {
   try {
     await check();
     return opened;

@@ -6,10 +6,10 @@ import { excerptOf } from "../../executions/stderr-excerpt.ts";
 import { outcomeOfStop } from "../../supervise/stop-outcome.ts";
 import type { ClientDefinition, Conclusion } from "./definition.ts";
 import type { Denied } from "./event-writer.ts";
-import type { LineReader } from "./read-lines.ts";
+import type { LineReader } from "./line-reader.ts";
 
-/** How a turn ended. Success is the client's own word for it, never an exit code alone. */
-export function judge(
+/** Decides how a turn ended. Only the client itself can report success; an exit code of 0 is not enough. */
+export function decideOutcome(
   { name }: Pick<ClientDefinition, "name">,
   result: Pick<CliResult, "exitCode" | "signal" | "stderr">,
   lines: Pick<LineReader, "conclude" | "denied">,
@@ -19,11 +19,11 @@ export function judge(
   const stderr = result.stderr.trim();
   const conclusion = lines.conclude({ exitCode, stderr });
   if (stopped) return { outcome: outcomeOfStop(stopped, conclusion?.text ?? undefined) };
-  if (conclusion) return judgeConclusion(name, conclusion, exitCode, lines.denied());
+  if (conclusion) return outcomeOfConclusion(name, conclusion, exitCode, lines.denied());
   const killed = signal ?? signalOfExit(exitCode);
   if (killed !== null)
     return failed(
-      new RunFailure("signalled", `${name} was ended by ${killed} before it gave a result.${said(stderr)}`, {
+      new RunFailure("signalled", `${name} was killed by ${killed} before it reported a result.${excerpt(stderr)}`, {
         exitCode,
       }),
     );
@@ -31,15 +31,20 @@ export function judge(
     return failed(
       new RunFailure(
         "provider_invalid_response",
-        `${name} exited with 0 and gave no result, so nothing says that it is done.${said(stderr)}`,
+        `${name} exited with 0 but reported no result, so the run does not count as done.${excerpt(stderr)}`,
         { exitCode },
       ),
     );
-  const message = stderr === "" ? `${name} exited with ${exitCode} and gave no result.` : excerptOf(stderr);
+  const message = stderr === "" ? `${name} exited with ${exitCode} and reported no result.` : excerptOf(stderr);
   return failed(new RunFailure("exit_nonzero", message, { exitCode }));
 }
 
-function judgeConclusion(name: string, conclusion: Conclusion, exitCode: number | null, denied: Denied | null): Done {
+function outcomeOfConclusion(
+  name: string,
+  conclusion: Conclusion,
+  exitCode: number | null,
+  denied: Denied | null,
+): Done {
   if (!conclusion.ok) {
     const { reason, message, text } = conclusion;
     return failed(new RunFailure(reason, message, { exitCode, ...(text === undefined ? {} : { text }) }));
@@ -50,7 +55,7 @@ function judgeConclusion(name: string, conclusion: Conclusion, exitCode: number 
   return failed(new RunFailure("permission_denied", message, { exitCode, ...(text === null ? {} : { text }) }));
 }
 
-/** Clients that catch a signal tidy up, then exit with its number and 128. Other numbers are codes of their own. */
+/** Clients that catch a signal exit with its number plus 128. Other exit codes are their own. */
 function signalOfExit(exitCode: number | null): string | null {
   return signals.find((signal) => constants.signals[signal] + 128 === exitCode) ?? null;
 }
@@ -61,6 +66,6 @@ function failed(failure: RunFailure): Done {
   return { outcome: outcomeOfFailure(failure) };
 }
 
-function said(stderr: string): string {
-  return stderr === "" ? "" : ` It said: ${excerptOf(stderr, 400)}`;
+function excerpt(stderr: string): string {
+  return stderr === "" ? "" : ` Its stderr: ${excerptOf(stderr, 400)}`;
 }
