@@ -265,7 +265,7 @@ describe("failures", () => {
   test.each([
     ["#!/bin/sh\necho 'no such option' >&2; exit 3\n", "exit_nonzero", "no such option"],
     ["#!/bin/sh\nkill -KILL $$\n", "signalled", "SIGKILL"],
-    ["#!/bin/sh\nexit 0\n", "provider_invalid_response", "gave no result"],
+    ["#!/bin/sh\nexit 0\n", "provider_invalid_response", "reported no result"],
     [null, "dependency_missing", "nowhere"],
   ])("a program that is not Claude Code (%j) has failed as %s", async (program, reason, message) => {
     const folder = await mkdtemp(join(tmpdir(), "drover-sdk-bin-"));

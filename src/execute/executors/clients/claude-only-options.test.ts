@@ -12,12 +12,12 @@ const limits = [
 ];
 
 test.each([codex, gemini].flatMap(({ definition }) => limits.map((limit) => ({ definition, limit }))))(
-  "$definition.name refuses an agent with $limit, and names what it cannot be given",
+  "$definition.name refuses an agent with $limit, and names the unsupported options",
   async ({ definition, limit }) => {
     const agent = agentSchema.parse({ name: "a", type: "autonomous", ...limit });
     const prepared = (async () => definition.prepare(turnOf({ agent })))();
     await expect(prepared).rejects.toMatchObject({ reason: "refused" });
     for (const key of Object.keys(limit))
-      await expect(prepared).rejects.toThrow(new RegExp(`${definition.name} cannot be given .*${key}`));
+      await expect(prepared).rejects.toThrow(new RegExp(`${definition.name} does not support .*${key}`));
   },
 );

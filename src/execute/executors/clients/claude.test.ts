@@ -16,12 +16,12 @@ import type { Agent } from "../../../model/agent.ts";
 import { claude, claudeArgs } from "./claude.ts";
 import type { Turn } from "./definition.ts";
 
-let folder: string;
+let directory: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "drover-claude-"));
-  for (const name of ["home", "own", "work", "tmp"]) mkdirSync(join(folder, name));
+  directory = mkdtempSync(join(tmpdir(), "drover-claude-"));
+  for (const name of ["home", "own", "work", "tmp"]) mkdirSync(join(directory, name));
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 function turnOf(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
   return {
@@ -32,28 +32,28 @@ function turnOf(agent: Partial<Agent> = {}, more: Partial<Turn> = {}): Turn {
     session: null,
     fork: false,
     config: {},
-    workDir: join(folder, "work"),
-    homeDir: join(folder, "home"),
-    tmpDir: join(folder, "tmp"),
+    workDir: join(directory, "work"),
+    homeDir: join(directory, "home"),
+    tmpDir: join(directory, "tmp"),
     outputLines: () => Promise.resolve([]),
-    env: { HOME: join(folder, "home") },
+    env: { HOME: join(directory, "home") },
     isRoot: false,
     ...more,
   };
 }
 
-test("each permission mode is claude's own of the same name", () => {
+test("passes each permission mode to claude under the same name", () => {
   for (const mode of ["default", "acceptEdits", "bypassPermissions", "plan"] as const)
     expect(claudeArgs(turnOf({}, { mode }), {})).toContain(`--permission-mode=${mode}`);
 });
 
-test("nothing of the repository is loaded unless the agent trusts it", () => {
+test("loads nothing from the repository unless the agent trusts it", () => {
   expect(claudeArgs(turnOf(), {})).toEqual(expect.arrayContaining(["--setting-sources=user", "--strict-mcp-config"]));
   const trusting = claudeArgs(turnOf({ trust_project_settings: true }), {});
   expect(trusting.filter((word) => /setting-sources|strict-mcp/.test(word))).toEqual([]);
 });
 
-test("no value of an agent becomes an option, however it begins", () => {
+test("never turns an agent's value into an option", () => {
   const hostile = [
     "--dangerously-skip-permissions",
     "-p",
@@ -87,12 +87,12 @@ test("no value of an agent becomes an option, however it begins", () => {
   }
 });
 
-test("limits of the agent become limits of the client", () => {
+test("passes the agent's limits to the client", () => {
   const args = claudeArgs(turnOf({ max_turns: 7, budget: { cost_usd: 0.5 } }), {});
   expect(args).toEqual(expect.arrayContaining(["--max-turns=7", "--max-budget-usd=0.5"]));
 });
 
-test("system prompt and MCP servers go through files that nobody else can read", async () => {
+test("passes the system prompt and MCP servers in private files", async () => {
   const mcp_servers = { one: { command: "server", env: { TOKEN: "secret" } } };
   const { args } = await claude.definition.prepare(turnOf({ mcp_servers }, { systemPrompt: "Be brief." }));
   const fileOf = (flag: string): string => args.find((word) => word.startsWith(flag))!.slice(flag.length);
@@ -104,26 +104,26 @@ test("system prompt and MCP servers go through files that nobody else can read",
   expect(args.join(" ")).not.toContain("secret");
 });
 
-test("a HOME of the session's own begins with the operator's login and is not undone by CLAUDE_CONFIG_DIR", async () => {
-  mkdirSync(join(folder, "home", ".claude"));
-  writeFileSync(join(folder, "home", ".claude", ".credentials.json"), "{}");
-  const env = { HOME: join(folder, "home"), CLAUDE_CONFIG_DIR: "/elsewhere" };
+test("copies the operator's login into a session's own HOME and overrides CLAUDE_CONFIG_DIR", async () => {
+  mkdirSync(join(directory, "home", ".claude"));
+  writeFileSync(join(directory, "home", ".claude", ".credentials.json"), "{}");
+  const env = { HOME: join(directory, "home"), CLAUDE_CONFIG_DIR: "/elsewhere" };
   const shared = await claude.definition.prepare(turnOf({}, { env }));
   expect(shared.env).not.toHaveProperty("CLAUDE_CONFIG_DIR");
-  const own = await claude.definition.prepare(turnOf({}, { env, homeDir: join(folder, "own") }));
-  expect(own.env).toMatchObject({ CLAUDE_CONFIG_DIR: join(folder, "own", ".claude") });
-  expect(readFileSync(join(folder, "own", ".claude", ".credentials.json"), "utf8")).toBe("{}");
+  const own = await claude.definition.prepare(turnOf({}, { env, homeDir: join(directory, "own") }));
+  expect(own.env).toMatchObject({ CLAUDE_CONFIG_DIR: join(directory, "own", ".claude") });
+  expect(readFileSync(join(directory, "own", ".claude", ".credentials.json"), "utf8")).toBe("{}");
 });
 
-test("the login does not leave through a link that the agent has put in the place of .claude", async () => {
-  mkdirSync(join(folder, "home", ".claude"));
-  writeFileSync(join(folder, "home", ".claude", ".credentials.json"), "{}");
-  symlinkSync(join(folder, "work"), join(folder, "own", ".claude"));
-  await expect(claude.definition.prepare(turnOf({}, { homeDir: join(folder, "own") }))).rejects.toThrow(/is a link/);
-  expect(readdirSync(join(folder, "work"))).toEqual([]);
+test("refuses to copy the login through a link that the agent left as .claude", async () => {
+  mkdirSync(join(directory, "home", ".claude"));
+  writeFileSync(join(directory, "home", ".claude", ".credentials.json"), "{}");
+  symlinkSync(join(directory, "work"), join(directory, "own", ".claude"));
+  await expect(claude.definition.prepare(turnOf({}, { homeDir: join(directory, "own") }))).rejects.toThrow(/is a link/);
+  expect(readdirSync(join(directory, "work"))).toEqual([]);
 });
 
-test("it is kept from the network but for its work, unless the operator says otherwise", async () => {
+test("turns off nonessential traffic unless the operator has set the variable", async () => {
   const name = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC";
   expect((await claude.definition.prepare(turnOf())).env).toMatchObject({ [name]: "1", DISABLE_AUTOUPDATER: "1" });
   expect((await claude.definition.prepare(turnOf({}, { env: { [name]: "0" } }))).env).toMatchObject({ [name]: "0" });

@@ -13,7 +13,7 @@ afterEach(async () => {
 const fixture = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients", "claude-text.jsonl");
 const answer = "Hello there, world of clients.";
 
-/** The engine is a shell script of ours that prints what the real claude printed. */
+/** The engine is a shell script that prints what the real claude printed. */
 async function review(
   script: string,
   parameters: Record<string, unknown>,
@@ -33,7 +33,7 @@ async function review(
   return { outcome, kept: one.kept, read: (name: string) => readFileSync(join(one.folder, name), "utf8") };
 }
 
-test("the review that the engine wrote is the result, and the only file kept", async () => {
+test("returns the review that the engine wrote and keeps only that file", async () => {
   const { outcome, kept, read } = await review("cp input.py copy.py; echo '# Fine' > review.md", {
     code: "print(1)\n",
     language: "Python",
@@ -45,7 +45,7 @@ test("the review that the engine wrote is the result, and the only file kept", a
   expect(read("prompt.txt")).not.toContain("print(1)");
 });
 
-test("an engine that only answers has its answer made into review.md", async () => {
+test("writes review.md from the answer if the engine wrote no file", async () => {
   const { outcome, kept, read } = await review("", { code: "x", language: "../../etc" }, { prompt: "Mind the locks." });
   expect(outcome).toMatchObject({ status: "completed", text: answer });
   expect(kept).toEqual(["review.md"]);
@@ -54,27 +54,27 @@ test("an engine that only answers has its answer made into review.md", async () 
   expect(read("prompt.txt")).toContain("Mind the locks.");
 });
 
-test("a link in place of the review is not followed", async () => {
+test("does not follow a link in place of the review", async () => {
   const { outcome, kept } = await review("ln -s /etc/passwd review.md", { code: "x" });
   expect(outcome).toMatchObject({ status: "completed", text: answer });
   expect(kept).toEqual(["review.md"]);
 });
 
 test.each([
-  [{ code: "" }, {}, "refused", "nothing to review"],
-  [{}, {}, "refused", "nothing to review"],
+  [{ code: "" }, {}, "refused", "no code to review"],
+  [{}, {}, "refused", "no code to review"],
   [{ code: "x", engine: "bard" }, {}, "refused", "engine must be one of claude"],
   [{ code: "x", engine: "constructor" }, {}, "refused", "engine must be one of claude"],
-  [{ code: "x", engine: "codex" }, { engine: "claude" }, "refused", "claude only"],
+  [{ code: "x", engine: "codex" }, { engine: "claude" }, "refused", "only reviews with claude"],
   [{ code: "x", engine: "codex" }, {}, "dependency_missing", "@openai/codex"],
   [{ code: "x" }, { engine: "gemini" }, "dependency_missing", "@google/gemini-cli"],
   [{ code: "x" }, { engine: "claude", bin: "/nowhere/claude" }, "dependency_missing", "/nowhere/claude"],
-])("%j with the profile %j is %s", async (parameters, config, reason, message) => {
+])("fails %j with the profile %j as %s", async (parameters, config, reason, message) => {
   const { outcome } = await review("", parameters, { config });
   expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
 });
 
-test("the profile's engine is used where the run names none, and its program is the profile's", async () => {
+test("accepts the profile's own engine as a parameter", async () => {
   const { outcome } = await review("", { code: "x", engine: "claude" }, { config: { engine: "claude" } });
   expect(outcome.status).toBe("completed");
 });

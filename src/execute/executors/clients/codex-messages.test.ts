@@ -7,29 +7,29 @@ import type { PermissionMode, ClientMessage } from "./definition.ts";
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
 const session = "01a1e1fc-d61e-7cb2-ae18-2d213749191e";
 
-/** Recorded from the real client, then from its thread's file. */
+/** Recorded from the real client, followed by its thread's file. */
 function replay(
   name: string,
   options: { rollout?: string; resumes?: boolean; mode?: PermissionMode; exit?: number } = {},
 ) {
   const reader = createCodexReader({ session: options.resumes ? session : null, mode: options.mode ?? "acceptEdits" });
   const lines = [...linesOf(name), ...(options.rollout ? linesOf(options.rollout) : []), '{"type":"rollout_end"}'];
-  const said = lines.flatMap(
+  const messages = lines.flatMap(
     (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
-  return { said, end: reader.conclude({ exitCode: options.exit ?? 0, stderr: "" }), thread: reader.session() };
+  return { messages, end: reader.conclude({ exitCode: options.exit ?? 0, stderr: "" }), thread: reader.session() };
 }
 
 const linesOf = (name: string): string[] =>
   readFileSync(join(fixtures, `${name}.jsonl`), "utf8")
     .trim()
     .split("\n");
-const ofType = <T extends ClientMessage["type"]>(said: readonly (ClientMessage | null)[], type: T) =>
-  said.filter((one): one is Extract<ClientMessage, { type: T }> => one?.type === type);
+const ofType = <T extends ClientMessage["type"]>(messages: readonly (ClientMessage | null)[], type: T) =>
+  messages.filter((message): message is Extract<ClientMessage, { type: T }> => message?.type === type);
 
 test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
-  const { said, end, thread } = replay("codex-tool");
-  expect(said.map((one) => one?.type)).toEqual([
+  const { messages, end, thread } = replay("codex-tool");
+  expect(messages.map((message) => message?.type)).toEqual([
     "session",
     "assistant",
     "tool_use",
@@ -38,58 +38,58 @@ test("a turn with a tool becomes session, text, tool use, its result, and usage"
     "usage",
   ]);
   expect(thread).toBe("01a1e1fd-2b31-71f1-8186-8ae864ee66cc");
-  expect(said[2]).toMatchObject({
+  expect(messages[2]).toMatchObject({
     name: "file_change",
     input: { changes: [{ path: "/home/dev/work/hello.txt", kind: "add" }] },
   });
-  expect(said[3]).toMatchObject({ tool_use_id: "item_1", is_error: false });
-  expect(said.at(-1)).toEqual({ type: "usage", usage: { input_tokens: 19560, output_tokens: 61, cost_usd: null } });
+  expect(messages[3]).toMatchObject({ tool_use_id: "item_1", is_error: false });
+  expect(messages.at(-1)).toEqual({ type: "usage", usage: { input_tokens: 19560, output_tokens: 61, cost_usd: null } });
   expect(end).toEqual({ ok: true, text: "Done, hello.txt is there." });
 });
 
-test("a command has what it printed and its exit code", () => {
-  const { said } = replay("codex-shell");
-  expect(ofType(said, "tool_use")).toHaveLength(1);
-  expect(ofType(said, "tool_result")[0]).toMatchObject({ is_error: false, output: { exit_code: 0 } });
+test("reports a command with its output and its exit code", () => {
+  const { messages } = replay("codex-shell");
+  expect(ofType(messages, "tool_use")).toHaveLength(1);
+  expect(ofType(messages, "tool_result")[0]).toMatchObject({ is_error: false, output: { exit_code: 0 } });
 });
 
 test.each([
   ["codex-resume-tool", "codex-rollout-resume", { input_tokens: 200, output_tokens: 40, cost_usd: null }],
   ["codex-fork", "codex-rollout-fork", { input_tokens: 100, output_tokens: 20, cost_usd: null }],
-])("%s is charged for this turn, not for the whole thread", (name, rollout, usage) => {
-  const { said } = replay(name, { rollout, resumes: true });
-  expect(ofType(said, "usage").map((one) => one.usage)).toEqual([usage]);
-  expect(ofType(said, "system")).toEqual([]);
+])("charges %s for this turn, not for the whole thread", (name, rollout, usage) => {
+  const { messages } = replay(name, { rollout, resumes: true });
+  expect(ofType(messages, "usage").map((message) => message.usage)).toEqual([usage]);
+  expect(ofType(messages, "system")).toEqual([]);
 });
 
-test("where the thread's file is not there, a session that goes on counts nothing rather than its past", () => {
-  const { said } = replay("codex-resume-tool", { resumes: true });
-  expect(ofType(said, "usage")).toEqual([]);
-  expect(ofType(said, "system")[0]).toMatchObject({
+test("counts no usage for a continued session if the thread's file is missing", () => {
+  const { messages } = replay("codex-resume-tool", { resumes: true });
+  expect(ofType(messages, "usage")).toEqual([]);
+  expect(ofType(messages, "system")[0]).toMatchObject({
     subtype: "usage_unknown",
     data: { of_session: { input_tokens: 62289 } },
   });
 });
 
-test("a write that the sandbox stopped is a denial", () => {
-  const { said } = replay("codex-denied-read-only-shell", { mode: "default" });
-  expect(ofType(said, "tool_result")[0]?.is_error).toBe(true);
-  expect(ofType(said, "denied")).toMatchObject([{ tool: "command_execution", tool_use_id: "item_0" }]);
+test("reports a write that the sandbox blocked as a denial", () => {
+  const { messages } = replay("codex-denied-read-only-shell", { mode: "default" });
+  expect(ofType(messages, "tool_result")[0]?.is_error).toBe(true);
+  expect(ofType(messages, "denied")).toMatchObject([{ tool: "command_execution", tool_use_id: "item_0" }]);
 });
 
 test.each([
   ["codex-rollout-denied-shell", "exec_command"],
   ["codex-rollout-denied-patch", "apply_patch"],
-])("a call that the stream hides is found in %s", (rollout, tool) => {
-  const { said } = replay("codex-denied-read-only-patch", { rollout, mode: "plan" });
-  expect(ofType(said, "tool_use").map(({ name }) => name)).toEqual([tool]);
-  expect(ofType(said, "tool_result")[0]?.is_error).toBe(true);
-  expect(ofType(said, "denied").map((one) => one.tool)).toEqual([tool]);
+])("finds a call that the stream omits in %s", (rollout, tool) => {
+  const { messages } = replay("codex-denied-read-only-patch", { rollout, mode: "plan" });
+  expect(ofType(messages, "tool_use").map(({ name }) => name)).toEqual([tool]);
+  expect(ofType(messages, "tool_result")[0]?.is_error).toBe(true);
+  expect(ofType(messages, "denied").map((message) => message.tool)).toEqual([tool]);
 });
 
-test("a call that the stream had is not told twice", () => {
-  const { said } = replay("codex-shell", { rollout: "codex-rollout-denied-shell" });
-  const shown = ofType(said, "tool_use").filter(({ name }) => name === "command_execution");
+test("reports a call from the stream only once", () => {
+  const { messages } = replay("codex-shell", { rollout: "codex-rollout-denied-shell" });
+  const shown = ofType(messages, "tool_use").filter(({ name }) => name === "command_execution");
   expect(shown).toHaveLength(1);
   const reader = createCodexReader({ session: null, mode: "default" });
   const command = "/bin/bash -lc 'echo hi > ro.txt'";
@@ -100,7 +100,7 @@ test("a call that the stream had is not told twice", () => {
   expect(later).toEqual([]);
 });
 
-test("a denial after which something succeeded is no denial at the end", () => {
+test("drops a denial once a later call succeeds", () => {
   const reader = createCodexReader({ session: null, mode: "default" });
   for (const line of linesOf("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
   const item = (payload: Record<string, unknown>) => reader.read({ type: "response_item", payload });
@@ -110,9 +110,13 @@ test("a denial after which something succeeded is no denial at the end", () => {
 });
 
 test.each([
-  ["an answer of a server", [{ type: "text", text: "42" }], []],
-  ["a tool that is not there", "unsupported call: nothing", ["denied"]],
-  ["a command that failed", "Wall time: 0\nProcess exited with code 1\nOutput:\nExit code: 0\n", ["denied"]],
+  ["an MCP server's answer clears it", [{ type: "text", text: "42" }], []],
+  ["an unknown tool does not clear it", "unsupported call: nothing", ["denied"]],
+  [
+    "a failed command does not clear it",
+    "Wall time: 0\nProcess exited with code 1\nOutput:\nExit code: 0\n",
+    ["denied"],
+  ],
 ])("after a denial, %s", (_what, output, expected) => {
   const reader = createCodexReader({ session: null, mode: "default" });
   for (const line of linesOf("codex-rollout-denied-patch")) reader.read(JSON.parse(line) as Record<string, unknown>);
@@ -122,7 +126,7 @@ test.each([
   expect(reader.read({ type: "rollout_end" })?.map(({ type }) => type)).toEqual([...expected, "usage"]);
 });
 
-test("a turn that ended counts no more once another begins", () => {
+test("drops a turn's result once another turn starts", () => {
   const reader = createCodexReader({ session: null, mode: "default" });
   const end = () => reader.conclude({ exitCode: null, stderr: "" });
   reader.read({ type: "turn.completed" });
@@ -137,17 +141,17 @@ test.each([
   ["codex-error-500", "provider_network"],
   ["codex-cut", "provider_network"],
   ["codex-no-key", "provider_auth"],
-])("%s is %s", (name, reason) => {
+])("maps %s to %s", (name, reason) => {
   expect(replay(name, { exit: 1 }).end).toMatchObject({ ok: false, reason });
 });
 
-test("while it waits for a network, the same words count once", () => {
-  const told = ofType(replay("codex-reconnecting").said, "error").map(({ message }) => message);
-  expect(new Set(told).size).toBe(told.length);
-  expect(told.filter((message) => message.includes("waiting for network"))).toHaveLength(1);
+test("reports a repeated error once while codex waits for the network", () => {
+  const errors = ofType(replay("codex-reconnecting").messages, "error").map(({ message }) => message);
+  expect(new Set(errors).size).toBe(errors.length);
+  expect(errors.filter((message) => message.includes("waiting for network"))).toHaveLength(1);
 });
 
-test("one that was killed says nothing of an end, and an unknown session has its own reason", () => {
+test("concludes nothing for a killed client, and session_not_found for an unknown session", () => {
   expect(replay("codex-killed-sigterm", { exit: 143 }).end).toBeNull();
   const reader = createCodexReader({ session, mode: "default" });
   const stderr = `Error: thread/resume: thread/resume failed: no rollout found for thread id ${session} (code -32600)`;
@@ -155,7 +159,7 @@ test("one that was killed says nothing of an end, and an unknown session has its
   expect(reader.conclude({ exitCode: 0, stderr: "" })).toBeNull();
 });
 
-test("nothing it could print makes the reader throw", () => {
+test("never throws, whatever the message", () => {
   const reader = createCodexReader({ session: null, mode: "default" });
   for (const type of [
     "thread.started",

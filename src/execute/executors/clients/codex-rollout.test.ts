@@ -10,34 +10,31 @@ let home: string;
 beforeEach(() => (home = mkdtempSync(join(tmpdir(), "drover-rollout-"))));
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-function folderOf(day: string): string {
-  const folder = join(home, "sessions", ...day.split("-"));
-  mkdirSync(folder, { recursive: true });
-  return folder;
+function directoryOf(day: string): string {
+  const directory = join(home, "sessions", ...day.split("-"));
+  mkdirSync(directory, { recursive: true });
+  return directory;
 }
-const file = (day: string): string => join(folderOf(day), `rollout-${day}T01-33-25-${thread}.jsonl`);
+const file = (day: string): string => join(directoryOf(day), `rollout-${day}T01-33-25-${thread}.jsonl`);
 const used = (tokens: number): string => JSON.stringify({ type: "token_usage_record", payload: { tokens } });
 const started = '{"type":"event_msg","payload":{"type":"task_started"}}';
 
-test.each(["2026-11-16", "2026-11-15", "2026-11-17"])(
-  "the last turn is found in the folder %s, and only it",
-  async (day) => {
-    const other = '{"type":"event_msg","payload":{"type":"token_count"}}';
-    writeFileSync(file(day), [started, used(1), started, other, used(2), ""].join("\n"));
-    expect(await readRollout(home, thread)).toEqual([used(2), end]);
-  },
-);
+test.each(["2026-11-16", "2026-11-15", "2026-11-17"])("reads only the last turn, in the directory %s", async (day) => {
+  const other = '{"type":"event_msg","payload":{"type":"token_count"}}';
+  writeFileSync(file(day), [started, used(1), started, other, used(2), ""].join("\n"));
+  expect(await readRollout(home, thread)).toEqual([used(2), end]);
+});
 
-test("without a file there is nothing to tell", async () => {
+test("returns no lines without a file", async () => {
   expect(await readRollout(home, thread)).toEqual([end]);
   expect(await readRollout(home, null)).toEqual([end]);
   expect(await readRollout(home, "x")).toEqual([end]);
 });
 
-test("a link is not followed, and that is told", async () => {
+test("reports a link instead of following it", async () => {
   writeFileSync(join(home, "elsewhere"), used(3));
   symlinkSync(join(home, "elsewhere"), file("2026-11-16"));
   const lines = await readRollout(home, thread);
   expect(lines).toHaveLength(2);
-  expect(lines[0]).toContain("could not be read");
+  expect(lines[0]).toContain("Cannot read");
 });

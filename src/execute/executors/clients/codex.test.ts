@@ -6,7 +6,7 @@ import { prependSystemPrompt } from "./prepend-system-prompt.ts";
 
 const work = "/home/dev/work";
 
-test("a start reads its prompt from stdin and trusts nothing of the repository", () => {
+test("reads the prompt from stdin and trusts nothing in the repository", () => {
   const args = codexArgs(turnOf({}), work);
   expect(args).toEqual([
     "exec",
@@ -21,28 +21,28 @@ test("a start reads its prompt from stdin and trusts nothing of the repository",
   ]);
 });
 
-test("resume and fork name the session last, before the prompt", () => {
+test("puts the session of resume and fork last, before the prompt", () => {
   const session = "01a1e1fc-d61e-7cb2-ae18-2d213749191e";
   expect(codexArgs(turnOf({ session }), work).slice(-3)).toEqual(["resume", session, "-"]);
   expect(codexArgs(turnOf({ session, fork: true }), work).slice(-3)).toEqual(["fork", session, "-"]);
 });
 
-test("a trusted repository is left to codex", () => {
+test("leaves a trusted repository to codex", () => {
   const agent = agentSchema.parse({ name: "a", type: "autonomous", trust_project_settings: true });
   expect(codexArgs(turnOf({ agent }), work).join(" ")).not.toMatch(/projects|project_doc|skills/);
 });
 
-test.each(["default", "plan"] as const)("%s only reads", (mode) => {
+test.each(["default", "plan"] as const)("makes %s read-only", (mode) => {
   expect(codexArgs(turnOf({ mode }), work)).toContain("--config=sandbox_mode=read-only");
 });
 
-test("bypassPermissions has no sandbox", () => {
+test("turns off the sandbox for bypassPermissions", () => {
   expect(codexArgs(turnOf({ mode: "bypassPermissions" }), work)).toContain(
     "--dangerously-bypass-approvals-and-sandbox",
   );
 });
 
-test("no value becomes an option, and no prompt is in the arguments", () => {
+test("never turns a value into an option or puts a prompt into the arguments", () => {
   const usual = codexArgs(turnOf({}), work).length;
   for (const value of hostileValues) {
     const agent = agentSchema.parse({ name: "a", type: "autonomous", model: value, system_prompt: value });
@@ -52,12 +52,12 @@ test("no value becomes an option, and no prompt is in the arguments", () => {
   }
 });
 
-test("a directory with quotes and control characters is one TOML string", () => {
+test("quotes a directory with quotes and control characters as one TOML string", () => {
   const args = codexArgs(turnOf({}), '/home/we"ird=\\dir\u007f\n');
   expect(args[5]).toContain(String.raw`projects={"/home/we\"ird=\\dir\u007f\n"={trust_level="untrusted"}`);
 });
 
-test("a system prompt goes before the first prompt and is not said again", () => {
+test("puts the system prompt before the first prompt only", () => {
   const turn = turnOf({ prompt: "do it", systemPrompt: "be kind" });
   expect(prependSystemPrompt(turn)).toBe("<instructions>\nbe kind\n</instructions>\n\ndo it");
   expect(prependSystemPrompt({ ...turn, session: "x" })).toBe("do it");

@@ -13,7 +13,7 @@ import type { ClientHost } from "./definition.ts";
 import { gemini } from "./gemini.ts";
 
 const fixtures = join(import.meta.dirname, "..", "..", "..", "..", "test", "fixtures", "clients");
-const said = (name: string): string => `cat ${join(fixtures, `claude-${name}.jsonl`)}`;
+const printed = (name: string): string => `cat ${join(fixtures, `claude-${name}.jsonl`)}`;
 const session = "9bea4200-91ba-4502-9673-3190517385c0";
 
 const opened: Awaited<ReturnType<typeof openContext>>[] = [];
@@ -21,15 +21,15 @@ afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
 
-interface Given {
+interface Options {
   agent?: Partial<Agent>;
   invocation?: Partial<Invocation>;
   host?: Partial<ClientHost>;
   context?: Partial<RunContext>;
 }
 
-/** claude, but its program is a shell script of ours: what it prints was recorded from the real one. */
-async function run(script: string, { agent, invocation, host, context: more }: Given = {}) {
+/** Runs claude with a shell script as its program. The script prints what was recorded from the real one. */
+async function run(script: string, { agent, invocation, host, context: more }: Options = {}) {
   const one = await openContext(more);
   opened.push(one);
   const bin = join(one.folder, "claude");
@@ -50,7 +50,7 @@ async function run(script: string, { agent, invocation, host, context: more }: G
 }
 
 test.each(Object.entries({ claude, codex, gemini }))(
-  "%s refuses what it cannot honour before its program starts",
+  "%s refuses unsupported options before its program starts",
   async (name, client) => {
     const one = await openContext({ start: () => Promise.reject(new Error("it was started")) });
     opened.push(one);
@@ -65,15 +65,15 @@ test.each(Object.entries({ claude, codex, gemini }))(
       ).toMatchObject({
         status: "failed",
         reason: "refused",
-        message: expect.stringContaining(`${name} has no use for ${Object.keys(agent).join()}`),
+        message: expect.stringContaining(`${name} does not support ${Object.keys(agent).join()}`),
       });
   },
 );
 
-test("a result is success, told with session, text, tools, partials and usage", async () => {
+test("completes on a result and reports session, text, tools, partials and usage", async () => {
   const partials: Delta[] = [];
   const usage: Usage[] = [];
-  const { outcome, events } = await run(`cat >/dev/null; ${said("partial")}`, {
+  const { outcome, events } = await run(`cat >/dev/null; ${printed("partial")}`, {
     context: { partial: (delta) => partials.push(delta), usage: (used) => usage.push(used) },
   });
   expect(outcome).toEqual({ status: "completed", exit_code: 0, text: "Done, hello.txt is there." });
@@ -85,9 +85,9 @@ test("a result is success, told with session, text, tools, partials and usage", 
   expect(usage.at(-1)).toMatchObject({ cost_usd: expect.any(Number) as number });
 });
 
-test("the prompt comes by stdin, whatever is in it, and never as a word", async () => {
+test("passes any prompt through stdin and never as an argument", async () => {
   const prompt = "--help\n$(id) `id` \0 '\" 🐑\n".repeat(20_000);
-  const { outcome, read } = await run(`cat > prompt.txt; printf '%s\\n' "$@" > argv.txt; ${said("text")}`, {
+  const { outcome, read } = await run(`cat > prompt.txt; printf '%s\\n' "$@" > argv.txt; ${printed("text")}`, {
     invocation: { prompt },
   });
   expect(outcome.status).toBe("completed");
@@ -96,29 +96,29 @@ test("the prompt comes by stdin, whatever is in it, and never as a word", async 
 });
 
 test.each([
-  ["exit 0", "provider_invalid_response", "exited with 0 and gave no result"],
-  [`${said("interrupted")}; exit 0`, "provider_invalid_response", "gave no result"],
+  ["exit 0", "provider_invalid_response", "exited with 0 but reported no result"],
+  [`${printed("interrupted")}; exit 0`, "provider_invalid_response", "reported no result"],
   ["echo 'no such option' >&2; exit 3", "exit_nonzero", "no such option"],
   ["exit 4", "exit_nonzero", "exited with 4"],
   ["kill -KILL $$", "signalled", "SIGKILL"],
   ["exit 143", "signalled", "SIGTERM"],
-  [`${said("error-401")}; exit 1`, "provider_auth", "Invalid API key"],
-  [`${said("error-429")}; exit 1`, "provider_rate_limit", "429"],
-  [`${said("refused-connection")}; exit 1`, "provider_network", "refused"],
-  [`${said("max-turns")}; exit 1`, "max_turns", "max_turns"],
-  [said("denied"), "permission_denied", "Write"],
-])("%s is %s", async (script, reason, message) => {
+  [`${printed("error-401")}; exit 1`, "provider_auth", "Invalid API key"],
+  [`${printed("error-429")}; exit 1`, "provider_rate_limit", "429"],
+  [`${printed("refused-connection")}; exit 1`, "provider_network", "refused"],
+  [`${printed("max-turns")}; exit 1`, "max_turns", "max_turns"],
+  [printed("denied"), "permission_denied", "Write"],
+])("fails `%s` with %s", async (script, reason, message) => {
   const { outcome } = await run(`cat >/dev/null; ${script}`);
   expect(outcome).toMatchObject({ status: "failed", reason, message: expect.stringContaining(message) as string });
 });
 
-test("stderr is cut to what people read", async () => {
+test("shortens stderr to its start and end", async () => {
   const { outcome } = await run("seq 5000 >&2; echo the cause >&2; exit 1");
   const message = expect.stringMatching(/^1\n2\n[^]{0,490}\n5000\nthe cause$/) as string;
   expect(outcome).toMatchObject({ reason: "exit_nonzero", message });
 });
 
-test("one that is denied a tool and then succeeds with another has not failed", async () => {
+test("completes if another tool succeeds after a denial", async () => {
   const success = `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"b","content":"ok"}]}}`;
   const file = join(fixtures, "claude-denied.jsonl");
   const { outcome, events } = await run(`head -n -1 ${file}; echo '${success}'; tail -n 1 ${file}`);
@@ -126,7 +126,7 @@ test("one that is denied a tool and then succeeds with another has not failed", 
   expect(events).toContainEqual(expect.objectContaining({ type: "system", subtype: "permission_denied" }));
 });
 
-test("lines that are no message are kept, short, and harm nothing", async () => {
+test("keeps a short excerpt of unknown lines and continues", async () => {
   const strange = [
     "echo 'plain words'",
     "echo '{broken'",
@@ -137,14 +137,14 @@ test("lines that are no message are kept, short, and harm nothing", async () => 
     "echo '[1,2]'",
     "echo null",
   ];
-  const { outcome, events } = await run(`${strange.join("\n")}\n${said("text")}`);
+  const { outcome, events } = await run(`${strange.join("\n")}\n${printed("text")}`);
   expect(outcome).toMatchObject({ status: "completed", text: "Hello there, world of clients." });
   expect(events).toContainEqual({ type: "output", stream: "stdout", text: "plain words\n" });
   expect(events).toContainEqual(expect.objectContaining({ subtype: "client_message" }));
   for (const event of events) expect(JSON.stringify(event).length).toBeLessThan(300_000);
 });
 
-test("a client that is not there says what to install", async () => {
+test("says how to install a missing client", async () => {
   const { outcome } = await run("", { host: { env: { PATH: "/nowhere" } } });
   expect(outcome).toMatchObject({ status: "failed", reason: "dependency_missing" });
   expect(outcome).toMatchObject({
@@ -157,8 +157,8 @@ test("a client that is not there says what to install", async () => {
   });
 });
 
-test("a session goes on by its id, and by nothing that is none", async () => {
-  const argv = `cat >/dev/null; printf '%s\\n' "$@" > argv.txt; ${said("text")}`;
+test("continues a session by its id and refuses anything that is not one", async () => {
+  const argv = `cat >/dev/null; printf '%s\\n' "$@" > argv.txt; ${printed("text")}`;
   const resumed = await run(argv, { invocation: { mode: "resume", executor_session_id: session } });
   expect(resumed.read("argv.txt").split("\n")).toContain(`--resume=${session}`);
   const forked = await run(argv, { invocation: { mode: "fork", executor_session_id: session } });
@@ -169,20 +169,20 @@ test("a session goes on by its id, and by nothing that is none", async () => {
     const { outcome } = await run(argv, { invocation: { mode: "resume", executor_session_id: id } });
     expect(outcome).toMatchObject({ status: "failed", reason: "session_not_found" });
   }
-  const gone = await run(`${said("unknown-session")}; exit 1`, {
+  const gone = await run(`${printed("unknown-session")}; exit 1`, {
     invocation: { mode: "resume", executor_session_id: session },
   });
   expect(gone.outcome).toMatchObject({ reason: "session_not_found" });
 });
 
-test("a run without a prompt is refused before anything is started", async () => {
-  const { outcome } = await run(said("text"), { invocation: { prompt: " \n" } });
+test("refuses a run without a prompt before it starts anything", async () => {
+  const { outcome } = await run(printed("text"), { invocation: { prompt: " \n" } });
   expect(outcome).toMatchObject({ reason: "refused", message: expect.stringContaining("prompt") as string });
 });
 
-test("full auto is told, and refused as root without isolation unless the operator allows it", async () => {
+test("records full auto, and refuses it as root without isolation unless the operator allows it", async () => {
   const agent: Partial<Agent> = { permissions: { mode: "bypassPermissions" } };
-  const script = `cat >/dev/null; echo "[$IS_SANDBOX]" > sandbox.txt; ${said("text")}`;
+  const script = `cat >/dev/null; echo "[$IS_SANDBOX]" > sandbox.txt; ${printed("text")}`;
   const bare: Partial<ClientHost> = { isolation: () => Promise.resolve("group") };
   expect((await run(script, { agent, host: bare })).outcome).toMatchObject({
     status: "failed",
@@ -205,7 +205,7 @@ test("full auto is told, and refused as root without isolation unless the operat
   expect(edits.events).not.toContainEqual(expect.objectContaining({ subtype: "full_auto" }));
 });
 
-test("a run whose end was saved and not reported ends as it did, and its program is not called again", async () => {
+test("returns the saved result of a run without calling its program again", async () => {
   const bytes = packConversation({ client: "claude", run_id: "r1", done: { text: "did it", exit_code: 0 }, files: [] });
   const load = async () => ({ format: conversationFormat, bytes, here: false });
   const context = { session: { load, save: () => Promise.reject(new Error("nothing is new")) } };
@@ -220,11 +220,11 @@ test("a run whose end was saved and not reported ends as it did, and its program
   expect(other.read("called")).toBe("called\n");
 });
 
-test("a session of another client is not continued", async () => {
+test("refuses to continue a session of another client", async () => {
   const bytes = packConversation({ client: "codex", run_id: "r0", done: null, files: [] });
   const load = async () => ({ format: conversationFormat, bytes, here: false });
   const context = { session: { load, save: () => Promise.resolve() } };
   const { outcome } = await run("true", { context, invocation: { mode: "resume", executor_session_id: session } });
   expect(outcome).toMatchObject({ status: "failed", reason: "session_not_found" });
-  expect(outcome).toMatchObject({ message: expect.stringContaining("one of codex") as string });
+  expect(outcome).toMatchObject({ message: expect.stringContaining("a session of codex") as string });
 });

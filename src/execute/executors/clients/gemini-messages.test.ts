@@ -12,44 +12,44 @@ function replay(name: string, exitCode = 0, stderr = "") {
   const lines = readFileSync(join(fixtures, `${name}.jsonl`), "utf8")
     .trim()
     .split("\n");
-  const said = lines.flatMap(
+  const messages = lines.flatMap(
     (line): readonly (ClientMessage | null)[] => reader.read(JSON.parse(line) as Record<string, unknown>) ?? [null],
   );
-  return { said, end: reader.conclude({ exitCode, stderr }) };
+  return { messages, end: reader.conclude({ exitCode, stderr }) };
 }
 
-const ofType = <T extends ClientMessage["type"]>(said: readonly (ClientMessage | null)[], type: T) =>
-  said.filter((one): one is Extract<ClientMessage, { type: T }> => one?.type === type);
-const kinds = (said: readonly (ClientMessage | null)[]) =>
-  said.map((one) => one?.type).filter((type) => type !== "partial");
+const ofType = <T extends ClientMessage["type"]>(messages: readonly (ClientMessage | null)[], type: T) =>
+  messages.filter((message): message is Extract<ClientMessage, { type: T }> => message?.type === type);
+const kinds = (messages: readonly (ClientMessage | null)[]) =>
+  messages.map((message) => message?.type).filter((type) => type !== "partial");
 
 test("a turn with a tool becomes session, text, tool use, its result, and usage", () => {
-  const { said, end } = replay("gemini-tool");
-  expect(kinds(said)).toEqual(["session", "assistant", "tool_use", "tool_result", "assistant", "usage"]);
-  expect(ofType(said, "tool_use")[0]).toMatchObject({
+  const { messages, end } = replay("gemini-tool");
+  expect(kinds(messages)).toEqual(["session", "assistant", "tool_use", "tool_result", "assistant", "usage"]);
+  expect(ofType(messages, "tool_use")[0]).toMatchObject({
     name: "write_file",
     input: { file_path: "hello.txt", content: "hi" },
   });
-  expect(ofType(said, "tool_result")[0]).toMatchObject({ is_error: false });
-  expect(ofType(said, "usage")[0]?.usage).toEqual({
+  expect(ofType(messages, "tool_result")[0]).toMatchObject({ is_error: false });
+  expect(ofType(messages, "usage")[0]?.usage).toEqual({
     input_tokens: expect.any(Number) as number,
     output_tokens: expect.any(Number) as number,
     cost_usd: null,
   });
-  expect(ofType(said, "usage")[0]?.usage.output_tokens).toBeGreaterThan(0);
-  expect(end).toEqual({ ok: true, text: ofType(said, "assistant").at(-1)?.text });
+  expect(ofType(messages, "usage")[0]?.usage.output_tokens).toBeGreaterThan(0);
+  expect(end).toEqual({ ok: true, text: ofType(messages, "assistant").at(-1)?.text });
 });
 
-test("text comes live in pieces and then once whole", () => {
-  const { said, end } = replay("gemini-text");
-  const whole = ofType(said, "assistant").map(({ text }) => text);
+test("streams text in pieces and then once in full", () => {
+  const { messages, end } = replay("gemini-text");
+  const whole = ofType(messages, "assistant").map(({ text }) => text);
   expect(whole).toEqual(["Hello there, world of clients."]);
   expect(
-    ofType(said, "partial")
+    ofType(messages, "partial")
       .map(({ text }) => text)
       .join(""),
   ).toBe(whole[0]);
-  expect(ofType(said, "partial").length).toBeGreaterThan(1);
+  expect(ofType(messages, "partial").length).toBeGreaterThan(1);
   expect(end).toEqual({ ok: true, text: whole[0] });
 });
 
@@ -57,14 +57,14 @@ test.each([
   ["gemini-denied-default", "write_file"],
   ["gemini-denied-plan", "write_file"],
   ["gemini-shell-auto-edit", "run_shell_command"],
-])("%s denies %s", (name, tool) => {
-  expect(ofType(replay(name).said, "denied").map((one) => one.tool)).toEqual([tool]);
+])("reads %s as a denial of %s", (name, tool) => {
+  expect(ofType(replay(name).messages, "denied").map((message) => message.tool)).toEqual([tool]);
 });
 
-test("a tool that gemini never had is an error and no denial", () => {
-  const { said } = replay("gemini-unknown-tool");
-  expect(ofType(said, "tool_result")[0]?.is_error).toBe(true);
-  expect(ofType(said, "denied")).toEqual([]);
+test("reports an unknown tool as an error, not as a denial", () => {
+  const { messages } = replay("gemini-unknown-tool");
+  expect(ofType(messages, "tool_result")[0]?.is_error).toBe(true);
+  expect(ofType(messages, "denied")).toEqual([]);
 });
 
 test.each([
@@ -73,14 +73,14 @@ test.each([
   ["gemini-error-500", "provider_network"],
   ["gemini-cut", "provider_network"],
   ["gemini-max-turns", "max_turns"],
-])("%s is %s", (name, reason) => {
+])("maps %s to %s", (name, reason) => {
   expect(replay(name, 1).end).toMatchObject({ ok: false, reason });
 });
 
 test.each([
   { type: "message", role: "assistant", content: "And" },
   { type: "tool_use", tool_id: "t", tool_name: "read_file" },
-])("a result counts no more once a $type follows", (line) => {
+])("drops the result once a $type follows", (line) => {
   const reader = createGeminiReader({ session: null });
   const end = () => reader.conclude({ exitCode: null, stderr: "" });
   reader.read({ type: "result", status: "success" });
@@ -89,7 +89,7 @@ test.each([
   expect(end()).toBeNull();
 });
 
-test("one that was killed exits with 0, and that is no success", () => {
+test("concludes nothing for a killed client, although it exits with 0", () => {
   expect(replay("gemini-killed-sigterm").end).toBeNull();
 });
 
@@ -97,12 +97,12 @@ test.each([
   [41, "When using Gemini API, you must specify the GEMINI_API_KEY environment variable.", "provider_auth"],
   [42, "Error resuming session: No previous sessions found for this project.", "session_not_found"],
   [55, "\u001b[31mGemini CLI is not running in a trusted directory.\u001b[0m", "refused"],
-])("exit %i without a line has its reason", (exitCode, stderr, reason) => {
+])("maps exit %i without output to its reason", (exitCode, stderr, reason) => {
   const reader = createGeminiReader({ session: "fa2d6767-54a0-462e-9cea-16714d03e360" });
   expect(reader.conclude({ exitCode, stderr })).toMatchObject({ ok: false, reason });
 });
 
-test("nothing it could print makes the reader throw", () => {
+test("never throws, whatever the message", () => {
   const reader = createGeminiReader({ session: null });
   for (const type of ["init", "message", "tool_use", "tool_result", "error", "result", "new"])
     for (const value of [null, 7, "x", [], {}])

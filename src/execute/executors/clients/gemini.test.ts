@@ -4,7 +4,7 @@ import { hostileValues, turnOf } from "./fixtures/turns.ts";
 import { geminiPolicy } from "./gemini-policy.ts";
 import { geminiArgs, geminiEnv } from "./gemini.ts";
 
-test("a start reads its prompt from stdin", () => {
+test("reads the prompt from stdin", () => {
   expect(geminiArgs(turnOf({}), ["/t/p.toml"])).toEqual([
     "--output-format=stream-json",
     "--approval-mode=default",
@@ -14,7 +14,7 @@ test("a start reads its prompt from stdin", () => {
   expect(geminiArgs(turnOf({ session }), [])).toContain(`--resume=${session}`);
 });
 
-test("no value becomes an option, and no prompt is in the arguments", () => {
+test("never turns a value into an option or puts a prompt into the arguments", () => {
   const usual = geminiArgs(turnOf({}), []).length;
   for (const value of hostileValues) {
     const permissions = { allowed_tools: [value], denied_tools: [value] };
@@ -25,7 +25,7 @@ test("no value becomes an option, and no prompt is in the arguments", () => {
   }
 });
 
-test("an untrusted folder gives no key of its own, and a trusted one is left to gemini", () => {
+test("ignores the keys of an untrusted directory and leaves a trusted one to gemini", () => {
   const env = { GEMINI_API_KEY: "k" };
   expect(geminiEnv(turnOf({ env }), false)).toMatchObject({
     GEMINI_CLI_TRUST_WORKSPACE: "false",
@@ -42,7 +42,7 @@ test("an untrusted folder gives no key of its own, and a trusted one is left to 
   expect(geminiEnv(turnOf({ env: { GEMINI_CLI_HOME: "/other" } }), true)["GEMINI_CLI_HOME"]).toBe("/home/dev");
 });
 
-test("each mode allows what it says", () => {
+test("allows in each mode what its name says", () => {
   expect(geminiPolicy("default", {}).trim()).toBe("");
   expect(geminiPolicy("plan", { allowed_tools: ["write_file"] }).trim()).toBe("");
   expect(geminiPolicy("acceptEdits", {})).toContain('toolName = ["write_file", "replace"]\ndecision = "allow"');
@@ -50,7 +50,7 @@ test("each mode allows what it says", () => {
   expect(geminiPolicy("bypassPermissions", {})).toContain('toolName = "*"\ndecision = "allow"');
 });
 
-test("tools are allowed and denied by name and by how a command begins; a denial goes first", () => {
+test("allows and denies tools by name and command prefix, with denials first", () => {
   const policy = geminiPolicy("default", {
     allowed_tools: ["run_shell_command(git status)"],
     denied_tools: ["web_fetch"],
@@ -61,7 +61,7 @@ test("tools are allowed and denied by name and by how a command begins; a denial
   expect(policy).toContain('toolName = "web_fetch"\ndecision = "deny"\npriority = 900');
 });
 
-test("the name of a tool stays one string, whatever is in it", () => {
+test("quotes any tool name as one string", () => {
   const policy = geminiPolicy("default", { denied_tools: ['x"\ndecision = "allow"\n[[rule]]'] });
   expect(policy.split("\n").filter((line) => line.startsWith("decision"))).toEqual(['decision = "deny"']);
   expect(policy.split("\n").filter((line) => line === "[[rule]]")).toHaveLength(1);

@@ -11,7 +11,7 @@ import { createGeminiReader } from "./gemini-messages.ts";
 import { geminiPolicy } from "./gemini-policy.ts";
 import { copyHomeFiles, hasOwnHome, homeFilesOf, openSubdirectory, operatorHome } from "./home-files.ts";
 import { permissionFlags } from "./permission-modes.ts";
-import { readPlainFile } from "./plain-file.ts";
+import { readPlainFile } from "./read-plain-file.ts";
 import { programs } from "./programs.ts";
 import { prependSystemPrompt } from "./prepend-system-prompt.ts";
 

@@ -36,5 +36,5 @@ function wantedProgram(program: string, binVariable: string, config: Record<stri
     return { wanted: config["bin"], from: "the profile's bin" };
   const named = env[binVariable];
   if (named !== undefined && named !== "") return { wanted: named, from: binVariable };
-  return { wanted: program, from: "along PATH" };
+  return { wanted: program, from: "on PATH" };
 }

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { acquireStartSlot } from "./start-slot.ts";
 
-test("each starts when the one before has begun, and other folders do not wait", async () => {
+test("grants each slot after the previous start, without delaying other directories", async () => {
   const order: string[] = [];
   const first = await acquireStartSlot("/one");
-  const second = acquireStartSlot("/one").then((begun) => (order.push("second"), begun));
-  const third = acquireStartSlot("/one").then((begun) => (order.push("third"), begun));
+  const second = acquireStartSlot("/one").then((release) => (order.push("second"), release));
+  const third = acquireStartSlot("/one").then((release) => (order.push("third"), release));
   (await acquireStartSlot("/other"))();
   expect(order).toEqual([]);
   first();
@@ -16,7 +16,7 @@ test("each starts when the one before has begun, and other folders do not wait",
   (await acquireStartSlot("/one"))();
 });
 
-test("one that never says that it has begun holds the next up for a while only", async () => {
+test("grants the next slot after a timeout if a client never starts", async () => {
   await acquireStartSlot("/silent", 20);
   (await acquireStartSlot("/silent"))();
 });

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
 
-/** A client that asks another program first, here a script of ours. What it was told is its answer. */
+/** Runs a client that first calls another program, here a script. Its answer is the lines that it received. */
 async function ask(script: string | null) {
   const one = await openContext();
   opened.push(one);
@@ -39,7 +39,7 @@ async function ask(script: string | null) {
   return client.executor(host).run(invocationOf("r1", { type: "autonomous" }, { prompt: "go" }), one.context);
 }
 
-test("all lines are told, and null where there is no such program", async () => {
+test("returns all lines, or null if the program is missing", async () => {
   expect(await ask("echo a; echo b")).toMatchObject({ status: "completed", text: '["a","b"]' });
   expect(await ask(null)).toMatchObject({ status: "completed", text: "null" });
 });
@@ -49,7 +49,7 @@ test.each([
   ["is killed", "echo a; kill -KILL $$", "SIGKILL"],
   ["has no end", "yes $(head -c 1000 /dev/zero | tr '\\0' x)", "longer than"],
   ["has a line without end", "echo a; head -c 60000000 /dev/zero | tr '\\0' x; echo", "too long"],
-])("a list that %s is not taken for all", async (_what, script, message) => {
+])("refuses a listing that %s", async (_what, script, message) => {
   expect(await ask(script)).toMatchObject({
     status: "failed",
     reason: "refused",

@@ -1,0 +1,46 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { turnOf } from "./fixtures/turns.ts";
+import { gemini } from "./gemini.ts";
+import { readPlainFile } from "./read-plain-file.ts";
+
+let directory: string;
+let path: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "drover-plain-file-"));
+  for (const name of ["theirs", "work", "tmp"]) mkdirSync(join(directory, name));
+  mkdirSync(join(directory, "ours", ".gemini"), { recursive: true });
+  path = join(directory, "ours", ".gemini", "settings.json");
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const others: Readonly<Record<string, () => void>> = {
+  "a pipe": () => execFileSync("mkfifo", [path]),
+  "a link": () => {
+    writeFileSync(join(directory, "elsewhere"), "{}");
+    symlinkSync(join(directory, "elsewhere"), path);
+  },
+  "a directory": () => mkdirSync(path),
+  "too large": () => writeFileSync(path, "{}".padEnd(1024 * 1024 + 1)),
+};
+
+test.each(Object.keys(others))(
+  "refuses settings that are %s instead of blocking on them",
+  async (what) => {
+    others[what]?.();
+    const dirs = { homeDir: join(directory, "ours"), workDir: join(directory, "work"), tmpDir: join(directory, "tmp") };
+    const prepared = (async () =>
+      gemini.definition.prepare(turnOf({ ...dirs, env: { HOME: join(directory, "theirs") } })))();
+    await expect(prepared).rejects.toMatchObject({ reason: "refused" });
+  },
+  10_000,
+);
+
+test("reads a whole file and returns null for a missing one", async () => {
+  expect(await readPlainFile(path, 10)).toBeNull();
+  writeFileSync(path, "0123456789");
+  expect(await readPlainFile(path, 10)).toBe("0123456789");
+});
