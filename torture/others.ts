@@ -1,3 +1,4 @@
+import { setPriority } from "node:os";
 import type { Place } from "./place.ts";
 import { stallMs, stallsOf } from "./stalls.ts";
 
@@ -33,6 +34,8 @@ export async function openOther(
     env: { PATH: process.env["PATH"] ?? "", HOME: directory },
   });
   await child.says(/^serving$/m);
+  // stands for programs on other machines, which would take no core away from this one
+  setPriority(19);
   let measured = 0;
   /** Since it was asked before. */
   const ask = async (): Promise<Waits> => {

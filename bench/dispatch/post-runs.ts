@@ -4,6 +4,7 @@ import { createIds } from "../../src/model/ids.ts";
 import type { Store } from "../../src/model/store.ts";
 import type { Token } from "../../src/model/token.ts";
 import { createApp } from "../../src/serve/app.ts";
+import { createHeavyTurns } from "../../src/serve/heavy-turns.ts";
 import { createAttemptTokens } from "../../src/serve/attempt-token.ts";
 import { listen } from "../../src/serve/listen.ts";
 import { createRegistry } from "../../src/show/metrics/registry.ts";
@@ -96,6 +97,7 @@ export async function noDatabaseRole(): Promise<void> {
     submit: (request, who) => submitRun(request, who, { store, agents, schemas, now, newId }),
     dispatcher: null as never, // not asked, and neither are schedules and hooks
     schedules: null as never,
+    heavyTurns: createHeavyTurns(),
     triggers: null as never,
     agents,
     checkAgent: async () => ({ ok: true, agent: noop }),

@@ -157,7 +157,8 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
       onFault: (fault) => onDefect(fault, "dispatch"),
     });
     stops.push(() => dispatcher.stop());
-    const submitDeps = { store, agents, schemas, now: dispatcher.storeNow, newId, vault, turn: createHeavyTurns() };
+    const heavyTurns = createHeavyTurns();
+    const submitDeps = { store, agents, schemas, now: dispatcher.storeNow, newId, vault, turn: heavyTurns.turn };
     const prepare: Prepare = (request, who) => prepareRun(request, who, submitDeps);
     const clock = (options.triggerClock ?? createTriggerClock)(dispatcher.storeNow);
     const scheduling = { store, prepare, fireTimes, clock };
@@ -190,6 +191,7 @@ export async function openCoordinator(options: OpenOptions): Promise<OpenCoordin
         receiver: createReceiver({ store, secrets, submit, now: dispatcher.storeNow, vault }),
       },
       dispatcher,
+      heavyTurns,
       agents,
       checkAgent: (definition, requester) => checkSchemas(checkAgent(definition), schemas, requester),
       checkInput: (schema, input, requester) => checkToolInput(schema, input, schemas, requester),

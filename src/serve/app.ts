@@ -12,7 +12,7 @@ import { checkByContract } from "./check-by-contract.ts";
 import { credentialOf } from "./credential.ts";
 import type { ServeDeps, SystemDeps } from "./deps.ts";
 import { createGuard, isLoopbackAddress } from "./guard.ts";
-import { createHeavyTurns, type HeavyTurn } from "./heavy-turns.ts";
+import type { HeavyTurn } from "./heavy-turns.ts";
 import { createRecordDeadline } from "./record-deadline.ts";
 import { createKeepalives, type Keepalives } from "./keepalive.ts";
 import { createMcpEndpoint } from "./mcp-endpoint.ts";
@@ -50,7 +50,6 @@ interface Server {
   /** Each waits in a poll of its own, so they are many. */
   admitRunnerRequest: AdmitRequest;
   pace: Pace;
-  heavyTurn: HeavyTurn;
   acquireBodyMemory: AcquireBodyMemory;
 }
 
@@ -86,7 +85,6 @@ export function createApp(
     admitRunnerRequest: createRequestLimiter(runnerLimits),
     acquireBodyMemory: createBodyMemory(deps.requestLimits?.bodyBytes),
     pace: createPacing(),
-    heavyTurn: createHeavyTurns(),
   };
   app.use("*", async (c, next) => {
     const refused = guard(c.req.method, c.env.incoming.headers);
@@ -135,6 +133,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
   let watch: Watch | null = null;
   let presence: Presence | null = null;
   let room: BodyMemory | null = null;
+  let leaveLight: (() => void) | null = null;
   try {
     const open = needsNoToken(row.rule);
     const credential = open ? undefined : credentialOf(incoming.method, incoming.headers, deps.cookieName);
@@ -150,7 +149,12 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
     watch = tokenWatch.enter(credential, principal);
     presence = new Presence(watch, outgoing);
     room = server.acquireBodyMemory(caller);
-    const input = inputOf(row, http, { presence, within: inTime, room, turn: server.heavyTurn });
+    if (!row.held) leaveLight = deps.heavyTurns.enterLight();
+    const turn: HeavyTurn = () => {
+      leaveLight?.();
+      return deps.heavyTurns.turn();
+    };
+    const input = inputOf(row, http, { presence, within: inTime, room, turn });
     const work = async (): Promise<Response> =>
       answer(await server.api.call(principal, row.name, input), http, presence!, server);
     return await (row.held ? keepalives.during(outgoing, work) : work());
@@ -161,6 +165,7 @@ async function respond(row: Route<SystemDeps>, http: Http, server: Server): Prom
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   } finally {
+    leaveLight?.();
     room?.leave();
     presence?.end();
     if (watch) leaveAtTheEnd(watch, outgoing);

@@ -21,6 +21,7 @@ import type { Receiver } from "../trigger/receive.ts";
 import type { SecretBox } from "../trigger/secret-box.ts";
 import type { ProblemFault } from "../wire/problem.ts";
 import type { AttemptTokens } from "./attempt-token.ts";
+import type { HeavyTurns } from "./heavy-turns.ts";
 import type { RequestLimits } from "./request-limiter.ts";
 import type { Prove } from "./prover.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
@@ -112,6 +113,8 @@ export interface ServeDeps extends Omit<SystemDeps, "recheckTokens" | "pollSilen
   hub: FeedHub;
   authEnabled: boolean;
   publicUrls: readonly string[];
+  /** One for the whole process: it shares its event loop out. */
+  heavyTurns: HeavyTurns;
   /** The folder of the built dashboard; null where it is missing. */
   webDirectory: string | null;
   /** How often a poll that is held says that it still is, and a backup that it is being made. */
