@@ -19,7 +19,7 @@ export function failedInsteadOfParked({ why, message }: Parked): Extract<Outcome
         message ?? "The provider's usage limit was reached. Run it again when there is quota.",
       );
     case "approval":
-      return failed("approval_expired", message ?? "Nobody answered in time what it asked.");
+      return failed("approval_expired", message ?? "Nobody answered its question in time.");
   }
 }
 

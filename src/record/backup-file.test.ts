@@ -18,7 +18,7 @@ it("never gives its name to one while another has it, however late that came", a
     writeFileSync(part, "mine");
     writeFileSync(file, "another's");
   });
-  await expect(writing).rejects.toThrow("exists already");
+  await expect(writing).rejects.toThrow("already exists");
   expect(readFileSync(file, "utf8")).toBe("another's");
   expect(inFolder()).toEqual(["copy"]);
 });
@@ -45,7 +45,7 @@ it("writes one of two that are asked for at once, whole", async () => {
     return "first";
   });
   const second = writeBackup(file, async (part) => writeFileSync(part, "second"));
-  await expect(second).rejects.toThrow("exists already");
+  await expect(second).rejects.toThrow("already exists");
   goOn();
   expect(await first).toBe("first");
   expect(readFileSync(file, "utf8")).toBe("first, whole");

@@ -14,43 +14,43 @@ import { hostFault } from "./sqlite/faults.ts";
 import { schemaVersion } from "./sqlite/migrations/version.ts";
 
 /**
- * A backup is a SQLite database, of whichever engine it was made: the tables of the record, the contents of its files
- * (see ./blobs/backup-blobs.ts), and what else the record needs to go on.
+ * A backup is one SQLite database, whichever engine the record used. It holds the tables of the record, the contents
+ * of its files (see ./blobs/backup-blobs.ts) and these extras.
  */
 export interface BackupExtras {
-  /** The schema it was made with. */
+  /** Schema version of the database in the backup. */
   version: number;
-  /** null where nothing was ever sealed. */
+  /** null if the record has never sealed an audit row. */
   audit_key: Uint8Array | null;
-  /** Which the chain had then. */
+  /** Head of the audit chain at the time of the backup. */
   audit_head: string;
   made_at: string;
 }
 
-/** What became of one. */
+/** Result of a restore. */
 export interface Restored {
   made_at: string;
   audit: Verified;
-  /** Tokens of the backup that were good until now; null: they still are. */
+  /** Number of still valid tokens that the restore revoked; null if it kept them. */
   revoked_tokens: number | null;
 }
 
 export interface RestoreOptions {
   now: Date;
-  /** The tokens of the backup stay as good as they were when it was made. */
+  /** Keeps the tokens of the backup valid instead of revoking them. */
   keepTokens?: boolean;
-  /** Called when everything is verified, before there is a record. */
+  /** Called after verification, before the record gets its final name. */
   beforeNamed?: () => void;
 }
 
 const extrasTable = `
   create table backup_extras (audit_key blob, audit_head text not null, made_at text not null)`;
 
-/** Whole and durable under its name, or not there; never over another. `fill` writes a file that only its owner can read. */
+/** Writes a backup that is either complete and durable under its name or absent, and never overwrites a file. `fill` writes into a file that only its owner can read. */
 export async function writeBackup<T>(file: string, fill: (part: string) => Promise<T>): Promise<T> {
   if (existsSync(file)) throw exists(file);
   const part = partOf(file);
-  // Made here and not by SQLite, which would give it the mode that the umask allows.
+  // Create the file here: SQLite would create it with whatever mode the umask allows.
   reserve(part, file);
   try {
     const done = await fill(part);
@@ -64,7 +64,7 @@ export async function writeBackup<T>(file: string, fill: (part: string) => Promi
   }
 }
 
-/** On another thread: a large file takes its time, and a coordinator serves others meanwhile. */
+/** Asynchronous, because syncing a large file takes a while and a coordinator keeps serving meanwhile. */
 async function flush(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
@@ -74,12 +74,12 @@ async function flush(path: string): Promise<void> {
   }
 }
 
-/** What there is of one that this process writes and did not make whole: it may hold the key. */
+/** Removes an unfinished backup of this process. It may contain the audit key. */
 export function removePartial(file: string): void {
   for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(partOf(file) + end, { force: true });
 }
 
-/** Another process that writes one for the same name has another: neither touches the other's. */
+/** Distinguishes this process's partial file from that of another process that writes a backup of the same name. */
 const ownWord = randomBytes(4).toString("hex");
 
 function partOf(file: string): string {
@@ -94,7 +94,7 @@ function reserve(path: string, file: string): void {
   }
 }
 
-/** Renaming would take it from whoever got it meanwhile; a second name is refused where there is a first. */
+/** A rename would overwrite a file created in the meantime; a hard link fails if the name exists. */
 function giveName(part: string, file: string): void {
   try {
     linkSync(part, file);
@@ -102,7 +102,7 @@ function giveName(part: string, file: string): void {
   } catch (fault) {
     if (isErrno(fault, "EEXIST")) throw exists(file);
     if (!noSecondNames.some((code) => isErrno(fault, code))) throw fault;
-    // then it is taken first, empty, and filled in one go
+    // No hard links here: reserve the name with an empty file, then replace it in one step.
     reserve(file, file);
     try {
       renameSync(part, file);
@@ -113,10 +113,10 @@ function giveName(part: string, file: string): void {
   }
 }
 
-/** Of file systems that cannot, such as those of most memory sticks. */
+/** Errors from file systems without hard links, such as FAT. */
 const noSecondNames = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"];
 
-/** Returns the head that the copy's chain has. */
+/** Returns the head of the copy's audit chain. */
 export function addExtras(copy: Connection, audit_key: Uint8Array | null, now: Date): string {
   const { last_no, mac } = carryOut(copy, chainEnd());
   const head = formatHead({ count: last_no, mac: Buffer.from(mac).toString("hex") });
@@ -129,7 +129,7 @@ export function dropExtras(copy: Connection): void {
   copy.exec("drop table backup_extras");
 }
 
-/** Everything that can be said against a backup without writing anything; its audit chain is verified in the copy. */
+/** Checks a backup without writing anything. Its audit chain is verified later, in the restored copy. */
 export function readExtras(file: string): BackupExtras {
   if (!existsSync(file)) throw notABackup(file, "it does not exist");
   let copy;
@@ -139,12 +139,15 @@ export function readExtras(file: string): BackupExtras {
     copy = connect(file, "immutable");
     const version = Number(copy.sql("pragma user_version").get()?.["user_version"]);
     if (version > schemaVersion)
-      throw notABackup(file, `it was made by a newer Drover (version ${version}, this one knows ${schemaVersion})`);
-    if (!(version >= 1)) throw notABackup(file, `it has the version ${version}, which no Drover has made`);
+      throw notABackup(
+        file,
+        `a newer Drover made it (schema version ${version}, this one supports up to ${schemaVersion})`,
+      );
+    if (!(version >= 1)) throw notABackup(file, `its schema version is ${version}, which no Drover has ever written`);
     const foreign = foreignContents(copy);
     if (foreign !== null) throw notABackup(file, foreign);
     const row = copy.sql("select audit_key, audit_head, made_at from backup_extras").get();
-    if (row === undefined) throw notABackup(file, "it has no head");
+    if (row === undefined) throw notABackup(file, "its backup_extras table is empty");
     // The statement selects exactly these columns, written by addExtras.
     return { ...(row as unknown as Omit<BackupExtras, "version">), version };
   } catch (fault) {
@@ -158,17 +161,17 @@ export function readExtras(file: string): BackupExtras {
 export function notABackup(file: string, why: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `${file} is not a backup that can be restored: ${why}.`,
+    message: `${file} cannot be restored: ${why}.`,
     field: file,
-    next: "Give a file that drover backup has made.",
+    next: "Pass a file that drover backup has written.",
   });
 }
 
 function exists(file: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `${file} exists already.`,
+    message: `${file} already exists.`,
     field: file,
-    next: "Choose another name, or move it away: a backup never overwrites anything.",
+    next: "Choose another name or move the file away: a backup never overwrites a file.",
   });
 }

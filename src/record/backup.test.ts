@@ -136,12 +136,12 @@ it("leaves out files whose contents went while it was made", async () => {
 it("never overwrites a file or a state", async () => {
   writeFileSync(join(folder, "copy"), "mine");
   await expect(backupStore({ directory: store.directory, file: join(folder, "copy") }, now)).rejects.toThrow(
-    "exists already",
+    "already exists",
   );
   expect(readFileSync(join(folder, "copy"), "utf8")).toBe("mine");
   await backupStore({ directory: store.directory, file: join(folder, "good") }, now);
   await expect(restoreStore({ now, directory: store.directory, file: join(folder, "good") })).rejects.toThrow(
-    "There is a state",
+    "already contains a record",
   );
 });
 
@@ -150,9 +150,9 @@ it("refuses what is no backup, or was changed since, and leaves nothing", async 
   const directory = join(folder, "new");
   await expect(restoreStore({ now, directory, file: join(folder, "none") })).rejects.toThrow("does not exist");
   writeFileSync(join(folder, "text"), "not a database at all, whatever its length may be");
-  await expect(restoreStore({ now, directory, file: join(folder, "text") })).rejects.toThrow("not a backup");
+  await expect(restoreStore({ now, directory, file: join(folder, "text") })).rejects.toThrow("cannot be restored");
   await expect(restoreStore({ now, directory, file: join(store.directory, "drover.db") })).rejects.toThrow(
-    "not a backup",
+    "cannot be restored",
   );
   await backupStore({ directory: store.directory, file: join(folder, "copy") }, now);
   const bytes = readFileSync(join(folder, "copy"));
@@ -213,7 +213,9 @@ it("keeps a key that is another record's", async () => {
   const directory = join(folder, "new");
   mkdirSync(directory);
   writeFileSync(join(directory, "audit.key"), `${"0".repeat(64)}\n`, { mode: 0o600 });
-  await expect(restoreStore({ now, directory, file: join(folder, "copy") })).rejects.toThrow("There is a state");
+  await expect(restoreStore({ now, directory, file: join(folder, "copy") })).rejects.toThrow(
+    "already contains a record",
+  );
   expect(readdirSync(directory)).toEqual(["audit.key"]);
 });
 

@@ -7,13 +7,13 @@ import { copyDatabase } from "./sqlite/driver.ts";
 import { openConnection } from "./sqlite/open-connection.ts";
 import { databaseFile } from "../model/state-layout.ts";
 
-/** Where a record is kept: in a state directory, or in PostgreSQL with what seals its chain. */
+/** Where a record is stored: in a state directory, or in PostgreSQL together with the secret that seals its audit chain. */
 export type RecordPlace = { directory: string } | { url: string; secret: Uint8Array };
 
 /**
- * One file with everything a record needs to go on: its rows as of one moment, the contents of the files of its runs,
- * the key of the audit chain and the head it had then. Others may write meanwhile. Whoever can read it can also
- * continue the chain, so only its owner may. Logs and the token file are not in it.
+ * Writes one file with everything a record needs: a consistent snapshot of its rows, the contents of its runs' files,
+ * the key of the audit chain and the chain's head. Other processes may write meanwhile. Only the owner may read the
+ * file, because the key in it can extend the chain. Logs and the token file are not included.
  */
 export async function backupRecord(place: RecordPlace, file: string, now: Date): Promise<{ head: string }> {
   if ("directory" in place) return backupStore({ ...place, file }, now);
@@ -25,7 +25,7 @@ export interface BackupOptions {
   directory: string;
   file: string;
   lockWaitMs?: number;
-  /** Nobody wants it any more. Where it is copied in one go, that is heard after it. */
+  /** Aborts the backup. SQLite copies the database in one step and checks the signal afterwards. */
   signal?: AbortSignal;
 }
 
@@ -35,15 +35,15 @@ export async function backupStore(
 ): Promise<{ head: string }> {
   const source = databaseFile(directory);
   return writeBackup(file, async (part) => {
-    // says what is wrong with a database that is missing, damaged or newer, before a copy is begun
+    // Reports a missing, damaged or newer database before copying anything.
     (await openConnection(source, "read", lockWaitMs)).close();
-    // on another thread: a coordinator goes on serving meanwhile
+    // Runs on another thread, so a coordinator keeps serving.
     await copyDatabase(source, part);
     signal?.throwIfAborted();
     chmodSync(part, 0o600);
     const copy = connect(part, "write");
     try {
-      // synced as a whole in the end
+      // writeBackup syncs the whole file at the end.
       copy.exec("pragma journal_mode = delete; pragma synchronous = off");
       const head = addExtras(copy, readKey(directory), now);
       await backUpBlobs(directory, copy, signal);

@@ -87,10 +87,10 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
   ["nothing in it", (file) => truncateSync(file, 0), "not a database"],
   ["a prefix", (file) => writeFileSync(file, Buffer.concat([Buffer.from("x"), readFileSync(good)])), "not a database"],
   ["gzip around it", (file) => writeFileSync(file, gzipSync(readFileSync(good))), "not a database"],
-  ["a header that is not kept", change((bytes) => bytes.writeUInt32BE(0, 92)), "header was changed"],
+  ["a header that is not kept", change((bytes) => bytes.writeUInt32BE(0, 92)), "another program changed its header"],
   ["a newer version", sql(`pragma user_version = ${schemaVersion + 1}`), "newer Drover"],
-  ["version 0", sql("pragma user_version = 0"), "version 0"],
-  ["a negative version", sql("pragma user_version = -3"), "version -3"],
+  ["version 0", sql("pragma user_version = 0"), "schema version is 0"],
+  ["a negative version", sql("pragma user_version = -3"), "schema version is -3"],
   [
     "a trigger",
     sql("create trigger t after update on tokens begin update tokens set revoked_at = null; end"),
@@ -99,11 +99,11 @@ describe.each<[string, (file: string) => void, string | RegExp]>([
   [
     "a view in place of a table",
     sql("alter table hooks rename to h; create view hooks as select * from h"),
-    "which no",
+    "which Drover does not create",
   ],
   ["a table of somebody else", sql("create table notes (x)"), "table notes"],
   ["a table that looks like the index's", sql("create table run_search_x (x)"), "table run_search_x"],
-  ["no head", sql("delete from backup_extras"), "no head"],
+  ["no head", sql("delete from backup_extras"), "backup_extras table is empty"],
 ])("a backup with %s", (_, damage, why) => {
   it("is refused before anything is written, for either engine", async () => {
     const file = join(folder, "damaged");

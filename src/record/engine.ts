@@ -1,15 +1,15 @@
 import type { Work } from "./query.ts";
 import type { SearchStatements } from "./search/statements.ts";
 
-/** One database with our schema in it. Each call makes its work anew, as it may have to begin again. */
+/** One database with Drover's schema. Each method takes a function that creates the work, because a retry starts over. */
 export interface Engine {
   readonly kind: "sqlite" | "postgres";
-  /** For people: the file, or the address without its password. */
+  /** For messages: the file, or the address without its password. */
   readonly name: string;
   readonly search: SearchStatements;
   read<T>(work: () => Work<T>): Promise<T>;
-  /** All of it sees the database as of one moment. */
+  /** Like `read`, with one consistent snapshot for all statements. */
   snapshot<T>(work: () => Work<T>): Promise<T>;
-  /** One transaction while nobody else writes, for work that is not an operation. All of it is stored, or nothing. */
+  /** One exclusive transaction, for work that is not a store operation. It commits completely or not at all. */
   write<T>(work: () => Work<T>): Promise<T>;
 }

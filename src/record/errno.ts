@@ -1,4 +1,4 @@
-/** Is this the file system's complaint of that name? */
+/** Reports whether `fault` is a system error with this code, such as "ENOENT". */
 export function isErrno(fault: unknown, code: string): boolean {
   return fault instanceof Error && Reflect.get(fault, "code") === code;
 }

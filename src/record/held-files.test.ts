@@ -147,7 +147,7 @@ it.each([
   const run_id = await record(store);
   harm();
   await expect(record(store)).rejects.toMatchObject({
-    next: expect.stringMatching(/move .* (out of|away if it is there).* drover restore --keep-tokens \//),
+    next: expect.stringMatching(/move .* (out of|away if it exists).* drover restore --keep-tokens \//),
   });
   const [backup] = rescued();
   if (dirname(backup!) === directory)

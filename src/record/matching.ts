@@ -1,23 +1,23 @@
 import type { Demands } from "../model/run.ts";
 
-/** What demands are compared with. */
+/** The facts of a runner that demands are compared with. */
 export interface RunnerFacts {
   runner_id: string;
   hostname: string;
-  /** The state directory it works in; null where it did not say. */
+  /** Id of the state directory it works in; null if it did not report one. */
   place_id: string | null;
   project_dir: string;
   executor_profile: string;
   executor_type: string;
   tags: readonly string[];
   require_matching_tags: boolean;
-  /** It takes only runs that demand it by its id. */
+  /** It only takes runs that demand it by id. */
   only_pinned: boolean;
 }
 
 const equal = ["runner_id", "hostname", "place_id", "project_dir", "executor_profile", "executor_type"] as const;
 
-/** The demands this runner does not meet; none: it may take the run. */
+/** Returns the demands that this runner does not meet. If there are none, it may take the run. */
 export function unmetDemands(demands: Demands, runner: RunnerFacts): (keyof Demands)[] {
   const unmet: (keyof Demands)[] = equal.filter(
     (name) => demands[name] !== undefined && demands[name] !== runner[name],

@@ -24,18 +24,18 @@ import { openWriter } from "./writer.ts";
 export interface StoreOptions {
   /** The record directory, see src/model/state-layout.ts. */
   directory: string;
-  /** Where the head of the audit chain is kept a second time, so that it shows when the record is gone. */
+  /** File with a second copy of the audit chain's head, so that a missing record is noticed. */
   headCopy?: string | undefined;
   /** See `Seal`. */
   onMismatch?: Seal["onMismatch"];
   now: () => Date;
-  /** Without it, a directory that has no database is an error. */
+  /** Without it, opening a directory that has no database fails. */
   createIfMissing?: boolean;
   /** "read" needs neither the audit key nor a writable directory. */
   mode?: "read" | "write";
-  /** Applied to every operation before it is stored. Callers that have redacted leave it out. */
+  /** Applied to every operation before it is stored. Omit it if the caller already redacts. */
   redactor?: Redactor;
-  /** How long a locked database is waited for. */
+  /** How long to wait for a locked database. */
   lockWaitMs?: number;
 }
 
@@ -44,7 +44,7 @@ export interface SqliteStore extends RecordStore {
   readonly connection: Connection;
 }
 
-/** Dozens of commands may share a record: under load one that is unlucky waits for many turns of the others. */
+/** Dozens of commands may share a record, so under load a command may have to wait for many others. */
 export const defaultLockWaitMs = 30_000;
 
 export async function openStore(options: StoreOptions): Promise<SqliteStore> {
@@ -85,7 +85,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
       placeFault: () => rescued(held.writeFault()),
       changes: listen,
       lookForForeign,
-      // Whoever else has it open is a command that came to write or to look something up.
+      // Only commands share a SQLite record with the coordinator, and they listen to nothing.
       tellOthers: () => undefined,
       othersTell: () => () => undefined,
       removeOutput: async (run_ids) => (await import("./retention-output.ts")).removeOutput(directory, run_ids),
@@ -108,10 +108,10 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   }
 }
 
-/** Where there was no place for a rescued record, the next one that asks after so long has it tried again. */
+/** If the record could not be rescued, retry on the first fault after this delay. */
 const rescueAgainMs = 10_000;
 
-/** What a fault becomes once the record was written elsewhere, which is done once for each time its files go away. */
+/** Explains a fault. When the record's files have disappeared, first rescues the record, once per disappearance. */
 function rescueOnce({ key, now, ...place }: Rescue): (fault: unknown) => Promise<unknown> {
   let current: { since: number; rescued: Promise<Rescued> } | null = null;
   return async (fault) => {
@@ -131,7 +131,7 @@ interface Rescue {
   connection: Connection;
   directory: string;
   headCopy: string | undefined;
-  /** null: opened for reading, and nothing of it is only here. */
+  /** null if opened for reading: then there is nothing to rescue. */
   key: Uint8Array | null;
   now: () => Date;
 }
@@ -142,7 +142,7 @@ function refuseToSeal(): never {
 
 async function firstKey(directory: string, engine: SqliteEngine): Promise<Uint8Array> {
   const { last_no } = await engine.read(chainEnd);
-  // Another process may have created it since, and sealed rows with it: look again before calling it missing.
+  // Another process may have created the key since then and sealed rows with it, so read it again.
   const key = readKey(directory);
   if (key !== null) return key;
   if (last_no > 0) throw missingKey(directory);
@@ -150,7 +150,7 @@ async function firstKey(directory: string, engine: SqliteEngine): Promise<Uint8A
   return createKey(directory);
 }
 
-/** As with the rarer reads: a cold `exec` has no files. */
+/** Loaded on first use: a cold `exec` has no files. */
 function lazyBlobs(directory: string): Blobs & { close(): Promise<void> } {
   const writing = new Set<Promise<unknown>>();
   return {
@@ -159,7 +159,7 @@ function lazyBlobs(directory: string): Blobs & { close(): Promise<void> } {
       writing.add(put);
       return put.finally(() => writing.delete(put));
     },
-    // One whose sender has gone still makes and removes its file, and nobody else waits for it.
+    // An aborted upload still creates and removes its file; wait for that.
     close: async () => void (await Promise.allSettled(writing)),
     open: async (sha256) => (await import("./blobs/blobs.ts")).openBlob(directory, sha256),
   };

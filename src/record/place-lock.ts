@@ -8,9 +8,9 @@ export interface PlaceLock {
 }
 
 /**
- * One process at a time holds the coordinator lock of a state directory; null where another one does. The kernel keeps the
- * lock (SQLite's lock on an empty file), so exactly one of several that ask in the same moment gets it, and a process
- * that is killed loses it at once.
+ * Takes the coordinator lock of a record directory, or returns null if another process holds it. The kernel keeps the lock
+ * (SQLite's lock on an empty file), so exactly one of several simultaneous callers gets it, and a killed process
+ * releases it at once.
  */
 export function lockCoordinator(record: string): PlaceLock | null {
   const file = coordinatorLockFile(record);

@@ -1,24 +1,24 @@
 import type { Engine } from "./engine.ts";
 import { all, type Row, type SqlValue, type Work } from "./query.ts";
 
-/** What of a table is to go. All of it is text of the source. */
+/** Which rows of a table to remove. All fields are SQL from the source code, never user input. */
 export interface Unused {
   table: string;
-  /** What it is gone through by: an index begins with it. Rows that share one go together. */
+  /** Column to page by. It must lead an index. Rows with the same key are removed together. */
   key: string;
-  /** Before the first one: a text, or a number. */
+  /** A value below every key: a text or a number. */
   from: string | number;
-  /** Which rows go, also judged while others wait: it may cost no more than a look into an index. `?3`, ... are the values. */
+  /** Which rows to remove. Evaluated under the write lock too, so it must be as cheap as an index lookup. `?3`, ... are the values. */
   condition: string;
-  /** Of each row that went, for `removed`. */
+  /** Columns of each removed row, passed to `removed`. */
   returning?: string;
 }
 
 const atOnce = 500;
 
 /**
- * Removes what is unused from a table of any size, and counts it. It is looked for a page at a time while others write;
- * only where a page has something, that page is gone through again under the lock, and judged anew.
+ * Removes unused rows from a table of any size and returns their number. It searches page by page without a lock. Only a page
+ * with unused rows is searched again under the write lock, where the condition is evaluated anew.
  */
 export async function pruneInPages(
   engine: Engine,
@@ -35,7 +35,7 @@ export async function pruneInPages(
     if (page.some(({ unused }) => unused === 1)) gone += await engine.write(() => removeUpTo(after, last));
     if (page.length < atOnce) return gone;
     after = last;
-    // SQLite gives its answers in this same turn
+    // SQLite answers synchronously, so yield to the event loop.
     await new Promise((resolve) => {
       setImmediate(resolve);
     });

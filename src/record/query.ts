@@ -1,22 +1,22 @@
-/** What a column can hold, in either engine. Truth is 1 or 0. */
+/** A column value, in either engine. Booleans are 1 or 0. */
 export type SqlValue = string | number | bigint | Uint8Array | null;
 export type Row = Record<string, SqlValue>;
 
 /**
- * One statement, in the SQL that both engines understand; `?` and `?1` stand for values. What only one of them
- * knows is in that engine's own folder.
+ * One statement in SQL that both engines understand, with `?` or `?1` for values. SQL for a single engine lives in
+ * that engine's directory.
  */
 export interface Query {
   text: string;
   values: readonly SqlValue[];
-  /** `none`: nobody looks at what it gives, so nobody waits for it either. */
+  /** Rows to return. With `none` nobody reads the result, so PostgreSQL does not wait for it. */
   gives: "all" | "first" | "none";
 }
 
 /**
- * Something to be done in the database, statement by statement: `const [row] = yield first(text, ...values)`.
- * SQLite carries it out in one go, PostgreSQL over its connection. The logic is written once. A statement that
- * fails ends all of it: nothing of the work is told, nothing of it goes on.
+ * Database work as a sequence of statements: `const [row] = yield first(text, ...values)`. This way the logic is written
+ * once: SQLite runs it synchronously, PostgreSQL over its connection. A failed statement aborts the whole work; the
+ * generator neither resumes nor sees the error.
  */
 export type Work<T> = Generator<Query, T, Row[]>;
 
@@ -24,7 +24,7 @@ export function all(text: string, ...values: SqlValue[]): Query {
   return { text, values, gives: "all" };
 }
 
-/** At most one row is wanted. */
+/** Returns at most one row. */
 export function first(text: string, ...values: SqlValue[]): Query {
   return { text, values, gives: "first" };
 }

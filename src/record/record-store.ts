@@ -2,25 +2,25 @@ import type { Store } from "../model/store.ts";
 import type { Engine } from "./engine.ts";
 import type { Seal } from "./audit/trail.ts";
 
-/** The store and what belongs to looking after it, on either engine. */
+/** The store together with its maintenance operations, on either engine. */
 export interface RecordStore extends Store {
   readonly engine: Engine;
   readonly now: () => Date;
   readonly seal: Seal;
-  /** Of this record and its backups alone, wherever it lies. */
+  /** Unique id of this record. Its backups share it. */
   storeId(): Promise<string>;
-  /** When it was last restored from a backup with its tokens revoked; null: never. */
+  /** When the record was last restored from a backup with its tokens revoked; null if never. */
   restoredAt(): Promise<string | null>;
-  /** Why nothing can be stored now although the record can be read, e.g. because its file was deleted; null where it can. */
+  /** Why writes fail although the record can be read, for example because its file was deleted; null if writes work. */
   placeFault(): Promise<unknown>;
-  /** Looks whether another process has written, and tells the listeners of `changes` if so. */
+  /** Checks whether another process has written, and if so notifies the listeners of `changes`. */
   lookForForeign(): void;
-  /** Passes something on to whoever else has this record open, kept nowhere: who does not listen now never hears of it. */
+  /** Sends a message to the other processes that have this record open. It is not stored: only current listeners get it. */
   tellOthers(text: string): void;
-  /** What others pass on, until the returned function is called. */
+  /** Listens to messages of other processes until the returned function is called. */
   othersTell(listener: (text: string) => void): () => void;
-  /** What runs have left beside the record. */
+  /** Removes the output files of runs, which are stored beside the database. */
   removeOutput(run_ids: readonly string[]): Promise<void>;
-  /** Removes contents that no run has (or is about to have) as a file, and what a crash left half written. */
+  /** Removes contents that no file or pending upload refers to, and partial files left by a crash. */
   pruneBlobs(now: Date, signal?: AbortSignal): Promise<{ blobs: number }>;
 }

@@ -9,22 +9,22 @@ import { createDirectory } from "./state-directory.ts";
 interface Lost {
   connection: Connection;
   directory: string;
-  /** In the user state folder, see `StoreOptions`. */
+  /** In the user's state directory, see `StoreOptions`. */
   headCopy?: string | undefined;
   key: Uint8Array;
   now: Date;
 }
 
 export interface Rescued {
-  /** null: there was no place for it. */
+  /** null if it could not be written anywhere. */
   file: string | null;
   fault: HostError;
 }
 
 /**
- * The open database as a backup, after its files were deleted or replaced: SQLite still reads them. Gives the fault with what to
- * do about it. A backup holds the key, so it goes only where commands see nothing: into the record directory if that is still there,
- * into the user state folder, or else into a new record directory.
+ * Backs up the open database after its files were deleted or replaced; SQLite can still read them. Returns the fault extended
+ * by what to do next. The backup contains the key, so it goes where commands of runs cannot see it: into the record directory
+ * if that still exists, into the user's state directory, or else into a new record directory.
  */
 export async function rescueRecord(fault: HostError, lost: Lost): Promise<Rescued> {
   const name = `drover-rescued-${lost.now.toISOString().replaceAll(/[:.]/g, "-")}.backup`;
@@ -39,7 +39,7 @@ export async function rescueRecord(fault: HostError, lost: Lost): Promise<Rescue
       faults.push(refused);
     }
   }
-  const next = `The record lives on in this process alone, and could not be written elsewhere: ${faults.map(String).join("; ")}. Put its files back, or make room and wait for the next try, before you stop Drover.`;
+  const next = `The record now exists only in this process and could not be saved elsewhere: ${faults.map(String).join("; ")}. Before you stop Drover, put its files back, or free some space and wait for the next attempt.`;
   return { file: null, fault: told(fault, next) };
 }
 
@@ -57,15 +57,15 @@ function whatToDo(file: string, { directory }: Lost): string {
   const makeRoom =
     dirname(file) === directory
       ? `move everything but that file out of ${directory}`
-      : `move ${directory} away if it is there`;
-  return `The record up to this moment is in ${file}. Stop Drover, ${makeRoom}, and: drover restore --keep-tokens ${file}`;
+      : `move ${directory} away if it exists`;
+  return `The record up to this moment is in ${file}. Stop Drover, ${makeRoom}, then run: drover restore --keep-tokens ${file}`;
 }
 
 async function fill(part: string, { connection, directory, key, now }: Lost): Promise<void> {
   connection.sql("vacuum into ?").run(part);
   const copy = connect(part, "write");
   try {
-    // synced as a whole in the end
+    // writeBackup syncs the whole file at the end.
     copy.exec("pragma journal_mode = delete; pragma synchronous = off");
     addExtras(copy, key, now);
     await backUpBlobs(directory, copy);

@@ -26,8 +26,8 @@ import { auditHeadFile, auditKeyFile, databaseFile } from "../model/state-layout
 import { sync } from "./sync.ts";
 
 /**
- * A record made from a backup, whichever engine that was made of. Never over an existing one; and where the chain of
- * the copy does not verify, nothing is left behind. Killed, it can be done again.
+ * Creates a record from a backup of either engine. It never overwrites a record, and it leaves nothing behind if the audit
+ * chain of the copy does not verify. After a crash it can be repeated.
  */
 export async function restoreRecord(place: RecordPlace, file: string, options: RestoreOptions): Promise<Restored> {
   if ("directory" in place) return restoreStore({ ...place, file, ...options });
@@ -35,7 +35,7 @@ export async function restoreRecord(place: RecordPlace, file: string, options: R
   return restoreIntoPostgres(place, file, options);
 }
 
-/** The database gets its name last: until then there is no record, whatever a restore that was killed has left. */
+/** Renames the database into place last: until then there is no record, whatever a killed restore left behind. */
 export async function restoreStore(options: { directory: string; file: string } & RestoreOptions): Promise<Restored> {
   const { directory, file } = options;
   if (existsSync(databaseFile(directory))) throw occupied(directory, databaseFile(directory));
@@ -52,7 +52,7 @@ export async function restoreStore(options: { directory: string; file: string } 
     chmodSync(part, 0o600);
     const revoked_tokens = await unpack(part, made, extras, options);
     const audit = await verify(part, extras);
-    // What the chain itself tells of the past is no fault of the copy, and goes with it.
+    // Breaks that the chain itself documents are part of its history, not damage to the copy.
     if (!audit.ok && !audit.first_bad?.told)
       throw notABackup(file, `its audit chain is broken (${audit.first_bad?.what ?? "unknown"})`);
     made.push(auditHeadFile(directory));
@@ -74,7 +74,7 @@ function remove(made: readonly string[]): void {
   for (const path of made) for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(path + end, { force: true });
 }
 
-/** Left by a restore of the same record that was killed. */
+/** True if the key was left by a killed restore of the same record. */
 function isKeyOf(directory: string, { audit_key }: BackupExtras): boolean {
   const key = readKey(directory);
   return key !== null && audit_key !== null && Buffer.compare(key, audit_key) === 0;
@@ -83,7 +83,7 @@ function isKeyOf(directory: string, { audit_key }: BackupExtras): boolean {
 async function verify(part: string, { audit_key, audit_head }: BackupExtras): Promise<Verified> {
   const engine = await openSqliteEngine(part, "read", 0);
   try {
-    // without a key nothing was ever sealed: there is no row to try it on
+    // Without a key nothing was ever sealed, so any key will do.
     const mac = verifyingMac(audit_key ?? new Uint8Array());
     return await verifyChain(engine, walkStatements, mac, [givenHeadCheck(audit_head)]);
   } finally {
@@ -97,7 +97,7 @@ function writeBeside(directory: string, { audit_key, audit_head }: BackupExtras,
   if (audit_key !== null && !hasKey) writeKey(auditKeyFile(directory), Buffer.from(audit_key).toString("hex"));
 }
 
-/** Linked into place: nobody ever sees half a key, and one that is there stays. */
+/** Links the key into place: nobody sees a partial key, and an existing key is never replaced. */
 function writeKey(file: string, key: string): void {
   const draft = `${file}.part`;
   rmSync(draft, { force: true });
@@ -110,7 +110,7 @@ function writeKey(file: string, key: string): void {
   }
 }
 
-/** What belongs beside the database is put there; an older one is brought up to date. One file is left of it. */
+/** Moves files and extras out of the database and migrates it if it is older. Leaves a single file. */
 async function unpack(
   part: string,
   made: string[],
@@ -130,7 +130,7 @@ async function unpack(
   }
 }
 
-/** As every record of ours is kept. Whoever closes it last leaves no other file beside it. */
+/** Switches to WAL like every record. The last close removes the extra files. */
 function turnToWal(part: string): void {
   const copy = connect(part, "write");
   try {
@@ -140,7 +140,7 @@ function turnToWal(part: string): void {
   }
 }
 
-/** As audit.head is written: its count has a fixed size. */
+/** Formats the head as audit.head stores it, with a count of fixed width. */
 function headText(head: string): string {
   const [count = "0", mac = ""] = head.split(":");
   return `${count.padStart(16, "0")}:${mac}\n`;
@@ -149,7 +149,7 @@ function headText(head: string): string {
 function occupied(directory: string, path: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `There is a state in ${directory} already (${path}).`,
+    message: `${directory} already contains a record (${path}).`,
     field: directory,
     next: "Stop its coordinator and move the directory away, or restore to another one with DROVER_STATE_DIR.",
   });

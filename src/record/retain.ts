@@ -8,14 +8,14 @@ import { pruneEvents, pruneFiles } from "./retention.ts";
 import { stoppable } from "./stoppable.ts";
 import { clockOf } from "./store-clock.ts";
 
-/** How many days each is kept after it has ended; what has no number is kept for ever. */
+/** How many days to keep each kind of data after it has ended. Without a number it is kept forever. */
 export type RetentionDays = Partial<Config["retention"] & { audit_days: number; tokens_days: number }>;
 
 export function retentionDays({ retention, execution: { audit } }: Config): RetentionDays {
   return { ...retention, audit_days: audit.retention_days, tokens_days: audit.retention_days };
 }
 
-/** Removes what is older than it is kept. Aborted half-way, it leaves the rest to the next call. */
+/** Removes everything past its retention. If aborted, the next call removes the rest. */
 export async function retain(store: RecordStore, days: RetentionDays, signal?: AbortSignal): Promise<void> {
   try {
     await prune(signal === undefined ? store : stoppable(store, signal), days);
@@ -25,7 +25,7 @@ export async function retain(store: RecordStore, days: RetentionDays, signal?: A
 }
 
 async function prune(store: RecordStore, days: RetentionDays): Promise<void> {
-  // by this process's own clock, one that is far ahead would remove what everybody else keeps
+  // A process whose own clock is far ahead would remove data that is still to be kept.
   const now = await clockOf(store);
   const before = (kept: number | undefined): Date =>
     new Date(kept === undefined ? 0 : now.getTime() - kept * 86_400_000);

@@ -9,15 +9,15 @@ import { toColumn } from "./text.ts";
 
 const keysAtOnce = 1000;
 
-/** The oldest, up to the time of the last of so many. */
+/** Deletes a batch of the oldest keys. Keys with the same time go together. */
 const deleteKeys = `
   delete from idempotency
   where at < ?1 and at <= coalesce((select at from idempotency where at < ?1 order by at limit 1 offset ?2), ?1)
   returning 1 as gone`;
 
 /**
- * Sessions that were last used before ?3, and those without a run from before ?4 that nothing can resume: a procedural run's,
- * or one that its executor never named. A fork reads the session it was forked from in every attempt, until it has ended.
+ * Sessions last used before ?3, and sessions without runs from before ?4 that nothing can resume: those of procedural runs
+ * and those their executor never named. An open fork keeps the session it was forked from, because every attempt reads it.
  */
 const sessions: Unused = {
   table: "sessions",
@@ -34,7 +34,7 @@ const sessions: Unused = {
   returning: "session_id",
 };
 
-/** A line whose run still waits for another is what lets it go. */
+/** Keeps slots whose run waits for another run: the slot releases it. */
 const deleteSlots = `
   delete from schedule_slots
   where at < ?1 and waits_for is null
@@ -51,7 +51,7 @@ const deleteHookKeys = `
   where until < ?1 and until <= coalesce((select until from hook_keys where until < ?1 order by until limit 1 offset ?2), ?1)
   returning 1 as gone`;
 
-/** Finished runs from before a time with their events, what their sessions used, then the keys, demands and agents that only they used, and old sessions. */
+/** Removes finished runs from before a time with their events and usage, then the keys, demands and agents that only they used, and old sessions. */
 export async function pruneDispatch(
   store: RecordStore,
   before: Date,

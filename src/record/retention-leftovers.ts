@@ -15,7 +15,7 @@ const selectRun = `select run_id from runs where run_no = ?`;
 const selectUsedSince = `select distinct agent_rev_id from runs where run_no > ?`;
 const deleteRev = `delete from agent_revs where agent_rev_id = ?`;
 
-/** Demands that no run has, all but the first, which every record has. A runner that comes is compared with all there are. */
+/** Removes demands without runs, except for the first, which every record has. A new runner is compared with all demands. */
 export function pruneDemands(engine: Engine): Promise<number> {
   return pruneInPages(
     engine,
@@ -23,7 +23,7 @@ export function pruneDemands(engine: Engine): Promise<number> {
       table: "demands",
       key: "demand_id",
       from: 1,
-      // word for word the condition of the index
+      // Repeats the condition of the partial index word for word, so that the index is used.
       condition: `not exists (select 1 from runs where runs.demand_id = demands.demand_id and runs.demand_id <> 1)`,
       returning: "demand_id",
     },
@@ -35,8 +35,8 @@ export function pruneDemands(engine: Engine): Promise<number> {
 }
 
 /**
- * Agents as they were, of which there is no run any more. No index says whose runs are there, as every run would pay for
- * it: all are gone through while others write, and under the lock only those that came since.
+ * Removes agent revisions without runs. There is no index from revisions to runs, because every new run would pay for it.
+ * Instead this scans all runs without a lock, and under the lock only the runs created since.
  */
 export async function pruneAgentRevs(engine: Engine): Promise<number> {
   const [newest] = await engine.read(() => asked(first(selectNewest)));
@@ -64,7 +64,7 @@ async function usedRevs(engine: Engine): Promise<Set<number>> {
   }
 }
 
-/** Who came since has a higher number than the newest had, as long as that one is there: SQLite gives out again what was the highest. */
+/** Runs created since have higher numbers than `newest`, provided that run still exists: SQLite reuses the highest number. */
 function* deleteRevs(unused: readonly number[], newest: Row | undefined): Work<number> {
   const run_no = Number(newest?.["run_no"] ?? 0);
   const [still] = yield first(selectRun, run_no);

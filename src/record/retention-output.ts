@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { logsDirectory } from "../model/state-layout.ts";
 import { hostFault } from "./sqlite/faults.ts";
 
-/** No id of ours is anything else; one that were must not lead out of the folder. */
+/** Every run id matches. Anything else could escape from the directory. */
 const plainName = /^[\w-]+$/;
 
-/** What these runs have put out and was kept apart from their events. */
+/** Removes the stdout and stderr files of runs. */
 export async function removeOutput(directory: string, run_ids: readonly string[]): Promise<void> {
   for (const run_id of run_ids.filter((name) => plainName.test(name))) {
     for (const stream of ["stdout", "stderr"]) {

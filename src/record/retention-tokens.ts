@@ -4,15 +4,15 @@ import { toColumn } from "./text.ts";
 
 const atOnce = 500;
 
-// Bearer tokens of admins stay. A coordinator has its own from its secret or from a file, and stores it where the record knows
-// nothing of it: one that was revoked would be good again.
+// Keep bearer tokens of admins. A coordinator derives its token from its secret or a file and stores it if the record does
+// not have it, so removing a revoked one would make it valid again.
 const selectEnded = `
   select token_id from tokens
   where token_id > ?1 and (role <> 'admin' or kind in ('link', 'browser')) and (revoked_at < ?2 or expires_at < ?2 or used_at < ?2)
   order by token_id limit ?3`;
 const deleteToken = `delete from tokens where token_id = ?`;
 
-/** Removes tokens that were revoked, expired or used up before a time. What has ended stays so: nobody revives it meanwhile. */
+/** Removes tokens that were revoked, expired or used up before a time. Such a token never becomes valid again, so no lock is needed. */
 export async function pruneTokens(store: RecordStore, before: Date): Promise<{ tokens: number }> {
   let tokens = 0;
   for (let after = ""; ;) {
@@ -24,7 +24,7 @@ export async function pruneTokens(store: RecordStore, before: Date): Promise<{ t
   }
 }
 
-/** Their ids, as they are stored. */
+/** Token ids, as stored in the column. */
 function* endedTokens(after: string, before: Date): Work<string[]> {
   const rows = yield all(selectEnded, after, toColumn(before.toISOString()), atOnce);
   return rows.map((row) => String(row["token_id"]));

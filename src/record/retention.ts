@@ -11,15 +11,15 @@ interface OldRun {
 }
 
 const runsAtOnce = 100;
-/** Deleted in one transaction: others wait for a few milliseconds only, however long a run's log is. */
+/** Events deleted per transaction, so that other writers wait only a few milliseconds however long a log is. */
 const eventsAtOnce = 1000;
 
-/** Finished before a time, and `more`. */
+/** Runs that finished before a time and match `more`. */
 const old = (more: string): string => `
   select run_no, run_id from runs
   where run_id > ? and run_id <= ? and ${statusIn("ended")} and finished_at < ? and ${more}
   order by run_id limit ?`;
-// The run of the newest event stays: its cursor must not be given out a second time.
+// Keep the run with the newest event: SQLite would reuse its cursor.
 const selectOld = old(`run_no <> coalesce((select run_no from events order by cursor desc limit 1), 0)`);
 const selectLogged = old(`exists (select 1 from events where events.run_no = runs.run_no and seq < runs.last_seq)`);
 const selectWithFiles = old(`exists (select 1 from files where files.run_no = runs.run_no)`);
@@ -38,7 +38,7 @@ const deleteDeliveries = `delete from deliveries where run_no = ?`;
 const deleteChain = `delete from chains where parent_run_no = ?`;
 const deleteRun = `delete from runs where run_no = ?`;
 
-/** Removes finished runs from before a time, with their events, files and the output that was kept apart. Their audit rows have a retention of their own. */
+/** Removes finished runs from before a time, with their events, files and output files. Audit rows have their own retention. */
 export async function pruneRuns(store: RecordStore, before: Date): Promise<{ runs: number }> {
   const found = await searchedRows(store, "remove");
   const triggers = [deleteWebhooks, deleteDeliveries, deleteChain];
@@ -49,23 +49,23 @@ export async function pruneRuns(store: RecordStore, before: Date): Promise<{ run
   return { runs };
 }
 
-/** Removes the logs of runs that finished before a time: all events but the result, and the output that was kept apart. */
+/** Removes the logs of runs that finished before a time: all events but the result, and the output files. */
 export async function pruneEvents(store: RecordStore, before: Date): Promise<number> {
   const rows = await searchedRows(store, "removeOfEvents");
   return pruneOld(store, before, selectLogged, { events: deleteLog, rows });
 }
 
-/** Removes the files of runs that finished before a time. Their contents go with pruneBlobs, once no other run has them. */
+/** Removes the files of runs that finished before a time. pruneBlobs removes the contents once no other run uses them. */
 export function pruneFiles(store: RecordStore, before: Date): Promise<number> {
   return pruneOld(store, before, selectWithFiles, { events: null, rows: [deleteFiles] });
 }
 
-/** What takes a run out of the search index, where there is one. */
+/** The statement that removes a run from the search index, if there is an index. */
 async function searchedRows({ engine }: RecordStore, statement: "remove" | "removeOfEvents"): Promise<string[]> {
   return (await isThere(engine)) ? [engine.search[statement]] : [];
 }
 
-/** What to delete of each run. */
+/** What to delete for each run. */
 interface Removal {
   events: string | null;
   rows: string[];
@@ -78,7 +78,7 @@ async function pruneOld(store: RecordStore, before: Date, select: string, remova
     after = found.at(-1)?.run_id ?? after;
     if (found.length === 0) return runs;
     runs += found.length;
-    // Before the rows: whoever is interrupted here finds the run again.
+    // Before the rows: if interrupted here, the next call finds the run again.
     if (removal.events !== null) await store.removeOutput(found.map(({ run_id }) => run_id));
     while (found.length > 0) {
       found.splice(0, await store.engine.write(() => deleteSome(found, removal)));
@@ -96,7 +96,7 @@ function* oldRuns(select: string, before: Date, after: string): Work<OldRun[]> {
   return rows as unknown as OldRun[];
 }
 
-/** How many of `found`, from its beginning, were dealt with as a whole. */
+/** Returns how many runs at the start of `found` were removed completely. */
 function* deleteSome(found: readonly OldRun[], { events, rows }: Removal): Work<number> {
   let left = eventsAtOnce;
   for (const [index, { run_no }] of found.entries()) {

@@ -7,12 +7,12 @@ const revokeAll = `update tokens set revoked_at = ?1 where revoked_at is null or
 const noteRestore = `update store set restored_at = ?`;
 
 /**
- * A backup does not know which of its tokens were revoked after it was made, so none of them is good any more. The time is
- * kept: the admin token that follows from a fleet's secret must not be one that was revoked since either.
+ * Revokes all tokens of a restored backup, because the backup does not know which of them were revoked after it was made.
+ * Stores the time too: the admin token derived from a fleet's secret must not be one that was revoked since.
  */
 export function* revokeRestored(made_at: string, now: Date): Work<number> {
   const restored_at = now.toISOString();
-  // the earlier: a coordinator whose clock is behind this one must not take them for good until then
+  // Use the earlier time: a coordinator whose clock is behind would accept the tokens until then.
   const at = toColumn(made_at < restored_at ? made_at : restored_at);
   const good = yield all(selectGood, at);
   yield write(revokeAll, at);

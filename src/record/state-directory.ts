@@ -3,12 +3,12 @@ import { basename, dirname, join } from "node:path";
 import { databaseFile } from "../model/state-layout.ts";
 import { hostFault } from "./sqlite/faults.ts";
 
-/** The directory and an empty database file in it, both for this user alone. */
+/** Creates the record directory and an empty database file in it, both accessible to this user only. */
 export function createStateDirectory(directory: string): void {
   const file = databaseFile(directory);
   try {
     createDirectory(directory);
-    // SQLite would make it readable for everyone whom the umask allows; its WAL gets the same mode.
+    // SQLite would create it with whatever mode the umask allows. The WAL inherits the mode.
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   } catch (fault) {
     throw hostFault(fault, file);

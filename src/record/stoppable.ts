@@ -3,8 +3,8 @@ import type { Engine } from "./engine.ts";
 import type { RecordStore } from "./record-store.ts";
 
 /**
- * A store for what is done in many transactions and takes long: once `signal` is aborted none of them begins any more,
- * and its reason is thrown. What is done stays done.
+ * Wraps a store for long maintenance in many transactions. Once `signal` is aborted, the next read or write throws the
+ * signal's reason. Committed transactions stay.
  */
 export function stoppable(store: RecordStore, signal: AbortSignal): RecordStore {
   return {
@@ -29,7 +29,7 @@ export function stoppableEngine<T extends Engine>(engine: T, signal: AbortSignal
   };
 }
 
-/** SQLite answers in the same turn of the event loop, in which nobody could say that it is enough. */
+/** SQLite answers synchronously, so yield to the event loop first: otherwise nothing could abort the signal. */
 async function goOn(signal: AbortSignal): Promise<void> {
   await turn();
   signal.throwIfAborted();

@@ -8,7 +8,7 @@ import { readExecution, readExecutions } from "./reads/executions.ts";
 import { readRun, readRuns } from "./reads/runs.ts";
 import type { Writer } from "./writer.ts";
 
-/** `explained` adds to a fault what to do about it. */
+/** `explained` extends a fault by what to do about it. */
 export function applyWith(
   writer: Writer | null,
   redactor: Redactor | undefined,
@@ -18,12 +18,12 @@ export function applyWith(
     if (writer === null) throw new BugError("a store opened for reading cannot apply operations");
     const pieces = redactor?.valueInPieces(ops);
     let piece = pieces?.next();
-    // what is much is not done at once: others have their turn in between
+    // Redact large operations piece by piece, so that the event loop keeps turning.
     for (; piece?.done === false; piece = pieces?.next()) await new Promise((resolve) => setImmediate(resolve));
     const results = await writer.apply(piece?.value ?? ops).catch(async (fault) => {
       throw await explained(fault);
     });
-    // One result per operation, in their order: the array has the shape of T.
+    // There is one result per operation, in the same order, so the array has the shape of T.
     return results as { [K in keyof T]: ResultOf<T[K]> };
   };
 }
@@ -34,15 +34,15 @@ export function storeIdOf(engine: Engine): () => Promise<string> {
 
 export function* readStoreId(): Work<string> {
   const [row] = yield first("select store_id from store");
-  if (row === undefined) throw new BugError("the record has lost the id that its schema gave it");
+  if (row === undefined) throw new BugError("the store table has no row with the record's id");
   return String(row["store_id"]);
 }
 
 type OtherReads = typeof import("./reads/other.ts");
 
-/** `mayIndex`: a search takes in first what the index has not seen; else it only says so. */
+/** With `mayIndex` a search first indexes new events. Without it the search only reports that some are missing. */
 export function readsOf(engine: Engine, mayIndex: boolean): Reads {
-  // A cold `exec` never needs these, and does not load them. Once: an import that is repeated is not for nothing.
+  // A cold `exec` never needs these, so they load on first use. Keep the promise: even a repeated import costs time.
   let loaded: Promise<OtherReads> | null = null;
   const other = (): Promise<OtherReads> => (loaded ??= import("./reads/other.ts"));
   return {

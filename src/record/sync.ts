@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync } from "node:fs";
 
-/** Durable under its name only once this is done for the file and its folder. */
+/** Flushes a file or directory to disk. A new file is durable only after both the file and its directory are synced. */
 export function sync(path: string): void {
   const fd = openSync(path, "r");
   try {

@@ -1,8 +1,7 @@
 /**
- * Text columns. A bound string ends at its first NUL and loses lone surrogates, so text with a NUL or
- * any surrogate is stored as a JSON string, which begins with a quote; so is text that begins with a
- * quote itself. All other text is stored as it is. Equal texts are stored equal, so that columns can
- * be searched.
+ * Encoding of text columns. A bound string stops at its first NUL and loses lone surrogates, so text with a NUL or any
+ * surrogate is stored as a JSON string, which begins with a quote. Text that itself begins with a quote is encoded too.
+ * All other text is stored unchanged. Equal texts have equal encodings, so columns can be compared.
  */
 export function toColumn(text: string): string;
 export function toColumn(text: string | null): string | null;
@@ -12,14 +11,14 @@ export function toColumn(text: string | null): string | null {
 }
 
 export function fromColumn(stored: string): string {
-  // Whatever begins with a quote was written by toColumn, as a JSON string.
+  // Only toColumn writes text that begins with a quote, always as a JSON string.
   return stored.startsWith('"') ? (JSON.parse(stored) as string) : stored;
 }
 
-/** Of a column that may be null, or of a row that is not there. */
+/** Decodes a column that may be null or missing. */
 export function textOrNull(stored: unknown): string | null {
   return typeof stored === "string" ? fromColumn(stored) : null;
 }
 
-// Surrogates of a pair too: telling lone ones apart costs a cold process a millisecond.
+// Matches paired surrogates too: finding only lone ones costs a cold process a millisecond.
 const needsEscape = /^"|[\0\ud800-\udfff]/;

@@ -2,33 +2,33 @@ import type { Demands } from "../model/run.ts";
 import type { Requeued, RunEnd } from "../model/store.ts";
 import type { AuditEntry } from "./audit/chain.ts";
 
-/** What an operation gets to work with. Everything in it is durable at once, or not at all. */
+/** Context of the operations in one transaction. They commit together or not at all. */
 export interface Transaction {
-  /** The store's clock, one moment for all operations of the transaction. */
+  /** The store's clock, the same time for all operations of the transaction. */
   now: Date;
-  /** To be appended to the chain when all operations are done. */
+  /** Entries to append to the audit chain after all operations. */
   audit: AuditEntry[];
-  /** Told to whoever listens, after the commit. */
+  /** Changes to notify listeners of after the commit. */
   changed: Changed;
-  /** Executions that this transaction begins or ends: the chain has them only when it is done. */
+  /** Executions that this transaction starts or ends. The chain contains them only after the commit. */
   executions?: Map<string, KnownExecution>;
-  /** Refused writes, by run and runner: many of one report are one row. */
+  /** Refused writes by run and runner: all refusals of one report become one audit row. */
   refused?: Map<string, RefusedWrites>;
 }
 
-/** What was refused of one runner for one run. */
+/** Refused writes of one runner for one run. */
 export interface RefusedWrites {
   kinds: Set<string>;
   writes: number;
   executions: object[];
   decisions: object[];
-  /** Executions and decisions that are not kept. */
+  /** Number of executions and decisions left out of the audit row. */
   omitted: number;
-  /** How much more is kept. */
+  /** Remaining space in the audit row. */
   room: number;
 }
 
-/** Whose an execution is. */
+/** The run and attempt that an execution belongs to. */
 export interface KnownExecution {
   run_id: string;
   attempt: number;

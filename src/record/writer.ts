@@ -8,23 +8,23 @@ import { countEnds } from "./moves/count-ends.ts";
 import type { Work } from "./query.ts";
 import type { Changed, Transaction } from "./transaction.ts";
 
-/** How an engine puts the operations of many callers into one transaction. */
+/** Combines the operations of many callers into one transaction. */
 export interface GroupCommit {
   apply(ops: readonly Op[]): Promise<StoreResult[]>;
-  /** Resolves once nothing waits any more. */
+  /** Resolves once nothing is waiting. */
   idle(): Promise<void>;
 }
 
-/** What a transaction consists of, whichever engine carries it out. */
+/** The steps of a transaction, independent of the engine. */
 export interface CommitWork {
   applyOp(tx: Transaction, op: Op): Work<StoreResult>;
-  /** Counts the runs that ended, inside the transaction. */
+  /** Updates the counts of ended runs, inside the transaction. */
   count(ended: readonly RunEnd[], now: Date): Work<void>;
   /** Seals the entries into the chain, inside the transaction. */
   audit(entries: readonly AuditEntry[], now: Date): Work<ChainHead>;
-  /** After the commit, in the order of commits. */
+  /** Called after each commit, in commit order. */
   committed(head: ChainHead): void;
-  /** After the commit too. */
+  /** Called after each commit. */
   changed(changed: Changed): void;
 }
 
@@ -32,7 +32,7 @@ export interface Writer extends GroupCommit {
   close(): Promise<void>;
 }
 
-/** Everything that writes goes through here, so that nothing is stored without its place in the chain. */
+/** All writes go through here, so that everything stored is covered by the audit chain. */
 export function openWriter(
   seal: Seal,
   changed: (changed: Changed) => void,
@@ -50,7 +50,7 @@ export function openWriter(
   return {
     idle: commits.idle,
     async apply(ops) {
-      // A cold `exec` never needs these, and does not load them.
+      // A cold `exec` never needs these, so they load on first use.
       if (other === null && ops.some((op) => !isRunOp(op))) other = (await import("./ops/apply-other.ts")).applyOther;
       return commits.apply(ops);
     },
@@ -65,7 +65,7 @@ function isRunOp({ op }: Op): boolean {
   return op === "create_run" || op === "append_events" || op === "finish_run";
 }
 
-/** The rows are durable already: a head that stays behind is told, and no reason to call them lost. */
+/** The rows are already durable, so a head that could not be written is only a warning. */
 function advance(trail: Trail, reached: ChainHead): void {
   try {
     trail.committed(reached);

@@ -26,7 +26,9 @@ export function storeDirectoryContract(engine: string, open: () => Promise<Opene
       const [a, b] = [await d.register("a"), await d.register("b")];
       expect(await d.claim(a, 10)).toEqual([one, ...others]);
       expect(await d.claim(b, 10)).toEqual([]);
-      expect(await store.read.why(two)).toEqual([{ demand: "directory", detail: "Another run works in /p on host." }]);
+      expect(await store.read.why(two)).toEqual([
+        { demand: "directory", detail: "Another run is working in /p on host." },
+      ]);
       expect(await store.read.with_work(["b"])).toEqual([]);
       await d.finish(a, one, 1);
       expect(await d.claim(b, 10)).toEqual([two]);

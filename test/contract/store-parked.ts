@@ -183,7 +183,7 @@ export function describeParked(opened: EachWithStore): void {
       await d.finish(runner, resumed, 1, { parked: { why: "budget" } });
       const question = await parked(runner, chat, "c");
       expect(await store.read.run(timed)).toMatchObject({ parked_until: until, waiting_for: "Enough." });
-      expect(await store.read.why(timed)).toEqual([{ demand: "budget", detail: `Enough. It goes on at ${until}.` }]);
+      expect(await store.read.why(timed)).toEqual([{ demand: "budget", detail: `Enough. It continues at ${until}.` }]);
       const resume = async (run_id: string) => (await store.apply([{ op: "resume_run", run_id, by: "ann" }]))[0];
       expect(await resume(question)).toMatchObject({ conflict: "wrong_state", waits_for: "answer" });
       expect(await resume("none")).toEqual({ ok: false, conflict: "not_found" });

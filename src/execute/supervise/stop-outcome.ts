@@ -26,7 +26,7 @@ export function outcomeOfStop(reason: StopReason, text?: string): Outcome {
     case "budget":
       return failed("budget_exceeded", "Its budget was used up.");
     case "approval_expired":
-      return failed("approval_expired", "Nobody answered in time what it asked.");
+      return failed("approval_expired", "Nobody answered its question in time.");
     case "output_limit":
       return failed(
         "limit_exceeded",

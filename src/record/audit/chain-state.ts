@@ -6,7 +6,7 @@ import { formatHead } from "./head.ts";
 const lastSeal = `select at from audit_batches order by batch_no desc limit 1`;
 const lastPruned = `select last_no from audit_anchors order by batch_no desc limit 1`;
 
-/** What the record itself says of its chain, without a look at any row of it. */
+/** The state of the audit chain from its last batch alone, without reading its rows. */
 export function* chainState(): Work<Pick<AuditState, "rows" | "head" | "sealed_at">> {
   const { last_no, mac } = yield* chainEnd();
   const [batch] = yield first(lastSeal);

@@ -4,7 +4,7 @@ import type { ChainHead } from "./head.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { genesis, sealBatch, sealRow, type AuditKind, type AuditRow } from "./seal.ts";
 
-/** Before it has its place in the chain. */
+/** An audit row before it has a position in the chain. */
 export interface AuditEntry {
   kind: AuditKind;
   execution_id: string | null;
@@ -52,15 +52,15 @@ export function* appendToChain(mac: Mac, end: ChainEnd, entries: readonly AuditE
   return { count: batch.first_no + batch.count - 1, mac: Buffer.from(seal).toString("hex") };
 }
 
-/** Where the next batch goes on: the last batch, or what pruning left in its place. */
+/** Where the next batch continues: after the last batch, or after the anchor that pruning left. */
 export function* chainEnd(): Work<ChainEnd> {
   const row = (yield first(lastBatch))[0] ?? (yield first(lastAnchor))[0];
   if (row === undefined) return { batch_no: 0, last_no: 0, mac: genesis };
-  // Both statements select exactly these columns, not null in the schema.
+  // Both statements select exactly these columns, which are not null.
   return row as unknown as ChainEnd;
 }
 
-/** As it will be stored: what is sealed is the text of the columns, not what it stands for. */
+/** Returns the row as stored: the seal covers the encoded text of the columns. */
 function place(entry: AuditEntry, batch_no: number, no: number): AuditRow {
   return {
     no,

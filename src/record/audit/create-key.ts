@@ -5,7 +5,7 @@ import { hostFault } from "../sqlite/faults.ts";
 import { createHead } from "./head.ts";
 import { missingKey, readKey } from "./key.ts";
 
-/** The key of this directory, made once: of processes that race here, one wins and the others take its key. */
+/** Creates the key of this directory once. If several processes race here, one wins and the others use its key. */
 export function createKey(directory: string): Uint8Array {
   const draft = `${auditKeyFile(directory)}.${process.pid}.${randomBytes(4).toString("hex")}`;
   try {
@@ -27,7 +27,7 @@ export function createKey(directory: string): Uint8Array {
   return key;
 }
 
-/** By link, which fails where the name is taken: nobody ever sees half a key. */
+/** Links the file into place, which fails if the name is taken. Nobody ever sees a partial key. */
 function publish(draft: string, file: string): void {
   try {
     linkSync(draft, file);
@@ -38,7 +38,7 @@ function publish(draft: string, file: string): void {
   }
 }
 
-/** A chain whose key did not survive a power cut could never be verified. */
+/** If the key did not survive a power cut, the chain could never be verified. */
 function syncDirectory(directory: string): void {
   const fd = openSync(directory, constants.O_RDONLY);
   try {

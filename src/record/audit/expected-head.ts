@@ -4,12 +4,12 @@ import { auditHeadFile } from "../../model/state-layout.ts";
 import { parseHead, readHead, readHeadCopy } from "./head.ts";
 import type { BadPlace, CheckedPlace } from "./walk.ts";
 
-/** A head noted earlier must be met on the way through the chain. Begun anew for each way. */
+/** Checks that a head recorded earlier is part of the chain. Each walk through the chain creates a new watch. */
 export type HeadCheck = () => HeadWatch;
 
 export interface HeadWatch {
   at(place: CheckedPlace): BadPlace | null;
-  /** `last`: null where there is no place at all, not even an anchor. */
+  /** `last` is null if the chain is empty and has no anchor. */
   atEnd(last: CheckedPlace | null): BadPlace | null;
 }
 
@@ -17,7 +17,7 @@ export interface KeptHeads {
   directory: string;
   /** See `openHeadCopy` of ./head.ts. */
   headCopy?: string | undefined;
-  /** Noted by a person. */
+  /** Given by the user. */
   head?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export function headChecks({ directory, headCopy, head }: KeptHeads): HeadCheck[
   ];
 }
 
-/** There may be none, but nothing else under its name. */
+/** The copy may be missing, but nothing else may be under its name. */
 function copyChecks(file: string): HeadCheck[] {
   if (!isThere(file)) return [];
   const kept = readHeadCopy(file);
@@ -43,7 +43,7 @@ function isThere(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch (fault) {
-    // a folder that this user cannot look into
+    // This user cannot access the directory.
     if (fault instanceof Error && "code" in fault) return false;
     throw fault;
   }
@@ -56,13 +56,13 @@ export function givenHeadCheck(given: string): HeadCheck {
       code: "DROVER-USE-001",
       message: `Not a head of the audit chain: ${given}`,
       field: "head",
-      next: "Give what an earlier audit verify printed: COUNT:MAC, or the 64 hexadecimal digits of MAC alone.",
+      next: "Give the head that an earlier audit verify printed: COUNT:MAC, or only the 64 hexadecimal digits of MAC.",
     });
   }
   return () => expected("the given head", parsed.count, parsed.mac, false);
 }
 
-/** It is made before the first row, so someone took it away. */
+/** audit.head is created before the first row, so if it is missing, somebody removed it. */
 const missingFile: HeadWatch = {
   at: () => null,
   atEnd: (last) =>

@@ -13,7 +13,7 @@ export interface ExportOptions extends ExportRange {
   lockWaitMs?: number;
 }
 
-/** Of when a start was recorded, by the store's clock; ISO times, inclusive and exclusive. */
+/** When a start was recorded, by the store's clock. ISO times; `since` is inclusive, `until` exclusive. */
 export interface ExportRange {
   since?: string;
   until?: string;
@@ -32,8 +32,8 @@ export async function exportAudit(
 }
 
 /**
- * One line of JSON for each execution, in the order they began, one for each write of a runner that was refused, and one
- * for each decision about what a run asked. A promise of `write` holds the export back.
+ * Writes one line of JSON for each execution in order of their start, for each refused write of a runner, and for each
+ * decision on a run's question. If `write` returns a promise, the export waits for it.
  */
 export async function exportFrom(
   engine: Engine,
@@ -54,7 +54,7 @@ export async function exportFrom(
 
 const pageSize = 500;
 
-/** By the time of the batch, which the store's clock gave: a runner's clock hides nothing. */
+/** Filters by the time of the batch, which comes from the store's clock, so a wrong runner clock hides nothing. */
 const selectRows = `
   select started.no, started.kind, started.at, ${executionColumns}, runs.parent_run_id, runs.created_at
   from audit_rows started join audit_batches batches on batches.batch_no = started.batch_no
@@ -76,7 +76,7 @@ function recordOf(row: Row) {
   return row["kind"] === "decision" ? decisionRecord(row) : executionRecord(row);
 }
 
-/** The body was written by ../moves/questions.ts. */
+/** ../moves/questions.ts wrote the body. */
 function decisionRecord(row: Row) {
   const { request_id, ...decided } = JSON.parse(String(row["start_body"])) as { request_id: string };
   return {
@@ -98,7 +98,7 @@ function executionRecord(row: Row) {
   );
 }
 
-/** The body was written by fence.ts. */
+/** fence.ts wrote the body. */
 function refusedRecord(row: Row) {
   const { refused, runner_id, current_attempt, writes, executions, omitted, decisions } = JSON.parse(
     String(row["start_body"]),
@@ -120,24 +120,24 @@ function refusedRecord(row: Row) {
 
 interface RefusedBody {
   refused: string;
-  /** null: no runner, but a process that records its own run. */
+  /** null if the writer was not a runner but a process that records its own run. */
   runner_id: string | null;
   current_attempt: number;
-  /** So many writes, where they were more than one. */
+  /** Number of writes, if more than one. */
   writes?: number;
   executions?: unknown[];
-  /** So many more were refused. */
+  /** Number of refused executions and decisions that are not listed. */
   omitted?: number;
   decisions?: unknown[];
 }
 
-/** Document 004's audit record and what we add to it: the one place that speaks camelCase at rest. */
+/** The audit record of document 004 with our additions. Only here is data at rest in camelCase. */
 export function auditRecord(
   { run_id, received_at, end_received_at, start, end }: Execution,
   parentRunId: string | null,
   submittedAt: string | null = null,
 ) {
-  // an exec is a run of its own, with the id of its one execution, and part of the run that was given or inherited
+  // An exec is a run of its own, with the id of its only execution. It is part of the run that was given or inherited.
   const isExec = run_id === start.execution_id;
   return {
     eventType: "command_execution" as const,
@@ -171,22 +171,22 @@ export function auditRecord(
     interrupted: stateOf(start, end) === "interrupted",
     isolation: end?.isolation ?? null,
     error: end?.error ?? null,
-    // "command": a nested exec that a command inside the run reported; null: Drover started it itself
+    // "command" if a command inside the run reported a nested exec; null if Drover started it itself.
     reportedBy: start.reported_by ?? null,
   };
 }
 
-/** Of the process: `timestamp` is when its start was recorded, a moment earlier. */
+/** Start of the process. `timestamp` is when the start was recorded, a moment earlier. */
 function startTime({ started_at }: ExecutionStart, end: ExecutionEnd | null): string {
   if (end === null || end.duration_ms === null) return started_at;
   const time = new Date(Date.parse(end.ended_at) - end.duration_ms);
   return Number.isNaN(time.getTime()) ? started_at : time.toISOString();
 }
 
-/** Clocks of two machines that are both right differ by less. */
+/** Correct clocks of two machines differ by less. */
 const slackMs = 60_000;
 
-/** Whether a time that a runner gave cannot be: before its run was submitted, or after it was recorded. */
+/** Whether a time from a runner is impossible: before its run was submitted or after it was recorded. */
 function isDoubtful(time: string | undefined, submittedAt: string | null, recordedAt: string | null): boolean {
   if (time === undefined || recordedAt === null) return false;
   const at = Date.parse(time);

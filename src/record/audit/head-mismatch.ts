@@ -2,11 +2,11 @@ import { first, type Work } from "../query.ts";
 import type { AuditEntry, ChainEnd } from "./chain.ts";
 import type { ChainHead } from "./head.ts";
 
-/** Of a row of kind `head_mismatch`: what was found before its batch was written. */
+/** Body of a `head_mismatch` row: what was found before its batch was written. */
 interface MismatchBody {
   head: ChainHead | "missing";
   chain: ChainHead;
-  /** Where it was written first, once retention has carried it on. */
+  /** Number of the original row, if retention has carried it forward. */
   row_no?: number;
 }
 
@@ -17,12 +17,12 @@ const anchorAt = `select last_no, mac from audit_anchors order by batch_no desc 
 const firstMismatch = `
   select no, at, body from audit_rows where no <= ? and kind = 'head_mismatch' order by no limit 1`;
 
-/** Is the chain not the one that had this head? It may be ahead of it: a crash comes between commit and file. */
+/** Reports whether the chain contradicts this head. A chain that is ahead does not: a crash may come between commit and file. */
 export function* contradicts(head: ChainHead, end: ChainEnd): Work<boolean> {
   if (head.count >= end.last_no) return head.count > end.last_no || head.mac !== hex(end.mac);
   if (head.count === 0) return false;
   const [anchor] = yield first(anchorAt);
-  // What retention took away cannot be compared any more; only its last batch left its mac.
+  // Pruned rows can no longer be compared; only the last pruned batch left its mac.
   if (anchor !== undefined && head.count < Number(anchor["last_no"])) return false;
   const place = anchor?.["last_no"] === head.count ? anchor : (yield first(batchOfRow, head.count))[0];
   return place?.["last_no"] !== head.count || !(place["mac"] instanceof Uint8Array) || hex(place["mac"]) !== head.mac;
@@ -32,16 +32,16 @@ export function mismatchEntry(head: ChainHead | "missing", end: ChainEnd, at: st
   return entry({ head, chain: { count: end.last_no, mac: hex(end.mac) } }, at);
 }
 
-/** The first one among rows that retention is about to take away: written again, it stays visible. */
+/** Copies the first mismatch among rows that retention is about to remove, so that it stays visible. */
 export function* carriedMismatch(last_no: number): Work<AuditEntry | null> {
   const [row] = yield first(firstMismatch, last_no);
   if (row === undefined) return null;
-  // Written by `entry` below.
+  // `entry` below wrote it.
   const body = JSON.parse(String(row["body"])) as MismatchBody;
   return entry({ ...body, row_no: body.row_no ?? Number(row["no"]) }, String(row["at"]));
 }
 
-/** For people. The row's seal was checked before, so its body is ours. */
+/** Describes a mismatch for people. The row's seal was verified before, so its body can be trusted. */
 export function describeMismatch(no: number, text: string): string {
   const { head, chain, row_no = no } = JSON.parse(text) as MismatchBody;
   const when = `when row ${row_no} was written`;
@@ -51,7 +51,7 @@ export function describeMismatch(no: number, text: string): string {
   return `the record was not the one of its head ${when}: it had been rewritten up to row ${head.count}`;
 }
 
-/** For the next process that writes to it. */
+/** The warning of the next process that writes to the record. */
 export function anotherRecord(directory: string, head: ChainHead | "missing", rows: number): string {
   const found =
     head === "missing"
@@ -59,7 +59,7 @@ export function anotherRecord(directory: string, head: ChainHead | "missing", ro
       : head.count > rows
         ? `${head.count} rows had been written, and there are ${rows}`
         : `it was rewritten up to row ${head.count}`;
-  return `The record in ${directory} is not the one it was: ${found}. Look into it with drover audit verify. [DROVER-AUD-002]`;
+  return `The record in ${directory} is not the one it was: ${found}. Run drover audit verify for details. [DROVER-AUD-002]`;
 }
 
 function entry(body: MismatchBody, at: string): AuditEntry {

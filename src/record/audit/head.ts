@@ -13,23 +13,23 @@ import { dirname } from "node:path";
 import { auditHeadFile } from "../../model/state-layout.ts";
 
 /**
- * How far the chain had come, kept outside the database so that a truncated tail shows. Written
- * after each commit and never synced: a crash leaves it behind the database, which is fine; it is
- * never ahead. The text has a fixed size and is overwritten in place.
+ * How far the chain has come, stored outside the database so that truncation is noticed. The file is written after each
+ * commit and never synced: after a crash it may be behind the database, but never ahead. Its text has a fixed size and is
+ * overwritten in place.
  */
 export interface ChainHead {
-  /** Rows ever written, pruned ones too. */
+  /** Rows ever written, including pruned ones. */
   count: number;
-  /** Of the last batch, in hex. */
+  /** MAC of the last batch, in hex. */
   mac: string;
 }
 
 export interface HeadFile {
-  /** null where there is no file, or none that can be read as a head. */
+  /** Returns null if the file is missing or does not contain a head. */
   read(): ChainHead | null;
-  /** Never makes a file that someone took away, so that this shows. */
+  /** Does not recreate a missing file, so that its removal is noticed. */
   advance(head: ChainHead): void;
-  /** Whatever the file said, and where there is none. */
+  /** Overwrites or creates the file, whatever it contained. */
   replace(head: ChainHead): void;
   close(): void;
 }
@@ -41,27 +41,27 @@ export function formatHead(head: ChainHead): string {
   return `${head.count}:${head.mac}`;
 }
 
-/** `count:mac`, or a mac alone. null for anything else. */
+/** Parses `count:mac`, or a mac alone. Returns null for anything else. */
 export function parseHead(text: string): { count: number | null; mac: string } | null {
   const found = /^(?:0*(\d{1,16}):)?([0-9a-f]{64})$/i.exec(text.trim());
   if (!found?.[2]) return null;
   return { count: found[1] === undefined ? null : Number(found[1]), mac: found[2].toLowerCase() };
 }
 
-/** There before the first commit, so that a missing file always means that someone removed it. */
+/** Creates the file before the first commit, so that a missing file always means that somebody removed it. */
 export function createHead(directory: string): void {
   const file = auditHeadFile(directory);
   const fd = openPlain(file, constants.O_RDWR | constants.O_CREAT);
   try {
     advanceIn(fd, file, { count: 0, mac: "0".repeat(64) });
-    // A file that a power cut left empty would look like one that someone emptied.
+    // If a power cut left it empty, it would look as if somebody had emptied it.
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
 }
 
-/** null also where its name is not a plain file: reading from a pipe would block. */
+/** Also returns null if it is not a regular file: reading from a pipe would block. */
 export function readHead(file: string): ChainHead | null {
   try {
     return headFrom(textOf(file));
@@ -71,7 +71,7 @@ export function readHead(file: string): ChainHead | null {
   }
 }
 
-/** A folder that this user cannot look into holds none of theirs. */
+/** A directory that this user cannot access contains no head of theirs. */
 export function readHeadCopy(file: string): ChainHead | null {
   try {
     return readHead(file);
@@ -110,8 +110,8 @@ export function openHead(file: string): HeadFile {
 }
 
 /**
- * The head a second time, outside the state directory: it shows that the record as a whole has gone or is another one.
- * Unlike audit.head it may be missing, as after a move to another machine, and is made where it is.
+ * A second copy of the head outside the state directory, which shows if the whole record disappears or is replaced. Unlike
+ * audit.head it may be missing, for example after a move to another machine, and is then created.
  */
 export function openHeadCopy(file: string): HeadFile {
   const plain = openHead(file);
@@ -133,7 +133,7 @@ export function openHeadCopy(file: string): HeadFile {
   };
 }
 
-/** Whatever it said: the record has been moved or restored by its owner. */
+/** Replaces the copy after the owner has moved or restored the record. */
 export function replaceHeadCopy(file: string, head: ChainHead): void {
   const copy = openHeadCopy(file);
   try {
@@ -145,7 +145,7 @@ export function replaceHeadCopy(file: string, head: ChainHead): void {
 
 function advanceIn(fd: number, file: string, head: ChainHead): void {
   const text = fixedSize(head);
-  // Another process may have come further in the meantime; texts of a fixed size compare as their counts.
+  // Another process may be further ahead by now. Texts of a fixed size compare like their counts.
   if (textOf(file) < text) writeSync(fd, text, 0);
 }
 
@@ -158,13 +158,13 @@ function textOf(file: string): string {
   }
 }
 
-/** A little more than a head has, so that what is longer is not taken for one. */
+/** Reads one byte more than a head has, so that a longer text is not taken for one. */
 function textIn(fd: number): string {
   const bytes = Buffer.alloc(textSize + 1);
   return bytes.toString("latin1", 0, readSync(fd, bytes, 0, bytes.length, 0));
 }
 
-/** Never waits for the other end of a pipe, and follows no link. */
+/** Opens without blocking on a pipe and without following links. */
 function openPlain(file: string, flags: number): number {
   const fd = openSync(file, flags | constants.O_NONBLOCK | constants.O_NOFOLLOW, 0o600);
   if (fstatSync(fd).isFile()) return fd;
@@ -181,7 +181,7 @@ function isMissing(fault: unknown): boolean {
   return fault instanceof Error && Reflect.get(fault, "code") === "ENOENT";
 }
 
-/** A link, a folder, a socket or a device: opening them fails with these, or is refused above. */
+/** Errors from opening a link, a directory, a socket or a device. */
 function isNotPlain(fault: unknown): boolean {
   return fault instanceof Error && ["ELOOP", "EISDIR", "ENXIO", "ENODEV"].includes(String(Reflect.get(fault, "code")));
 }

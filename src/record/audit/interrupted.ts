@@ -1,7 +1,7 @@
 import type { Execution, Store } from "../../model/store.ts";
 import { ownerIsAlive } from "./owner.ts";
 
-/** Executions that began and whose Drover died before it could write their end. One small query where there are none. */
+/** Executions whose Drover died before it could write their end. Costs one small query if there are none. */
 export async function interruptedExecutions(store: Pick<Store, "read">): Promise<Execution[]> {
   const found: Execution[] = [];
   let before: string | undefined;

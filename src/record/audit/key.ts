@@ -3,10 +3,10 @@ import { HostError } from "../../model/errors.ts";
 import { ownerFault, secretFault } from "../../model/ownership.ts";
 import { auditKeyFile } from "../../model/state-layout.ts";
 
-/** Text, as a short text file is what Node reads quickest, and what people can copy. */
+/** The key is stored as text: Node reads a short text file fastest, and people can copy it. */
 const keyShape = /^[0-9a-f]{64}\n?$/;
 
-/** null where there is none yet. A key that others can read, or can have put there, protects nothing and is refused. */
+/** Returns null if there is no key yet. Refuses a key that others can read or could have put there. */
 export function readKey(directory: string): Uint8Array | null {
   const file = auditKeyFile(directory);
   let text: string;
@@ -32,8 +32,8 @@ export function readKey(directory: string): Uint8Array | null {
 export function missingKey(directory: string): HostError {
   return keyFault(
     auditKeyFile(directory),
-    "is missing, although there is an audit trail made with it",
-    `Restore it from a backup, or move ${directory} aside to begin a new trail.`,
+    "is missing, although the record has an audit trail sealed with it",
+    `Restore it from a backup, or move ${directory} aside to start a new trail.`,
   );
 }
 

@@ -5,17 +5,17 @@ import type { ExecutionStart } from "../../model/execution.ts";
 export type Owner = ExecutionStart["owner"];
 
 /**
- * This process, so that a later one can tell whether it still lives. Pids come back, and mean something
- * else in each process namespace: `start` is the boot, the namespace and the moment of the process's start.
- * Where there is no /proc it is empty, and the pid alone must do.
+ * Identifies this process, so that a later one can tell whether it is still alive. Pids are reused and differ between process
+ * namespaces, so `start` combines the boot id, the namespace and the start time. Without /proc it is empty and only the pid
+ * counts.
  */
 export function currentOwner(): Owner {
   return { pid: process.pid, start: startOf("self") ?? "", host: hostname() };
 }
 
 /**
- * What cannot be looked at from here counts as alive: another host, and, from inside a namespace of our
- * own making, whatever runs outside it.
+ * Assumes that an owner is alive if it cannot be checked from here: on another host, or outside of a namespace that Drover
+ * created.
  */
 export function ownerIsAlive(owner: Owner): boolean {
   if (owner.host !== hostname()) return true;
@@ -27,12 +27,12 @@ export function ownerIsAlive(owner: Owner): boolean {
   return isInsideLauncher() || lives(owner.start);
 }
 
-/** In a namespace below ours it has another pid here, but began at the same moment. */
+/** In a namespace below ours the process has another pid here, but the same start. */
 function lives(start: string): boolean {
   return readdirSync("/proc").some((name) => /^\d+$/.test(name) && startOf(name) === start);
 }
 
-/** Pid 1 of a namespace that Drover made is its launcher, which is told so by its `-p`. */
+/** In a namespace that Drover created, pid 1 is its launcher. */
 function isInsideLauncher(): boolean {
   return /(?:^|\/)(?:drover-init-[^\0/]+|init\.pl)\0/.test(readOrNull("/proc/1/cmdline") ?? "");
 }
@@ -42,9 +42,9 @@ function startOf(pid: string): string | null {
   const stat = readOrNull(`/proc/${pid}/stat`);
   const namespace = readLinkOrNull(`/proc/${pid}/ns/pid`);
   if (boot === null || stat === null || namespace === null) return null;
-  // The name in parentheses may hold anything, spaces and parentheses too; field 3 is the state, 22 the start time.
+  // The name in parentheses may contain spaces and parentheses. Field 3 is the state, field 22 the start time.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  // A zombie has ended; its parent, as pid 1 in many containers, may never reap it.
+  // A zombie has ended, even if its parent never reaps it, which is common for pid 1 in containers.
   if (fields[0] === "Z" || fields[0] === "X") return null;
   return [boot.trim(), namespace, fields[19]].join(" ");
 }
@@ -64,7 +64,7 @@ function orNull<T>(read: () => T): T | null {
   try {
     return read();
   } catch (fault) {
-    // ESRCH: it ended while we read. EACCES: another user's, so not one of ours. Anything else is worth knowing.
+    // ESRCH: it ended while we read. EACCES: it belongs to another user, so it is not ours. Report anything else.
     const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
     if (code === "ENOENT" || code === "ESRCH" || code === "EACCES") return null;
     throw fault;
@@ -76,7 +76,7 @@ function exists(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (fault) {
-    // EPERM: it is there and belongs to someone else.
+    // EPERM: it exists but belongs to somebody else.
     return fault instanceof Error && Reflect.get(fault, "code") === "EPERM";
   }
 }

@@ -19,19 +19,19 @@ interface Batch extends Place {
   mac: Uint8Array;
 }
 
-/** Rows, and batches, deleted in one transaction: others wait for a few milliseconds only. */
+/** Rows and batches deleted per transaction, so that other writers wait only a few milliseconds. */
 const rowsAtOnce = 1000;
 
 const selectAnchor = `select batch_no, last_no from audit_anchors order by batch_no desc limit 1`;
 const selectBatches = `
   select batch_no, first_no + count - 1 as last_no, at from audit_batches where batch_no > ? order by batch_no limit ?`;
-/** An attempt that is over writes no end any more, so that its start waits for nothing. Where nobody claims a run, it is over when it has ended. */
+/** Starts whose attempt may still write an end. For a run that no runner claims, until the run has ended. */
 const selectOpen = `
   select start_no from open_executions join audit_rows on audit_rows.no = open_executions.start_no
     join runs on runs.run_id = audit_rows.run_id and runs.attempt = audit_rows.attempt
   where ${statusIn("held", "runs.status")} or (runs.agent_rev_id is null and ${statusIn("open", "runs.status")})
   order by start_no limit 1`;
-/** Never more than so many batches are looked at, of however many there are. */
+/** The range limits how many batches it reads, however many there are. */
 const selectChunk = `
   select batch_no, first_no + count - 1 as last_no, mac from audit_batches
   where batch_no >= ?1 and batch_no <= ?2 and first_no <= ?3
@@ -45,13 +45,12 @@ const insertAnchor = `
   insert into audit_anchors (batch_no, last_no, pruned_before, at, mac, seal) values (?, ?, ?, ?, ?, ?)`;
 
 /**
- * Takes away whole batches from before a time and leaves a sealed anchor in their place, so that the
- * rest still verifies. The chain tells of it first. An execution that is still under way stays, and so
- * does everything after it.
+ * Removes whole batches from before a time and leaves a sealed anchor in their place, so that the rest still verifies. The
+ * chain records the pruning first. An execution that is still running stays, and so does everything after it.
  */
 export async function pruneAudit(store: RecordStore, before: Date): Promise<{ rows: number }> {
   const { engine, seal } = store;
-  // Found before the lock is taken; it stays true, as rows are only appended, and what is over does not begin again.
+  // Determined without the lock. It stays valid, because rows are only appended and ended attempts never restart.
   const boundary = await boundaryOf(engine, before.toISOString());
   if (boundary === null) return { rows: 0 };
   const rows = await announce(store, boundary, before);
@@ -63,7 +62,7 @@ export async function pruneAudit(store: RecordStore, before: Date): Promise<{ ro
   }
 }
 
-/** In portions, as there may be millions. */
+/** Reads page by page, because there may be millions of batches. */
 async function boundaryOf(engine: Engine, time: string): Promise<Place | null> {
   const { after, firstOpen } = await engine.read(begin);
   let boundary: Place | null = null;
@@ -83,17 +82,17 @@ function* begin(): Work<{ after: number; firstOpen: number }> {
 }
 
 function* batchesAfter(batch_no: number): Work<(Place & { at: string })[]> {
-  // The statement selects exactly these columns, not null in the schema.
+  // The statement selects exactly these columns, which are not null.
   return (yield all(selectBatches, batch_no, rowsAtOnce)) as unknown as (Place & { at: string })[];
 }
 
-/** How far retention has come. */
+/** The last batch that retention has removed. */
 function* anchor(): Work<Place> {
   const [row] = yield first(selectAnchor);
   return { batch_no: Number(row?.["batch_no"] ?? 0), last_no: Number(row?.["last_no"] ?? 0) };
 }
 
-/** A head_mismatch that goes is written again, so that no retention ever makes a damaged record look whole. */
+/** Records the pruning. A head_mismatch to be removed is written again, so that pruning never hides damage. */
 async function announce({ engine, seal, now }: RecordStore, boundary: Place, before: Date): Promise<number> {
   const carried = await engine.read(() => carriedMismatch(boundary.last_no));
   const at = now().toISOString();
@@ -122,7 +121,7 @@ function* tell(
   return { head, rows };
 }
 
-/** True once nothing is left to cut. Rows and anchor change together, so that every moment verifies. */
+/** Returns true when nothing is left to remove. Rows and anchor change together, so the chain verifies at any time. */
 function* cut(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
   const pruned = yield* anchor();
   const chunk = yield* nextChunk(pruned.batch_no, until);
@@ -137,13 +136,13 @@ function* cut(mac: Mac, until: number, before: Date, now: Date): Work<boolean> {
   return batch_no >= until;
 }
 
-/** The last of the batches that go next, after those that are gone. */
+/** The last batch of the next chunk to remove. */
 function* nextChunk(after: number, until: number): Work<Batch | null> {
   const [next] = yield first(selectFirst, after);
   if (next === undefined) return null;
   const from = Number(next["batch_no"]);
   const to = Math.min(until, from + rowsAtOnce);
   const [row] = yield first(selectChunk, from, to, Number(next["first_no"]) + rowsAtOnce);
-  // The statement selects exactly these columns, not null in the schema.
+  // The statement selects exactly these columns, which are not null.
   return row === undefined ? null : (row as unknown as Batch);
 }

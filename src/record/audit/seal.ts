@@ -1,10 +1,9 @@
 import type { Mac } from "../../model/hmac.ts";
 
 /**
- * What is sealed, byte by byte, so that anyone with the key can check it. A field is written as its
- * length in bytes, a colon and its UTF-8 bytes; null as "-". A row's mac seals all its columns in
- * their order; a batch's mac seals the mac of the batch before, its own columns and the macs of its
- * rows; an anchor's seal its columns, the chain's mac among them.
+ * Defines the sealed bytes, so that anyone with the key can verify them. A field is its length in bytes, a colon and its
+ * UTF-8 bytes; null is "-". The mac of a row seals all its columns in order. The mac of a batch seals the previous batch's
+ * mac, its own columns and the macs of its rows. The seal of an anchor covers its columns, including the chain's mac.
  */
 export interface AuditRow {
   no: number;
@@ -18,9 +17,9 @@ export interface AuditRow {
 }
 
 /**
- * `fenced`: a runner wrote to a run that was not its own any more, and was refused.
- * `decision`: what became of a question that a run asked a person, by whom.
- * `head_mismatch`: the chain was not the one of its head when it was continued.
+ * `fenced`: a write of a runner was refused because the run was no longer its own.
+ * `decision`: how a question that a run asked was decided, and by whom.
+ * `head_mismatch`: the chain did not match its head when it was continued.
  */
 export type AuditKind = "start" | "end" | "prune" | "fenced" | "head_mismatch" | "decision";
 

@@ -2,13 +2,13 @@ import { all, first, type Work } from "../query.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { sealAnchor, sealRow, type AuditAnchor, type AuditRow } from "./seal.ts";
 
-/** One may have been changed; not all of them, without that being the greater trouble. */
+/** Several rows, because one may have been changed. If all were, a wrong key is the smaller problem. */
 const lastRows = `
   select no, batch_no, kind, execution_id, run_id, attempt, at, body, mac from audit_rows order by no desc limit 10`;
 const lastAnchor = `
   select batch_no, last_no, pruned_before, at, mac, seal from audit_anchors order by batch_no desc limit 1`;
 
-/** A quick look at the end of the chain: is this its key? Where nothing was sealed yet, any key is. */
+/** Checks quickly, at the end of the chain, whether this is its key. Any key fits an empty chain. */
 export function* isSealedWith(mac: Mac): Work<boolean> {
   const rows = yield all(lastRows);
   // Both statements select exactly these columns.

@@ -4,31 +4,31 @@ import { formatHead, type ChainHead, type HeadFile } from "./head.ts";
 import { contradicts, mismatchEntry } from "./head-mismatch.ts";
 import type { Mac } from "../../model/hmac.ts";
 
-/** How the chain is sealed, and where its head is kept; null: nowhere but in the chain. */
+/** How to seal the chain, and where to keep its head; null if only the chain itself has it. */
 export interface Seal {
   mac: Mac;
   openHead(): HeadFile | null;
   /** See `openHeadCopy` of ./head.ts. */
   openHeadCopy?: () => HeadFile | null;
-  /** The chain is not the one of a head that was kept: so many rows it has. */
+  /** Called with the number of rows if the chain does not match a stored head. */
   onMismatch?: ((head: ChainHead | "missing", rows: number) => void) | undefined;
 }
 
-/** The chain and the head beside it, for one that writes. */
+/** The chain and its head files, for a writer. */
 export interface Trail {
   /** Seals the entries inside the current transaction, which must hold the write lock. */
   append(entries: readonly AuditEntry[], at: string): Work<ChainHead>;
-  /** After the commit of what `append` has returned. */
+  /** Call after the commit, with the result of `append`. */
   committed(reached: ChainHead): void;
   close(): void;
 }
 
 /**
- * A chain that is not the one of its heads is continued, as nobody must be locked out by a restored
- * copy or a lost file; but the chain itself tells of it from then on. The files are asked once, as
- * under the lock they are never ahead; later this process knows itself how far the chain had come.
+ * A chain that does not match its heads is continued anyway, so that a restored copy or a lost file locks nobody out. The
+ * chain then records the mismatch. The files are read once: under the lock they are never ahead, and afterwards this
+ * process knows how far the chain has come.
  *
- * Where nothing of the record lies on this machine there are none: then only that knowledge is left.
+ * A record that is not on this machine has no head files. Then only that knowledge counts.
  */
 export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Trail {
   const file = openHead();
@@ -45,9 +45,9 @@ export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Tr
     },
     committed(reached) {
       if (found.state === "mismatch") onMismatch?.(found.head, atEnd?.last_no ?? 0);
-      // Before the file, which may not be writable.
+      // Before the head file, which may not be writable.
       if (copy) keepCopy(copy, found.state === "mismatch", reached);
-      // Left as it is, and asked again by the next append.
+      // Leave the file alone; the next append reads it again.
       if (found.state === "unreadable") throw found.fault;
       if (found.state === "agrees") file?.advance(reached);
       else file?.replace(reached);
@@ -60,7 +60,7 @@ export function openTrail({ mac, openHead, openHeadCopy, onMismatch }: Seal): Tr
   };
 }
 
-/** A user without a folder for the copy still has a record; `drover state` says that there is no copy. */
+/** A missing directory for the copy is not an error. `drover state` reports that there is no copy. */
 function keepCopy(copy: HeadFile, replace: boolean, reached: ChainHead): void {
   try {
     if (replace) copy.replace(reached);
@@ -94,13 +94,13 @@ function* lookAtFile(file: HeadFile | null, end: ChainEnd): Work<Found> {
     }
     if (head === null) return end.last_no === 0 ? { state: "new" } : { state: "mismatch", head: "missing" };
     if (!(yield* contradicts(head, end))) return { state: "agrees" };
-    // Others overwrite it without the lock: only what is read twice in a row was not half written.
+    // Others overwrite it without the lock, so trust a mismatch only if two reads in a row agree.
     if (formatHead(head) === before) return { state: "mismatch", head };
     before = formatHead(head);
   }
 }
 
-/** Where others have come further since, that is for the seals to prove. */
+/** Compares with what this process wrote last. If others have continued since, the seals have to prove it. */
 function* lookBack(known: ChainHead, end: ChainEnd): Work<Found> {
   const cut = known.count >= end.last_no && (yield* contradicts(known, end));
   return cut ? { state: "mismatch", head: known } : { state: "agrees" };

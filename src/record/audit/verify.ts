@@ -12,21 +12,21 @@ import type { Mac } from "../../model/hmac.ts";
 import { missingKey, readKey } from "./key.ts";
 import { walkChain, type BadPlace, type CheckedPlace, type WalkStatements } from "./walk.ts";
 
-/** `head`: what an earlier verify printed, `count:mac` or the mac alone. It must be in the chain. */
+/** `head` is the head that an earlier verify printed, `count:mac` or only the mac. The chain must contain it. */
 export interface VerifyOptions extends KeptHeads {
   lockWaitMs?: number;
 }
 
 export interface Verified {
   ok: boolean;
-  /** Found to be as they were written. */
+  /** Rows that are unchanged. */
   rows: number;
   batches: number;
-  /** Of the last good batch: keep it elsewhere, and give it to a later verify. */
+  /** Head at the last good batch. Keep it elsewhere and pass it to a later verify. */
   head: string;
-  /** What retention took away before the rows that are here. */
+  /** What retention removed before the first remaining row. */
   pruned: { rows: number; batches: number; before: string } | null;
-  /** There where it is not ok. */
+  /** Present if not ok. */
   first_bad?: BadPlace;
 }
 
@@ -34,7 +34,7 @@ export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions
   const { directory, headCopy } = heads;
   const gone = headCopy === undefined || existsSync(databaseFile(directory)) ? null : readHeadCopy(headCopy);
   if (gone !== null && gone.count > 0) return verified(null, null, goneRecord(directory, gone));
-  // Read before the database: what is committed meanwhile makes the database ahead, which is fine.
+  // Read the heads before the database: rows committed in between only put the database ahead, which is fine.
   const checks = headChecks(heads);
   const engine = await openSqliteEngine(databaseFile(directory), "read", lockWaitMs);
   try {
@@ -48,7 +48,7 @@ export async function verifyAudit({ lockWaitMs = 5000, ...heads }: VerifyOptions
 }
 
 function goneRecord(directory: string, head: ChainHead): BadPlace {
-  const what = `there is no record in ${directory}, and there was one of ${head.count} rows, with the head ${formatHead(head)}`;
+  const what = `there is no record in ${directory}, but there was one of ${head.count} rows, with the head ${formatHead(head)}`;
   return { batch_no: null, what };
 }
 
@@ -72,12 +72,12 @@ function* heeding<T>(signal: AbortSignal | undefined, work: Work<T>): Work<T> {
   return step.value;
 }
 
-/** A chain of a million rows is worth loading node:crypto for. */
+/** node:crypto takes a while to load, which pays off for a chain of a million rows. */
 export function verifyingMac(key: Uint8Array): Mac {
   return (message) => createHmac("sha256", key).update(message).digest();
 }
 
-/** There was neither a key nor a row; whoever has written one since has made the key before it. */
+/** There was no key and no row. If a row was written since, its writer created the key first. */
 function macOfLater(directory: string): Mac {
   return (message) => {
     const key = readKey(directory);
@@ -97,12 +97,12 @@ function* follow(statements: WalkStatements, mac: Mac, checks: readonly HeadChec
     seen.told ??= place.told;
     return null;
   });
-  // What is wrong now comes before what the chain tells of the past, or it would never be seen.
+  // Report current damage before damage that the chain recorded earlier, which would otherwise hide it.
   return verified(seen.place, seen.pruned, bad ?? firstOf(watches, (watch) => watch.atEnd(seen.place)) ?? seen.told);
 }
 
 interface Seen {
-  /** The last one that was good. */
+  /** The last good place. */
   place: CheckedPlace | null;
   pruned: CheckedPlace | null;
   told: BadPlace | null;

@@ -3,28 +3,28 @@ import { describeMismatch } from "./head-mismatch.ts";
 import type { Mac } from "../../model/hmac.ts";
 import { genesis, sealAnchor, sealBatch, sealRow, type AuditAnchor, type AuditBatch, type AuditRow } from "./seal.ts";
 
-/** The first place where the chain is not what was written. */
+/** The first place where the chain differs from what was written. */
 export interface BadPlace {
   batch_no: number | null;
   row_no?: number;
   what: string;
-  /** Every row is as it was written; this one tells of damage from before it. */
+  /** The rows are intact, but this one records damage that was found before it. */
   told?: true;
 }
 
-/** A place that was checked: everything up to it is as it was written. */
+/** A verified place: everything up to it is intact. */
 export interface CheckedPlace {
   batch_no: number;
   last_no: number;
   mac: Uint8Array;
   pruned_before: string | null;
-  /** Whole as it is, the batch may tell of damage that was found when it was written. */
+  /** Damage that the batch records. The batch itself is intact. */
   told: BadPlace | null;
 }
 
 /**
- * How an engine reads the three tables in the order of their numbers: those from `?` on, at most `?` of them. Text
- * comes as bytes, as damaged text would be mended on its way out; `typed` is 1 where every column has its own type.
+ * How an engine reads the three tables in order: rows from `?` on, at most `?` of them. Text is read as bytes, because the
+ * driver would repair damaged text. `typed` is 1 if every column has its declared type.
  */
 export interface WalkStatements {
   anchors: string;
@@ -33,8 +33,8 @@ export interface WalkStatements {
 }
 
 /**
- * Tells `at` of what pruning left, then of every batch once it was checked, and returns the first bad place: its own,
- * or the one that `at` names. The memory it takes does not depend on the length of the chain.
+ * Calls `at` with the anchor that pruning left, then with every batch after verifying it. Returns the first bad place that
+ * it finds or that `at` returns. Memory use does not depend on the length of the chain.
  */
 export function* walkChain(
   statements: WalkStatements,
@@ -95,10 +95,10 @@ function* walkBatches(
 }
 
 const pageSize = 1000;
-/** The least that a column can hold: also what was put before the first row must be met. */
+/** The smallest value of a column, so that rows inserted before the first one are found too. */
 const leastNumber = -(2n ** 63n);
 
-/** One row after the other; null after the last. */
+/** Iterates row by row; returns null after the last. */
 function inPages(statement: string, number: "no" | "batch_no"): { next(): Work<Row | null> } {
   let page: Row[] = [];
   let taken = 0;
@@ -153,7 +153,7 @@ interface StoredBatch extends AuditBatch {
   mac: Uint8Array;
 }
 
-/** null: not even of the right types. */
+/** Returns null if a column has the wrong type. */
 function batchFrom(row: Row): StoredBatch | null {
   const at = text(row["at"]);
   const mac = bytes(row["mac"]);
@@ -171,7 +171,7 @@ function rowFrom(row: Row): AuditRow | null {
   return {
     no: Number(row["no"]),
     batch_no: Number(row["batch_no"]),
-    // Any other word would not have the mac that is checked next.
+    // The mac is checked next; no other value would match it.
     kind: kind as AuditRow["kind"],
     execution_id,
     run_id,
@@ -198,7 +198,7 @@ function text(value: Row[string] | undefined): string | null {
   try {
     return strict.decode(raw);
   } catch {
-    // Not UTF-8: nothing that we ever wrote. The caller reports the row.
+    // Not UTF-8, so Drover did not write it. The caller reports the row.
     return null;
   }
 }

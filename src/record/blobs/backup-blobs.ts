@@ -13,7 +13,7 @@ const pieceBytes = 1024 * 1024;
 
 const createTable = `
   create table backup_files (sha256 text not null, piece integer not null, bytes blob not null, primary key (sha256, piece))`;
-/** Also what runs under way have brought and not named yet. */
+/** Includes uploads of open runs that no file refers to yet. */
 const selectWanted = `select sha256 from files union select sha256 from uploads`;
 export const insertPiece = `insert into backup_files values (?, ?, ?)`;
 const forgetFile = `delete from files where sha256 = ?`;
@@ -26,14 +26,14 @@ export function createBackupFiles(copy: Connection): void {
   copy.exec(createTable);
 }
 
-/** Every content that a file of the copy has, as rows of the copy; piece by piece, so that others get their turn. */
+/** Copies the contents of all files into rows of the backup, piece by piece, so that the event loop keeps turning. */
 export async function backUpBlobs(directory: string, copy: Connection, signal?: AbortSignal): Promise<void> {
   createBackupFiles(copy);
   copy.exec("begin");
   for (const row of copy.sql(selectWanted).all()) {
     signal?.throwIfAborted();
     const sha256 = String(row["sha256"]);
-    // removed by retention since the copy was made: then the copy does not have it either
+    // Retention has removed the content since the snapshot, so remove it from the copy too.
     if (!(await backUp(directory, sha256, copy)))
       for (const forget of [forgetFile, forgetUpload]) copy.sql(forget).run(sha256);
   }
@@ -52,7 +52,7 @@ async function backUp(directory: string, sha256: string, copy: Connection): Prom
     const buffer = new Uint8Array(pieceBytes);
     for (let piece = 0; ; piece += 1) {
       const { bytesRead } = await handle.read(buffer, 0, pieceBytes);
-      // an empty content is one empty piece
+      // Empty content is one empty piece.
       if (bytesRead > 0 || piece === 0) copy.sql(insertPiece).run(sha256, piece, buffer.subarray(0, bytesRead));
       if (bytesRead === 0) return true;
     }
@@ -61,7 +61,7 @@ async function backUp(directory: string, sha256: string, copy: Connection): Prom
   }
 }
 
-/** Back into files; each is put on `made` before it is begun. */
+/** Writes the contents back into files. Each path is added to `made` before its file is created. */
 export function restoreBlobs(directory: string, copy: Connection, made: string[]): void {
   if (copy.sql(hasTable).get() === undefined) return;
   for (const row of copy.sql(selectHashes).all()) restore(directory, String(row["sha256"]), copy, made);
@@ -95,7 +95,7 @@ function restore(directory: string, sha256: string, copy: Connection, made: stri
 function damaged(sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `The backup cannot be restored: the contents of ${sha256.slice(0, 64)} were changed in it.`,
-    next: "Give a file that drover backup has made.",
+    message: `The backup cannot be restored: its contents of ${sha256.slice(0, 64)} were changed.`,
+    next: "Pass a file that drover backup has written.",
   });
 }

@@ -12,12 +12,12 @@ export function blobFile(directory: string, sha256: string): string {
   return join(blobsDirectory(directory), sha256.slice(0, 2), sha256);
 }
 
-/** What is being written is called so; what is left of it by a crash is swept, see prune-blobs.ts. */
+/** Name of a file that is being written. prune-blobs.ts removes those that a crash left behind. */
 export const unfinished = /^\.part-[0-9a-f]{16}$/;
 
 /**
- * Into a file beside the others, hashed as it comes, and under its hash only when whole and durable. Always all of
- * it, also where it is there already: that the sender has the bytes is what an upload proves.
+ * Writes the content into a temporary file, hashes it on the way, and renames it to its hash once it is complete and durable.
+ * It reads everything even if the content is already stored, because an upload proves that the sender has the bytes.
  */
 export async function putBlob(
   directory: string,
@@ -37,7 +37,7 @@ export async function putBlob(
     } finally {
       await handle.close();
     }
-    // In one go: nothing of this process that removes contents comes between.
+    // Rename and sync synchronously, so that pruning in this process cannot run in between.
     renameSync(part, target);
     sync(dirname(target));
     return "stored";
@@ -48,7 +48,7 @@ export async function putBlob(
   }
 }
 
-/** False as soon as it cannot be what was announced. */
+/** Returns false as soon as the content cannot match what was announced. */
 async function write(
   handle: FileHandle,
   content: AsyncIterable<Uint8Array>,

@@ -2,7 +2,7 @@ import type { Engine } from "../engine.ts";
 import { statusIn } from "../moves/statuses.ts";
 import { pruneInPages } from "../prune-in-pages.ts";
 
-/** Of runs that have ended or are gone: no event of theirs will name these contents any more. */
+/** Removes uploads of runs that have ended or been deleted: no event will refer to them any more. */
 export async function forgetUploads(engine: Engine): Promise<void> {
   await pruneInPages(engine, {
     table: "uploads",

@@ -9,13 +9,13 @@ import { blobsDirectory } from "../../model/state-layout.ts";
 import { blobFile, unfinished } from "./blobs.ts";
 import { forgetUploads } from "./forget-uploads.ts";
 
-/** Contents are stored before anything refers to them: whatever is this young may yet be about to get a name. */
+/** Contents are stored before anything refers to them, so younger ones may still be about to be used. */
 const settledMs = 60 * 60 * 1000;
 
 const isUsed = `
   select exists (select 1 from files where sha256 = ?1) or exists (select 1 from uploads where sha256 = ?1) as used`;
 
-/** Removes contents that no run has (or is about to have) as a file, and what a crash left half written. */
+/** Removes contents that no file or pending upload refers to, and partial files left by a crash. */
 export async function pruneBlobs(
   { engine, directory }: { engine: Engine; directory: string },
   now: Date,
@@ -35,7 +35,7 @@ export async function pruneBlobs(
   return { blobs };
 }
 
-/** Looked up and removed in one go, as SQLite carries its work out: a put of this process cannot come between. */
+/** SQLite runs the work synchronously, so no put of this process can run between the check and the removal. */
 function* removeUnused(directory: string, sha256: string, before: number): Work<boolean> {
   const [row] = yield first(isUsed, sha256);
   return row?.["used"] !== 1 && removeIfOld(blobFile(directory, sha256), before);
@@ -47,7 +47,7 @@ function removeIfOld(file: string, before: number): boolean {
     rmSync(file);
     return true;
   } catch (fault) {
-    // another process swept it
+    // Another process removed it.
     if (isErrno(fault, "ENOENT")) return false;
     throw hostFault(fault, file);
   }

@@ -25,7 +25,7 @@ describe("a backup", () => {
     const { head } = await backupRecord({ directory: one.directory }, join(one.folder, "file"), one.now);
     const other = { url: one.url, secret: Buffer.alloc(32, 1) };
     await expect(restoreRecord(other, join(one.folder, "file"), { now: one.now })).rejects.toThrow(
-      "The secret is not the one",
+      "The secret does not match",
     );
     expect(await one.rowsThere()).toEqual([]);
     const restored = await restoreRecord(one.place, join(one.folder, "file"), { now: one.now });
@@ -49,7 +49,7 @@ describe("a backup", () => {
       "its audit chain is broken",
     );
     await expect(restoreRecord(one.place, databaseFile(one.directory), { now: one.now })).rejects.toThrow(
-      "not a backup",
+      "cannot be restored",
     );
     await expect(restoreRecord(one.place, join(one.folder, "none"), { now: one.now })).rejects.toThrow(
       "does not exist",
@@ -101,10 +101,10 @@ describe("a backup", () => {
     const other = { url: one.url, secret: Buffer.alloc(32, 1) };
     await expect(backupRecord(other, file, one.now)).rejects.toMatchObject({ code: "DROVER-AUD-001" });
     await one.inDatabase("update blob_parts set bytes = set_byte(bytes, 0, get_byte(bytes, 0) # 1)");
-    await expect(backupRecord(one.place, file, one.now)).rejects.toThrow("are not the ones that were stored");
+    await expect(backupRecord(one.place, file, one.now)).rejects.toThrow("were changed since they were stored");
     expect(readdirSync(one.folder)).toEqual(["state"]);
     writeFileSync(file, "mine");
-    await expect(backupRecord(one.place, file, one.now)).rejects.toThrow("exists already");
+    await expect(backupRecord(one.place, file, one.now)).rejects.toThrow("already exists");
     expect(readFileSync(file, "utf8")).toBe("mine");
     await expect(
       backupRecord({ ...one.place, url: await one.emptyDatabase() }, join(one.folder, "two"), one.now),

@@ -14,7 +14,7 @@ import { insertOf, type Table } from "./tables.ts";
 
 const rowsInOneGo = 100;
 
-/** As of one moment, while coordinators go on writing. */
+/** Backs up a consistent snapshot while coordinators keep writing. */
 export function backupPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   file: string,
@@ -23,7 +23,7 @@ export function backupPostgres(
 ): Promise<{ head: string }> {
   return writeBackup(file, (part) => {
     const work = async (from: StillRecord): Promise<{ head: string }> => {
-      // With another key in it, nobody could ever restore it.
+      // A backup with the wrong key in it could never be restored.
       if (!(await from.carryOut(isSealedWith(hmacWith(secret))))) throw anotherSecret(url);
       return intoBackup(part, { secret, now, signal }, from);
     };
@@ -45,10 +45,10 @@ async function intoBackup(
   const copy = connect(part, "write");
   try {
     await migrate(copy, 0);
-    // synced as a whole in the end
+    // writeBackup syncs the whole file at the end.
     copy.exec("pragma journal_mode = delete; pragma synchronous = off");
     copy.exec("begin");
-    // the one row that every record begins with
+    // Every new record contains one row; the copy brings its own.
     copy.exec("delete from demands");
     createBackupFiles(copy);
     await copyRecord(from, newBackup(copy, part), () => signal?.throwIfAborted());
@@ -67,14 +67,14 @@ function newBackup(copy: Connection, part: string): NewRecord {
     async addContent(sha256, pieces) {
       let piece = 0;
       for await (const bytes of pieces) copy.sql(insertPiece).run(sha256, piece++, bytes);
-      // an empty content is one empty piece
+      // Empty content is one empty piece.
       if (piece === 0) copy.sql(insertPiece).run(sha256, 0, new Uint8Array());
     },
     settled: async () => undefined,
   };
 }
 
-/** In portions: a coordinator serves others meanwhile. */
+/** Inserts in batches, so that a coordinator keeps serving. */
 async function insertRows(copy: Connection, table: Table, rows: readonly Row[]): Promise<void> {
   const statement = copy.sql(insertOf(table, 1));
   for (let from = 0; from < rows.length; from += rowsInOneGo) {

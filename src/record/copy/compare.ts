@@ -3,14 +3,14 @@ import { keyOf, type StillRecord } from "./sides.ts";
 import type { Table } from "./tables.ts";
 
 export interface Compared {
-  /** In both. */
+  /** Rows that both have. */
   rows: number;
   differences: number;
-  /** For people; null where there is none. */
+  /** Describes the first difference; null if there is none. */
   first: string | null;
 }
 
-/** A table of both, side by side in the order of its key: row by row, column by column. */
+/** Compares a table of two records in key order, row by row and column by column. */
 export async function compareTable(
   table: Table,
   one: StillRecord,
@@ -26,12 +26,12 @@ export async function compareTable(
   let [a, b] = [await left(), await right()];
   while (a !== null || b !== null) {
     const order = a === null ? 1 : b === null ? -1 : compareKeys(keyOf(table, a), keyOf(table, b));
-    if (a !== null && order < 0) differ(`it is not in ${other.name}`, a);
-    else if (b !== null && order > 0) differ(`it is only in ${other.name}`, b);
+    if (a !== null && order < 0) differ(`it is missing in ${other.name}`, a);
+    else if (b !== null && order > 0) differ(`it exists only in ${other.name}`, b);
     else if (a !== null && b !== null) {
       found.rows += 1;
       if (found.rows % 1000 === 0) progress(found.rows);
-      for (const column of table.columns) if (!same(a[column], b[column])) differ(`its ${column} is another`, a);
+      for (const column of table.columns) if (!same(a[column], b[column])) differ(`its ${column} differs`, a);
     }
     if (order <= 0) a = await left();
     if (order >= 0) b = await right();
@@ -39,7 +39,7 @@ export async function compareTable(
   return found;
 }
 
-/** One row after the other; null after the last. */
+/** Iterates row by row; returns null after the last. */
 function readerOf(table: Table, record: StillRecord): () => Promise<Row | null> {
   let page: Row[] = [];
   let taken = 0;
@@ -54,7 +54,7 @@ function readerOf(table: Table, record: StillRecord): () => Promise<Row | null> 
   };
 }
 
-/** As both engines order them: numbers by size, text by its bytes. */
+/** The order of both engines: numbers by value, text by its bytes. */
 function compareKeys(one: readonly SqlValue[], other: readonly SqlValue[]): number {
   for (const [index, a] of one.entries()) {
     const b = other[index];

@@ -7,11 +7,11 @@ import { mostRows, type NewRecord, type StillRecord } from "./sides.ts";
 export interface CopiedContents {
   contents: number;
   bytes: number;
-  /** What files refer to and was lost before. */
+  /** Contents that files refer to but that were already lost. */
   missing: number;
 }
 
-/** Every content that a file is made of, or that a run under way has brought for one. What nobody refers to stays behind. */
+/** Copies all contents that a file or a pending upload refers to. Unreferenced contents stay behind. */
 export async function copyContents(
   from: StillRecord,
   to: NewRecord,
@@ -35,7 +35,7 @@ export async function copyContents(
   await to.settled();
   return copied;
 
-  /** What was changed since it was stored is no contents of ours. */
+  /** Rejects contents that were changed since they were stored. */
   async function* counted(name: string, sha256: string, pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const hash = createHash("sha256");
     for await (const bytes of pieces) {
@@ -47,10 +47,10 @@ export async function copyContents(
   }
 }
 
-/** Their answers are waited for together. */
+/** Checked in parallel. */
 const atOnce = 16;
 
-/** Reads what was copied, and hashes it again. */
+/** Reads what was copied and hashes it again. */
 export async function checkContents(
   record: StillRecord,
   copied: CopiedContents,
@@ -64,11 +64,7 @@ export async function checkContents(
   }
   await checkThem();
   if (found !== copied.contents)
-    throw notTheSame(
-      record.name,
-      Math.abs(found - copied.contents),
-      `${found} contents in place of ${copied.contents}`,
-    );
+    throw notTheSame(record.name, Math.abs(found - copied.contents), `${found} contents instead of ${copied.contents}`);
 
   async function checkThem(): Promise<void> {
     const there = await Promise.all(waiting.map((sha256) => isWhole(record, sha256)));
@@ -91,7 +87,7 @@ async function* hashesIn(record: StillRecord): AsyncGenerator<string> {
   for (let after = ""; ;) {
     const page = await record.carryOut(hashesAfter(after));
     for (const sha256 of page) {
-      // It becomes the name of a file.
+      // It becomes a file name.
       if (!isSha256(sha256)) throw damagedContent(record.name, sha256.slice(0, 64));
       yield sha256;
     }
@@ -103,7 +99,7 @@ async function* hashesIn(record: StillRecord): AsyncGenerator<string> {
 const ofFiles = `select distinct sha256 from files where sha256 > ? order by sha256 limit ?`;
 const ofUploads = `select distinct sha256 from uploads where sha256 > ? order by sha256 limit ?`;
 
-/** The first of both together: none of the next ones comes before the last of these. */
+/** Merges the first hashes of both tables. No later hash sorts before the last one returned. */
 function* hashesAfter(after: string): Work<string[]> {
   const rows = [...(yield all(ofFiles, after, mostRows)), ...(yield all(ofUploads, after, mostRows))];
   const hashes = new Set(rows.map((row) => String(row["sha256"])));

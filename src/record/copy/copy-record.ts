@@ -9,7 +9,7 @@ import type { NewRecord, StillRecord } from "./sides.ts";
 import { type Table, tables } from "./tables.ts";
 
 export interface Copied extends CopiedContents {
-  /** How many, by table. */
+  /** Number of rows by table. */
   rows: Record<string, number>;
 }
 
@@ -21,9 +21,9 @@ export interface CopyProgress {
 }
 
 /**
- * One record into an empty one, of the other engine or the same, and compared afterwards: every row and column, and
- * the hash of every content. It throws where anything is not the same. The memory it takes does not depend on the
- * size of the record. What it is called is the same after it: it is the same record.
+ * Copies a record into an empty one of either engine and compares both afterwards: every row and column, and the hash of
+ * every content. Throws if anything differs. Memory use does not depend on the size of the record. The copy keeps the
+ * record's id, because it is the same record.
  */
 export async function copyRecord(
   from: StillRecord,
@@ -57,7 +57,7 @@ async function copyTable(
       rows += page.length;
       progress(rows);
     }
-    // so that a fault is told of the table that it is in
+    // So that an error is reported for the table it belongs to.
     await to.settled();
   } catch (fault) {
     throw notCopied(`The table ${table.name}`, fault);
@@ -81,11 +81,11 @@ async function compare(
     differences += found.differences;
     firstOne ??= found.first;
     if (found.differences === 0 && found.rows !== rows[table.name])
-      throw new BugError(`${table.name} changed meanwhile`);
+      throw new BugError(`${table.name} changed during the copy`);
   }
   if ((await to.carryOut(readStoreId())) !== (await from.carryOut(readStoreId()))) {
     differences += 1;
-    firstOne ??= "store, its store_id is another";
+    firstOne ??= "store, its store_id differs";
   }
   if (firstOne !== null) throw notTheSame(to.name, differences, firstOne);
   await checkContents(to, contents, (done) => progress({ doing: "comparing", what: "contents", done }));

@@ -4,13 +4,13 @@ import { HostError, RequestError } from "../../model/errors.ts";
 export function occupied(name: string, table: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `There is a record in ${name} already: its table ${table} is not empty.`,
+    message: `${name} already contains a record: its table ${table} is not empty.`,
     field: name,
-    next: "Give an empty database. A record is never written over another. Nothing was changed.",
+    next: "Use an empty database: an existing record is never overwritten. Nothing was changed.",
   });
 }
 
-/** `what`: a table, or contents. Faults that say themselves what they are stay as they are. */
+/** `what` is a table or contents. Errors that already have a Drover code are returned unchanged. */
 export function notCopied(what: string, fault: unknown): unknown {
   const code: unknown = fault instanceof Error ? Reflect.get(fault, "code") : null;
   if (typeof code === "string" && code.startsWith("DROVER-")) return fault;
@@ -18,7 +18,7 @@ export function notCopied(what: string, fault: unknown): unknown {
     code: "DROVER-STA-009",
     message: `${what} could not be copied: ${fault instanceof Error ? fault.message : String(fault)}.`,
     field: what,
-    next: "Nothing of the copy was kept, and the original is as it was. Mend what the message says, then try again.",
+    next: "The copy was discarded and the original is unchanged. Fix the cause and try again.",
     cause: fault,
   });
 }
@@ -26,17 +26,17 @@ export function notCopied(what: string, fault: unknown): unknown {
 export function notTheSame(name: string, differences: number, first: string): HostError {
   return new HostError({
     code: "DROVER-STA-009",
-    message: `The copy in ${name} is not the same in ${differences} place${differences === 1 ? "" : "s"}, first: ${first}.`,
+    message: `The copy in ${name} differs in ${differences} place${differences === 1 ? "" : "s"}, first: ${first}.`,
     field: name,
-    next: "Nothing of the copy was kept, and the original is as it was. Try again; where it stays so, report it.",
+    next: "The copy was discarded and the original is unchanged. Try again; if it happens again, report it.",
   });
 }
 
 export function damagedContent(name: string, sha256: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `The contents of the file ${sha256} are not the ones that were stored: ${name} was changed.`,
+    message: `The contents of the file ${sha256} in ${name} were changed since they were stored.`,
     field: sha256,
-    next: "Take that file from a backup; or, where there is none, move it away: its run then has a file without contents. Nothing was changed.",
+    next: "Restore that file from a backup. If there is none, move it away: its run then has a file without contents. Nothing was changed.",
   });
 }

@@ -55,7 +55,7 @@ describe("leaves the target empty and the source as it was when", () => {
       create trigger other before insert on events for each row when (new.cursor in (7, 9)) execute function other()`);
     await expect(one.move()).rejects.toMatchObject({
       code: "DROVER-STA-009",
-      message: expect.stringMatching(/is not the same in 2 places, first: events, row 7: its body is another/),
+      message: expect.stringMatching(/differs in 2 places, first: events, row 7: its body differs/),
     });
   });
 
@@ -66,7 +66,7 @@ describe("leaves the target empty and the source as it was when", () => {
         insert into sessions select 'zz', null, 'a', 'b', null, null, null, 1, 'c', 'd' on conflict do nothing; return null; end $$;
       create trigger lose before insert on events for each row when (new.cursor = 1) execute function lose();
       create trigger add after insert on files for each statement execute function add()`);
-    await expect(one.move()).rejects.toThrow(/in 2 places, first: events, row 1: it is not in postgres:/);
+    await expect(one.move()).rejects.toThrow(/in 2 places, first: events, row 1: it is missing in postgres:/);
   });
 
   it("contents come out other than they went in", async () => {
@@ -78,7 +78,7 @@ describe("leaves the target empty and the source as it was when", () => {
 
   it("contents were changed before, by whoever did", async () => {
     appendFileSync(someContent(), "x");
-    await expect(one.move()).rejects.toThrow("are not the ones that were stored");
+    await expect(one.move()).rejects.toThrow("were changed since they were stored");
   });
 
   it("the chain is broken", async () => {
@@ -126,7 +126,7 @@ it("writes over no record, not even a second time", async () => {
   });
   await backupRecord(one.place, join(one.folder, "file"), one.now);
   await expect(restoreRecord(one.place, join(one.folder, "file"), { now: one.now })).rejects.toThrow(
-    "There is a record",
+    "already contains a record",
   );
   expect(await verifyPostgres(one.place, undefined)).toEqual(audit);
 });

@@ -21,8 +21,8 @@ export interface Migrated {
 }
 
 /**
- * The record of a state directory into an empty PostgreSQL database, sealed with the same key. Nobody writes to it
- * meanwhile, nothing of it is changed, and the copy is there only if it is the same and its chain verifies.
+ * Copies the record of a state directory into an empty PostgreSQL database, sealed with the same key. Nobody can write to
+ * the directory meanwhile, and it is not changed. The copy is kept only if it is identical and its chain verifies.
  */
 export async function migrateRecord({
   directory,
@@ -34,13 +34,13 @@ export async function migrateRecord({
   return holdDirectory(directory, lockWaitMs, async (from) => {
     const secret = readKey(directory);
     if (secret === null) throw missingKey(directory);
-    // read while nobody writes: the chain must have come as far, and have come there this way
+    // Read while nobody writes: the chain has to contain exactly these heads.
     const checks = headChecks({ directory });
     return intoPostgres(url, now, async (to) => {
       const copied = await copyRecord(from, to, onProgress);
       onProgress({ doing: "verifying" });
       const audit = await verifyCopy(to, secret, checks);
-      // What the chain itself tells of the past goes along.
+      // Breaks that the chain itself documents are copied with it.
       if (!audit.ok && !audit.first_bad?.told) throw broken(directory, audit.first_bad?.what ?? "unknown");
       return { copied, audit };
     });
@@ -52,6 +52,6 @@ function broken(directory: string, what: string): RequestError {
     code: "DROVER-AUD-002",
     message: `The audit chain of ${directory} is broken: ${what}. Nothing was copied.`,
     field: directory,
-    next: "Look with drover audit verify, and see docs/migrating.md.",
+    next: "Run drover audit verify for details, and see docs/migrating.md.",
   });
 }

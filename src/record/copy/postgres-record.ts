@@ -22,13 +22,13 @@ import {
 } from "./sides.ts";
 import { insertOf, pageOf, type Table, tables } from "./tables.ts";
 
-/** Longer than anything takes between two statements of a copy; a machine that is gone must not keep the lock for ever. */
+/** Longer than any pause between two statements of a copy, so that a machine that disappears does not keep the lock. */
 const longestPauseMs = 60_000;
-/** Sent and not yet answered. */
+/** Bytes sent but not yet acknowledged. */
 const mostUnderWay = 4 * 1024 * 1024;
-/** Of a row, about, without what is long in it. */
+/** Rough size of a row without its long columns. */
 const shortBytes = 500;
-/** In one statement: these or a half, a quarter, ... of them, so that there are few texts. */
+/** Rows per statement. Smaller batches use a half, a quarter and so on, so that there are few different statements. */
 const rowsAtOnce = 128;
 
 const selectBlob = `select size, upload_id from blobs where sha256 = ?`;
@@ -36,7 +36,7 @@ const selectPart = `select bytes from blob_parts where upload_id = ? and part = 
 const insertPart = `insert into blob_parts (upload_id, part, stored_at, bytes) values (?, ?, ?, ?)`;
 const insertBlob = `insert into blobs (sha256, size, upload_id, stored_at) values (?, ?, ?, ?)`;
 
-/** As of one moment; others go on writing. */
+/** Reads a consistent snapshot while others keep writing. */
 export async function snapshotOf<T>(
   url: string,
   work: (record: StillRecord) => Promise<T>,
@@ -44,7 +44,7 @@ export async function snapshotOf<T>(
 ): Promise<T> {
   await requireRecord(url);
   return onItsOwn(url, async (client) => {
-    // also out of the midst of a statement that takes long
+    // Closing the connection also interrupts a long statement.
     const leave = (): void => client.end();
     signal?.addEventListener("abort", leave);
     try {
@@ -59,19 +59,19 @@ export async function snapshotOf<T>(
   });
 }
 
-/** In one transaction, while nobody else can write. What the database had in it before is refused. */
+/** Fills an empty database in one transaction while nobody else can write. Refuses a database that is not empty. */
 export async function intoPostgres<T>(url: string, now: Date, work: (record: NewRecord) => Promise<T>): Promise<T> {
   await migrate(url);
   return onItsOwn(url, async (client) => {
     try {
       await lockForWriting(client);
       await refuseIfUsed(client, url);
-      // the one row that every record begins with
+      // Every new record contains one row; the copy brings its own.
       await client.exec("delete from demands");
       const done = await work(newPostgresRecord(client, url, now));
       await client.settled();
       for (const { name, counted } of tables) if (counted !== undefined) await client.exec(setCounter(name, counted));
-      // PostgreSQL would find out by itself, but only after a while of bad guesses
+      // Autovacuum would do it eventually; until then the planner would guess badly.
       await client.exec(`analyze ${tables.map(({ name }) => name).join(", ")}`);
       await commit(client);
       return done;
@@ -101,7 +101,7 @@ async function refuseIfUsed(client: Client, url: string): Promise<void> {
   }
 }
 
-/** Where there is no row, the next one is the first. */
+/** Without rows, the next number is the first. */
 function setCounter(table: string, column: string): string {
   return `select setval(pg_get_serial_sequence('${table}', '${column}'), coalesce(max(${column}), 1), max(${column}) is not null)
     from ${table}`;
@@ -120,7 +120,7 @@ function postgresRecord(client: Client, url: string): StillRecord {
   };
 }
 
-/** A length is known without reading what is so long. The first row is always there. */
+/** octet_length gets the size without reading the value. The first row is always included. */
 function sizedPageOf(table: Table, follows: boolean): string {
   const page = pageOf(table, follows);
   if (table.long.length === 0) return page;

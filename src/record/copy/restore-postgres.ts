@@ -13,7 +13,7 @@ import { intoPostgres } from "./postgres-record.ts";
 import { holdBackup } from "./sqlite-record.ts";
 import { verifyCopy } from "./verify-copy.ts";
 
-/** Into an empty database. */
+/** Restores a backup into an empty database. */
 export async function restoreIntoPostgres(
   { url, secret }: { url: string; secret: Uint8Array },
   file: string,
@@ -36,7 +36,7 @@ export async function restoreIntoPostgres(
   );
 }
 
-/** An older backup is brought up to date aside: the file itself stays as it is. */
+/** Migrates an older backup in a temporary copy, so that the file itself stays unchanged. */
 async function inThisSchema<T>(file: string, version: number, work: (file: string) => Promise<T>): Promise<T> {
   if (version === schemaVersion) return work(file);
   const folder = mkdtempSync(join(tmpdir(), "drover-restore-"));
@@ -59,8 +59,8 @@ async function inThisSchema<T>(file: string, version: number, work: (file: strin
 function anotherSecret(file: string): RequestError {
   return new RequestError({
     code: "DROVER-USE-001",
-    message: `The secret is not the one that the record in ${file} is sealed with.`,
+    message: `The secret does not match: the record in ${file} is sealed with another one.`,
     field: "DROVER_SECRET",
-    next: "Give the one its coordinators had. If nobody has it any more: restore the file into a state directory (without DATABASE_URL); the secret is its audit.key.",
+    next: "Use the secret of its coordinators. If it is lost, restore the file into a state directory (without DATABASE_URL); the secret is then in its audit.key.",
   });
 }

@@ -1,27 +1,27 @@
 import type { Row, SqlValue, Work } from "../query.ts";
 import type { Table } from "./tables.ts";
 
-/** A record that nobody changes while it is read. */
+/** A record that does not change while it is read. */
 export interface StillRecord {
-  /** For people. */
+  /** For messages. */
   readonly name: string;
   carryOut<T>(work: Work<T>): Promise<T>;
-  /** The rows that follow `after` in the order of the table's key; none at the end. Never more than memory has room for. */
+  /** The rows after `after` in key order; empty at the end. Limited in size, so that a page fits into memory. */
   page(table: Table, after: Row | null): Promise<Row[]>;
-  /** The bytes behind a hash, in pieces; null where they are not there. */
+  /** The content with this hash, in pieces; null if it is missing. */
   content(sha256: string): Promise<AsyncIterable<Uint8Array> | null>;
 }
 
-/** One that is being made. All of it is there in the end, or nothing. */
+/** A record being created. It becomes complete, or nothing of it is kept. */
 export interface NewRecord extends StillRecord {
-  /** What is wrong with it may show only in `settled`. */
+  /** May report an error only in `settled`. */
   insert(table: Table, rows: readonly Row[]): Promise<void>;
-  /** The same. `pieces` may end with a fault, and everything with it. */
+  /** May report an error only in `settled`. If `pieces` throws, the whole copy fails. */
   addContent(sha256: string, pieces: AsyncIterable<Uint8Array>): Promise<void>;
   settled(): Promise<void>;
 }
 
-/** A page has no more rows than this, and once its long columns have so many bytes it has no further ones. */
+/** A page has at most this many rows, and it ends early once its long columns reach `mostBytes`. */
 export const mostRows = 500;
 export const mostBytes = 1024 * 1024;
 
@@ -33,7 +33,7 @@ export function valuesOf({ columns }: Table, row: Row): SqlValue[] {
   return columns.map((column) => row[column] ?? null);
 }
 
-/** Of what may be long in it; roughly, as not every character is one byte. */
+/** Approximate size of the long columns: not every character is one byte. */
 export function longBytes({ long }: Table, row: Row): number {
   let bytes = 0;
   for (const column of long) {
@@ -43,7 +43,7 @@ export function longBytes({ long }: Table, row: Row): number {
   return bytes;
 }
 
-/** Cut where they are longer: what is given in one piece is held in memory as one. */
+/** Splits long pieces, because each piece is held in memory as a whole. */
 export async function* inPieces(bytes: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
   for await (const piece of bytes)
     for (let from = 0; from < piece.length; from += most) yield piece.subarray(from, from + most);

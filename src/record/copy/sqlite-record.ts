@@ -15,7 +15,7 @@ import { pageOf, type Table } from "./tables.ts";
 
 const pieceBytes = 256 * 1024;
 
-/** The record of a state directory. Nobody writes to it meanwhile: they wait, and after five seconds are told that it is locked. */
+/** Holds the write lock of a state directory's record. Other writers wait, and fail after five seconds with a lock error. */
 export async function holdDirectory<T>(
   directory: string,
   waitMs: number,
@@ -37,7 +37,7 @@ export async function holdDirectory<T>(
   }
 }
 
-/** What a backup holds; nobody writes to such a file. */
+/** Opens a backup. Nobody writes to a backup, so no lock is needed. */
 export async function holdBackup<T>(file: string, work: (record: StillRecord) => Promise<T>): Promise<T> {
   const connection = connect(file, "immutable");
   try {
@@ -74,7 +74,7 @@ async function contentOfFile(directory: string, sha256: string): Promise<AsyncIt
   const file = blobFile(directory, sha256);
   try {
     const handle = await open(file, "r");
-    // closed with its stream, however that ends
+    // The stream closes the handle, however it ends.
     return handle.createReadStream({ highWaterMark: pieceBytes });
   } catch (fault) {
     if (isErrno(fault, "ENOENT")) return null;
@@ -84,7 +84,7 @@ async function contentOfFile(directory: string, sha256: string): Promise<AsyncIt
 
 const selectPiece = `select bytes from backup_files where sha256 = ? and piece = ?`;
 
-/** Also of a backup that is being made. */
+/** Also works for a backup that is being written. */
 export async function contentOfRows(connection: Connection, sha256: string): Promise<AsyncIterable<Uint8Array> | null> {
   const first = connection.sql(selectPiece).get(sha256, 0);
   return first === undefined ? null : pieces(first);

@@ -1,16 +1,16 @@
 /** A table that both engines have, with the same columns. */
 export interface Table {
   name: string;
-  /** What its rows are ordered by and told apart by, the same on both engines. */
+  /** The unique key and sort order, the same on both engines. */
   key: readonly string[];
   columns: readonly string[];
-  /** Columns of any length: where these are long, a page has fewer rows. */
+  /** Columns of unlimited length. A page with long values has fewer rows. */
   long: readonly string[];
-  /** The column that PostgreSQL numbers with a counter of its own. */
+  /** The column that PostgreSQL numbers with a sequence. */
   counted?: string;
 }
 
-/** All of them but `store`, of which only the id and the last restore are part of the record, and where contents lie. Tested to be complete. */
+/** All tables except for contents and `store`, of which only the id and the last restore are part of the record. A test checks that the list is complete. */
 export const tables: readonly Table[] = [
   {
     name: "demands",
@@ -232,7 +232,7 @@ export const tables: readonly Table[] = [
   },
 ];
 
-/** The rows after those with the key that is asked for (or the first ones), at most `?` of them, in the order of their keys. */
+/** Selects a page in key order: after the given key, or the first page. */
 export function pageOf({ name, key, columns }: Table, follows: boolean): string {
   const marks = key.map(() => "?").join(", ");
   const after = follows ? ` where (${key.join(", ")}) > (${marks})` : "";

@@ -9,7 +9,7 @@ import type { StoredRun } from "./stored-run.ts";
 
 type Result = Extract<RunEvent, { type: "result" }>;
 
-/** So many runs may follow each other by `on_finish`: as deep as submit lets children be. */
+/** How many runs may follow each other through `on_finish`. The same limit as for nested submits. */
 const longestChain = 8;
 
 const selectRun = `
@@ -21,8 +21,8 @@ const insertChain = `
   values (?, 'pending', ?, ?, ?, ?, ?)`;
 
 /**
- * What follows a run that ends, by its agent's `on_finish`: written in the transaction of the end, with the values that it
- * takes from the result. A coordinator makes a run of it, see docs/decisions/0027-webhooks-and-chains.md.
+ * Stores the follow-up that the agent's `on_finish` demands, in the transaction that ends the run, with the values taken from
+ * the result. A coordinator turns it into a run later, see docs/decisions/0027-webhooks-and-chains.md.
  */
 export function* chainOn(
   tx: Transaction,
@@ -48,9 +48,9 @@ export function* chainOn(
   const { values, missing } = resolveValues(chain.parameters ?? {}, document);
   const fault =
     depth > longestChain
-      ? `${longestChain} runs have followed each other by on_finish, and no more may.`
+      ? `${longestChain} runs have followed each other through on_finish, which is the limit.`
       : missing.length > 0
-        ? `The run that ended has nothing at ${missing.map(({ name, from }) => `${from} for ${name}`).join(", ")}.`
+        ? `The finished run has nothing at ${missing.map(({ name, from }) => `${from} for ${name}`).join(", ")}.`
         : null;
   yield write(
     insertChain,

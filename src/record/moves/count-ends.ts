@@ -2,14 +2,14 @@ import type { RunEnd } from "../../model/store.ts";
 import { type Work, write } from "../query.ts";
 import { toColumn } from "../text.ts";
 
-/** Of run_counts. */
+/** Length of a slot in run_counts. */
 export const slotSeconds = 900;
 
 const add = `
   insert into run_counts (slot, created_by, status, reason, runs) values (?, ?, ?, ?, ?)
   on conflict (slot, created_by, status, reason) do update set runs = run_counts.runs + excluded.runs`;
 
-/** Once for all runs of a transaction that ended alike, so that many ends cost little more than one. */
+/** Counts equal ends of a transaction with one statement, so that many ends cost little more than one. */
 export function* countEnds(ended: readonly RunEnd[], now: Date): Work<void> {
   const alike = new Map<string, { end: RunEnd; runs: number }>();
   for (const end of ended) {

@@ -10,15 +10,15 @@ const selectOpen = `
   where audit_rows.run_id = ? and audit_rows.kind = 'start' and audit_rows.attempt = ?`;
 
 /**
- * What an attempt had begun when it was taken from its runner: whatever that runner says from here on is refused, so
- * that nobody else will ever write these ends. They say that the end was not seen, and why.
+ * Ends the executions of an attempt that was taken from its runner. The runner's later reports are refused, so nobody else
+ * can write these ends. They record that the end was not observed, and why.
  */
 export function* endExecutions(tx: Transaction, run: StoredRun, why: string): Work<void> {
-  // An attempt that has said nothing yet has begun nothing; one that waits for a claim has ended before.
+  // Without events it has started nothing. An attempt of a pending or parked run has already ended.
   if (run.last_n === 0 || run.status === "pending" || run.status === "parked") return;
   const rows = yield all(selectOpen, toColumn(run.run_id), run.attempt);
   const open = new Set(rows.map((row) => fromColumn(String(row["execution_id"]))));
-  // What this same transaction has brought is not in the chain yet.
+  // Entries of this transaction are not in the chain yet.
   for (const { kind, run_id, attempt, execution_id } of tx.audit) {
     if (run_id !== run.run_id || attempt !== run.attempt || execution_id === null) continue;
     if (kind === "start") open.add(execution_id);

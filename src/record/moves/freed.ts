@@ -11,11 +11,11 @@ const selectSharers = `
 const waits = `status = 'pending' and blocked_by = 'session'`;
 const selectNext = `
   select run_no, run_id from runs where session_id = ? and ${waits} order by run_id limit 1`;
-/** A fork that waits for its origin is the first of its own session all the same. */
+/** A fork that waits for its origin still counts as the first run of its own session. */
 const selectHolder = `
   select 1 from runs where session_id = ? and ${statusIn("open")}
     and not (${waits} and mode = 'resume') limit 1`;
-/** Looks at every blocked run, so not for procedural ones: there are many, and none is ever forked. */
+/** Scans all blocked runs, so it skips procedural agents: they have many runs, and none of them is ever forked. */
 const selectForks = `
   select run_no from agent_revs cross join runs indexed by runs_blocked
   where agent_revs.agent_rev_id = ?1 and agent_revs.type <> 'procedural'
@@ -30,15 +30,15 @@ const selectFirst = `
 const unblock = `
   update runs set blocked_by = null where run_no = ?`;
 
-/** A run that no longer works makes room under its agent's cap, if there is one. */
+/** Notifies runners that a run no longer counts against its agent's cap. */
 export function* freeCap(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
   if (run.agent_rev_id === null || run.cap_agent === null) return;
   for (const row of yield all(selectSharers, run.demand_id)) claimable(tx, String(row["body"]));
 }
 
 /**
- * A run that has ended lets the next one of its session go, and the forks that were asked for before that one. A
- * resume that was itself blocked held nobody up.
+ * Releases the next run of the session after a run has ended, and the forks requested before that one. A resume that was
+ * itself blocked does not release anything.
  */
 export function* freeSession(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
   const { agent_rev_id, session_id } = run;
@@ -58,8 +58,8 @@ export function* freeSession(tx: Transaction, run: StoredRun & Partial<EndingRun
 }
 
 /**
- * A run that no longer works in its directory lets the next one go: one of each demand, as one that no runner
- * can take would hold up the others. Which of them is first, claims decide; the rest are blocked again there.
+ * Releases the next runs waiting for the directory: one per demand, because a run that no runner can take would hold up the
+ * others. Claims decide which of them goes first, and block the rest again.
  */
 export function* freeDirectory(tx: Transaction, run: Pick<StoredRun, "directory" | "blocked_by">): Work<void> {
   if (run.directory === null || run.blocked_by === "directory") return;
@@ -83,8 +83,8 @@ const selectDemand = `
   select body from demands where demand_id = ?`;
 
 /**
- * A run that has ended lets the next one of its schedule go. One that ended while it waited itself leaves the next one to
- * wait for the run before it.
+ * Releases the next run of the schedule after a run has ended. If the ended run was itself waiting, the next one waits for
+ * its predecessor instead.
  */
 export function* freeSchedule(tx: Transaction, run: StoredRun & Partial<EndingRun>): Work<void> {
   if (run.agent_rev_id === null || run.followed === 0) return;
@@ -104,7 +104,7 @@ export function* freeSchedule(tx: Transaction, run: StoredRun & Partial<EndingRu
 }
 
 export function claimable(tx: Transaction, body: string, at_once = false): void {
-  // Written from a run's demands by create_run.
+  // create_run wrote it from a run's demands.
   const demands = JSON.parse(body) as Demands;
   if (at_once) (tx.changed.resumed ??= []).push(demands);
   else tx.changed.claimable.push(demands);

@@ -10,16 +10,16 @@ import type { EndingRun, StoredRun } from "./stored-run.ts";
 const selectMaxAttempts = `
   select max_attempts from agent_revs where agent_rev_id = ?`;
 
-/** The session whose state a run continues from: a fork that has none yet continues from its origin's. */
+/** The saved state that a run continues from. A fork without its own state continues from its origin's. */
 const selectState = `
   select saved.session_id, saved.run_id from runs join session_states saved on saved.session_id =
     coalesce((select own.session_id from session_states own where own.session_id = runs.session_id), runs.forked_from)
   where runs.run_no = ?`;
 
-/** So often a run that has saved a state may lose its runner at no cost. */
+/** How often a run with a saved state may lose its runner without using up an attempt. */
 const mostContinued = 3;
 
-/** Back to pending, for any runner that matches. The attempt's number stays used. A run that was being stopped has ended. */
+/** Returns a run to pending, for any matching runner. Its attempt number stays used. A run that was stopping ends instead. */
 export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled"> {
   if (run.status === "stopping") {
     if (run.asked === 1 && (yield* hasExpired(run))) yield* end(tx, run, "failed", "approval_expired", why);
@@ -31,8 +31,8 @@ export function* requeue(tx: Transaction, run: StoredRun, why: string): Work<"re
 }
 
 /**
- * What becomes of a run whose runner can say no more of it. One that has saved a state continues from there; any other
- * begins again, which costs an attempt.
+ * Handles a run whose runner was lost. A run with a saved state continues from there; any other starts over, which costs
+ * an attempt.
  */
 export function* lose(tx: Transaction, run: StoredRun, why: string): Work<"requeued" | "cancelled" | "failed"> {
   if (run.status === "stopping") return yield* requeue(tx, run, why);
@@ -45,7 +45,7 @@ export function* lose(tx: Transaction, run: StoredRun, why: string): Work<"reque
   return "failed";
 }
 
-/** What a lost attempt adds to, in the run's columns; null: the run has no attempt left. */
+/** The counters that a lost attempt increments; null if the run has no attempts left. */
 export function* costOfLoss(run: StoredRun & Partial<EndingRun>): Work<Record<string, number> | null> {
   const state = run.continued < mostContinued ? yield* stateOf(run) : undefined;
   if (state?.["run_id"] === toColumn(run.run_id)) return { continued: run.continued + 1 };
@@ -53,7 +53,7 @@ export function* costOfLoss(run: StoredRun & Partial<EndingRun>): Work<Record<st
   return (yield* attemptsLeft(run, failures)) ? { failures } : null;
 }
 
-/** To pending, and to the runners that can continue what it has saved. */
+/** Returns a run to pending, for the runners that can continue from its saved state. */
 export function* giveBack(
   tx: Transaction,
   run: StoredRun,
@@ -78,7 +78,7 @@ export function* attemptsLeft(run: StoredRun & Partial<EndingRun>, failures: num
   return failures < Number(row?.["max_attempts"]);
 }
 
-/** The end of a run that no runner can write. */
+/** Ends a run without a runner. */
 export function* end(
   tx: Transaction,
   run: StoredRun,

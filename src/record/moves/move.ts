@@ -16,14 +16,14 @@ import type { EndingRun, StoredRun } from "./stored-run.ts";
 type Columns = Record<string, SqlValue>;
 type Result = Extract<RunEvent, { type: "result" }>;
 
-/** What a move to a status does, beyond what follows from the model: who holds the run, and whether it takes a place under the cap. */
+/** Effects of moving to a status, in addition to what the model defines (who holds the run, and whether it counts against the cap). */
 interface Effects {
   /** The column that gets the time of the move. */
   time?: "claimed_at" | "started_at" | "finished_at";
   sets?: Columns;
-  /** The reason of the move is what the run waits for. */
+  /** The reason for the move is what the run is waiting for. */
   waits?: true;
-  /** Who is let go: the next run in its directory, the next of its session, a runner that could claim it. */
+  /** What to release: the next run in its directory, the next run of its session, or runners that could claim it. */
   frees: readonly ("directory" | "session" | "claimers")[];
 }
 
@@ -43,19 +43,19 @@ const effects: Record<RunStatus, Effects> = {
   cancelled: ended,
 };
 
-/** How a run begins that runners claim. */
+/** The first event of a run that runners claim. */
 export const submitted = { type: "status", status: "pending" } as const satisfies RunEvent;
 
 export interface Move {
-  /** Why, for the log; or, where the run ends, its result. Absent: an event of its runner made the move, and is stored. */
+  /** The reason, for the log, or the result of a run that ends. Omitted if an event of the runner caused the move and is already stored. */
   why?: string | Result;
-  /** By the store's clock unless told otherwise. */
+  /** Defaults to the store's clock. */
   at?: string;
   waitingFor?: string | null;
-  /** The last of the states that its events took it through on the way. */
+  /** The last intermediate status that the run's events led to. */
   via?: RunStatus;
   columns?: Columns;
-  /** Its runner has seen to the ends of its executions. */
+  /** The runner has already ended its executions. */
   settled?: boolean;
 }
 
@@ -67,7 +67,7 @@ const upsertResult = `
 
 const forgetSealed = `update run_bodies set sealed = null where run_no = ?`;
 
-/** The only way a stored run gets another status. `run` is as stored, moved on by the events that were stored since. */
+/** The only function that changes the status of a stored run. `run` is as stored, advanced by the events stored since. */
 export function* move(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
@@ -81,7 +81,7 @@ export function* move(
   if (!isHeld(to) && !settled) yield* endExecutions(tx, run, String(reason));
   if (run.asked === 1 && closesQuestions(to)) yield* supersede(tx, run);
   const ends = result !== null && isTerminal(to);
-  // before the result, which is the last event
+  // Before the result, which has to be the last event.
   if (ends && run.chained === 1) yield* chainOn(tx, run, result, at, summaryIn(columns));
   if (why !== undefined)
     yield* storeEvent(tx, run, null, at, result ?? { type: "status", status: to, reason: String(reason) });
@@ -93,7 +93,7 @@ export function* move(
     ...(time === undefined || time === "started_at" ? {} : { [time]: toColumn(at) }),
     ...sets,
     ...(run.status === "parked" ? { parked_why: null, parked_until: null } : {}),
-    // What goes on at once does so until it is at work.
+    // `resumed` stays set until the run is at work.
     ...(run.resumed === 1 && to !== "claimed" && to !== "pending" ? { resumed: 0 } : {}),
     ...(ends && run.sealed === 1 ? { sealed: 0 } : {}),
     ...(result === null ? {} : { reason: result.reason, error: toColumn(result.error), exit_code: result.exit_code }),
@@ -125,19 +125,19 @@ export function* move(
   }
 }
 
-/** As finish_run brings it. */
+/** The summary that finish_run stores. */
 function summaryIn({ summary = null }: Columns): string | null {
   return typeof summary === "string" ? fromColumn(summary) : null;
 }
 
-/** A new attempt asks again what is still open; whoever is ended needs no answer. */
+/** A new attempt asks its open questions again, and a run that ends needs no answers. */
 function closesQuestions(to: RunStatus): boolean {
   return to === "claimed" || to === "stopping" || isTerminal(to);
 }
 
 /**
- * Where its own events take a run, in the transaction that stores them; and the columns that they change besides.
- * `waitsFor` is what its open questions say, see ./questions.ts.
+ * Determines which status the runner's events lead to, and which columns they change. `waitsFor` comes from the open
+ * questions, see ./questions.ts.
  */
 export function follow(
   run: StoredRun,
@@ -156,15 +156,15 @@ export function follow(
   for (const { at: given, event } of events) {
     const when = plausible(given, run, now);
     if (event.type === "progress") columns["progress"] = event.percent;
-    // A run ends by finish_run alone; a move that is not in the table is a line of the log and no more.
+    // Only finish_run ends a run. A status event that is not a valid move only stays in the log.
     if (event.type === "status" && mayMove(run, to, event.status)) enter(event.status, when, event.reason ?? null);
     if (run.agent_rev_id === null) continue;
-    // what a command says of others is nothing that the run itself is known by
+    // Executions reported by a command do not describe the run itself.
     const execution = ownExecution(event);
-    // the runner knows the repository; the submitter may not
+    // The runner knows the repository; the submitter may not.
     if (execution?.repo_sha) columns["repo_sha"] = toColumn(execution.repo_sha);
     if (execution?.isolation) columns["isolation"] = execution.isolation;
-    // Whatever a runner says of a run it claimed, it says because it has begun.
+    // Any event from a claimed run means that it has started.
     if (to === "claimed") enter("running", when, null);
   }
   const last = plausible(events.at(-1)?.at ?? "", run, now);
@@ -182,7 +182,7 @@ function ownExecution(event: RunEvent): { repo_sha?: string | null; isolation?: 
   return event.type === "execution_started" ? event.execution.correlation : event.execution;
 }
 
-/** The time that a runner gives, or the nearest that can be: not before it claimed the run, not after the store hears of it. */
+/** Clamps a runner's timestamp: not before the claim, not after the store's current time. */
 function plausible(given: string, { agent_rev_id, claimed_at }: StoredRun, now: Date): string {
   if (agent_rev_id === null) return given;
   const at = Date.parse(given);
@@ -190,13 +190,13 @@ function plausible(given: string, { agent_rev_id, claimed_at }: StoredRun, now: 
   return claimed_at !== null && at < Date.parse(claimed_at) ? claimed_at : given;
 }
 
-/** A runner moves its run between working and waiting; everything else is for the store to say. */
+/** A runner may only move its run between running and waiting; the store decides everything else. */
 function mayMove(run: StoredRun, from: RunStatus, to: RunStatus): boolean {
   if (!canMove(from, to) || isTerminal(to)) return false;
   return run.agent_rev_id === null || to === "running" || to === "waiting";
 }
 
-/** With how far the run has come. */
+/** Updates columns of the run together with its position in the log. */
 export function* updateRun(run: StoredRun, columns: Columns): Work<void> {
   const all: Columns = { last_n: run.last_n, last_seq: run.last_seq, started_at: run.started_at, ...columns };
   const text = `update runs set ${Object.keys(all)

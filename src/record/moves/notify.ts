@@ -4,10 +4,10 @@ import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 import type { StoredRun } from "./stored-run.ts";
 
-/** How long a delivery is tried. */
+/** How long a delivery is retried. */
 export const deliverForMs = 24 * 60 * 60 * 1000;
 
-/** `events` is a JSON list: each stands in quotes. Answers nothing, so nobody waits for it. */
+/** `events` is a JSON list, so each name is in quotes. Returns no rows, so PostgreSQL does not wait for it. */
 const insertDeliveries = `
   insert into deliveries (delivery_id, webhook_no, run_no, event, at, body, status, attempts, next_at, give_up_at)
   select runs.run_id || '.' || ? || '.' || webhooks.webhook_no, webhooks.webhook_no, runs.run_no, ?, ?, ?, 'pending', 0, ?, ?
@@ -17,14 +17,14 @@ const insertDeliveries = `
     and (webhooks.scope = 'all' or exists (
       select 1 from run_webhooks where run_webhooks.run_no = runs.run_no and run_webhooks.name = webhooks.name))`;
 
-/** Whether receivers can ask to be notified of it. */
+/** Whether webhooks can subscribe to this status. */
 export function isNotified(status: string): status is WebhookEvent {
   return (webhookEvents as readonly string[]).includes(status);
 }
 
 /**
- * Writes a delivery for each webhook that wants to know, in the transaction of what it is about. `state` are the fields of
- * the run that the event is about: the run may have moved on when it is sent.
+ * Stores a delivery for each subscribed webhook, in the transaction of the change itself. `state` holds the run's fields at
+ * the time of the event, because the run may have changed again when the delivery is sent.
  */
 export function* notify(
   tx: Transaction,

@@ -7,19 +7,19 @@ import { move } from "./move.ts";
 import type { EndingRun, StoredRun } from "./stored-run.ts";
 
 interface Aside {
-  /** The last of the states that its events took it through. */
+  /** The last intermediate status that the run's events led to. */
   via?: RunStatus;
   columns?: Record<string, SqlValue>;
 }
 
 export interface Parked extends Aside {
   why: ParkReason;
-  /** When it goes on by itself; null: somebody has to make it. */
+  /** When it resumes by itself; null if a person has to resume it. */
   until: string | null;
   message: string;
 }
 
-/** Nothing of it is alive from here on. */
+/** Parks a run: no process of it remains alive. */
 export function* park(
   tx: Transaction,
   run: StoredRun & Partial<EndingRun>,
@@ -30,8 +30,8 @@ export function* park(
 }
 
 /**
- * Back to pending at no cost; where it has begun, to the runner that has its session. `atOnce`: somebody wants it to go on,
- * so that it waits neither for a slot nor for its agent's cap.
+ * Returns a parked run to pending without using up an attempt. A run that had started goes to the runner that has its
+ * session. With `atOnce` a person wants it to continue, so it waits neither for a slot nor for its agent's cap.
  */
 export function* goOn(
   tx: Transaction,

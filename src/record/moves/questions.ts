@@ -10,7 +10,7 @@ import type { StoredRun } from "./stored-run.ts";
 
 type Request = Extract<RunEvent, { type: "permission_request" }>;
 
-/** Who decides where nobody does. */
+/** Recorded as the decider when no person decided. */
 const drover = "drover";
 const defaultAnswerSeconds = 7 * 24 * 60 * 60;
 
@@ -28,8 +28,8 @@ const close = `
   where question_no = ?`;
 
 /**
- * Questions that these events ask, in the transaction that stores the events. Gives what the run waits for: the tool of its
- * oldest open question; null: nothing; undefined: its own events say whether it waits.
+ * Stores the questions in these events. Returns what the run is waiting for: the tool of its oldest open question, null
+ * if nothing, or undefined if the run's own events decide.
  */
 export function* keepQuestions(
   tx: Transaction,
@@ -58,13 +58,13 @@ function* ask(tx: Transaction, run: StoredRun, event: Request, expires_at: numbe
   const [inserted] = yield first(insert, ...of, tx.now.toISOString(), expires_at, run.run_no);
   run.asked = 1;
   if (inserted !== undefined) return;
-  // Asked twice: whoever answered is not asked again.
+  // A repeated question: send the existing answer instead of asking again.
   const [known = {}] = yield first(selectOne, run.run_no, toColumn(request_id), run.attempt);
   const answer = decisionOf(known);
   if (answer !== null) yield* giveOrder(tx, run, { answer: { request_id, answer } });
 }
 
-/** Its executor no longer waits for an answer. */
+/** Closes a question that the executor no longer waits for. */
 function* withdraw(tx: Transaction, run: StoredRun, { request_id }: { request_id: string }): Work<void> {
   const [row] = yield first(selectOne, run.run_no, toColumn(request_id), run.attempt);
   if (row === undefined || row["decision"] !== null) return;
@@ -75,7 +75,7 @@ export function* openQuestions(run: StoredRun): Work<Row[]> {
   return yield all(selectOpen, run.run_no);
 }
 
-/** What became of the questions of the run's last attempt. */
+/** Summarizes the questions of the run's last attempt. */
 export function* decisionsOf(run: StoredRun): Work<{ open: boolean; decided: boolean; stopped: string | null }> {
   const rows = yield all(selectOfAttempt, run.run_no, run.attempt);
   const stopped = rows.find(({ decision }) => decision === "stop");
@@ -86,16 +86,16 @@ export function* decisionsOf(run: StoredRun): Work<{ open: boolean; decided: boo
   };
 }
 
-/** Of the run's last attempt, which is ended for that. */
+/** Whether a question of the last attempt expired, which ends the attempt. */
 export function* hasExpired(run: StoredRun): Work<boolean> {
   return (yield all(selectOfAttempt, run.run_no, run.attempt)).some(({ decision }) => decision === "expired");
 }
 
 export function stoppedBy(by: string): string {
-  return `${by} refused what it asked for, and stopped it.`;
+  return `${by} denied its request and stopped it.`;
 }
 
-/** Closes an open question, and says so in the log of its run. */
+/** Closes an open question and logs the decision in its run. */
 export function* decide(
   tx: Transaction,
   run: StoredRun,
@@ -136,12 +136,12 @@ export function* decide(
   });
 }
 
-/** A new attempt asks again what is still open, and a run that ends needs no answer any more. */
+/** Closes all open questions: a new attempt asks them again, and a run that ends needs no answers. */
 export function* supersede(tx: Transaction, run: StoredRun): Work<void> {
   for (const row of yield* openQuestions(run)) yield* decide(tx, run, row, { decision: "superseded" });
 }
 
-/** What people decided about questions of earlier attempts, the last decision of each id last. */
+/** Decisions of people on questions of earlier attempts. For a repeated request id the latest decision counts. */
 export function* answersOf(run_no: number, attempt: number): Work<Invocation["answers"]> {
   const answers = new Map<string, Invocation["answers"][number]>();
   for (const row of yield all(selectDecided, run_no, attempt)) {
@@ -152,7 +152,7 @@ export function* answersOf(run_no: number, attempt: number): Work<Invocation["an
   return [...answers.values()];
 }
 
-/** null: no person has decided it. */
+/** Returns null if no person has decided. */
 function decisionOf(row: Row): Decision | null {
   const message = textOrNull(row["message"]);
   const said = message === null ? {} : { message };

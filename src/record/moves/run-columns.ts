@@ -3,7 +3,7 @@ import type { RunRow } from "../../model/store.ts";
 import type { Row, SqlValue } from "../query.ts";
 import { textOrNull, toColumn } from "../text.ts";
 
-/** Columns that hold a Run's field of the same name as text that comes from outside. */
+/** Text columns named after a field of Run, with values from outside. */
 const texts = [
   "run_id",
   "agent_name",
@@ -32,7 +32,7 @@ const texts = [
   "summary",
 ] as const;
 
-/** Words of closed lists, and numbers: stored as they are. */
+/** Numbers and words of closed lists, stored without encoding. */
 const plain = [
   "mode",
   "status",
@@ -47,7 +47,7 @@ const plain = [
   "isolation",
 ] as const;
 
-/** Fields of a Run that are columns of its row. */
+/** Fields of Run that are columns of its row. */
 export const runFields = [...texts, ...plain, "attended", "usage"] as const;
 
 /** In the order of runValues. */
@@ -69,13 +69,13 @@ export const insertRun = `
   insert into runs (${runColumns.join(", ")}) values (${runColumns.map(() => "?").join(", ")})
   returning run_no`;
 
-/** What a list needs, demands included; the bodies are read apart. */
+/** Selects what a list shows, including demands. Bodies are read separately. */
 export const selectRuns = `
   select runs.run_no, ${[...texts, ...plain].map((name) => `runs.${name}`).join(", ")},
     runs.attended, runs.usage, demands.body as demands
   from runs join demands using (demand_id)`;
 
-/** What a row has that a Run does not show. */
+/** Columns of a run that its public form does not show. */
 export interface Unshown {
   demandId: number;
   last: { n: number; seq: number };
@@ -83,11 +83,11 @@ export interface Unshown {
   timeoutSeconds: number | null;
   blockedBy: string | null;
   inPlace: boolean;
-  /** Its agent has a budget for each day. */
+  /** Its agent has a daily budget. */
   budgeted: boolean;
-  /** Its agent has a chain. */
+  /** Its agent has an on_finish chain. */
   chained: boolean;
-  /** Something that it was asked with is kept encrypted. */
+  /** Some of its parameters are stored encrypted. */
   sealed: boolean;
 }
 
@@ -118,6 +118,6 @@ export function runFromRow(row: Row): RunRow {
   run["attended"] = row["attended"] === 1;
   run["usage"] = typeof row["usage"] === "string" ? JSON.parse(row["usage"]) : null;
   run["demands"] = JSON.parse(String(row["demands"]));
-  // Every field was written from a Run by runValues, under the same names.
+  // runValues wrote every field from a Run, under the same names.
   return run as unknown as RunRow;
 }

@@ -5,63 +5,63 @@ import { toColumn } from "../text.ts";
 import type { RunPosition } from "../ops/store-events.ts";
 
 export interface StoredRun extends RunPosition {
-  /** As stored, as are the other texts here but run_id. */
+  /** As stored. The other texts are too, except for run_id. */
   created_by: string;
   status: RunStatus;
   failures: number;
   claimed_at: string | null;
   started_at: string | null;
   runner_id: string | null;
-  /** By which its runner was given it. */
+  /** The claim that gave it to its runner. */
   claim_no: number | null;
   session_id: string | null;
   blocked_by: string | null;
   demand_id: number;
-  /** null: whoever made the run runs it; no runner claims it. */
+  /** null if the run's creator executes it and no runner claims it. */
   agent_rev_id: number | null;
   given_back: number | null;
-  /** Where it works alone, see ../ops/directory.ts; null: it may share. */
+  /** The directory it needs to itself, see ../ops/directory.ts; null if it may share. */
   directory: string | null;
-  /** Lost attempts that cost nothing, see ./lose.ts. */
+  /** Number of lost attempts that did not use up an attempt, see ./lose.ts. */
   continued: number;
-  /** What it demands where it need not go to its session's place. */
+  /** Its demands once it no longer has to go to its session's place. */
   demands_after: string | null;
-  /** 1: its questions go to people. */
+  /** 1 if its questions go to people. */
   attended: number;
-  /** 1: it has asked some. */
+  /** 1 if it has asked any. */
   asked: number;
-  /** 1: somebody wants it to go on, so that it waits for no slot, cap or budget. */
+  /** 1 if a person wants it to continue, so that it does not wait for a slot, cap or budget. */
   resumed: number;
-  /** 1: its agent has a budget for each day. */
+  /** 1 if its agent has a daily budget. */
   budgeted: number;
-  /** 1: another run follows it, see ./chain.ts. */
+  /** 1 if another run may follow it, see ./chain.ts. */
   chained: number;
-  /** 1: something that it was asked with is kept encrypted until it ends. */
+  /** 1 if some of its parameters are stored encrypted until it ends. */
   sealed: number;
-  /** 1: an attempt of it was parked. */
+  /** 1 if an attempt of it was parked. */
   continues: number;
   parked_why: ParkReason | null;
   /** As JSON. */
   usage: string | null;
 }
 
-/** A run that is about to be written to, with the runner that has it: over a network each question is a wait. */
+/** A run to be written to, with the runner that holds it. One statement reads both to save a network round trip. */
 export interface WrittenRun extends StoredRun {
-  /** null: no runner has it. Texts as stored. */
+  /** null if no runner holds it. Texts are as stored. */
   holder_epoch: number | null;
   holder_status: string | null;
   holder_owner: string | null;
 }
 
-/** And with what its end may set free. */
+/** A run that may end, with what its end releases. */
 export interface EndingRun extends WrittenRun {
-  /** null: its agent may have any number of runs at work. */
+  /** null if its agent has no cap. */
   cap_agent: string | null;
   agent_type: string | null;
   max_attempts: number | null;
-  /** 1: another run of its session waits for it. */
+  /** 1 if another run of its session waits for it. */
   awaited: number;
-  /** 1: another run of its schedule does. */
+  /** 1 if another run of its schedule waits for it. */
   followed: number;
 }
 
@@ -105,7 +105,7 @@ const written = `
   runners.epoch as holder_epoch, runners.status as holder_status, runners.owner as holder_owner`;
 const selectWritten = `
   select ${written} from runs left join runners on runners.runner_id = runs.runner_id where run_id = ?`;
-/** Of `runs` and `runners`, for an EndingRun. */
+/** Columns of an EndingRun, from `runs` and `runners`. */
 export const ending = `${written},
     (select cap_agent from demands where demands.demand_id = runs.demand_id) as cap_agent,
     (select type from agent_revs where agent_revs.agent_rev_id = runs.agent_rev_id) as agent_type,
@@ -132,6 +132,6 @@ export function findEnding(run_id: string): Work<EndingRun | null> {
 function* find<R extends StoredRun>(text: string, run_id: string): Work<R | null> {
   const [row] = yield first(text, toColumn(run_id));
   if (row === undefined) return null;
-  // Each statement selects exactly the columns of its type; run_id is given back as it came, not as stored.
+  // Each statement selects exactly the columns of its type. run_id is the decoded text.
   return { ...(row as unknown as R), run_id };
 }

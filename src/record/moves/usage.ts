@@ -18,12 +18,12 @@ const addToSession = `
   select session_id, agent_name, ?, created_by, ?, ?, ?, ?, ? from runs where run_no = ? and session_id is not null
   on conflict (session_id, day, created_by) do update set ${sums("usage_sessions")}`;
 
-/** By the store's clock. */
+/** The day in UTC. */
 export function dayOf(now: Date): string {
   return now.toISOString().slice(0, 10);
 }
 
-/** Adds up what turns have cost: in the run, by agent and day, and by session. A run counts on the day of its first turn. */
+/** Adds the usage of turns to the run, its agent's day and its session. A run counts on the day of its first turn. */
 export function* addUsage(
   tx: Transaction,
   run: StoredRun,
@@ -32,7 +32,7 @@ export function* addUsage(
   const turns = events.flatMap(({ event }) => (event.type === "usage" ? [event.usage] : []));
   if (turns.length === 0) return {};
   const used = turns.reduce(sum, none);
-  // Written by this function.
+  // This function wrote it.
   const before = run.usage === null ? null : (JSON.parse(run.usage) as Usage);
   if (run.agent_rev_id !== null) {
     const { input_tokens, output_tokens, cost_usd } = used;
@@ -54,10 +54,10 @@ function sum(one: Usage, other: Usage): Usage {
   };
 }
 
-/** More than anybody uses: sums of it stay numbers that every engine can store. */
+/** Far more than anyone uses, and small enough that sums fit into a number of every engine. */
 const mostCounted = 1e15;
 
-/** No runner takes away what others have used. */
+/** Ignores negative and invalid values, so that no runner can reduce recorded usage. */
 function counted(value: number): number {
   return Number.isFinite(value) && value > 0 ? Math.min(value, mostCounted) : 0;
 }

@@ -13,7 +13,7 @@ export function* addUpload(tx: Transaction, op: AddUpload): Work<FileResult> {
   const run = yield* findWritten(op.run_id);
   if (run === null || !isSha256(op.sha256)) return { ok: false, conflict: "not_found" };
   const fenced = isFenced(run, op);
-  // The same again, late: it is there.
+  // A repeated upload: it is already stored.
   if (!fenced && (yield* hasUpload(run, op))) return { ok: true, op: "add_upload" };
   if (fenced || isTerminal(run.status)) {
     auditRefused(tx, run, op);

@@ -9,7 +9,7 @@ const upsert = `
   on conflict (name) do update set updated_at = excluded.updated_at, body = excluded.body`;
 const remove = `delete from agents where name = ? returning name`;
 
-/** Its owner stays who made it first. */
+/** An update keeps the original owner. */
 export function* putAgent(tx: Transaction, { agent, by }: PutAgent): Work<AgentResult> {
   const [before] = yield first(known, toColumn(agent.name));
   yield write(upsert, toColumn(agent.name), toColumn(by), tx.now.toISOString(), JSON.stringify(agent));

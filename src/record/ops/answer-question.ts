@@ -36,7 +36,7 @@ export function* answerQuestion(tx: Transaction, op: AnswerQuestion): Work<Quest
   return { ok: false, conflict: before === "expired" || before === "superseded" ? "closed" : "answered", question };
 }
 
-/** Where the answer takes its run. */
+/** Applies the answer to the run: resumes it, stops it or passes the answer on to its runner. */
 function* follow(tx: Transaction, run: EndingRun, { request_id, answer, by }: AnswerQuestion): Work<void> {
   if (isHeld(run.status)) yield* giveOrder(tx, run, { answer: { request_id, answer } });
   else if (answer.decision === "stop") return yield* end(tx, run, "failed", "permission_denied", stoppedBy(by));
@@ -44,7 +44,7 @@ function* follow(tx: Transaction, run: EndingRun, { request_id, answer, by }: An
   if (!open && run.status === "waiting") yield* move(tx, run, "running", { why: `Answered by ${by}.` });
   else if (!open && run.status === "parked" && run.parked_why === "approval")
     yield* goOn(tx, run, `Answered by ${by}.`, { atOnce: true });
-  // Its next attempt is given the answer.
+  // The next attempt gets the answer.
   else yield* updateRun(run, {});
 }
 
@@ -54,7 +54,7 @@ export function* resumeRun(tx: Transaction, op: ResumeRun): Work<QuestionResult>
   const open = run.status === "parked" && run.asked === 1 && (yield* openQuestions(run)).length > 0;
   if (run.status !== "parked" || open)
     return { ok: false, conflict: "wrong_state", status: run.status, waits_for: open ? "answer" : null };
-  // Whoever resumes it knows that the day's budget is spent.
+  // A person who resumes it overrides the daily budget.
   const columns = run.parked_why === "budget" ? { budgeted: 0 } : {};
   yield* goOn(tx, run, `Resumed by ${op.by}.`, { atOnce: true, columns });
   return { ok: true, op: "resume_run" };

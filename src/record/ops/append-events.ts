@@ -29,14 +29,14 @@ export function* appendEvents(tx: Transaction, op: AppendEvents): Work<OpResult>
   return { ok: true, last_n: run.last_n };
 }
 
-/** Events that follow the last one stored, and what they change. */
+/** Stores events that follow the last stored one, and applies their effects to the run. */
 export function* recordEvents(tx: Transaction, run: StoredRun, fresh: readonly NumberedEvent[], op: Write): Work<void> {
   const { to, ...how } = yield* takeIn(tx, run, fresh, op);
   if (to === run.status) yield* updateRun(run, how.columns);
   else yield* move(tx, run, to, how);
 }
 
-/** Stores the events that are the attempt's to report, with what they bring along, and says where they take their run. */
+/** Stores the events that this attempt may report, with their files, questions and usage. Returns the run's next status. */
 export function* takeIn(
   tx: Transaction,
   run: StoredRun,
@@ -54,7 +54,7 @@ export function* takeIn(
 }
 
 function refused(tx: Transaction, run: StoredRun, op: AppendEvents): OpResult {
-  // What its own runner gave back was stored whole: the same events again are no trespass.
+  // A runner that gave the run back had stored all its events first, so a repeated report is harmless.
   if (
     (run.status === "pending" || run.status === "parked") &&
     run.given_back === op.attempt &&

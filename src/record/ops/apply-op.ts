@@ -7,7 +7,7 @@ import type { ApplyOther } from "./apply-other.ts";
 import { createRun } from "./create-run.ts";
 import { finishRun } from "./finish-run.ts";
 
-/** Checks everything before it writes anything, so that a conflict leaves nothing behind. */
+/** Every operation checks before it writes, so that a conflict leaves nothing behind. */
 export function applyOp(tx: Transaction, op: Op, other: ApplyOther | null): Work<StoreResult> {
   switch (op.op) {
     case "create_run":
@@ -17,7 +17,7 @@ export function applyOp(tx: Transaction, op: Op, other: ApplyOther | null): Work
     case "finish_run":
       return finishRun(tx, op);
     default:
-      if (other === null) throw new BugError(`${op.op} came before its code was loaded`);
+      if (other === null) throw new BugError(`${op.op} was applied before its code was loaded`);
       return other(tx, op);
   }
 }

@@ -22,7 +22,7 @@ import { deleteHook, deleteWebhook, putHook, putWebhook } from "./webhooks.ts";
 
 export type ApplyOther = typeof applyOther;
 
-/** The operations of a coordinator. Apart from those of a run's own log, which are all that `exec` needs. */
+/** The operations of a coordinator. `exec` needs only those of a run's own log, so these load separately. */
 export function applyOther(tx: Transaction, op: Exclude<Op, RunOp>): Work<StoreResult> {
   switch (op.op) {
     case "register_runner":

@@ -8,7 +8,7 @@ const bind = `
 const note = `
   update runs set executor_session_id = ? where run_no = ?`;
 
-/** An executor tells its own name of the session in its first event; the last one told stands. */
+/** An executor reports its own session id in a system event. The last reported id counts. */
 export function* bindSession(run: StoredRun, events: readonly NumberedEvent[]): Work<void> {
   if (run.agent_rev_id === null || run.session_id === null) return;
   for (const { event } of events) {

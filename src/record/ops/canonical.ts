@@ -1,4 +1,4 @@
-/** JSON with sorted keys: equal data gives equal text. Undefined members are left out, as JSON does. */
+/** JSON with sorted keys, so that equal data gives equal text. Like JSON, it omits undefined members. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) => {
     if (typeof inner !== "object" || inner === null || Array.isArray(inner)) return inner;

@@ -11,7 +11,7 @@ import { hasResumed, pickResumed, pickRuns } from "./pick-runs.ts";
 import { speakingOf, type StoredRunner } from "./runner-row.ts";
 import { hasLimits, keptBack } from "./spending.ts";
 
-/** Everything at once that every claim asks for: over a network each question is a wait. */
+/** Everything a claim needs in one statement, because each statement is a network round trip. */
 const selectClaimer = `
   select runners.*,
     (select claims.claim_no from claims where claims.runner_id = runners.runner_id and claim_id = ?2) as known_claim_no,
@@ -22,10 +22,10 @@ const insertClaim = `insert into claims (runner_id, claim_no, claim_id) values (
 const deleteOldClaims = `delete from claims where runner_id = ? and claim_no <= ?`;
 const renew = `update runners set lease_until = ?, last_seen_at = ?, claim_no = ? where runner_id = ?`;
 
-/** By one claim, however many are wanted: each is some questions, and others wait meanwhile. The next claim brings more. */
+/** Runs per claim, whatever the runner wants: each takes several statements while other writers wait. The next claim brings more. */
 const mostAtOnce = 50;
 
-/** A poll that this many newer ones overtook is taken for a new one. Each claim uses two numbers, see ./heartbeat.ts. */
+/** A poll that this many newer claims overtook counts as new. Each claim uses two numbers, see ./heartbeat.ts. */
 const claimsKept = 128;
 
 export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult> {
@@ -49,7 +49,7 @@ export function* claimRuns(tx: Transaction, op: ClaimRuns): Work<DispatchResult>
   };
 }
 
-/** The number of this claim: the one it had, or the next. */
+/** The number of this claim: its existing one, or the next. */
 function* claimNo(runner: StoredRunner, claim_id: string): Work<number> {
   const { known_claim_no: known = null } = runner.row;
   if (known !== null) return Number(known);
@@ -59,7 +59,7 @@ function* claimNo(runner: StoredRunner, claim_id: string): Work<number> {
   return claim_no;
 }
 
-/** What this claim was given before, as far as it still holds; new runs only for the newest claim while it is open and has none. */
+/** Repeats what this claim was given before and still holds. Only the newest claim gets new runs, while it is open and has none. */
 function* claimsOf(
   tx: Transaction,
   runner: StoredRunner,
@@ -75,7 +75,7 @@ function* claimsOf(
   return want < 1 ? claims : [...claims, ...(yield* takeRuns(tx, runner, want, claim_no))];
 }
 
-/** Those that somebody wants to go on, even where there is no free slot; but not where the runner lacks more than that. */
+/** Hands out resumed runs even without a free slot, unless the runner reports another shortage. */
 function* takeResumed(tx: Transaction, runner: StoredRunner, op: ClaimRuns, claim_no: number): Work<ClaimedRun[]> {
   const claims: ClaimedRun[] = [];
   if (runner.row["has_resumed"] !== 1 || op.shortage !== undefined) return claims;
@@ -86,17 +86,17 @@ function* takeResumed(tx: Transaction, runner: StoredRunner, op: ClaimRuns, clai
 
 function* givenBefore(runner: StoredRunner, claim_no: number): Work<ClaimedRun[]> {
   const given: ClaimedRun[] = [];
-  // A claim that comes for the first time was given nothing yet.
+  // A new claim was given nothing yet.
   if (runner.row["known_claim_no"] === null) return given;
   for (const row of yield* runsOfClaim(runner.column, claim_no))
     if (row["status"] !== "stopping") given.push(yield* claimedRun(runner, row, Number(row["attempt"])));
   return given;
 }
 
-/** Blocked by one claim at most: whoever is woken for the rest goes on from there. */
+/** Runs that one claim blocks or parks at most. The runner is notified and continues with its next claim. */
 const mostBlocked = 500;
 
-/** What works in a directory that is taken steps aside, and so does what may not be spent; the next ones are looked at. */
+/** Skips runs whose directory is taken or whose budget or usage limit is reached, and tries the next ones. */
 function* takeRuns(tx: Transaction, runner: StoredRunner, want: number, claim_no: number): Work<ClaimedRun[]> {
   const claims: ClaimedRun[] = [];
   for (let blocked = 0; ;) {

@@ -20,10 +20,11 @@ const insertBody = `
 const selectIdentity = `
   select agent_name, created_by, created_at, parameters, prompt
   from runs left join run_bodies using (run_no) where run_no = ?`;
-/** `waits`: for a run before it, which `freeSchedule` lets it go after. */
+/** With `waits`, the run is blocked until `freeSchedule` releases it after the schedule's previous run. */
 export function* createRun(tx: Transaction, op: CreateRun, waits = false): Work<OpResult> {
   const { run, events } = op;
-  if (isTerminal(run.status)) throw new BugError("a run is never created in a state that only finish_run gives");
+  if (isTerminal(run.status))
+    throw new BugError("a run cannot be created in a final state; only finish_run ends a run");
   const earlier = op.idempotency === undefined ? null : yield* findEarlier(op.idempotency);
   if (earlier !== null) return earlier;
   const stored = yield* findRun(run.run_id);
@@ -61,14 +62,14 @@ function* isAtWork({ run_id, attempt }: NonNullable<CreateRun["inside"]>): Work<
   return run !== null && run.attempt === attempt && isHeld(run.status) && run.status !== "stopping";
 }
 
-/** The session of a run that continues one may be where any runner can continue it, and lie with one of them. */
+/** A portable session can continue on any runner, but the run prefers the one that already has it. */
 function* preferPlace(tx: Transaction, run: Run, run_no: number): Work<void> {
   const from = goesOnFrom(run);
   if (from === null || !(yield* isPortable(toColumn(from)))) return;
   tx.changed.claimable.push(yield* pinToSession(tx, run_no, toColumn(from)));
 }
 
-/** A run of whoever makes it: no runner will look for it. */
+/** A run that its creator executes itself (`drover exec`); runners never claim it. */
 function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
   return {
     demandId: yield* demandOf(tx, run.demands),
@@ -83,7 +84,7 @@ function* unsubmitted(tx: Transaction, run: Run): Work<Submitted> {
   };
 }
 
-/** parameters, prompt, result_text, result_data; null for what need not be stored. */
+/** parameters, prompt, result_text, result_data; null if there is nothing to store. */
 export function bodyOf(run: Run): (string | null)[] {
   const parameters = JSON.stringify(run.parameters);
   return [
@@ -94,7 +95,7 @@ export function bodyOf(run: Run): (string | null)[] {
   ];
 }
 
-/** The same request sent again, which is answered as before; or another run that took the id. */
+/** A repeated request gets the same answer. A different run with the same id is a conflict. */
 function* answerAgain(stored: StoredRun, run: Run): Work<OpResult> {
   const [row] = yield first(selectIdentity, stored.run_no);
   const same =

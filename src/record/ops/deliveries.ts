@@ -53,7 +53,7 @@ function* claimed(webhook: Row, row: Row): Work<ClaimedDelivery> {
     url: text(webhook["url"]),
     secret: text(webhook["secret"]),
     payload: webhook["payload"] === null ? null : JSON.parse(String(webhook["payload"])),
-    // Both were written by notify.
+    // notify wrote both.
     event: String(row["event"]) as ClaimedDelivery["event"],
     state: JSON.parse(String(row["body"])) as ClaimedDelivery["state"],
     at: text(row["at"]),

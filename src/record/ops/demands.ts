@@ -6,7 +6,7 @@ import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
 import { factsFromRow } from "./runner-row.ts";
 
-/** max_concurrent of an agent; of one runner's own agent where `runner_id` is given. */
+/** max_concurrent of an agent. With `runner_id`, of an agent that only this runner offers. */
 export interface Cap {
   agent_name: string;
   runner_id: string | null;
@@ -35,10 +35,10 @@ const nowUnmatched = `
   where unmatched_since is null and demand_id in (select demand_id from demand_matches where runner_id = ?)
     and not exists (select 1 from demand_matches m where m.demand_id = demands.demand_id and m.runner_id <> ?)`;
 
-/** The row that the first migration brings for runs that any runner may take. */
+/** The row, created by the first migration, for runs that any runner may take. */
 const noDemand = 1;
 
-/** Runs with equal demands share one row, so that a claim looks at few heads instead of all runs. */
+/** Runs with equal demands share one row, so that a claim checks a few queue heads instead of all runs. */
 export function* demandOf(tx: Transaction, demands: Demands): Work<number> {
   const body = canonical(demands);
   if (body === "{}") return noDemand;
@@ -46,7 +46,7 @@ export function* demandOf(tx: Transaction, demands: Demands): Work<number> {
   return known === undefined ? yield* newDemand(tx, body, demands, null) : Number(known["demand_id"]);
 }
 
-/** The same for a run that runners claim: notes since when there is nobody who could take it. */
+/** Like demandOf, for a run that runners claim. Also records since when no runner matches. */
 export function* claimableDemandOf(tx: Transaction, demands: Demands, cap: Cap | null): Work<number> {
   const key = canonical(cap === null ? demands : { demands, cap });
   const [known] = yield first(selectDemand, key);
@@ -81,17 +81,17 @@ function* matchOne(runner: Row, demandId: number, demands: Demands): Work<boolea
 
 const allDemands = `select demand_id, body from demands`;
 
-/** A runner that has come, or come again with other facts. */
+/** Matches a new runner, or one that registered again with other facts, against all demands. */
 export function* matchRunner(tx: Transaction, runner: Row): Work<void> {
   yield* unmatchRunner(tx, String(runner["runner_id"]));
   for (const row of yield all(allDemands)) {
-    // Written from a run's demands by newDemand.
+    // newDemand wrote it from a run's demands.
     yield* matchOne(runner, Number(row["demand_id"]), JSON.parse(String(row["body"])) as Demands);
   }
   yield write(nowMatched, runner["runner_id"]!);
 }
 
-/** A runner that has gone. `runnerId` as stored. */
+/** Removes a runner's matches. `runnerId` is the stored text. */
 export function* unmatchRunner(tx: Transaction, runnerId: string): Work<void> {
   yield write(nowUnmatched, tx.now.getTime(), runnerId, runnerId);
   yield write(deleteMatches, runnerId);

@@ -11,8 +11,8 @@ const block = `update runs set blocked_by = 'directory', directory = ? where run
 const enter = `update runs set directory = ? where run_no = ?`;
 
 /**
- * A run that works in place has its directory, on that host, to itself. False where another run is there: it is then
- * blocked, so that it stands in nobody's way, until that one goes. Runs that do not work in place cost nothing here.
+ * Gives a run that works in place exclusive use of its directory on that host. If another run has the directory, this one is
+ * blocked until that run leaves, and false is returned. Other runs skip this check.
  */
 export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: Head): Work<boolean> {
   if (head.in_place === null) return true;
@@ -20,13 +20,13 @@ export function* enterDirectory(tx: Transaction, runner: StoredRunner, head: Hea
   const [holder] = yield first(selectHolder, directory);
   const busy = holder !== undefined;
   yield write(busy ? block : enter, directory, head.run_no);
-  // It was let go first, but for another host: the next one there must not wait for it.
+  // It had been released for a directory on another host: pass that one on to the next run.
   if (head.directory !== null && head.directory !== directory)
     yield* freeDirectory(tx, { directory: head.directory, blocked_by: null });
   return !busy;
 }
 
-/** Both are as stored. */
+/** Built from stored texts. */
 function directoryOf({ row }: StoredRunner, { project_dir }: Head): string {
   return JSON.stringify([row["hostname"], project_dir ?? row["project_dir"]]);
 }

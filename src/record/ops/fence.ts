@@ -5,7 +5,7 @@ import { toColumn } from "../text.ts";
 import type { RefusedWrites, Transaction } from "../transaction.ts";
 import type { StoredRun, WrittenRun } from "../moves/stored-run.ts";
 
-/** Whatever an attempt writes. */
+/** A write of an attempt. */
 export interface Write {
   op: string;
   attempt: number;
@@ -13,7 +13,7 @@ export interface Write {
   events?: readonly NumberedEvent[];
 }
 
-/** May this attempt still speak for the run? A finished run is for the operations to judge. */
+/** Reports whether this attempt may no longer write to the run. Operations check separately whether the run has finished. */
 export function isFenced(run: WrittenRun, op: Write): boolean {
   if (run.attempt !== op.attempt) return true;
   if (run.agent_rev_id === null) return op.runner !== undefined;
@@ -25,14 +25,14 @@ export function isFenced(run: WrittenRun, op: Write): boolean {
   return run.holder_epoch !== epoch || run.holder_status === "lost";
 }
 
-/** A runner that was refused goes on the record: it may have done something nobody knows of. */
+/** Audits a refused write: the runner may have done something that nobody else knows of. */
 export function auditRefused(tx: Transaction, run: StoredRun, op: Write): void {
   if (op.runner === undefined) return;
-  // what it started although it was no longer its turn; its other events are not kept
+  // Keep only the executions it started without permission, not its other events.
   audit(tx, run, op, [op.op], (op.events ?? []).map(({ event }) => event).filter(isExecution));
 }
 
-/** So does a writer that may speak for its run and reported something that was not its own. */
+/** Audits events that an otherwise valid writer was not allowed to report. */
 export function auditForged(tx: Transaction, run: StoredRun, op: Write, events: readonly RunEvent[]): void {
   const kinds = events.map(({ type }) => type);
   audit(
@@ -48,10 +48,10 @@ function isExecution({ type }: RunEvent): boolean {
   return type === "execution_started" || type === "execution_ended";
 }
 
-/** Nobody fills the audit trail with what was refused. */
+/** Limits how much refused data a runner can put into the audit trail. */
 const mostKept = 64 * 1024;
 
-/** One row for a run and a runner, with the attempt that was refused first, however many writes a report has for it. */
+/** Adds one row per run and runner, with the attempt that was refused first, however many writes a report contains. */
 function audit(
   tx: Transaction,
   run: StoredRun,
@@ -81,7 +81,7 @@ function audit(
     run_id: run.run_id,
     attempt: op.attempt,
     at: tx.now.toISOString(),
-    // when the chain takes it in, after every write of the transaction
+    // Evaluated when the chain appends the row, after every write of the transaction.
     get body() {
       return JSON.stringify({ refused: [...refused.kinds].join(", "), ...about, ...shown(refused) });
     },

@@ -17,7 +17,7 @@ const selectFinish = `
   from runs join events on events.run_no = runs.run_no and events.seq = runs.last_seq
   where runs.run_no = ?`;
 
-/** From any state that is not final: whether this attempt may still speak is what `attempt` decides. */
+/** Accepted in any state that is not final. The attempt number decides whether the writer is still entitled. */
 export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   const run = yield* findEnding(op.run_id);
   if (run === null) return { ok: false, conflict: "not_found", last_n: 0 };
@@ -34,7 +34,7 @@ export function* finishRun(tx: Transaction, op: FinishRun): Work<OpResult> {
   return { ok: true, last_n: run.last_n };
 }
 
-/** Of a run that can continue later. */
+/** Parks a run that can continue later, or ends it. */
 function* parkOrEnd(
   tx: Transaction,
   run: EndingRun,
@@ -46,7 +46,7 @@ function* parkOrEnd(
   if (refusal !== null) yield* endWith(tx, run, { ...op, result: refusal }, how);
 }
 
-/** Of a run its runner could not bring to an end. */
+/** Requeues a run that its runner could not finish, or ends it if it has no attempts left. */
 function* takeBack(tx: Transaction, run: StoredRun, op: FinishRun, columns: Record<string, SqlValue>): Work<void> {
   const why = op.result.error ?? String(op.give_back);
   const given = { ...columns, given_back: run.attempt };
@@ -71,7 +71,7 @@ function* endWith(tx: Transaction, run: StoredRun, op: FinishRun, how: Pick<Move
 }
 
 function refused(tx: Transaction, run: StoredRun, op: FinishRun): OpResult {
-  // The same finish again, after it put the run back.
+  // The same finish again, after it gave the run back.
   if (run.given_back === op.attempt && (op.give_back !== undefined || op.parked !== undefined))
     return { ok: true, last_n: run.last_n, repeated: true };
   auditRefused(tx, run, op);

@@ -22,11 +22,11 @@ const moveOn = `
 const setLast = `
   update schedules set last_run_id = ?, session_id = ? where schedule_id = ?`;
 
-/** In one statement. */
+/** Rows per insert statement. */
 const slotsAtOnce = 100;
 const mostQueued = 100;
 
-/** What the overlap policy makes of a slot: no run, or one that waits for another to end. */
+/** Decision of the overlap policy: skip the slot, or create a run that may have to wait for another. */
 type Verdict = { skip: SkipReason; detail: string } | { waitsFor: string | null };
 
 interface Line {
@@ -52,7 +52,7 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
     decided += yield* insertLines(op, skipped.slice(from, from + slotsAtOnce));
   if (line !== null) decided += yield* insertLines(op, [line]);
   if (op.due !== undefined) yield write(moveOn, op.due.next, toColumn(op.schedule_id));
-  // Only now: its end looks for the line of the run that waits for it.
+  // Stop it only now: when it ends, it looks for the slot that waits for it.
   if (typeof line?.waits_for === "string" && schedule.definition.overlap === "cancel_previous")
     yield* stopRuns(tx, {
       op: "stop_runs",
@@ -64,7 +64,7 @@ export function* fireSchedule(tx: Transaction, op: FireSchedule): Work<ScheduleR
   return { ok: true, op: "fire_schedule", run_id: line?.run_id ?? null, decided };
 }
 
-/** null: the slot has its line already, or there is none to fire. Nothing is stored where the session has gone. */
+/** Returns null if the slot was decided before or there is none to fire. Stores nothing if the session no longer exists. */
 function* fire(tx: Transaction, op: FireSchedule, schedule: StoredSchedule): Work<Line | "session" | null> {
   if (op.run === undefined) return null;
   const { slot, create } = op.run;
@@ -83,14 +83,14 @@ function* judge({ schedule_id, definition, last_run_id }: StoredSchedule): Work<
   const { overlap } = definition;
   if (overlap === "allow" || last_run_id === null) return { waitsFor: null };
   const [row] = yield first(selectStatus, toColumn(last_run_id));
-  // Written from the model's list by every move.
+  // Every move writes a status of the model.
   const status = row?.["status"] as RunStatus | undefined;
   if (status === undefined || isTerminal(status)) return { waitsFor: null };
   if (overlap === "skip") return { skip: "overlap", detail: `Run ${last_run_id} is ${status}.` };
   if (overlap === "cancel_previous") return { waitsFor: last_run_id };
   const [count] = yield first(countQueued, toColumn(schedule_id));
   if (Number(count?.["queued"]) < mostQueued) return { waitsFor: last_run_id };
-  return { skip: "queue_full", detail: `${mostQueued} runs wait for run ${last_run_id} and those before it.` };
+  return { skip: "queue_full", detail: `${mostQueued} runs are already queued behind run ${last_run_id}.` };
 }
 
 function byWhom({ name }: ScheduleDefinition): string {

@@ -3,15 +3,15 @@ import { first, write, type Row, type Work } from "../query.ts";
 const selectGrants = `select granted_tools from sessions where session_id = ?`;
 const setGrants = `update sessions set granted_tools = ? where session_id = ?`;
 
-/** Allows a tool for the rest of a session, which is named as stored. */
+/** Allows a tool for the rest of a session. `session` is the stored text. */
 export function* grant(session: string, tool: string): Work<void> {
   const [row = {}] = yield first(selectGrants, session);
   const granted = grantsOf(row);
   if (!granted.includes(tool)) yield write(setGrants, JSON.stringify([...granted, tool]), session);
 }
 
-/** Tools that somebody allowed for the rest of the session. */
+/** Tools that a person allowed for the rest of the session. */
 export function grantsOf({ granted_tools }: Row): string[] {
-  // Written by grant.
+  // grant wrote it.
   return typeof granted_tools === "string" ? (JSON.parse(granted_tools) as string[]) : [];
 }

@@ -12,7 +12,7 @@ const placeSession = `
     project_dir = coalesce(project_dir, ?)
   where session_id = ?`;
 
-/** From here on the run is this runner's, under a new attempt. */
+/** Assigns the run to this runner, with a new attempt number. */
 export function* handOut(tx: Transaction, runner: StoredRunner, head: Head, claim_no: number): Work<ClaimedRun> {
   const attempt = head.attempt + 1;
   const run = { ...head, run_id: fromColumn(head.run_id), attempt, last_n: 0 };
@@ -20,7 +20,7 @@ export function* handOut(tx: Transaction, runner: StoredRunner, head: Head, clai
   yield* move(tx, run, "claimed", { why: fromColumn(runner.column), columns });
   if (head.session_id !== null) {
     const { hostname = null, executor_profile = null, place_id = null, project_dir = null } = runner.row;
-    // Another runner of the place may have another directory of its own.
+    // Another runner in the same place may use another directory.
     const worksIn = head.in_place === null ? null : project_dir;
     const values = [hostname, executor_profile, place_id, runner.column, project_dir, worksIn];
     yield write(placeSession, ...values, head.session_id);

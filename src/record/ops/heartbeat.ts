@@ -9,7 +9,7 @@ import { findRun, type StoredRun } from "../moves/stored-run.ts";
 import { speakingOf, type StoredRunner } from "./runner-row.ts";
 import { spentToday } from "./spending.ts";
 
-/** With the claim it speaks of: over a network each question is a wait. */
+/** The runner and its claim in one statement, because each statement is a network round trip. */
 const selectSpeaker = `
   select runners.*,
     (select claims.claim_no from claims where claims.runner_id = runners.runner_id and claim_id = ?2) as known_claim_no
@@ -23,8 +23,8 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const now = tx.now.getTime();
   const answered = answeredUpTo(runner, op.as_of_claim);
-  // The runner never polls with an answered claim again. A copy of that poll that is still on its way must get no run:
-  // nobody would read the answer, and the run would wait until the next report puts it back.
+  // The runner never polls with an answered claim again. A late copy of that poll must not get a run: nobody would read
+  // the answer, and the run would wait until the next report puts it back.
   yield write(renew, now + op.lease_ms, now, Math.max(runner.claim_no, answered + 1), runner.column);
 
   const fenced: [string, number][] = [];
@@ -60,19 +60,19 @@ export function* heartbeat(tx: Transaction, op: Heartbeat): Work<DispatchResult>
 
 const keyOf = ([run_id, attempt]: readonly [string, number]): string => `${run_id}.${attempt}`;
 
-/** Or is another's by now. */
+/** Reports whether the attempt ended on this runner, rather than being taken over by another. */
 function* hasEndedHere(runner: StoredRunner, run_id: string, attempt: number): Work<boolean> {
   const run = yield* findRun(run_id);
   return run !== null && run.attempt === attempt && run.runner_id === runner.column && isTerminal(run.status);
 }
 
-/** The last claim whose answer the runner has: a run of it, or of an earlier one, that it does not hold is lost. */
+/** The last claim whose answer the runner has. A run of that claim or an earlier one that the runner does not hold is lost. */
 function answeredUpTo(runner: StoredRunner, as_of_claim: string | null): number {
   // An unknown claim proves nothing.
   return as_of_claim === null ? runner.registered_claim_no : Number(runner.row["known_claim_no"] ?? 0);
 }
 
-/** One that had begun was not lost on the way but by its runner, which costs an attempt. */
+/** A run that was only claimed got lost in transit. One that had started was lost by its runner, which costs an attempt. */
 function* putBack(tx: Transaction, run: StoredRun, runner_id: string): Work<boolean> {
   const became =
     run.status === "claimed"

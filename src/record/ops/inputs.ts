@@ -2,23 +2,26 @@ import type { RunEvent } from "../../model/event.ts";
 import type { UserInput } from "../../model/executor.ts";
 import { all, type Work } from "../query.ts";
 
-type Said = Extract<RunEvent, { type: "system" }> & { subtype: "user_input"; data: { text: string; by: string } };
+type UserInputEvent = Extract<RunEvent, { type: "system" }> & {
+  subtype: "user_input";
+  data: { text: string; by: string };
+};
 
-// The store's own events have no `n`, which is checked before any body is read.
-const selectSaid = `
+// Events that the store itself adds have no `n`. Checking that first avoids reading most bodies.
+const selectInputs = `
   select seq, body from events
   where run_no = ? and attempt < ? and n is null and body like '{"type":"system","subtype":"user_input",%' order by seq`;
 
-/** A message to a run, as its log keeps it. `inputsBefore` finds it by how this begins. */
-export function inputEvent(text: string, by: string): Said {
+/** The event that records a person's message to a run. `inputsBefore` relies on the order of its first fields. */
+export function inputEvent(text: string, by: string): UserInputEvent {
   return { type: "system", subtype: "user_input", data: { text, by } };
 }
 
-/** What people said to earlier attempts of a run: no runner may have saved it before it was lost. */
+/** Messages that people sent to earlier attempts of a run. A lost runner may not have saved them. */
 export function* inputsBefore(run_no: number, attempt: number): Work<UserInput[]> {
-  return (yield all(selectSaid, run_no, attempt)).map(({ seq = null, body = null }) => {
-    // Written from an inputEvent.
-    const { data } = JSON.parse(String(body)) as Said;
+  return (yield all(selectInputs, run_no, attempt)).map(({ seq = null, body = null }) => {
+    // inputEvent created it.
+    const { data } = JSON.parse(String(body)) as UserInputEvent;
     return { text: data.text, seq: Number(seq) };
   });
 }

@@ -8,11 +8,11 @@ import { grantsOf } from "./grants.ts";
 import { inputsBefore } from "./inputs.ts";
 import { executorOf, type StoredRunner } from "./runner-row.ts";
 
-/** Of `runs`. */
+/** Columns of `runs` that an invocation needs. */
 export const invocationColumns = `run_id, attempt, mode, session_id, project_dir, attended, timeout_seconds, task_id, step_id,
     tool_call_id, worktree_id, repo_sha, forked_from, fork_at_turn, agent_rev_id, asked, continues`;
 
-/** These runs, whose columns are named above, with what else a runner is told of them. Found first: the others are looked up for them. */
+/** Extends a query that selects `invocationColumns` by everything else a runner needs. The inner query runs first, so the joins only touch its rows. */
 export function withInvocations(runs: string): string {
   return `
   select found.*, run_bodies.parameters, run_bodies.prompt, run_bodies.sealed, agent_revs.body as agent, sessions.executor_session_id, sessions.granted_tools,
@@ -27,10 +27,10 @@ export function withInvocations(runs: string): string {
 
 export const selectInvocation = withInvocations(`select run_no, ${invocationColumns} from runs where run_no = ?`);
 
-/** Of a row that such a statement gives. */
+/** Builds the claimed run from a row of `withInvocations`. */
 export function* claimedRun(runner: StoredRunner, row: Row, attempt: number): Work<ClaimedRun> {
   const timeout_seconds = row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]);
-  // Both were written from the model's types by create_run.
+  // create_run wrote both from the model's types.
   const snapshot = JSON.parse(String(row["agent"])) as Agent;
   const parameters = JSON.parse(String(row["parameters"] ?? "{}")) as Invocation["parameters"];
   const agent = timeout_seconds === null ? snapshot : { ...snapshot, timeout_seconds };
@@ -43,7 +43,7 @@ export function* claimedRun(runner: StoredRunner, row: Row, attempt: number): Wo
     mode,
     session_id: textOrNull(row["session_id"]) ?? fromColumn(String(row["run_id"])),
     continues,
-    // A fork continues the session it was forked from, whatever its own is called by now.
+    // A fork continues the session it was forked from, until it has a state of its own.
     executor_session_id:
       mode === "start" && !continues
         ? null

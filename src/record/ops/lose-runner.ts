@@ -13,7 +13,7 @@ const deleteOrders = `delete from orders where runner_id = ?`;
 const deleteClaims = `delete from claims where runner_id = ?`;
 const deleteRunner = `delete from runners where runner_id = ?`;
 
-/** From here on it has to register again. Its runs are dealt with by loseRunsOf. */
+/** Marks a runner as lost, so that it has to register again. Its runs are released separately. */
 export function* markLost(tx: Transaction, column: string): Work<void> {
   yield write(setLost, column);
   yield* forget(tx, column);
@@ -23,7 +23,7 @@ export function lostMessage(column: string): string {
   return `Its runner ${fromColumn(column)} was lost.`;
 }
 
-/** Everything at once, for a runner that is being replaced. */
+/** Marks a runner as lost and releases all its runs at once, because another process replaces it. */
 export function* loseRunner(tx: Transaction, { column }: StoredRunner): Work<void> {
   yield* markLost(tx, column);
   for (const run of yield* heldRuns(column)) yield* lose(tx, run, lostMessage(column));
@@ -34,7 +34,7 @@ export function* leaveRunner(tx: Transaction, op: LeaveRunner): Work<DispatchRes
   if (typeof runner === "string") return { ok: false, conflict: runner };
   const requeued: string[] = [];
   const message = `Its runner ${op.runner_id} left.`;
-  // Nobody else may take the runs of one that takes pinned runs only.
+  // No other runner may take the runs of a runner that only takes pinned runs.
   const giveBack = runner.row["only_pinned"] === 1 ? lose : requeue;
   for (const run of yield* heldRuns(runner.column))
     if ((yield* giveBack(tx, run, message)) === "requeued") requeued.push(run.run_id);

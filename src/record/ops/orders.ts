@@ -5,7 +5,7 @@ import type { Transaction } from "../transaction.ts";
 import { statusIn } from "../moves/statuses.ts";
 import type { StoredRun } from "../moves/stored-run.ts";
 
-/** What an order says, without whom it concerns. */
+/** The content of an order, without its number and the attempt it is for. */
 export type OrderBody = Order extends infer O
   ? O extends Order
     ? Omit<O, "no" | "run_id" | "attempt">
@@ -18,14 +18,14 @@ const insertOrder = `
   insert into orders (runner_id, no, run_no, attempt, body) values (?, ?, ?, ?, ?)`;
 const deleteAcked = `
   delete from orders where runner_id = ? and no <= ?`;
-// An attempt that has ended, or another one, needs no order any more.
+// Orders to attempts that have ended or were replaced no longer matter.
 const selectOpen = `
   select orders.no, runs.run_id, orders.attempt, orders.body from orders join runs using (run_no)
   where orders.runner_id = ? and runs.runner_id = orders.runner_id and runs.attempt = orders.attempt
     and ${statusIn("held", "runs.status")}
   order by orders.no`;
 
-/** To the runner that holds the run, for this attempt of it alone. False where no runner does. */
+/** Sends an order to the runner that holds the run, for this attempt only. Returns false if no runner holds it. */
 export function* giveOrder(tx: Transaction, run: StoredRun, body: OrderBody): Work<boolean> {
   if (run.runner_id === null) return false;
   const [numbered] = yield first(nextNo, run.runner_id);
@@ -45,7 +45,7 @@ export function* openOrders(runner: string): Work<Order[]> {
     no: Number(row["no"]),
     run_id: fromColumn(String(row["run_id"])),
     attempt: Number(row["attempt"]),
-    // Written from an OrderBody by giveOrder.
+    // giveOrder wrote it from an OrderBody.
     ...(JSON.parse(String(row["body"])) as OrderBody),
   }));
 }

@@ -9,14 +9,14 @@ type ExecutionEvent = Extract<RunEvent, { type: "execution_started" | "execution
 
 const selectKnown = `select kind, run_id, attempt from audit_rows where execution_id = ? and kind in ('start', 'end')`;
 
-/** Names under which a runner may decide what its run asked. Everything else is a person, and the store's to say. */
+/** Names under which a runner may decide a question itself. Decisions of people come from the store only. */
 const runnersDeciders: ReadonlySet<string> = new Set(["unattended", "session", "drover"]);
 const longestId = 200;
 
 /**
- * The events of an attempt, with an error in place of each that is not the attempt's to report: an end without a start of
- * its own, a second end, a start under an id that was used before, a decision in a person's name. The error keeps the
- * number of the event, so that the runner's log goes on; the refused events go on the audit trail.
+ * Replaces each event that the attempt may not report with an error: an end without a start of the same attempt, a second end,
+ * a start with a used id, a decision in a person's name. The error keeps the event's number, so that the runner's numbering
+ * stays intact. The refused events go to the audit trail.
  */
 export function* keepOwnEvents(
   tx: Transaction,
@@ -37,7 +37,7 @@ export function* keepOwnEvents(
   return kept;
 }
 
-/** An exec is one run with one execution of the same id, which its own process records. */
+/** `exec` records one execution with the id of its run, from its own process; that one is exempt. */
 function isJudged(run: StoredRun, event: RunEvent): boolean {
   if (isExecution(event)) return run.agent_rev_id !== null || event.execution.execution_id !== run.run_id;
   return event.type === "permission_decision";
@@ -49,7 +49,7 @@ function isExecution(event: RunEvent): event is ExecutionEvent {
 
 function* faultOf(tx: Transaction, run: StoredRun, event: RunEvent): Work<RunEvent | null> {
   if (event.type === "permission_decision") {
-    // one that nobody answers any more is decided by nobody
+    // Nobody decides a superseded question.
     if (event.decision === "superseded" || runnersDeciders.has(event.by)) return null;
     return { type: "error", code: "refused_decision", message: "A runner cannot decide in a person's name." };
   }
@@ -62,19 +62,19 @@ function* executionFault(tx: Transaction, run: StoredRun, event: ExecutionEvent)
   const { execution_id } = event.execution;
   const shown = execution_id.slice(0, longestId);
   if (execution_id === "" || execution_id.length > longestId || execution_id === run.run_id)
-    return `The execution id "${shown}" is not one that a runner may give.`;
+    return `A runner may not use the execution id "${shown}".`;
   const executions = (tx.executions ??= new Map<string, KnownExecution>());
   const stored = executions.has(execution_id) ? [] : yield all(selectKnown, toColumn(execution_id));
-  // Asked again: another run of this transaction may have taken the id while the database was answering.
+  // Check the map again: another run of this transaction may have taken the id during the query.
   const known = executions.get(execution_id) ?? knownFrom(stored);
   if (event.type === "execution_started") {
-    if (known !== null) return `The execution id ${shown} was used before.`;
+    if (known !== null) return `The execution id ${shown} is already in use.`;
     executions.set(execution_id, { run_id: run.run_id, attempt: run.attempt, ended: false });
     return null;
   }
   if (known === null || known.run_id !== run.run_id || known.attempt !== run.attempt)
     return `This attempt did not start the execution ${shown}.`;
-  if (known.ended) return `The execution ${shown} has ended before.`;
+  if (known.ended) return `The execution ${shown} has already ended.`;
   executions.set(execution_id, { ...known, ended: true });
   return null;
 }

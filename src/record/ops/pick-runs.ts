@@ -4,13 +4,13 @@ import { storedColumns, type StoredRun } from "../moves/stored-run.ts";
 import { invocationColumns, withInvocations } from "./invocation.ts";
 import type { StoredRunner } from "./runner-row.ts";
 
-/** A pending run at the head of a demand. Texts as stored. */
+/** A pending run at the head of a demand's queue. Texts are as stored. */
 export interface Head extends StoredRun {
   priority: number;
-  /** 1 where it works in a directory of its own, see ./directory.ts. */
+  /** 1 if it works in place and needs its directory to itself, see ./directory.ts. */
   in_place: number | null;
   project_dir: string | null;
-  /** With what its runner will be told; null where that is still to be asked for. */
+  /** The row with the run's invocation; null if that still has to be read. */
   row: Row | null;
 }
 
@@ -23,12 +23,12 @@ const selectRows = `
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = demand_matches.demand_id and ${isClaimable})`;
 const selectHeads = headsBy("runs_to_claim", "");
-/** For a runner that takes those of one agent alone, past however many of others. */
+/** For a runner that takes runs of one agent only; skips any number of other runs. */
 const selectHeadsOf = headsBy("runs_to_claim_of", "and agent_name = ?");
 
 /**
- * `told`: with their invocations, which spares a question for each. Where several demands give heads, most of them are
- * not taken, and what they are to be told may be large.
+ * The variant with invocations saves one statement per run. The plain one is better with several demands: most heads are
+ * then not taken, and their invocations may be large.
  */
 function headsBy(index: string, agent: string): { plain: string; told: string } {
   const plain = `
@@ -38,7 +38,7 @@ function headsBy(index: string, agent: string): { plain: string; told: string } 
   return { plain, told: `${withInvocations(plain)} order by priority desc, run_id` };
 }
 
-/** Of all runs that somebody wants to go on, which are few. `runners` is in the statement this is part of. */
+/** Whether a resumed run matches the runner. There are few resumed runs. The outer statement provides `runners`. */
 export const hasResumed = `exists (
       select 1 from runs indexed by runs_resumed cross join demand_matches
       where ${isResumed} and demand_matches.demand_id = runs.demand_id and demand_matches.runner_id = runners.runner_id)`;
@@ -55,7 +55,7 @@ const busy = `agent_rev_id is not null and ${statusIn("busy")}`;
 const countBusy = `select count(*) as busy from runs where agent_name = ? and ${busy}`;
 const countBusyOn = `select count(*) as busy from runs where agent_name = ? and runner_id = ? and ${busy}`;
 
-/** Highest priority first, then oldest, over all demands the runner meets, as far as caps allow. */
+/** Picks runs by priority, then age, across all demands the runner meets and within the agents' caps. */
 export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: number): Work<Head[]> {
   const rows = yield all(selectRows, column);
   const only = typeof only_agent === "string" ? [only_agent] : [];
@@ -75,7 +75,7 @@ export function* pickRuns({ column, row: { only_agent } }: StoredRunner, want: n
   return capOf.size === 0 ? heads.slice(0, want) : underCaps(heads, want, room, capOf);
 }
 
-/** Those that wait for nothing but a runner, whatever its slots and their agents' caps. */
+/** Picks resumed runs, ignoring the runner's slots and the agents' caps. */
 export function* pickResumed({ column, row }: StoredRunner, most: number): Work<Head[]> {
   const { only_agent = null } = row;
   const found = yield all(selectResumed, column, only_agent, most);
@@ -83,7 +83,7 @@ export function* pickResumed({ column, row }: StoredRunner, most: number): Work<
   return found.map((its) => ({ ...(its as unknown as Omit<Head, "row">), row: null }));
 }
 
-/** How many more the cap of this row lets through; rows of one agent share it. */
+/** How many more runs the cap of this row allows. Rows of one agent share its cap. */
 function* freeUnder(row: Row, room: Map<string, number>, capOf: Map<number, string>): Work<number> {
   const { cap, cap_agent: agent, cap_runner: on } = row;
   if (typeof cap !== "number" || typeof agent !== "string") return Number.POSITIVE_INFINITY;

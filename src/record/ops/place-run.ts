@@ -7,7 +7,7 @@ import type { Transaction } from "../transaction.ts";
 import { canonical } from "./canonical.ts";
 import { type Cap, claimableDemandOf } from "./demands.ts";
 
-/** How long the runner that has a session is preferred to others that could continue it too. */
+/** How long a run waits for a runner that already has its session before any runner may take it. */
 export const preferMs = 5000;
 
 const selectPlace = `
@@ -21,14 +21,14 @@ const isMatched = `select 1 from demand_matches where demand_id = ? limit 1`;
 const place = `update runs set demand_id = ?, prefer_until = ?, demands_after = ? where run_no = ?`;
 
 const isRegistered = `select 1 from runners where runner_id = ? and status <> 'lost'`;
-/** By what a demand for a short-lived runner looks like, which `releaseFromCommand` looks at closely. */
+/** Finds demands for a short-lived runner by the look of its id. `releaseFromCommand` checks them exactly. */
 const selectStranded = `
   select run_no, session_id, resumed from runs indexed by runs_to_claim
   where demand_id in (select demand_id from demands where unmatched_since is not null and body like '%"runner_id":"run-%')
     and ${isClaimable} and session_id is not null limit ?`;
 const mostReleased = 100;
 
-/** Columns of a run that say which runners may have it. */
+/** The columns of a run that decide which runners may take it. */
 export interface Placed extends Record<string, SqlValue> {
   demand_id: number;
   prefer_until: number | null;
@@ -36,8 +36,9 @@ export interface Placed extends Record<string, SqlValue> {
 }
 
 /**
- * Where a run goes that continues a session: to the runners of the place its session lies in. If the record has all
- * that continuing takes, they are only preferred, for a while and where there is one. `session` as stored.
+ * Decides where a run that continues a session goes: to runners in the place where the session is. If the record has everything
+ * needed to continue elsewhere, those runners are only preferred for a while, provided there are any. `session` is the
+ * stored text.
  */
 export function* placeInSession(
   tx: Transaction,
@@ -45,7 +46,7 @@ export function* placeInSession(
   session: string,
 ): Work<{ demands: Demands; columns: Placed | null }> {
   const [row = {}] = yield first(selectDemand, run_no);
-  // Both were written from a run's demands.
+  // Both columns hold a run's demands.
   const own = JSON.parse(String(row["demands_after"] ?? row["body"])) as Demands;
   const [where] = yield first(selectPlace, session);
   if (where === undefined || own.place_id !== undefined) return { demands: own, columns: null };
@@ -57,7 +58,7 @@ export function* placeInSession(
   for (const name of ["hostname", "executor_profile", there] as const) pinned[name] = fromColumn(String(where[name]));
   const demand_id = yield* claimableDemandOf(tx, pinned, cap);
   if (where["portable"] !== 1) {
-    // Without a state the conversation lies there, and is not this record's to widen.
+    // Without a saved state the conversation exists only there, so the demand must not be widened.
     const demands_after = where["portable"] === null ? null : canonical(own);
     return { demands: pinned, columns: { demand_id, prefer_until: null, demands_after } };
   }
@@ -72,8 +73,8 @@ export function* placeInSession(
 }
 
 /**
- * A run that a command made for its own runner, which is gone: another runner of the place continues it. null: it stays
- * as it is, for a command that takes that runner's name, unless there is another one.
+ * Lets another runner of the same place continue a run that a command created for its own short-lived runner, which is gone.
+ * Returns null if there is no such runner; the run then waits for a command that reuses the runner's name.
  */
 function* releaseFromCommand(
   tx: Transaction,
@@ -92,7 +93,7 @@ function* releaseFromCommand(
   return matched === undefined ? null : { demands, columns: { demand_id, prefer_until: null, demands_after: null } };
 }
 
-/** Runs that were answered or resumed while no runner could take them, once there may be one. */
+/** Releases runs that were answered or resumed while no runner could take them. */
 export function* releaseStranded(tx: Transaction): Work<void> {
   for (const row of yield all(selectStranded, mostReleased)) {
     const run_no = Number(row["run_no"]);
@@ -103,7 +104,7 @@ export function* releaseStranded(tx: Transaction): Work<void> {
   }
 }
 
-/** The same for a run that is stored as pending. Gives what it demands from here on. */
+/** Applies placeInSession to a run that is stored as pending. Returns its new demands. */
 export function* pinToSession(tx: Transaction, run_no: number, session: string): Work<Demands> {
   const { demands, columns } = yield* placeInSession(tx, run_no, session);
   if (columns !== null) {
@@ -113,10 +114,10 @@ export function* pinToSession(tx: Transaction, run_no: number, session: string):
   return demands;
 }
 
-/** Nobody of the preferred place took it in time. */
+/** Lets any runner take a run that no preferred runner took in time. */
 export function* widen(tx: Transaction, run_no: number): Work<Demands> {
   const [row = {}] = yield first(selectDemand, run_no);
-  // Written by placeInSession.
+  // placeInSession wrote it.
   const demands = JSON.parse(String(row["demands_after"])) as Demands;
   yield write(place, yield* claimableDemandOf(tx, demands, capOf(row)), null, null, run_no);
   return demands;
@@ -127,11 +128,11 @@ const selectHost = `
   from runs join demands using (demand_id) join sessions on sessions.session_id = coalesce(runs.forked_from, runs.session_id)
   where runs.run_no = ? and (runs.mode <> 'start' or runs.demands_after is not null) and runs.prefer_until is null`;
 
-/** Where the session lies that a run continues, if it has to be continued there; null: the run may go elsewhere. */
+/** The host of the session that a run continues, if the run has to continue there; null if it may go elsewhere. */
 export function* hostOfSession(run_no: number): Work<string | null> {
   const [row] = yield first(selectHost, run_no);
   if (row === undefined || row["hostname"] === null) return null;
-  // Written from a run's demands by create_run.
+  // create_run wrote it from a run's demands.
   const { place_id, runner_id } = JSON.parse(String(row["body"])) as Demands;
   const isThere = [place_id, runner_id].some(
     (demanded, at) => demanded !== undefined && toColumn(demanded) === row[["place_id", "runner_id"][at]!],
@@ -140,7 +141,7 @@ export function* hostOfSession(run_no: number): Work<string | null> {
 }
 
 export function onlyThere(hostname: string): string {
-  return `Its session is only on ${hostname}: it works in a project there, or its files were not saved. Start that runner again, or start a new session.`;
+  return `Its session exists only on ${hostname}: it works in a project there, or its files were not saved. Start that runner again, or start a new session.`;
 }
 
 function capOf({ cap, cap_agent, cap_runner }: Row): Cap | null {

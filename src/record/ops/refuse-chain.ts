@@ -8,7 +8,7 @@ import type { Transaction } from "../transaction.ts";
 import { createRun } from "./create-run.ts";
 import { isSettled, settle } from "./settle-trigger.ts";
 
-/** The child is made and ended in one transaction: no runner ever sees it. */
+/** Creates the child run and ends it in the same transaction, so no runner ever sees it. */
 export function* refuseChain(tx: Transaction, { parent_run_id, run, why }: RefuseChain): Work<TriggerResult> {
   const chain = { chain_of: parent_run_id };
   if (yield* isSettled(chain)) return { ok: false, conflict: "repeated" };

@@ -48,11 +48,11 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
   if (known !== null && !maySucceed(known, op)) return { ok: false, conflict: "duplicate_runner" };
   const same = known !== null && known.row["key_hash"] === toColumn(op.key_hash) && known.status !== "lost";
   if (same && isRepeated(known, op)) return { ok: true, op: "register_runner", epoch: known.epoch };
-  // Another process under the same name: what the one before held is nobody's now.
+  // Another process registers under the same name, so the runs of the previous one are lost.
   if (known !== null && !same) yield* loseRunner(tx, known);
 
   const now = tx.now.getTime();
-  // Time, so that it grows even where the runner had been forgotten in between.
+  // Based on time, so that it grows even if the runner was forgotten in between.
   const epoch = Math.max(now, (known?.epoch ?? 0) + 1);
   const { registration } = op;
   yield write(
@@ -91,12 +91,12 @@ export function* registerRunner(tx: Transaction, op: RegisterRunner): Work<Dispa
   return { ok: true, op: "register_runner", epoch };
 }
 
-/** Sent twice on its way: a new epoch would shut out the runner that was given the first. */
+/** A request sent twice: a second epoch would fence out the runner that got the first. */
 function isRepeated(known: StoredRunner, { registration: { registration_id } }: RegisterRunner): boolean {
   return registration_id !== undefined && known.row["registration_id"] === toColumn(registration_id);
 }
 
-/** The same process restarted; or, once the one before was judged lost, another one of the same owner. */
+/** The same process after a restart, or another process of the same owner once the previous one is lost. */
 function maySucceed(known: StoredRunner, op: RegisterRunner): boolean {
   if (known.row["owner"] !== toColumn(op.owner)) return false;
   if (known.row["key_hash"] === toColumn(op.key_hash)) return true;

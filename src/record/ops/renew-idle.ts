@@ -4,7 +4,7 @@ import { isAssigned } from "../moves/statuses.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** In one statement; a last one with fewer names repeats one of them. */
+/** Ids per statement. The last batch is padded by repeating one of its ids. */
 const atOnce = 100;
 
 const renew = `

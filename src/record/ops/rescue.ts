@@ -28,10 +28,10 @@ const setUnmatched = `update demands set unmatched_since = ? where demand_id = ?
 const selectPreferring = `
   select run_no, status, resumed from runs where prefer_until is not null and prefer_until <= ? order by prefer_until limit ?`;
 
-/** How long a lost runner stays in the list. */
+/** How long a lost runner stays listed. */
 const keptLostMs = 24 * 60 * 60 * 1000;
 
-/** Of one call: others wait meanwhile, and each run is some questions. */
+/** Runs per call: each takes several statements while other writers wait. */
 const mostRuns = 100;
 
 export function* rescue(tx: Transaction, op: Rescue): Work<DispatchResult> {
@@ -65,7 +65,7 @@ function listeningSince(now: number, { listening }: Rescue): number {
   return before !== undefined && now - before.at <= lease_ms / 2 ? before.since : now;
 }
 
-/** What one call has done, and to how many runs more it may. */
+/** What this call has done so far, and how many more runs it may process. */
 interface Round {
   requeued: string[];
   failed: string[];
@@ -81,7 +81,7 @@ function* loseSome(tx: Transaction, round: Round): Work<void> {
   }
 }
 
-/** Runs whose time has come, and those that nobody answered. */
+/** Resumes parked runs that are due and expires unanswered questions. */
 function* endWaiting(tx: Transaction, round: Round): Work<void> {
   if (round.left <= 0) return;
   const resumed = yield* resumeDue(tx, round.left);
@@ -93,7 +93,7 @@ function* endWaiting(tx: Transaction, round: Round): Work<void> {
   round.left -= expired;
 }
 
-/** Runs whose session's own runner did not take them in time: any other may now. */
+/** Releases runs that no preferred runner took in time, so that any runner may take them. */
 function* widenSome(tx: Transaction, round: Round): Work<void> {
   if (round.left <= 0) return;
   for (const row of yield all(selectPreferring, tx.now.getTime(), round.left)) {
@@ -122,7 +122,7 @@ function* failUnmatched(tx: Transaction, { unmatched_ms }: Rescue, round: Round)
   }
 }
 
-/** Nothing is due here before the oldest of the others is; with none left, until another run comes. */
+/** Sets the next check to when the oldest remaining run is due, or to never if none is left. */
 function* lookAgain(demandId: number): Work<void> {
   const [oldest] = yield first(selectOldest, demandId);
   const created_at = oldest?.["created_at"];

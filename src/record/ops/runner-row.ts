@@ -3,9 +3,9 @@ import type { RunnerFacts } from "../matching.ts";
 import { first, type Row, type Work } from "../query.ts";
 import { fromColumn, textOrNull, toColumn } from "../text.ts";
 
-/** What operations need of a runner; `row` is everything, as stored. */
+/** A runner as the operations need it. */
 export interface StoredRunner {
-  /** As stored. */
+  /** The runner's id as stored. */
   column: string;
   status: RunnerRow["status"];
   epoch: number;
@@ -24,7 +24,7 @@ export function* findRunner(runner_id: string): Work<StoredRunner | null> {
 function storedRunner(row: Row): StoredRunner {
   return {
     column: String(row["runner_id"]),
-    // Only these words are ever written.
+    // Only these values are ever written.
     status: row["status"] as RunnerRow["status"],
     epoch: Number(row["epoch"]),
     claim_no: Number(row["claim_no"]),
@@ -35,13 +35,13 @@ function storedRunner(row: Row): StoredRunner {
 
 type Speaking = StoredRunner | "unknown_runner" | "old_epoch";
 
-/** The runner that speaks, or why it may not. A lost one has to register again: its runs are gone. */
+/** Returns the calling runner, or why it is refused. A lost runner has to register again, because its runs are gone. */
 export function* speaking(speaker: RunnerIdentity): Work<Speaking> {
   const [row] = yield first(selectRunner, toColumn(speaker.runner_id));
   return speakingOf(row, speaker);
 }
 
-/** The same of a row that was read otherwise, with more in it. */
+/** Like `speaking`, for a row from a statement that selects more columns. */
 export function speakingOf(row: Row | undefined, { epoch, owner }: RunnerIdentity): Speaking {
   const runner = row === undefined ? null : storedRunner(row);
   if (runner === null || (owner !== undefined && runner.row["owner"] !== toColumn(owner))) return "unknown_runner";
@@ -57,7 +57,7 @@ export function factsFromRow(row: Row): RunnerFacts {
     project_dir: text(row, "project_dir"),
     executor_profile: text(row, "executor_profile"),
     executor_type: executorOf(row).type,
-    // Written from a registration by register_runner.
+    // register_runner wrote it from a registration.
     tags: JSON.parse(String(row["tags"])) as string[],
     require_matching_tags: row["require_matching_tags"] === 1,
     only_pinned: row["only_pinned"] === 1,
@@ -65,7 +65,7 @@ export function factsFromRow(row: Row): RunnerFacts {
 }
 
 export function executorOf(row: Row): RunnerRow["executor"] {
-  // Written from a registration by register_runner.
+  // register_runner wrote it from a registration.
   return JSON.parse(String(row["executor"])) as RunnerRow["executor"];
 }
 

@@ -31,10 +31,10 @@ const deleteFile = `delete from session_files where session_id = ? and path = ?`
 const sumFiles = `select coalesce(sum(length(bytes)), 0) as size from session_files where session_id = ?`;
 const deleteState = `delete from session_states where session_id = ?`;
 const deleteFiles = `delete from session_files where session_id = ?`;
-/** No work path begins with a slash; parts of the state do. */
+/** Parts of the state have paths that begin with a slash; work files never do. */
 const deleteWorkFiles = `delete from session_files where session_id = ? and path not like '/%'`;
 
-/** Stores the state and the events it covers in this one transaction, so that neither runs ahead of the other. */
+/** Stores the state together with the events it covers, so that neither gets ahead of the other. */
 export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult> {
   const run = yield* findWritten(op.run_id);
   if (run === null || run.session_id === null) return { ok: false, conflict: "fenced", last_n: 0 };
@@ -48,14 +48,14 @@ export function* saveSession(tx: Transaction, op: SaveSession): Work<SaveResult>
   if (yield* isTooLarge(run.session_id, op)) return { ok: false, conflict: "too_large", last_n: run.last_n };
   if (fresh.length > 0) yield* recordEvents(tx, run, fresh, op);
   const { bytes } = op;
-  // A part is named by its content: it replaces nothing, and an unneeded one does no harm.
+  // A part is named by its content, so it never replaces anything, and an unused one does no harm.
   if (bytes === null) yield* storeFiles(run.session_id, op);
   else if (!(yield* isOvertaken(run, run.session_id, op))) yield* store(tx, run, run.session_id, { ...op, bytes });
   const spent = (yield* spentToday(tx, run)) === null ? {} : { budget: "spent" as const };
   return { ok: true, op: "save_session", last_n: run.last_n, ...spent };
 }
 
-/** A file that is replaced counts twice here: runners keep to half of it. */
+/** A replaced file counts twice here, so the limit is twice that of the runners. */
 function* isTooLarge(session: string, { bytes, files, all_files }: SaveSession): Work<boolean> {
   const brought = files.reduce((sum, file) => sum + (file.type === null ? 0 : file.bytes.length), 0);
   const state = bytes?.length ?? 0;
@@ -65,7 +65,7 @@ function* isTooLarge(session: string, { bytes, files, all_files }: SaveSession):
   return Number(row?.["size"]) + brought > 2 * (maxSessionFileBytes + maxWholeStateBytes);
 }
 
-/** A save that arrives twice, or late, must not replace a newer one of the same attempt. */
+/** A repeated or late save must not replace a newer one of the same attempt. */
 function* isOvertaken(run: StoredRun, session: string, { n }: SaveSession): Work<boolean> {
   const [saved] = yield first(selectSaved, session);
   return (
@@ -95,7 +95,7 @@ function* storeFiles(session: string, op: SaveSession): Work<void> {
 
 const selectPortable = `select portable from session_states where session_id = ?`;
 
-/** Both take the session as stored. */
+/** `session` is the stored text. */
 export function* isPortable(session: string): Work<boolean> {
   const [row] = yield first(selectPortable, session);
   return row?.["portable"] === 1;

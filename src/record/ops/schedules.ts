@@ -80,7 +80,7 @@ function* store(tx: Transaction, schedule: NewSchedule, enabled: boolean, row: R
   tx.changed.schedules = true;
 }
 
-/** Where its timing is the same, it is due as it was: slots may have been decided since the caller read it. */
+/** If the timing is unchanged, keeps the due time: slots may have been decided since the caller read the schedule. */
 function inPlaceOf(before: NewSchedule, after: NewSchedule): NewSchedule {
   const [a, b] = [before.definition, after.definition];
   const isSame = a.cron === b.cron && a.every === b.every && a.timezone === b.timezone;

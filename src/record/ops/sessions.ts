@@ -10,7 +10,7 @@ const bind = `update sessions set executor_session_id = ?, last_used_at = ? wher
 const remove = `delete from sessions where session_id = ?`;
 const selectBusy = `
   select 1 from runs where session_id = ? and agent_rev_id is not null and ${statusIn("open")} limit 1`;
-/** A fork goes on from it in every attempt, until it has ended. */
+/** An open fork reads this session in every attempt. */
 const selectFork = `
   select 1 from runs where forked_from = ? and forked_from is not null
     and ${statusIn("open")} limit 1`;
@@ -36,7 +36,7 @@ export function* deleteSession(op: DeleteSession): Work<SessionResult> {
   return { ok: true, op: "delete_session" };
 }
 
-/** Both take it as stored. */
+/** `session` is the stored text. */
 export function* sessionExists(session: string): Work<boolean> {
   const [row] = yield first(bound, session);
   return row !== undefined;

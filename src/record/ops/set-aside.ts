@@ -13,12 +13,12 @@ import { nextDay, shareLimit, spentToday } from "./spending.ts";
 type Parking = NonNullable<FinishRun["parked"]>;
 
 const messages: Record<ParkReason, string> = {
-  approval: "It waits for an answer.",
+  approval: "It is waiting for an answer.",
   budget: "Its budget is spent.",
-  usage_limit: "The usage limit of its account is reached.",
+  usage_limit: "The usage limit of its account has been reached.",
 };
 
-/** Parks a run whose runner has ended it for now. Gives the result of one that ends instead. */
+/** Parks a run that its runner has stopped for now. Returns a result if the run has to end instead. */
 export function* setAside(
   tx: Transaction,
   run: EndingRun,
@@ -33,7 +33,7 @@ export function* setAside(
     const { open, decided, stopped } = yield* decisionsOf(run);
     if (stopped !== null)
       return { ...result, status: "failed", reason: "permission_denied", error: stoppedBy(stopped) };
-    // Somebody answered before it was parked.
+    // A person answered before the run was parked.
     if (!open && decided) {
       yield* goOn(tx, began, "Answered.", { atOnce: true, via, columns });
       return null;
@@ -49,7 +49,7 @@ function wantsToFail(why: ParkReason, { budget, on_usage_limit }: Agent): boolea
   return why === "budget" ? budget?.when_spent === "fail" : why === "usage_limit" && on_usage_limit === "fail";
 }
 
-/** An executor does not know when the day of the record ends. */
+/** The executor does not know when the record's day ends, so the store decides. */
 function* untilWhen(tx: Transaction, run: EndingRun, { why, until }: Parking): Work<string | null> {
   if (until !== undefined) return new Date(until).toISOString();
   return why === "budget" && (yield* spentToday(tx, run)) !== null ? nextDay(tx.now) : null;

@@ -15,7 +15,7 @@ const settleChain = `
 const selectWebhook = `select 1 from webhooks where name = ?`;
 const insertName = `insert into run_webhooks (run_no, name) values (?, ?)`;
 
-/** Whether what makes this run has made one before. */
+/** Whether this trigger has already created a run. */
 export function* isSettled(settles: Settles): Work<boolean> {
   if ("chain_of" in settles) {
     const [row] = yield first(selectChain, toColumn(settles.chain_of));
@@ -33,7 +33,7 @@ export function* settle(settles: Settles, run_id: string, as: "submitted" | "ref
   else for (const key of settles.keys) yield write(insertKey, toColumn(settles.hook), toColumn(key), settles.until);
 }
 
-/** The log of a run says which webhooks its agent names and nobody has registered. */
+/** Events for the run's log about webhooks that its agent names but nobody has registered. */
 export function* unknownWebhooks(names: readonly string[]): Work<RunEvent[]> {
   const events: RunEvent[] = [];
   for (const name of new Set(names)) {

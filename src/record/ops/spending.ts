@@ -20,11 +20,11 @@ const setLimit = `
     case when excluded.until > usage_limits.until then excluded.until else usage_limits.until end`;
 const selectHolder = `select runner_id, place_id, executor from runners where runner_id = ?`;
 
-/** A runner's place is under a usage limit: `runners` is in the statement this is part of, and ?N the time. */
+/** Whether the runner's place is under a usage limit. The outer statement provides `runners`. */
 export const hasLimits = (now: string): string => `exists (
       select 1 from usage_limits where usage_limits.place = coalesce(runners.place_id, runners.runner_id) and until > ${now})`;
 
-/** What the run's agent may spend today is spent; says how much that is. null: it is not, or has no such limit. */
+/** Explains how the agent's daily budget is spent; null if it is not, or if there is no daily budget. */
 export function* spentToday(tx: Transaction, run: StoredRun): Work<{ message: string; agent: Agent } | null> {
   if (run.budgeted !== 1) return null;
   const agent = yield* agentOf(run);
@@ -43,7 +43,7 @@ export function nextDay(now: Date): string {
   return new Date(Date.parse(`${dayOf(now)}T00:00:00.000Z`) + 24 * 60 * 60 * 1000).toISOString();
 }
 
-/** False where the run may be handed out. Else it is parked until it may, or has failed. */
+/** Parks or fails a run that exceeds its budget or a usage limit. Returns false if the run may be handed out. */
 export function* keptBack(tx: Transaction, runner: StoredRunner, head: Head): Work<boolean> {
   if (head.resumed === 1) return false;
   const isLimited = runner.row["has_limits"] === 1;
@@ -70,7 +70,7 @@ function* limitOn(tx: Transaction, runner: Row, agent: Agent | null): Work<{ unt
   return { until, message: limitMessage(fromColumn(provider), until) };
 }
 
-/** Runs that use the same provider from the same place share the limit that one of them has met. */
+/** Records a usage limit for all runs that use the same provider from the same place. */
 export function* shareLimit(tx: Transaction, run: StoredRun, agent: Agent, until: string): Work<void> {
   if (run.runner_id === null) return;
   const [runner] = yield first(selectHolder, run.runner_id);
@@ -81,14 +81,14 @@ export function limitMessage(provider: string, until: string): string {
   return `The usage limit of ${provider} is reached until ${until}.`;
 }
 
-/** As stored: what the agent names, else what its runner's profile does, else the executor itself. */
+/** The stored name of the provider: the agent's, else the one of the runner's profile, else the executor type. */
 function providerOf(agent: Agent, runner: Row): string {
   const { type, config } = executorOf(runner);
   const named = agent.provider ?? config["provider"];
   return toColumn(typeof named === "string" ? named : type);
 }
 
-/** As stored. */
+/** The stored id of the runner's place. */
 function placeOf({ place_id, runner_id }: Row): string {
   return String(place_id ?? runner_id);
 }

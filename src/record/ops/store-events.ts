@@ -5,7 +5,7 @@ import { write, type Work } from "../query.ts";
 import { toColumn } from "../text.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** What the operations need to know of a stored run; written back by them. */
+/** The position in a run's log. Operations advance it as they store events. */
 export interface RunPosition {
   run_no: number;
   run_id: string;
@@ -17,16 +17,16 @@ export interface RunPosition {
 const insertEvent = `
   insert into events (run_no, seq, attempt, n, at, body, received_at) values (?, ?, ?, ?, ?, ?, ?)`;
 
-/** Events that are not stored yet, or null where one is missing between what is stored and what came. */
+/** The events that are not stored yet, or null if there is a gap after the last stored one. */
 export function newEvents(events: readonly NumberedEvent[], last_n: number): readonly NumberedEvent[] | null {
   const fresh = events.filter((event) => event.n > last_n);
   return fresh.every((event, index) => event.n === last_n + 1 + index) ? fresh : null;
 }
 
-/** Stores events of the current attempt and moves the position on. */
+/** Stores events of the current attempt and advances the position. */
 export function* storeEvents(tx: Transaction, run: RunPosition, events: readonly NumberedEvent[]): Work<void> {
   for (const { n, at, event } of events) {
-    if (event.type === "result") throw new BugError("a result event is stored by finish_run alone");
+    if (event.type === "result") throw new BugError("only finish_run may store a result event");
     yield* storeEvent(tx, run, n, at, event);
     run.last_n = n;
   }

@@ -10,11 +10,11 @@ const insertFile = `
   on conflict (run_no, attempt, path)
   do update set size = excluded.size, sha256 = excluded.sha256, media_type = excluded.media_type`;
 
-/** `file` events become files of the run where this attempt has brought just these bytes; else they are lines of the log. */
+/** Turns `file` events into files of the run if this attempt has uploaded exactly these bytes. Otherwise they only stay in the log. */
 export function* storeFiles(run: StoredRun, events: readonly NumberedEvent[]): Work<void> {
   for (const { event } of events) {
     if (event.type !== "file" || !isSha256(event.sha256) || !isFilePath(event.path)) continue;
-    // PostgreSQL would refuse the whole transaction for a size that is none.
+    // PostgreSQL would reject the whole transaction for an invalid size.
     if (!Number.isSafeInteger(event.size)) continue;
     const type = mediaType.test(event.media_type) ? event.media_type : "application/octet-stream";
     yield write(insertFile, toColumn(event.path), type, run.run_no, run.attempt, event.sha256, event.size);

@@ -15,7 +15,7 @@ import { unknownWebhooks } from "./settle-trigger.ts";
 import { sessionExists, sessionIsBusy } from "./sessions.ts";
 
 export interface Submitted extends Omit<Unshown, "last"> {
-  /** What the store itself has to say first. */
+  /** Events that the store itself puts first. */
   before: RunEvent[];
 }
 
@@ -46,7 +46,7 @@ const insertSession = `
   insert into sessions (${sessionColumns.join(", ")}) values (${sessionColumns.map(() => "?").join(", ")})
   on conflict (session_id) do update set run_count = sessions.run_count + 1, last_used_at = excluded.last_used_at`;
 
-/** The run that the same key has made before, or the conflict that the key now asks for something else. A key goes with its run. */
+/** Finds the run that the same key created before, or the conflict if the request differs. A key is removed with its run. */
 export function* findEarlier({
   subject,
   key,
@@ -58,10 +58,10 @@ export function* findEarlier({
   return { ok: true, last_n: 0, repeated: true, run_id: String(row["run_id"]) };
 }
 
-/** Everything a run needs to be claimed: agent, session, demand, key. */
+/** Stores everything a run needs before it can be claimed: agent, session, demand and idempotency key. */
 export function* submit(tx: Transaction, op: CreateRun, agent: Agent, waits: boolean): Work<Submitted> {
   const { run } = op;
-  if (run.status !== submitted.status) throw new BugError("a run that runners claim begins as pending");
+  if (run.status !== submitted.status) throw new BugError("a submitted run must be created as pending");
   const blockedBy = (yield* keepSession(run, agent)) ?? (waits ? "schedule" : null);
   if (op.idempotency !== undefined) {
     const { subject, key, fingerprint } = op.idempotency;
@@ -86,23 +86,23 @@ export function capOf({ run, agent_runner_id }: CreateRun, { max_concurrent }: A
   return { agent_name: run.agent_name, runner_id: agent_runner_id ?? null, max: max_concurrent };
 }
 
-/** What it goes on from may have been deleted since it was asked for. */
+/** The session may have been deleted since the run was requested. */
 export function* lacksSession(run: Run): Work<boolean> {
   const from = goesOnFrom(run);
   return from !== null && !(yield* sessionExists(toColumn(from)));
 }
 
-/** The session, if any, whose past it takes over. */
+/** The session whose history the run continues, if any. */
 export function goesOnFrom({ mode, session_id, forked_from }: Run): string | null {
   return { start: null, resume: session_id, fork: forked_from }[mode];
 }
 
-/** In a directory that others use too, where it has to be alone; procedural runs look after that themselves. */
+/** Whether the run needs a shared directory to itself. Procedural runs handle that themselves. */
 export function worksInPlace({ project_dir }: Run, { type, workspace }: Agent): boolean {
   return type === "autonomous" && (workspace === "in_place" || (project_dir !== null && workspace !== "scratch"));
 }
 
-/** Once per content: a million runs of one agent keep one copy. */
+/** Stores each distinct agent definition once, however many runs use it. */
 export function* keepAgent(agent: Agent): Work<number> {
   const body = canonical(agent);
   const hash = sha256(Buffer.from(body));
@@ -113,8 +113,8 @@ export function* keepAgent(agent: Agent): Work<number> {
 }
 
 /**
- * A session has one active run at a time: a further one is blocked until the one before has ended, and so is a fork,
- * which would copy what that one is changing.
+ * A session has one active run at a time. A further run is blocked until the active one has ended, and so is a fork, which
+ * would copy a state that is still changing.
  */
 function* keepSession(run: Run, agent: Agent): Work<"session" | null> {
   if (run.session_id === null) return null;
@@ -124,13 +124,13 @@ function* keepSession(run: Run, agent: Agent): Work<"session" | null> {
   return busy ? "session" : null;
 }
 
-/** Of a run that has a session, as it is stored where it is the first of it. */
+/** The session row for the first run of a session. */
 export function sessionRow(run: Run, agent: Agent): Record<(typeof sessionColumns)[number], SqlValue> {
   const session_id = toColumn(run.session_id);
   const created_at = toColumn(run.created_at);
   return {
     session_id,
-    // What a procedural run does cannot be continued: it is bound to itself.
+    // A procedural run cannot be continued, so its session is bound to itself.
     executor_session_id: agent.type === "procedural" ? session_id : null,
     agent_name: toColumn(run.agent_name),
     created_by: toColumn(run.created_by),

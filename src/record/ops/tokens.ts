@@ -55,7 +55,7 @@ export function* revokeToken(op: RevokeToken): Work<TokenResult> {
   return found === undefined ? { ok: false, conflict: "not_found" } : { ok: true, op: "revoke_token" };
 }
 
-/** As of the store's time, if that is earlier: one clock has to judge both this and a rotation that comes later. */
+/** Uses the store's time if it is earlier than `op.at`, so that one clock judges both this and a later rotation. */
 export function* revokeSubject({ now }: Transaction, op: RevokeSubject): Work<TokenResult> {
   const stored = now.toISOString();
   const at = stored < op.at ? stored : op.at;
@@ -117,7 +117,7 @@ export function* rotateToken(tx: Transaction, op: RotateToken): Work<TokenResult
   return { ok: true, op: "rotate_token", ends_at: fromColumn(String(revoked?.["revoked_at"])) };
 }
 
-/** The row it had; what derives from it ends at the same time. */
+/** Revokes a token together with those derived from it. Returns the token's row. */
 function* revokeWithDerived(token_id: string, at: string): Work<Row | undefined> {
   const [found] = yield first(revoke, toColumn(at), toColumn(token_id));
   yield write(revokeDerived, toColumn(at), toColumn(token_id));
@@ -129,7 +129,7 @@ function earliest(one: string | null, other: string | null): string | null {
   return one < other ? one : other;
 }
 
-/** A coordinator whose clock is slow must not make a new token of one that has ended. */
+/** Uses the later time: a coordinator with a slow clock must not derive a new token from one that has ended. */
 function latest({ now }: Transaction, at: string): string {
   const stored = now.toISOString();
   return stored > at ? stored : at;
@@ -141,6 +141,6 @@ export function tokenFromRow(row: Row): Token {
     const value = row[name];
     token[name] = typeof value === "string" ? fromColumn(value) : null;
   }
-  // Every field was written from a Token by putToken, under the same names.
+  // putToken wrote every field from a Token, under the same names.
   return token as unknown as Token;
 }

@@ -28,7 +28,7 @@ export function* putHook({ hook, create, ...op }: PutHook): Work<TriggerResult> 
   return { ok: true, op: "put_hook" };
 }
 
-/** Its keys go too: a hook that is made anew has another secret, and so other signatures. */
+/** Deletes its keys too: a new hook of the same name has another secret and therefore other signatures. */
 export function* deleteHook({ name }: DeleteHook): Work<TriggerResult> {
   const [gone] = yield first(removeHook, toColumn(name));
   if (gone === undefined) return { ok: false, conflict: "not_found" };
@@ -61,7 +61,7 @@ export function* deleteWebhook({ name }: DeleteWebhook): Work<TriggerResult> {
 }
 
 export function hookFromRow(row: Row): Hook {
-  // Written from a Hook by putHook.
+  // putHook wrote it from a Hook.
   return JSON.parse(String(row["body"])) as Hook;
 }
 
@@ -70,7 +70,7 @@ export function webhookFromRow(row: Row): Webhook {
   return {
     name: text("name"),
     url: text("url"),
-    // Both were written from a Webhook by putWebhook.
+    // putWebhook wrote both from a Webhook.
     events: JSON.parse(String(row["events"])) as Webhook["events"],
     scope: String(row["scope"]) as Webhook["scope"],
     payload: row["payload"] === null ? null : JSON.parse(String(row["payload"])),

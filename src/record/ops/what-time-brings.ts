@@ -18,7 +18,7 @@ const selectExpired = `
 const selectRun = `${endingRuns} where runs.run_no = ?`;
 const forgetLimits = `delete from usage_limits where until <= ?`;
 
-/** A parked run goes on when its time has come. Gives those that do. */
+/** Resumes parked runs whose waiting time is over. Returns their ids. */
 export function* resumeDue(tx: Transaction, most: number): Work<string[]> {
   const now = tx.now.toISOString();
   yield write(forgetLimits, tx.now.getTime());
@@ -31,13 +31,13 @@ export function* resumeDue(tx: Transaction, most: number): Work<string[]> {
   return resumed;
 }
 
-/** A question that nobody answered in time fails its run. Gives the runs that failed, and how many questions there were. */
+/** Fails runs whose question nobody answered in time. Returns the failed runs and the number of expired questions. */
 export function* expireQuestions(tx: Transaction, most: number): Work<{ failed: string[]; expired: number }> {
   const failed: string[] = [];
   const rows = yield all(selectExpired, tx.now.getTime(), most);
   for (const question of rows) {
     const run = yield* find(Number(question["run_no"]));
-    // The same run may have had another one.
+    // An earlier question of the same run may have closed this one.
     const [still] = yield first(
       "select decision from questions where question_no = ?",
       Number(question["question_no"]),
@@ -55,7 +55,7 @@ export function* expireQuestions(tx: Transaction, most: number): Work<{ failed: 
   return { failed, expired: rows.length };
 }
 
-export const expiredMessage = "Nobody answered in time what it asked.";
+export const expiredMessage = "Nobody answered its question in time.";
 
 function* find(run_no: number): Work<EndingRun> {
   const [row = {}] = yield first(selectRun, run_no);

@@ -98,7 +98,7 @@ export function away(url: string, cause: unknown): HostError {
 export function anotherSecret(url: string): HostError {
   return new HostError({
     code: "DROVER-AUD-001",
-    message: `The secret is not the one that the record in ${publicName(url)} is sealed with.`,
+    message: `The secret does not match: the record in ${publicName(url)} is sealed with another one.`,
     field: "DROVER_SECRET",
     next: "Give the secret that its coordinators have, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE.",
   });

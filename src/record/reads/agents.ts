@@ -15,7 +15,7 @@ const agentsNamed = [
   `${apiColumns} ${ofApi} where name = ?`,
   `${runnerColumns} ${ofRunners} where a.name = ? order by a.runner_id`,
 ] as const;
-// `name >= ?` for the index; the rest for the place within the name
+// `name >= ?` uses the index; the rest selects the position within the name.
 const apiAfter = `${ofApi} where name >= ?1 and (name > ?1 or ?2 = 1) order by name limit ?3`;
 const runnersAfter = `${ofRunners} where a.name >= ?1 and (a.name > ?1 or a.runner_id > ?2) order by a.name, a.runner_id limit ?3`;
 const apiSizes = `select name, octet_length(body) as size ${apiAfter}`;
@@ -33,7 +33,7 @@ export function* readAgentNames(limit: number): Work<string[]> {
   return (yield all(selectNames, limit)).map((row) => text(row, "name"));
 }
 
-/** By name, those of the API first. As many as fit on a page of bytes, or one that is larger. */
+/** Sorted by name, agents from the API first. Returns as many as fit into a page of bytes, and at least one. */
 export function* readAgentPage(page: {
   after?: AgentPosition;
   limit: number;
@@ -61,7 +61,7 @@ function placeOfRow(row: Row): AgentPosition {
 function listed(row: Row): ListedAgent {
   const isBrought = "runner_id" in row;
   return {
-    // Written from an Agent by put_agent or register_runner.
+    // put_agent or register_runner wrote it from an Agent.
     agent: JSON.parse(String(row["body"])) as Agent,
     source: isBrought ? "runner" : "api",
     runner_id: isBrought ? text(row, "runner_id") : null,

@@ -5,20 +5,20 @@ import type { Engine } from "../engine.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn } from "../text.ts";
 
-/** The record in a few numbers. */
+/** Summary numbers of a record. */
 export interface Census {
-  /** How many runs are in each state that is not final. */
+  /** Number of runs in each state that is not final. */
   runs: { status: RunStatus; runs: number }[];
   oldest_pending: string | null;
   runners: { status: RunnerRow["status"]; runners: number; slots: number }[];
-  /** Ever appended to the chain, those that retention removed included. */
+  /** Rows ever appended to the audit chain, including those that retention removed. */
   audit_rows: number;
 }
 
-/** A million waiting runs take a fifth of a second to count: whoever else wants to read or write gets a turn meanwhile. */
+/** Counting a million pending runs takes a fifth of a second, so count in batches and let others read and write in between. */
 const countedAtOnce = 5000;
 
-// As in the partial index, which is how SQLite knows that it may use it.
+// Repeats the condition of the partial index, otherwise SQLite would not use it.
 const countSome = `
   select count(*) as runs, max(run_id) as last from (
     select run_id from runs where status = ? and status <> 'completed' and run_id > ? order by run_id limit ?) as portion`;
@@ -55,7 +55,7 @@ function* readFew(): Work<Omit<Census, "runs">> {
   const [oldest] = yield first(selectOldest);
   const run_id = oldest?.["run_id"];
   const runners = (yield all(countRunners)).map((row) => ({
-    // Only these words are ever written.
+    // Only these values are ever written.
     status: row["status"] as RunnerRow["status"],
     runners: Number(row["runners"]),
     slots: Number(row["slots"]),

@@ -14,7 +14,7 @@ const pageOfAll = `select ${columns} ${ofAll} and events.cursor <= ? order by ev
 const lastOfRun = `select last_seq as place from runs where run_id = ?`;
 const lastOfAll = `select max(cursor) as place from events`;
 
-/** Of the bodies of a page, so that no reader holds up the others. */
+/** Total size of the bodies on a page, so that no reader holds up the others. */
 const pageBytes = 512 * 1024;
 
 export function* readEvents(run_id: string, after: number, limit: number, maxBytes?: number): Work<StoredEvent[]> {
@@ -28,14 +28,14 @@ export function* readFeed(after: number, limit: number, maxBytes?: number): Work
   return last === null ? [] : (yield all(pageOfAll, after, last)).map(eventFromRow);
 }
 
-/** How many of these rows, by their `size`, one page holds; a large one comes alone. */
+/** How many of these rows fit on a page by their `size`. A larger one gets a page of its own. */
 export function countThatFits(rows: readonly Row[]): number {
   let left = pageBytes;
   const over = rows.findIndex(({ size }, at) => (left -= Number(size)) < 0 && at > 0);
   return over < 0 ? rows.length : over;
 }
 
-/** The place of the last event of a page; a large one comes alone. */
+/** Position of the last event on a page. An event larger than a page gets a page of its own. */
 function lastThatFits(rows: readonly Row[], maxBytes = pageBytes): number | null {
   let last: number | null = null;
   let left = maxBytes;
@@ -62,7 +62,7 @@ function eventFromRow(row: Row): StoredEvent {
     at: fromColumn(String(row["at"])),
     ...(row["received_at"] === null ? {} : { received_at: new Date(Number(row["received_at"])).toISOString() }),
     cursor: Number(row["cursor"]),
-    // Written from a RunEvent by storeEvent.
+    // storeEvent wrote it from a RunEvent.
     event: JSON.parse(String(row["body"])) as StoredEvent["event"],
   };
 }

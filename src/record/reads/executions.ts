@@ -7,13 +7,13 @@ export interface ExecutionFilter {
   open?: boolean;
 }
 
-/** Of the row `started`: the first end that its own attempt reported. Earlier versions let others report one too. */
+/** The first end of `started` that its own attempt reported. Earlier versions also accepted ends from others. */
 const end = (column: string): string => `(
     select ${column} from audit_rows ended join audit_batches ending on ending.batch_no = ended.batch_no
     where ended.execution_id = started.execution_id and ended.kind = 'end'
       and ended.run_id = started.run_id and ended.attempt = started.attempt
     order by ended.no limit 1)`;
-/** What `executionFromRow` reads of `started`. */
+/** The columns that `executionFromRow` needs, for the row `started`. */
 export const executionColumns = `
     started.run_id, started.attempt, started.body as start_body,
     (select beginning.at from audit_batches beginning where beginning.batch_no = started.batch_no) as received_at,
@@ -53,7 +53,7 @@ export function executionFromRow(row: Row): Execution {
     attempt: Number(row["attempt"]),
     received_at: String(row["received_at"]),
     end_received_at: textOrNull(row["end_received_at"]),
-    // Both were written from the model's types by storeEvent.
+    // storeEvent wrote both from the model's types.
     start: JSON.parse(String(row["start_body"])) as Execution["start"],
     end: typeof row["end_body"] === "string" ? (JSON.parse(row["end_body"]) as Execution["end"]) : null,
   };

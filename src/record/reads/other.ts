@@ -25,7 +25,7 @@ export {
 } from "./triggers.ts";
 export { readWhy } from "./why.ts";
 
-// 'g' is after every hexadecimal digit: one range of the index on hashes
+// 'g' sorts after every hexadecimal digit, so this is one range of the index on hashes.
 const hashThatBegins = `select hash from tokens where hash >= ?1 and hash < ?1 || 'g' order by hash limit 1`;
 const tokenPage = `select * from tokens where (token_id < ?1 or ?1 is null) order by token_id desc limit ?2`;
 const agentOf = `
@@ -52,7 +52,7 @@ export function* readAgentOf(
   const [row] = yield first(agentOf, toColumn(run_id));
   if (row === undefined) return null;
   return {
-    // Both were written from the model's types by create_run.
+    // create_run wrote both from the model's types.
     agent: JSON.parse(String(row["body"])) as Agent,
     demands: JSON.parse(String(row["demands"])) as Demands,
     timeout_seconds: row["timeout_seconds"] === null ? null : Number(row["timeout_seconds"]),

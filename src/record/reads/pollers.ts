@@ -5,7 +5,7 @@ import { isAssigned, isClaimable, statusIn } from "../moves/statuses.ts";
 import { all, first, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
-/** As orders.ts has it: one for an attempt that has ended is given no more, and goes with the next that is acknowledged. */
+/** As in orders.ts: an order to an ended attempt is no longer sent, and is removed with the next acknowledgement. */
 const isOpen = `exists (
   select 1 from runs where runs.run_no = orders.run_no and runs.runner_id = orders.runner_id
     and runs.attempt = orders.attempt and ${statusIn("held", "runs.status")})`;
@@ -14,7 +14,7 @@ const hasRuns = `exists (
     select 1 from runs indexed by runs_to_claim
     where runs.demand_id = m.demand_id and ${isClaimable}))`;
 
-/** All that an idle poll asks. `given` is what the same claim was given before, as claim-runs.ts gives it again. */
+/** Everything an idle poll needs in one statement. `given`: the same claim was given runs before, which claim-runs.ts repeats. */
 const selectPoller = `
   select runners.*, claims.claim_no as known_claim_no,
     exists (select 1 from orders where orders.runner_id = runners.runner_id and ${isOpen}) as has_orders,
@@ -26,7 +26,7 @@ const selectPoller = `
   from runners left join claims on claims.runner_id = runners.runner_id and claims.claim_id = ?2
   where runners.runner_id = ?1`;
 
-/** In one statement; a last one with fewer names repeats one of them. */
+/** Ids per statement. The last batch is padded by repeating one of its ids. */
 const atOnce = 200;
 const selectWithWork = `
   select runner_id from runners
@@ -41,7 +41,7 @@ export function* readPoller(poll: Poll): Work<Poller | { conflict: "unknown_runn
   const { known_claim_no, has_orders, given, has_runs, has_resumed, only_agent, lease_until } = runner.row;
   const draining = runner.status === "draining";
   let idle = known_claim_no !== null && has_orders !== 1 && given !== 1;
-  // Caps, and what is there for one agent alone, may leave it none of them.
+  // Caps, or a restriction to one agent, may leave none of the runs for this runner.
   if (has_resumed === 1 && !draining && poll.shortage === undefined) idle = false;
   if (idle && has_runs === 1 && want > 0 && !draining) idle = (yield* pickRuns(runner, 1)).length === 0;
   const { tags, ...facts } = factsFromRow(runner.row);

@@ -20,7 +20,7 @@ const ofRun = `questions.run_no = (select run_no from runs where run_id = ?)`;
 const newest = `${selectQuestions} where ${ofRun} and questions.request_id = ? order by questions.attempt desc limit 1`;
 const selectParent = `select run_id, agent_name, parent_run_id from runs where run_id = ?`;
 
-/** The count of a longer list is this. */
+/** Counting stops here. */
 const mostCounted = 10_000;
 const mostParents = 20;
 
@@ -35,7 +35,7 @@ export function* readQuestions(
 ): Work<{ items: Question[]; next: string | null; count: number }> {
   const conditions: string[] = [];
   const values: SqlValue[] = [];
-  // Word for word the condition of the partial indexes, which is how SQLite knows that it may use them.
+  // Repeats the condition of the partial indexes word for word, otherwise SQLite would not use them.
   if (filter.open !== undefined) conditions.push(`questions.decision is ${filter.open ? "" : "not "}null`);
   if (filter.created_by !== undefined) add("questions.created_by = ?", toColumn(filter.created_by));
   if (filter.run_id !== undefined) add(ofRun, toColumn(filter.run_id));
@@ -74,9 +74,9 @@ function* questionFromRow(row: Row, known: Map<string, Row | undefined>): Work<Q
     parents: yield* parentsOf(row["parent_run_id"], known),
     tool: fromColumn(String(row["tool"])),
     input: JSON.parse(String(row["input"])) as unknown,
-    // Only words of these lists are ever written.
+    // Only these values are ever written.
     effect: row["effect"] as Question["effect"],
-    // Written from a question's schema.
+    // Copied from the question's schema.
     input_schema: jsonOrNull(row["input_schema"]) as Question["input_schema"],
     asked_at: String(row["asked_at"]),
     expires_at: new Date(Number(row["expires_at"])).toISOString(),

@@ -33,7 +33,7 @@ export function* readRunners(): Work<RunnerRow[]> {
   return rows.map((row) => runnerFromRow(row, names));
 }
 
-/** As many as fit on a page of bytes, or one that is larger. */
+/** Returns as many as fit into a page of bytes, and at least one. */
 export function* readRunnerPage(page: Parameters<DispatchReads["runner_page"]>[0]): Work<{
   items: RunnerRow[];
   more: boolean;
@@ -71,7 +71,7 @@ function runnerFromRow(row: Row, names: ReadonlyMap<string, string[]>): RunnerRo
     slots: Number(row["slots"]),
     only_agent: row["only_agent"] === null ? null : text(row, "only_agent"),
     agents: names.get(facts.runner_id) ?? [],
-    // Only these words are ever written.
+    // Only these values are ever written.
     status: row["status"] as RunnerRow["status"],
     epoch: Number(row["epoch"]),
     running: Number(row["running"]),

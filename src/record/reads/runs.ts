@@ -15,7 +15,7 @@ export function* readRun(run_id: string): Work<Run | null> {
   const [body] = yield first(oneBody, toColumn(run_id));
   return {
     ...runFromRow(row),
-    // Written from a Run's parameters by create_run.
+    // create_run wrote it from a Run's parameters.
     parameters: JSON.parse(String(body?.["parameters"] ?? "{}")) as Run["parameters"],
     prompt: textOrNull(body?.["prompt"]),
     result_text: textOrNull(body?.["result_text"]),
@@ -49,12 +49,12 @@ export function whereRuns(filter: RunFilter, page: Pick<Page, "before">): { cond
     if (wanted !== undefined) add(`${name} = ?`, toColumn(wanted));
   }
   if (filter.status !== undefined) {
-    // Each once: every length is a statement of its own, which is kept.
+    // Remove duplicates: each number of placeholders is a statement of its own in the cache.
     const statuses = [...new Set(filter.status)];
-    // An empty list is not SQL; and none of no states is nothing.
+    // An empty list is not valid SQL, and matches nothing.
     if (statuses.length === 0) conditions.push("1 = 0");
     else add(`status in (${statuses.map(() => "?").join(", ")})`, ...statuses);
-    // Word for word the condition of the partial index, which is how SQLite knows that it may use it.
+    // Repeats the condition of the partial index word for word, otherwise SQLite would not use it.
     if (!statuses.includes("completed")) conditions.push("status <> 'completed'");
   }
   if (filter.since !== undefined) add("created_at >= ?", toColumn(filter.since));

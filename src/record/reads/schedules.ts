@@ -52,7 +52,7 @@ export function* readSlots(schedule_id: string, page: { before?: string; limit: 
   return rows.flatMap((row) => slotFromRow(row) ?? []);
 }
 
-/** Two looks at one index, whatever the number of schedules. */
+/** Two index lookups, however many schedules there are. */
 export function* readDueSchedules(by: string, limit: number): Work<{ due: StoredSchedule[]; next: string | null }> {
   const rows = yield all(selectDue, by, limit);
   const [next] = rows.length > 0 ? [] : yield first(selectNext, by);
@@ -64,9 +64,9 @@ export function scheduleFromRow(row: Row): StoredSchedule {
     schedule_id: fromColumn(String(row["schedule_id"])),
     agent_name: fromColumn(String(row["agent_name"])),
     created_by: fromColumn(String(row["created_by"])),
-    // Only words of this list are ever written.
+    // Only these values are ever written.
     source: row["source"] as StoredSchedule["source"],
-    // Written from one by put_schedule or sync_schedules.
+    // put_schedule or sync_schedules wrote it.
     definition: JSON.parse(String(row["body"])) as ScheduleDefinition,
     enabled: row["enabled"] === 1,
     anchor: String(row["anchor"]),
@@ -85,7 +85,7 @@ function slotFromRow(row: Row): Slot | null {
   if (slot === null) return null;
   return {
     slot,
-    // Words of closed lists, as they were written.
+    // Only these values are ever written.
     outcome: row["line_outcome"] as Slot["outcome"],
     why: row["line_why"] as Slot["why"],
     detail: textOrNull(row["line_detail"]),

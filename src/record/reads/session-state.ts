@@ -7,7 +7,7 @@ import { isFenced } from "../ops/fence.ts";
 import { all, first, type Row, type SqlValue, type Work } from "../query.ts";
 import { fromColumn, toColumn } from "../text.ts";
 
-/** Of a fork that has none of its own, the one of the session it was forked from. */
+/** A fork without its own state uses that of the session it was forked from. */
 const ofRun = `
   runs join session_states saved on saved.session_id =
     coalesce((select own.session_id from session_states own where own.session_id = runs.session_id), runs.forked_from)`;
@@ -46,7 +46,7 @@ export function* readSessionState(
   return { state, files: [], more: false };
 }
 
-/** Some, but one at least: together they may be more than one answer can hold. */
+/** Returns a part of the files, at least one, because all together may exceed the size of a response. */
 function* readFiles(run_no: number, after: string): Work<Omit<LoadedSession, "state">> {
   const rows = yield all(selectFiles, run_no, toColumn(after), mostFiles);
   const files: SessionFile[] = [];
@@ -55,7 +55,7 @@ function* readFiles(run_no: number, after: string): Work<Omit<LoadedSession, "st
     bytes += Number(row["size"]);
     if (files.length > 0 && bytes > mostBytes) break;
     const [found] = yield first(selectFile, run_no, row["path"] as SqlValue);
-    // Only words of this list are ever written.
+    // Only these values are ever written.
     const type = row["type"] as SessionFile["type"];
     files.push({ path: fromColumn(String(row["path"])), type, bytes: bytesOf(found ?? {}) });
   }
@@ -64,5 +64,5 @@ function* readFiles(run_no: number, after: string): Work<Omit<LoadedSession, "st
 
 function bytesOf({ bytes }: Row): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
-  throw new BugError("a saved content is not bytes");
+  throw new BugError("a saved file is not stored as bytes");
 }

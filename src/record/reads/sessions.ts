@@ -17,7 +17,7 @@ export function* readSession(session_id: string): Work<Session | null> {
   return row === undefined ? null : sessionFromRow(row);
 }
 
-/** Only what is given is asked for: an index serves no "or nothing is given". */
+/** Adds only the given conditions: no index helps with "or nothing is given". */
 export function* readSessions(
   filter: { agent_name?: string; created_by?: string },
   { before, limit }: { before?: string; limit: number },
@@ -41,7 +41,7 @@ export function* readVersions(session_id: string): Work<SessionVersion[]> {
   const rows = yield all(versions, toColumn(session_id));
   return rows.map((row) => ({
     run_id: fromColumn(String(row["run_id"])),
-    // Only words of these lists are ever written.
+    // Only these values are ever written.
     mode: row["mode"] as SessionVersion["mode"],
     status: row["status"] as SessionVersion["status"],
     parent: textOrNull(row["parent"]),

@@ -12,13 +12,13 @@ import { parkedReason, pendingReasons } from "./why.ts";
 
 type Span = Parameters<StatsReads["stats"]>[0];
 
-/** Runs that are grouped in one go: whoever else wants to read or write gets a turn in between. */
+/** Runs grouped per batch. Others can read and write in between. */
 const atOnce = 5000;
 const mostCosts = 1000;
 
 const daySeconds = 86_400;
 
-/** Few rows whatever the number of runs: ends are counted as they come, and only runs that have not ended are looked at. */
+/** Reads few rows however many runs there are: ends are counted when they happen, and only open runs are scanned. */
 export async function readStats(engine: Engine, span: Span): Promise<Stats> {
   const only = span.created_by === undefined ? null : toColumn(span.created_by);
   const ended = await engine.read(() => readEnds(span, only));
@@ -62,7 +62,7 @@ function* readEnds({ since, until }: Span, only: string | null): Work<Omit<Stats
     const runs = Number(counted);
     runs_finished += runs;
     const point = throughput[Number(bucket) - firstOne];
-    // Only final states are ever counted.
+    // Only final states are counted.
     if (point !== undefined) point[status as "completed" | "failed" | "cancelled"] += runs;
     if (status === "failed") failures.set(String(reason), (failures.get(String(reason)) ?? 0) + runs);
   }
@@ -101,7 +101,7 @@ function* readCost({ since, until }: Span, only: string | null): Work<Stats["cos
   }));
 }
 
-/** Runs of one state that wait for the same. */
+/** Runs in one state that wait for the same thing. */
 interface Group {
   status: RunStatus;
   row: Row;
@@ -109,7 +109,7 @@ interface Group {
 }
 
 const groupColumns = "demand_id, agent_name, blocked_by, parked_why, prefers";
-// As in the partial index, which is how SQLite knows that it may use it.
+// Repeats the condition of the partial index, otherwise SQLite would not use it.
 const groupSome = `
   select ${groupColumns}, sum(mine) as mine, count(*) as seen, max(run_id) as last from (
     select run_id, demand_id, agent_name, blocked_by, parked_why, prefer_until is not null as prefers,
@@ -155,13 +155,13 @@ function* reasonOf({ status, row }: Group, runners: readonly RunnerRow[]): Work<
   if (status === "parked") return parkedReason(row["parked_why"]);
   const { demand_id = null, agent_name = null, blocked_by = null } = row;
   const [demand] = yield first(selectDemand, demand_id, agent_name);
-  if (demand === undefined) return "turn"; // retention took it with its last run
+  if (demand === undefined) return "turn"; // retention removed it with its last run
   const prefer_until = row["prefers"] === 1 ? 0 : null;
   const facts = { ...demand, agent_name, blocked_by, prefer_until, mode: "start", directory: nowhere, host: null };
   return pendingReasons(facts, runners)[0]?.demand ?? "turn";
 }
 
-/** Only the word is wanted, not in which directory. */
+/** A placeholder: only the kind of reason matters here, not the directory. */
 const nowhere = JSON.stringify(["", ""]);
 
 function mostFirst(counts: ReadonlyMap<string, number>): { reason: string; count: number }[] {

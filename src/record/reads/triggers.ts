@@ -83,14 +83,14 @@ export function* readPendingChains(limit: number): Work<PendingChain[]> {
     created_by: fromColumn(String(row["created_by"])),
     project_dir: textOrNull(row["project_dir"]),
     agent_name: fromColumn(String(row["agent_name"])),
-    // Written by moves/chain.ts.
+    // moves/chain.ts wrote it.
     parameters: JSON.parse(String(row["parameters"])) as Record<string, unknown>,
     prompt: textOrNull(row["prompt"]),
     fault: textOrNull(row["fault"]),
   }));
 }
 
-/** Of a condition: what it gives depends on the engine. */
+/** The value of a condition depends on the engine. */
 function isTrue(value: unknown): boolean {
   return value === 1 || value === true || value === "t";
 }
@@ -103,7 +103,7 @@ function deliveryFromRow(row: Row): Delivery {
     webhook: text("name"),
     url: text("url"),
     run_id: textOrNull(row["run_id"]) ?? "",
-    // Words of closed lists, written by notify and settleDelivery.
+    // Values of closed lists, written by notify and settleDelivery.
     event: String(row["event"]) as Delivery["event"],
     status: String(row["status"]) as Delivery["status"],
     at: text("at"),

@@ -1,9 +1,9 @@
-/** How far the time in a run_id may be from its created_at. */
+/** Largest difference between the time in a run_id and its created_at. */
 const slackMs = 24 * 60 * 60 * 1000;
 
 /**
- * A uuidv7 begins with its time, so a range of times is a range of ids and needs no index of its
- * own. Wide by a day on either side; the exact filter is on created_at.
+ * A uuidv7 begins with its time, so a time range is a range of ids and needs no extra index. The range is a day wider on
+ * either side; created_at filters exactly.
  */
 export function uuidTimeBounds(
   since: string | undefined,

@@ -15,11 +15,11 @@ const selectPending = `
     (select waits_for from schedule_slots where schedule_slots.run_id = runs.run_id) as waits_for
   from runs join demands using (demand_id) where run_id = ?`;
 
-/** The first that a /why of one run names. */
+/** The reason that /why names first for a parked run. */
 export const parkedReason = (why: unknown): WaitReason["demand"] =>
   why === "approval" || why === "budget" ? why : "usage_limit";
 
-/** Everything that has to change before the run can be claimed; the demand nobody meets alone, as it hides the rest. */
+/** Everything that keeps the run from being claimed. If no runner meets a demand, only that demand, because it hides the rest. */
 export function* readWhy(
   run_id: string,
   shortages: ReadonlyMap<string, string> = new Map(),
@@ -33,13 +33,13 @@ export function* readWhy(
   return pendingReasons({ ...row, host: yield* hostOfSession(Number(row["run_no"])) }, runners, shortages);
 }
 
-/** Of a row with the columns of selectPending; `host`: where its session lies, if it can only go there. */
+/** `row` has the columns of selectPending. `host` is where its session is, if the run can only go there. */
 export function pendingReasons(
   row: Row & { host: string | null },
   runners: readonly RunnerRow[],
   shortages: ReadonlyMap<string, string> = new Map(),
 ): WaitReason[] {
-  // Written from a run's demands by create_run.
+  // create_run wrote it from a run's demands.
   const demands = JSON.parse(String(row["body"])) as Demands;
   const reasons = runnersLacking(demands, runners, fromColumn(String(row["agent_name"])), shortages);
   if (row["prefer_until"] !== null) reasons.unshift(preferred(demands));
@@ -52,7 +52,7 @@ export function pendingReasons(
     const before = textOrNull(row["waits_for"]);
     reasons.push({
       demand: "schedule",
-      detail: `The run of its schedule before it has not ended${before ? `: ${before}` : ""}.`,
+      detail: `The previous run of its schedule has not ended${before ? `: ${before}` : ""}.`,
     });
   }
   if (row["blocked_by"] === "directory") reasons.push({ demand: "directory", detail: taken(String(row["directory"])) });
@@ -60,7 +60,7 @@ export function pendingReasons(
   if (cap !== null && Number(busy) >= Number(cap)) {
     reasons.push({
       demand: "max_concurrent",
-      detail: `${Number(busy)} runs of its agent work already; max_concurrent is ${Number(cap)}.`,
+      detail: `${Number(busy)} runs of its agent are already running; max_concurrent is ${Number(cap)}.`,
     });
   }
   return reasons;
@@ -73,7 +73,7 @@ function* parked(row: Row): Work<WaitReason> {
   const why = row["parked_why"];
   if (why === "approval") return yield* unanswered(Number(row["run_no"]));
   const until = textOrNull(row["parked_until"]);
-  const when = until === null ? "It goes on when somebody resumes it." : `It goes on at ${until}.`;
+  const when = until === null ? "It continues when somebody resumes it." : `It continues at ${until}.`;
   const message = textOrNull(row["waiting_for"]) ?? "It is parked.";
   return { demand: parkedReason(why), detail: `${message} ${when}` };
 }
@@ -81,7 +81,7 @@ function* parked(row: Row): Work<WaitReason> {
 function* unanswered(run_no: number): Work<WaitReason> {
   const [open] = yield first(selectOpen, run_no);
   if (open === undefined)
-    return { demand: "approval", detail: "It waits for a person. It goes on when somebody resumes it." };
+    return { demand: "approval", detail: "It is waiting for a person. It continues when somebody resumes it." };
   const expires = new Date(Number(open["expires_at"])).toISOString();
   return {
     demand: "approval",
@@ -93,7 +93,7 @@ function preferred({ runner_id, place_id, hostname }: Demands): WaitReason {
   const where = place_id === undefined ? `runner ${runner_id}` : `runners of the place ${place_id}`;
   return {
     demand: "session",
-    detail: `Its session lies on ${hostname}: ${where} are preferred for ${preferMs / 1000} s, then any runner that meets its demands may take it.`,
+    detail: `Its session is on ${hostname}: ${where} are preferred for ${preferMs / 1000} s, then any runner that meets its demands may take it.`,
   };
 }
 
@@ -107,10 +107,10 @@ const order = [
   "tags",
 ] as const;
 
-/** Written by ../ops/directory.ts. */
+/** ../ops/directory.ts wrote `directory`. */
 function taken(directory: string): string {
   const [hostname, path] = (JSON.parse(directory) as string[]).map(fromColumn);
-  return `Another run works in ${path} on ${hostname}.`;
+  return `Another run is working in ${path} on ${hostname}.`;
 }
 
 function runnersLacking(
@@ -159,7 +159,7 @@ function unmet(demand: keyof Demands, demands: Demands, runners: readonly Runner
     return `No online runner has ${demand} ${String(demands[demand])}; there is ${offered.join(", ")}.`;
   }
   const wanted = demands.tags ?? [];
-  if (wanted.length === 0) return "Every online runner takes runs with matching tags only, and it demands none.";
+  if (wanted.length === 0) return "Every online runner takes only runs with matching tags, and this run demands none.";
   const held = new Set(runners.flatMap((runner) => runner.tags));
   const missing = wanted.filter((tag) => !held.has(tag));
   if (missing.length > 0) return `No online runner has the tags ${missing.join(", ")}.`;

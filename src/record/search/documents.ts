@@ -2,17 +2,17 @@ import { searchWords } from "../../model/search-terms.ts";
 import type { SearchMatch } from "../../model/search.ts";
 import { all, first, type Work } from "../query.ts";
 
-/** A text of a run that is searched; as it is stored, cut to its beginning. */
+/** A searchable text of a run: as stored, cut to its beginning. */
 export interface SearchedText {
   where: SearchMatch["where"];
   text: string;
 }
 
-/** Of each text. What comes later is not found. */
+/** Characters indexed per text. Anything after that is not found. */
 export const mostCharacters = 32_768;
-/** Of a document: PostgreSQL counts places up to 16,383. */
+/** Words per document: PostgreSQL counts positions up to 16,383. */
 const mostWords = 16_000;
-/** Between texts, so that no phrase is found across them. No word has it. */
+/** Separates texts, so that no phrase matches across them. No word contains it. */
 const divider = "\ue000";
 
 const selectTexts = `
@@ -21,7 +21,7 @@ const selectTexts = `
   from runs left join run_bodies on run_bodies.run_no = runs.run_no where runs.run_no = ?1`;
 const selectTool = `select substr(body, 1, ?3) as body from events where run_no = ?1 and seq = ?2`;
 
-/** The texts of a document; `seq` 0: those of the run itself. */
+/** The texts of a document. `seq` 0 is the run itself. */
 export function* readTexts(run_no: number, seq: number): Work<SearchedText[]> {
   if (seq > 0) {
     const [row] = yield first(selectTool, run_no, seq, mostCharacters);
@@ -40,15 +40,15 @@ export function* readTexts(run_no: number, seq: number): Work<SearchedText[]> {
   );
 }
 
-/** The beginning of a tool_use event's body. */
+/** Reads the beginning of a tool_use event's body. */
 export function toolText(body: string): SearchedText {
   try {
-    // Written from a RunEvent by storeEvent.
+    // storeEvent wrote it from a RunEvent.
     const { name, input } = JSON.parse(body) as { name?: string; input?: unknown };
     return { where: "tool_input", text: plainText(`${name} ${JSON.stringify(input)}`, true) };
   } catch (fault) {
     if (!(fault instanceof SyntaxError)) throw fault;
-    // cut: everything from its input on
+    // The JSON is cut off: take everything after "input".
     return { where: "tool_input", text: plainText(body.slice(body.indexOf('"input":') + 8), true) };
   }
 }
@@ -64,17 +64,17 @@ export function wordsOfTexts(texts: readonly SearchedText[]): string[] {
 }
 
 const escapes: Record<string, string> = { n: "\n", t: "\t", r: "\r", b: "", f: "\n" };
-/** Colours and the like of a terminal: the words beside them are not theirs. */
+/** Terminal escape sequences, such as colours. They are not part of the words beside them. */
 // eslint-disable-next-line no-control-regex
 const terminalCodes = /\u001b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[@-Z\\-_])/g;
 
-/** As a person would read it. Columns may be JSON strings too, see ../text.ts. */
+/** The text as a person reads it. Columns may be JSON strings too, see ../text.ts. */
 function plainText(stored: string, isJson: boolean): string {
   const text = isJson || stored.startsWith('"') ? unescaped(stored) : stored;
   return text.includes("\u001b") ? text.replaceAll(terminalCodes, "") : text;
 }
 
-/** One by one, as the JSON may be cut anywhere. */
+/** Replaces escapes one by one, because the JSON may be cut off anywhere. */
 function unescaped(json: string): string {
   return json.replaceAll(/\\(?:u([0-9a-fA-F]{4})|(.))/gs, (_, code: string | undefined, one: string | undefined) =>
     code === undefined ? (escapes[one ?? ""] ?? one ?? "") : String.fromCharCode(Number.parseInt(code, 16)),

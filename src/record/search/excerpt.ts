@@ -5,7 +5,7 @@ import type { SearchedText } from "./documents.ts";
 const longest = 200;
 const before = 60;
 
-/** Of the text that has most of the terms, around the first of them. */
+/** Takes the text with most of the terms, and an excerpt around the first of them. */
 export function matchIn(texts: readonly SearchedText[], terms: readonly SearchTerm[]): Omit<SearchMatch, "seq"> | null {
   let best: { found: number; where: SearchMatch["where"]; text: string; at: number } | null = null;
   for (const { where, text } of texts) {
@@ -30,7 +30,7 @@ function placeOf({ words, prefix }: SearchTerm, text: readonly FoundWord[]): num
 function excerptOf(text: string, at: number): string {
   const start = Math.max(0, at - before);
   const around = `${start > 0 ? "…" : ""}${text.slice(start, start + longest * 2)}`;
-  // Plain, whatever a model or a command wrote: half a surrogate pair and control characters included.
+  // Models and commands write anything: remove halves of surrogate pairs and control characters.
   const plain = around
     .toWellFormed()
     .replaceAll(/[\p{C}\s]+/gu, " ")

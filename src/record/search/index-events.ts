@@ -5,9 +5,9 @@ import { all, first, type Query, write, type Work } from "../query.ts";
 import { mostCharacters, readTexts, toolText, wordsOfTexts } from "./documents.ts";
 
 /**
- * The index follows the events, in the order of their commits: it takes in a run when it begins and again when it ends, and
- * each tool input. So no run pays for it, and whatever it has not seen yet (an older record, a copy, a command that ran
- * without a coordinator) is only further back in the same list. Everything it reads was redacted when it was stored.
+ * The index follows the event feed in commit order. It indexes a run when it starts and again when it ends, and each tool
+ * input. This way writing a run costs nothing extra, and anything not indexed yet (an older record, a copy, a command without
+ * a coordinator) is simply further back in the feed. All texts were redacted when they were stored.
  */
 const atOnce = 200;
 
@@ -28,7 +28,7 @@ interface Portion {
 
 export type Indexed = "done" | "behind" | "unavailable";
 
-/** Brings the index up to date, `most` portions at most. Others read and write between two portions. */
+/** Brings the index up to date, with at most `most` batches. Others can read and write between batches. */
 export async function indexEvents(
   engine: Engine,
   most = Number.POSITIVE_INFINITY,
@@ -41,13 +41,13 @@ export async function indexEvents(
     if (portions === 0 && available !== null && (await engine.read(() => asked(first(available)))).length === 0)
       return "unavailable";
     const portion = await engine.read(gather);
-    // Another process may have been faster; then its portion counts.
+    // If another process was faster, its batch counts.
     await engine.write(() => keep(engine, portion));
     await turn();
   }
 }
 
-/** Nothing was ever indexed where it is not. */
+/** Whether the index exists. If not, nothing was ever indexed. */
 export async function isThere(engine: Engine): Promise<boolean> {
   const { exists } = engine.search;
   return exists === null || (await engine.read(() => asked(first(exists)))).length > 0;

@@ -1,10 +1,10 @@
 import type { RecordStore } from "../record-store.ts";
 import { indexEvents } from "./index-events.ts";
 
-/** Runs end by the hundred: what comes within so long is indexed together. */
+/** Delay before indexing, because runs may end by the hundred and are then indexed together. */
 const gatherMs = 2000;
 
-/** Indexes what is stored, some time after it was. Returns how to stop, which waits for the portion under way. */
+/** Indexes new events in the background. Returns a function that stops it and waits for the current batch. */
 export function keepIndexed(store: RecordStore, onFault: (fault: unknown) => void): () => Promise<void> {
   const ending = new AbortController();
   let timer: NodeJS.Timeout | null = null;

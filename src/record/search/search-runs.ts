@@ -8,11 +8,11 @@ import { readTexts } from "./documents.ts";
 import { matchIn } from "./excerpt.ts";
 import { isThere } from "./index-events.ts";
 
-/** Documents that one request looks at; the cursor goes on from there. */
+/** Documents scanned per request. The cursor continues from there. */
 const mostScanned = 5000;
 const hitsAtOnce = 500;
 const runsAtOnce = 50;
-/** Each is read again for its excerpt. */
+/** Each result is read again for its excerpt. */
 const mostItems = 100;
 const afterAll = 2 ** 39;
 
@@ -51,7 +51,7 @@ interface Hit {
   seq: number;
 }
 
-/** Of each run the document that comes first: the run itself where it matches. */
+/** Returns one hit per run: the run's own document if it matches, otherwise its first matching tool input. */
 function* findHits(
   { search }: Engine,
   terms: readonly SearchTerm[],
@@ -68,7 +68,7 @@ function* findHits(
 
 const marks = Array.from({ length: runsAtOnce }, () => "?").join(", ");
 
-/** Those of them that fit the filter, by number. */
+/** The runs that match the filter, by number. */
 function* readSeen(hits: readonly Hit[], filter: RunFilter): Work<ReadonlyMap<number, Row>> {
   const { conditions, values } = whereRuns(filter, {});
   const numbers = Array.from({ length: runsAtOnce }, (_, index) => hits[index]?.run_no ?? 0);

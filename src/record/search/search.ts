@@ -4,7 +4,7 @@ import type { Engine } from "../engine.ts";
 import { indexEvents, isBehind } from "./index-events.ts";
 import { searchRuns } from "./search-runs.ts";
 
-/** What a search takes in itself: a few thousand events. What is further behind is left to the coordinator. */
+/** Batches that a search indexes itself, a few thousand events. The coordinator indexes the rest. */
 const mostPortions = 20;
 
 export async function search(
@@ -23,7 +23,7 @@ function noSearch({ name }: Engine): HostError {
   return new HostError({
     code: "DROVER-STA-007",
     field: name,
-    message: `The SQLite that Node ${process.versions.node} brings cannot search: it was built without FTS5.`,
-    next: "Reinstall Drover on this machine (npm install), which brings one that can. Everything else works.",
+    message: `The SQLite in Node ${process.versions.node} cannot search: it was built without FTS5.`,
+    next: "Reinstall Drover on this machine (npm install) to get a SQLite that can search. Everything else works.",
   });
 }

@@ -2,21 +2,22 @@ import type { SearchTerm } from "../../model/search-terms.ts";
 import type { Query } from "../query.ts";
 
 /**
- * How an engine keeps and asks its index. A document is the words of a run (`seq` 0) or of one tool input (the `seq` of its
- * event). Words are those of wordsOf, so that both engines find the same.
+ * How an engine stores and queries its full-text index. A document holds the words of a run (`seq` 0) or of one tool input
+ * (the `seq` of its event). wordsOf splits the words, so both engines find the same.
  */
 export interface SearchStatements {
-  /** A row where this engine can search at all; null: it always can. */
+  /** Returns a row if this engine supports search; null if it always does. */
   available: string | null;
-  /** A row where the index is there; null: the schema has it. */
+  /** Returns a row if the index exists; null if it is part of the schema. */
   exists: string | null;
-  /** Makes it where it is not. */
+  /** Creates the index if it does not exist. */
   create: string | null;
-  /** In place of the document that was there; nothing where the run is gone. */
+  /** Replaces the document. Does nothing if the run no longer exists. */
   put(run_no: number, seq: number, words: readonly string[]): Query;
-  /** Of a run: all documents, or those of its events. */
+  /** Removes all documents of a run. */
   remove: string;
+  /** Removes the documents of a run's events. */
   removeOfEvents: string;
-  /** Documents (`run_no`, `seq`) that have all terms, of runs before this one, newest first. */
+  /** Documents (`run_no`, `seq`) that contain all terms, of runs before this one, newest first. */
   find(terms: readonly SearchTerm[], before: number, limit: number): Query;
 }
