@@ -114,11 +114,11 @@ async function checkAgents(input: CommandInput): Promise<number> {
   let files = 0;
   for (const path of paths) {
     const loaded = statSync(path, { throwIfNoEntry: false })?.isFile()
-      ? { ...(await loadAgentFiles([path], checks)), folders: [] }
+      ? await loadAgentFiles([path], checks)
       : await loadAgents(path, checks);
     faults.push(...loaded.faults);
     names.push(...loaded.agents.map(({ agent }) => agent.name));
-    skipped.push(...loaded.folders.filter((folder) => !paths.includes(folder)));
+    skipped.push(...loaded.subdirectories.filter((folder) => !paths.includes(folder)));
     files += loaded.files;
   }
   await schemas.stop();

@@ -233,7 +233,7 @@ describe("a spec", () => {
   });
 
   it.each<[string, string, Parameters<typeof load>[1], string, string]>([
-    ["without a title", "text", {}, "DROVER-AGT-004", "dev.md:1: there is no title"],
+    ["without a title", "text", {}, "DROVER-AGT-004", "dev.md:1: the title is missing"],
     ["with bad YAML", front("tags: [x"), {}, "DROVER-AGT-002", "dev.md:2"],
     ["that is a command", front("command: ls"), {}, "DROVER-AGT-004", "a command"],
     ["of another executor", front("executor: claude"), {}, "DROVER-AGT-004", "claude"],

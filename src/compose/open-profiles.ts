@@ -159,7 +159,7 @@ function namedProfile(name: string, { folders, env }: ProfileChoice): LoadedProf
 function hostOf(env: ProfileChoice["env"]): ProfileHost {
   return {
     builtIn: builtInExecutors,
-    lacks: (type, config, directory) =>
+    missing: (type, config, directory) =>
       type === "claude-sdk" ? missingPackage(agentSdk, { directory, env }) : missingProgram(type, config, env),
     hasCommand(command, directory) {
       if (isProceduralExec(command)) return true;

@@ -8,32 +8,32 @@ import type { SchemaChecker } from "./json-schema/checker.ts";
 import { isRecord } from "./merge-keys.ts";
 
 export interface AgentChecks extends Pick<SchemaChecker, "checkSchema"> {
-  /** What else is wrong with an agent that is sound by itself. */
+  /** Further checks of an agent that is already valid by itself. */
   checkAgent?(agent: Agent, origin: Origin): Promise<DefinitionFault[]>;
 }
 
-/** One agent of a file, or what is wrong with it. `name` where that is known all the same. */
+/** One agent of a file, or its faults. `name` is set on a faulty agent if the file gives one. */
 export type AgentEntry = { file: string } & (
   | { agent: Agent; line: number | null; faults?: undefined }
   | { agent?: undefined; name?: string; faults: DefinitionFault[] }
 );
 
-/** `complete` makes the agent's keys of those that the text has. */
+/** `complete` turns the keys found in the text into the agent's full set of keys, e.g. by adding defaults. */
 export async function checkAgentEntry(
   file: string,
-  { value, origin, judge }: AgentText,
+  { value, origin, addTextFaults }: AgentText,
   checks: AgentChecks,
   complete: (own: Record<string, unknown>) => Record<string, unknown> = (own) => own,
 ): Promise<AgentEntry> {
   const fields = isRecord(value) ? complete(resolvePaths(value, dirname(file))) : value;
-  const checked = await checkSchemas(judge(checkAgent(fields, origin)), checks);
+  const checked = await checkSchemas(addTextFaults(checkAgent(fields, origin)), checks);
   if (!checked.ok) return { file, faults: checked.faults };
   const faults = (await checks.checkAgent?.(checked.agent, origin)) ?? [];
   if (faults.length > 0) return { file, faults };
   return { file, agent: checked.agent, line: origin.lineOf?.(["name"]) ?? null };
 }
 
-/** Paths in a definition are relative to the file they stand in. */
+/** Paths in a definition are relative to the file that contains them. */
 export function resolvePaths(fields: Record<string, unknown>, folder: string): Record<string, unknown> {
   const found = ["script", "working_directory"].flatMap((key) => {
     const path = fields[key];

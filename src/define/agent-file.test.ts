@@ -215,7 +215,7 @@ test("a markdown agent with faults names their lines in the whole file", () => {
   });
   expect(faultsOf("a.md", "---\nsystem_prompt: x\n---\n# A\ny\n")[0]).toMatchObject({ line: 2, path: "system_prompt" });
   expect(faultsOf("a.md", "---\ntags: [x]\nmodle: y\n---\njust text")).toMatchObject([
-    { line: 5, path: "name", message: expect.stringContaining("there is no title") },
+    { line: 5, path: "name", message: expect.stringContaining("the title is missing") },
     { line: 3, path: "modle" },
   ]);
 });
@@ -248,7 +248,9 @@ describe("the section ## Parameters of a markdown agent", () => {
     expect(parsed.ok && parsed.agent.parameters_schema).toMatchObject({ properties: { COUNT: { type: "integer" } } });
     expect(parse("- COUNT: how many", front("NUMBER"))).toMatchObject({
       ok: false,
-      faults: [{ code: "DROVER-AGT-004", line: 10, message: expect.stringContaining("no COUNT") }],
+      faults: [
+        { code: "DROVER-AGT-004", line: 10, message: expect.stringContaining("COUNT is listed here but missing") },
+      ],
     });
   });
 

@@ -12,7 +12,7 @@ import { readJson, readYaml, type TextFault } from "./structured-text.ts";
 
 type SchemaKey = "parameters_schema" | "output_schema";
 
-/** The schemas are those that no fault was found in yet: whether they are valid takes a checker to say. */
+/** `schemas` are the schemas within our limits. `checkSchemas` decides later whether they are valid JSON Schemas. */
 export type ParsedAgent = { origin: Origin; schemas: [SchemaKey, object][] } & (
   | { ok: true; agent: Agent }
   | { ok: false; faults: DefinitionFault[] }
@@ -20,18 +20,18 @@ export type ParsedAgent = { origin: Origin; schemas: [SchemaKey, object][] } & (
 
 export const agentFileEndings = [".md", ".json", ".yaml", ".yml"];
 
-/** The keys that a text gives an agent, before they are checked. */
+/** The keys an agent's text contains, before validation. */
 export interface AgentText {
   value: unknown;
   origin: Origin;
-  /** Adds what is wrong with the text itself. */
-  judge(checked: ParsedAgent): ParsedAgent;
+  /** Adds the faults of the text itself, e.g. a missing markdown title. */
+  addTextFaults(checked: ParsedAgent): ParsedAgent;
 }
 
-/** An agent from the text of its file; what kind of text it is, the file's ending says. */
+/** Parses an agent file. The file's extension selects the format. */
 export function parseAgentFile(file: string, text: string): ParsedAgent {
   const read = readAgentText(file, text);
-  return "ok" in read ? read : read.judge(checkAgent(read.value, read.origin));
+  return "ok" in read ? read : read.addTextFaults(checkAgent(read.value, read.origin));
 }
 
 export function readAgentText(file: string, text: string): AgentText | Extract<ParsedAgent, { ok: false }> {
@@ -39,14 +39,16 @@ export function readAgentText(file: string, text: string): AgentText | Extract<P
   if (ending === ".md") return readMarkdownAgent(file, text);
   const read = ending === ".json" ? readJson(text.replace(/^\uFEFF/, "")) : readYaml(text);
   if (!read.ok) return notReadable(file, `not valid ${ending === ".json" ? "JSON" : "YAML"}`, read.faults);
-  return { value: read.value, origin: { ...read, file }, judge: (checked) => checked };
+  return { value: read.value, origin: { ...read, file }, addTextFaults: (checked) => checked };
 }
 
-/** The same rules for a definition that came by other ways than a file. Reports everything that is wrong with it. */
+/** Applies the rules of agent files to a definition from any source. Reports all faults, not just the first. */
 export function checkAgent(value: unknown, origin: Origin = { file: null, lineOf: null }): ParsedAgent {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const next = "Write an object with at least name, and command or system_prompt.";
-    return refused(origin, [fault("DROVER-AGT-004", origin, [], "an agent is an object of keys and values", next)]);
+    return refused(origin, [
+      fault("DROVER-AGT-004", origin, [], "an agent must be an object of keys and values", next),
+    ]);
   }
   const hasCommand = "command" in value && value.command !== null && value.command !== undefined;
   const given: Record<string, unknown> = { type: hasCommand ? "procedural" : "autonomous", ...value };
@@ -96,7 +98,7 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
     },
   };
   if (typeof fields !== "object" || fields === null || Array.isArray(fields))
-    return { value: fields, origin, judge: (checked) => checked };
+    return { value: fields, origin, addTextFaults: (checked) => checked };
   const fromBody = {
     ...(title !== null && { name: slugOf(title), title }),
     ...(systemPrompt !== "" && { system_prompt: systemPrompt }),
@@ -106,20 +108,26 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
   const twice = (["title", "system_prompt", "first_message"] as const)
     .filter((key) => key in fromBody && key in fields)
     .map((key) =>
-      fault("DROVER-AGT-004", origin, [key], `${key} stands in the front matter and in the text`, "Keep one of them."),
+      fault(
+        "DROVER-AGT-004",
+        origin,
+        [key],
+        `${key} is given in the front matter and in the text`,
+        "Keep one of them.",
+      ),
     );
   const untitled = title === null && !("name" in fields);
   return {
     value: { ...fromBody, ...fields },
     origin,
-    judge(checked) {
+    addTextFaults(checked) {
       const faults = [
         ...(untitled
-          ? [fault("DROVER-AGT-004", origin, ["name"], noTitle, "Begin the text with # and the name.")]
+          ? [fault("DROVER-AGT-004", origin, ["name"], noTitle, "Start the text with # and the name.")]
           : []),
         ...twice,
         ...parameterFaults(file, parameters, fields),
-        // that the name is missing is said already, in the words of a markdown file
+        // the missing title is already reported above; do not report the missing name as well
         ...(checked.ok ? [] : checked.faults.filter(({ path }) => !(untitled && path === "name"))),
       ];
       return faults.length === 0 ? checked : { ...checked, ok: false, faults };
@@ -127,9 +135,9 @@ function readMarkdownAgent(file: string, text: string): ReturnType<typeof readAg
   };
 }
 
-const noTitle = "there is no title: a line like `# Code Review`, which names the agent";
+const noTitle = "the title is missing: a line like `# Code Review`, which names the agent";
 
-/** What the section lists has to be readable, and known to the schema where the front matter has one. */
+/** Each listed parameter must be readable, and known to `parameters_schema` if the front matter has one. */
 function parameterFaults(file: string, { parameters, faults }: ListedParameters, fields: object): DefinitionFault[] {
   const schema: unknown = Reflect.get(fields, "parameters_schema");
   const known: unknown = typeof schema === "object" && schema !== null ? Reflect.get(schema, "properties") : null;
@@ -137,7 +145,10 @@ function parameterFaults(file: string, { parameters, faults }: ListedParameters,
     typeof known === "object" && known !== null ? parameters.filter(({ name }) => !Object.hasOwn(known, name)) : [];
   return [
     ...faults,
-    ...unknown.map(({ name, line }) => ({ line, problem: `parameters_schema has no ${name}, which is listed here` })),
+    ...unknown.map(({ name, line }) => ({
+      line,
+      problem: `${name} is listed here but missing from parameters_schema`,
+    })),
   ].map(({ line, problem }) => ({
     code: "DROVER-AGT-004",
     file,
@@ -148,8 +159,8 @@ function parameterFaults(file: string, { parameters, faults }: ListedParameters,
   }));
 }
 
-/** Keys that do nothing in an agent of the other type. The text of a markdown agent is for people there. */
-const onlyOf = {
+/** Keys that only agents of this type use. A markdown agent's text is allowed in both: in a procedural agent it is documentation. */
+const keysOnlyFor = {
   autonomous: [
     "provider",
     "model",
@@ -172,7 +183,7 @@ function typeFaults(given: Record<string, unknown>, hasCommand: boolean, origin:
     faults.push(at("command", "a procedural agent needs a command", "Add command, or make the type autonomous."));
   if (type === "autonomous" && hasCommand)
     faults.push(at("command", "an autonomous agent has no command", "Remove command, or make the type procedural."));
-  // what came over the API has its defaults already, which say nothing
+  // definitions from the API already contain their defaults; nobody chose those values
   const defaults: Record<string, unknown> = { list_style: "comma", trust_project_settings: false };
   for (const key of ignoredKeys(given))
     if (given[key] !== undefined && given[key] !== defaults[key])
@@ -180,10 +191,10 @@ function typeFaults(given: Record<string, unknown>, hasCommand: boolean, origin:
   return faults;
 }
 
-/** The keys that do nothing in an agent of this type. An executor of somebody else is handed all, and may use any. */
+/** The keys that have no effect in an agent of this type. A custom executor gets all keys and may use any of them. */
 export function ignoredKeys({ type, executor }: Record<string, unknown>): readonly string[] {
-  if (type === "procedural" && (executor === undefined || executor === "procedural")) return onlyOf.autonomous;
-  return type === "autonomous" && clients.has(executor) ? onlyOf.procedural : [];
+  if (type === "procedural" && (executor === undefined || executor === "procedural")) return keysOnlyFor.autonomous;
+  return type === "autonomous" && clients.has(executor) ? keysOnlyFor.procedural : [];
 }
 
 const clients = new Set<unknown>(["claude", "codex", "gemini", "code-review"]);
@@ -194,13 +205,13 @@ export function schemaFault(
   origin: Origin,
   schema: unknown = null,
 ): DefinitionFault {
-  const steps = path === "" ? stepsToKeyword(message, schema) : pointerSteps(path);
-  const next = "Fix the schema; JSON Schema 2020-12, draft-07 and draft-06 are understood.";
+  const steps = path === "" ? locateKeyword(message, schema) : pointerSteps(path);
+  const next = "Fix the schema; JSON Schema 2020-12, draft-07 and draft-06 are supported.";
   return fault("DROVER-AGT-006", origin, [key, ...steps], `${[key, ...steps].join(".")} ${message}`, next);
 }
 
-/** The checker names a keyword it does not know, and not where it stands: the first place is shown. */
-function stepsToKeyword(message: string, schema: unknown): string[] {
+/** The checker names an unknown keyword but not its location, so this returns the first occurrence. */
+function locateKeyword(message: string, schema: unknown): string[] {
   const keyword = /unknown keyword: "(.*)"/.exec(message)?.[1];
   let level: [steps: string[], value: unknown][] = [[[], schema]];
   while (keyword !== undefined && level.length > 0) {
@@ -237,7 +248,7 @@ function notReadable(
       file,
       line,
       path: "",
-      message: `the file is ${isLimit ? "past a limit" : what}: ${problem}`,
+      message: `the file is ${isLimit ? "over a limit" : what}: ${problem}`,
       next:
         next ?? `${isLimit ? "Make it smaller" : `Fix line ${line}`}; \`drover agents check\` reads the file again.`,
     })),

@@ -80,7 +80,7 @@ it("keeps the definition before a change, and says that there is one", async () 
   await serve();
   put("a", "rm -rf");
   await expect.poll(held).toEqual(["a"]);
-  await expect.poll(() => latest?.agents[0]?.fault).toMatch(/the change of a is held/);
+  await expect.poll(() => latest?.agents[0]?.fault).toMatch(/the change to a is held/);
   expect(offered()).toEqual(["a: ls"]);
   put("a", "ls");
   await expect.poll(held).toEqual([]);

@@ -18,28 +18,28 @@ import type { LoadedAgent, LoadedAgents } from "./load-agents.ts";
 import { errorCode } from "./error-code.ts";
 
 /**
- * Decides which definitions of a watched folder may be used. Those that are there at the start count as the operator's;
- * one that is new or changed since then may be the work of a run, and is held until somebody accepts it.
+ * Decides which definitions of a watched directory may be used. Definitions present at startup count as the operator's.
+ * A definition added or changed later may have been written by a run, so the gate holds it until somebody accepts it.
  */
 export interface AgentGate {
-  /** What may be used of what the folder holds now: a held definition is a fault, and the one before it stays. */
+  /** Filters the definitions just loaded. A held definition becomes a fault, and its last accepted version stays in use. */
   admit(loaded: LoadedAgents): LoadedAgents;
-  /** Changes when somebody accepts something. */
+  /** A value that changes whenever somebody accepts a held definition. */
   state(): string;
 }
 
 export interface HeldAgent {
   name: string;
   file: string;
-  /** Of the folder and the whole definition: what is accepted is what was held, whatever the file says by then. */
+  /** Covers the directory and the whole definition, so accepting applies to exactly what was held, not to later edits. */
   hash: string;
 }
 
-/** Beside the record, where no run can write that is kept from it. */
+/** These directories are beside the record, which isolated runs cannot write to. */
 const heldDirectory = (stateDirectory: string): string => heldAgentsDirectory(recordDirectory(stateDirectory));
 const acceptedDirectory = (stateDirectory: string): string => acceptedAgentsDirectory(recordDirectory(stateDirectory));
 
-/** With no state directory nothing is kept, and nothing can be accepted: for a command that is over soon. */
+/** Without a state directory nothing is stored and nothing can be accepted. Short-lived commands use it that way. */
 export function createAgentGate(folder: string, stateDirectory: string | null): AgentGate {
   const accepted = new Set<string>();
   const lastAccepted = new Map<string, LoadedAgent>();
@@ -49,7 +49,7 @@ export function createAgentGate(folder: string, stateDirectory: string | null): 
   const isAccepted = (hash: string): boolean => {
     if (accepted.has(hash)) return true;
     const wasHeld = stateDirectory !== null && existsSync(join(heldDirectory(stateDirectory), hash));
-    // a restart, perhaps by a supervisor, is nobody's consent
+    // a restart must not accept what was held: a process supervisor may have triggered it
     const isNow = isStart
       ? !wasHeld
       : stateDirectory !== null && existsSync(join(acceptedDirectory(stateDirectory), hash));
@@ -76,7 +76,7 @@ export function createAgentGate(folder: string, stateDirectory: string | null): 
       });
       for (const name of lastAccepted.keys())
         if (!loaded.agents.some(({ agent }) => agent.name === name)) lastAccepted.delete(name);
-      if (stateDirectory !== null) keepHeld(stateDirectory, held, holding);
+      if (stateDirectory !== null) syncHeld(stateDirectory, held, holding);
       holding = new Set(held.keys());
       isStart = false;
       return { ...loaded, agents, faults: [...loaded.faults, ...faults] };
@@ -85,7 +85,7 @@ export function createAgentGate(folder: string, stateDirectory: string | null): 
   };
 }
 
-/** What is held in this place, by name. */
+/** The definitions held in this state directory, sorted by name. */
 export function listHeld(stateDirectory: string): HeldAgent[] {
   const directory = heldDirectory(stateDirectory);
   const all = namesIn(directory).flatMap((hash): HeldAgent[] => {
@@ -101,8 +101,8 @@ export function acceptHeld(stateDirectory: string, { hash }: HeldAgent): void {
 }
 
 /**
- * Is the folder out of reach for what this user runs? Then only somebody else can have changed it. For root nothing is,
- * but what is mounted read-only.
+ * Whether no process of this user can change the directory or its files, so any change was made by another user. For
+ * root this is only true of a read-only mount.
  */
 export function isReadOnlyForUser(folder: string): boolean {
   const files = namesIn(folder).map((name) => join(folder, name));
@@ -115,7 +115,7 @@ export function isReadOnlyForUser(folder: string): boolean {
       accessSync(path, constants.W_OK);
       return false;
     } catch (error) {
-      // its owner can make it writable
+      // the owner of a file could make it writable again
       return errorCode(error) === "EROFS" || (errorCode(error) === "EACCES" && !isOwn(path));
     }
   });
@@ -144,14 +144,14 @@ function heldFault({ agent, file, line }: LoadedAgent, isChange: boolean): Defin
     line,
     path: "",
     message: isChange
-      ? `the change of ${name} is held: it was made while Drover serves, perhaps by a run; the definition before it stays`
-      : `${name} is held: it came while Drover serves, perhaps from a run`,
+      ? `the change to ${name} is held: it was made while Drover was serving, perhaps by a run; the previous definition stays in use`
+      : `${name} is held: it was added while Drover was serving, perhaps by a run`,
     next: `Read the file, then accept it: drover agents accept ${name}`,
   };
 }
 
-/** Writes what is held now, and removes what this gate held before and does no longer. */
-function keepHeld(stateDirectory: string, held: ReadonlyMap<string, HeldAgent>, before: ReadonlySet<string>): void {
+/** Writes a file for each held definition and removes the files of those this gate no longer holds. */
+function syncHeld(stateDirectory: string, held: ReadonlyMap<string, HeldAgent>, before: ReadonlySet<string>): void {
   const directory = heldDirectory(stateDirectory);
   for (const hash of before) if (!held.has(hash)) rmSync(join(directory, hash), { force: true });
   if (held.size === 0) return;

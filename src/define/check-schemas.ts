@@ -4,14 +4,18 @@ import type { DefinitionFault } from "../model/definition-fault.ts";
 import { type ParsedAgent, schemaFault } from "./agent-file.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
 
-/** Adds what is wrong with its schemas, so that it is reported here and not by the first run. */
+/** Validates the agent's schemas, so that a bad schema is reported now and not by the first run. */
 export async function checkSchemas(
   parsed: ParsedAgent,
   schemas: Pick<SchemaChecker, "checkSchema">,
   requester?: Requester,
 ): Promise<
   | { ok: true; agent: Agent }
-  | { ok: false; faults: DefinitionFault[]; /** Not sure: ask again. */ retryAfterSeconds?: number }
+  | {
+      ok: false;
+      faults: DefinitionFault[];
+      /** Set if the checker was too busy to decide. */ retryAfterSeconds?: number;
+    }
 > {
   const checked = await Promise.all(
     parsed.schemas.map(async ([key, schema]) => ({ key, schema, ...(await schemas.checkSchema(schema, requester)) })),
@@ -25,7 +29,7 @@ export async function checkSchemas(
   return { ok: false, faults, ...(busy?.retryAfterSeconds ? { retryAfterSeconds: busy.retryAfterSeconds } : {}) };
 }
 
-/** A wrong `type` breaks three rules of the meta schema: the first says what to do. */
+/** A wrong `type` violates three rules of the meta-schema. Only the first of them is helpful. */
 function firstOfEachPath<T extends { path: string }>(faults: readonly T[]): T[] {
   return faults.filter(({ path }, at) => faults.findIndex((other) => other.path === path) === at);
 }

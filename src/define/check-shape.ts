@@ -8,7 +8,7 @@ export interface Shape<T> {
   schema: z.ZodType<T>;
   unknownKey: ErrorCode;
   wrongValue: ErrorCode;
-  /** Where people read what each key takes. */
+  /** The documentation page that describes the keys. */
   manual: string;
 }
 
@@ -18,7 +18,7 @@ export interface Origin {
   inexact?: readonly InexactNumber[];
 }
 
-/** A value against its schema; every fault with its line, its key and what to do about it. */
+/** Validates a value against its schema. Each fault names the line, the key and what to do about it. */
 export function checkShape<T>(
   value: unknown,
   shape: Shape<T>,
@@ -35,7 +35,7 @@ export function checkShape<T>(
     return at(shape.wrongValue, path, message, next);
   });
   const faults = (parsed.error?.issues ?? [])
-    .flatMap(ofTheMeant)
+    .flatMap(unionIssues)
     .slice(0, maxFaults)
     .flatMap((issue): DefinitionFault[] => {
       if (issue.code !== "unrecognized_keys") {
@@ -59,17 +59,17 @@ export function checkShape<T>(
   return { ok: false, faults: [...altered, ...faults] };
 }
 
-/** Nobody reads more of one file; and each is looked for in its text. */
+/** Nobody reads more faults of one file, and finding the line of each one takes time. */
 const maxFaults = 50;
 
-/** Of a value that may have several shapes, what is wrong with the one that was meant: the only one of its kind. */
-function ofTheMeant(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+/** Replaces a union's issue by the issues of the variant the author meant, if only one variant has the value's type. */
+function unionIssues(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== "invalid_union") return [issue];
   const meant = issue.errors.filter(
     (issues) => !issues.some(({ code, path }) => code === "invalid_type" && path.length === 0),
   );
   if (meant.length !== 1) return [issue];
-  return meant[0]!.flatMap((inner) => ofTheMeant({ ...inner, path: [...issue.path, ...inner.path] }));
+  return meant[0]!.flatMap((inner) => unionIssues({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
 function keyOf(path: readonly PropertyKey[]): string {
@@ -85,7 +85,7 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return found;
 }
 
-/** The keys a schema knows at a path. */
+/** The keys that a schema allows at a path. */
 function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
   let found: z.core.$ZodType | undefined = unwrap(schema);
   for (const key of path) {

@@ -3,13 +3,13 @@ import { dirname, join, resolve } from "node:path";
 
 export interface Checkout {
   repo_sha: string | null;
-  /** The root of the repository, or the directory itself where it is in none. */
+  /** The root of the repository, or the directory itself if it is not in one. */
   repo_root: string;
 }
 
 /**
- * The commit that a command in `directory` works on: the given one, else the one it inherits, else what its repository
- * has checked out. It inherits nothing from another repository.
+ * The commit that a command in `directory` works on: the given one, else the one inherited from an enclosing Drover,
+ * else the one its repository has checked out. A commit of another repository is not inherited.
  */
 export function findCheckout(
   directory: string,
@@ -17,7 +17,7 @@ export function findCheckout(
   env: Readonly<Record<string, string | undefined>> = {},
 ): Checkout {
   const found = findRepository(directory);
-  // a nested Drover sees its working directory without links
+  // a nested Drover sees its working directory with all links resolved
   const repository = found && realpathSync.native(found);
   const { DROVER_REPO_SHA: inherited, DROVER_REPO_ROOT: from } = env;
   const isSame = repository === null || !from || from === repository;
@@ -26,19 +26,19 @@ export function findCheckout(
 }
 
 /**
- * Reads git's own files: starting `git` would cost more than the rest of an `exec`. null where there is no commit, or
- * a layout that is not understood.
+ * Reads git's own files, because starting `git` would cost more than the rest of an `exec`. Returns null if there is no
+ * commit or the layout is unknown.
  */
 function readRepoSha(repository: string): string | null {
   try {
     const gitDirectory = findGitDirectory(repository);
-    const head = (readIfThere(join(gitDirectory, "HEAD")) ?? "").trim();
+    const head = (readIfExists(join(gitDirectory, "HEAD")) ?? "").trim();
     if (isSha(head)) return head;
     const ref = /^ref: (refs\/\S+)$/.exec(head)?.[1];
     if (!ref || ref.includes("..")) return null;
     return resolveRef(ref, gitDirectory);
   } catch (error) {
-    // a missing or unreadable file here is an answer (no commit, a foreign layout), not a fault of the command
+    // a missing or unreadable file means no commit or an unknown layout; it must not fail the command
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }
@@ -51,38 +51,38 @@ function findRepository(directory: string): string | null {
   }
 }
 
-/** `.git` is a folder, or in a work tree a file that names one. */
+/** `.git` is a directory, or in a linked work tree a file that names one. */
 function findGitDirectory(repository: string): string {
   const dotGit = join(repository, ".git");
-  const pointer = /^gitdir: (.+)$/m.exec(readIfThere(dotGit) ?? "")?.[1];
+  const pointer = /^gitdir: (.+)$/m.exec(readIfExists(dotGit) ?? "")?.[1];
   return pointer ? resolve(repository, pointer.trim()) : dotGit;
 }
 
 function resolveRef(ref: string, gitDirectory: string): string | null {
   const common = commonDirectory(gitDirectory);
   for (const folder of gitDirectory === common ? [common] : [gitDirectory, common]) {
-    const loose = readIfThere(join(folder, ref))?.trim();
+    const loose = readIfExists(join(folder, ref))?.trim();
     if (loose && isSha(loose)) return loose;
   }
-  const packed = readIfThere(join(common, "packed-refs")) ?? "";
+  const packed = readIfExists(join(common, "packed-refs")) ?? "";
   const line = packed.split("\n").find((entry) => entry.endsWith(` ${ref}`));
   const sha = line?.split(" ")[0] ?? "";
   return isSha(sha) ? sha : null;
 }
 
 function commonDirectory(gitDirectory: string): string {
-  const pointer = readIfThere(join(gitDirectory, "commondir"))?.trim();
+  const pointer = readIfExists(join(gitDirectory, "commondir"))?.trim();
   return pointer ? resolve(dirname(join(gitDirectory, "commondir")), pointer) : gitDirectory;
 }
 
-/** Of packed-refs of a large repository. */
+/** Enough for packed-refs of a large repository. */
 const maxBytes = 16 * 1024 * 1024;
 
 /**
- * null where there is no plain file of a sensible size. A pipe or a device in its place, left by the author of
- * the folder or by an earlier run, would block the process for ever.
+ * Returns null unless this is a regular file of reasonable size. A named pipe or device, left by the author of the
+ * repository or by an earlier run, would block the process forever.
  */
-function readIfThere(file: string): string | null {
+function readIfExists(file: string): string | null {
   let fd: number;
   try {
     fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);

@@ -25,7 +25,7 @@ export function loadConfig(file: string): Config {
   const checked = checkShape(read.value ?? {}, shape, { ...read, file });
   if (checked.ok) {
     const { agents, profiles } = checked.value;
-    // a link to a trusted file brings nothing of the folder that the link lies in
+    // paths are relative to the real file: a link to a trusted file must not pull in the directory of the link
     const folder = dirname(realpathSync.native(file));
     const beside = (path: string | null): string | null => path && resolve(folder, path);
     return { ...checked.value, agents: beside(agents), profiles: beside(profiles) };
@@ -39,14 +39,14 @@ export function loadConfig(file: string): Config {
   });
 }
 
-/** Of a file that nobody trusts only what tightens; one at fault is left out whole, and stops nothing. */
+/** Loads only the settings of an untrusted file that restrict Drover further. An invalid file is ignored entirely. */
 export function loadUntrustedConfig(file: string): { config: Config; leftOut: string[] } {
   try {
     const { config, leftOut } = narrowConfig(loadConfig(file));
     return { config, leftOut: leftOut.map((key) => `${key} of drover.yaml`) };
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    return { config: defaultConfig, leftOut: [`drover.yaml, which is at fault [${error.code}]`] };
+    return { config: defaultConfig, leftOut: [`drover.yaml, which is invalid [${error.code}]`] };
   }
 }
 
@@ -59,7 +59,7 @@ const shape = {
 
 function readConfig(file: string): string {
   try {
-    // reading from a pipe would wait for a writer
+    // reading a named pipe would block until somebody writes to it
     const { size, mode } = statSync(file);
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw unreadable(file, "it is not a file");
     if (size > maxDefinitionBytes) throw pastLimit(file, 1, `it is larger than ${maxDefinitionBytes / 1024} KB`);
@@ -84,7 +84,7 @@ function pastLimit(file: string, line: number, problem: string): RequestError {
   return new RequestError({
     code: "DROVER-CFG-005",
     field: `${file}:${line}`,
-    message: `${file}:${line} is past a limit: ${problem}`,
+    message: `${file}:${line} is over a limit: ${problem}`,
     next: "Make it smaller.",
   });
 }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { RequestError } from "../model/errors.ts";
 
-/** Where a fleet keeps its record, and what seals its audit chain and signs attempt tokens. */
+/** The PostgreSQL database of a fleet, and the secret that seals its audit chain and signs attempt tokens. */
 export interface DatabaseSettings {
   url: string;
   secret: Uint8Array;
@@ -11,13 +11,13 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const secretShape = /^[0-9a-f]{64}$/i;
 
-/** null: the record is kept in the state directory. */
+/** Returns null if DATABASE_URL is not set: the record is then in the state directory. */
 export function readDatabaseSettings(env: Environment): DatabaseSettings | null {
   const url = readDatabaseUrl(env);
   return url === null ? null : { url, secret: findSecret(env) };
 }
 
-/** For those who only read, and need no secret. */
+/** For commands that only read the record and need no secret. */
 export function readDatabaseUrl(env: Environment): string | null {
   const url = env["DATABASE_URL"];
   if (url === undefined || url === "") return null;
@@ -25,7 +25,7 @@ export function readDatabaseUrl(env: Environment): string | null {
   throw new RequestError({
     code: "DROVER-CFG-001",
     field: "DATABASE_URL",
-    message: "DATABASE_URL is set, and is no address of a PostgreSQL database.",
+    message: "DATABASE_URL is not the address of a PostgreSQL database.",
     next: "Make it postgres://user:password@host:port/database, or unset it to keep the record in the state directory.",
   });
 }
@@ -43,13 +43,13 @@ function findSecret(env: Environment): Uint8Array {
     field,
     message:
       text === ""
-        ? "DATABASE_URL is set, so the record is kept in PostgreSQL, and that needs a secret: it seals the audit trail and signs attempt tokens."
+        ? "DATABASE_URL is set, so the record is in PostgreSQL. That needs a secret, which seals the audit trail and signs attempt tokens."
         : `${field} is not 64 hexadecimal digits.`,
-    next: "Make one with openssl rand -hex 32, give the same to every coordinator as DROVER_SECRET or in a file named by DROVER_SECRET_FILE; or unset DATABASE_URL.",
+    next: "Create one with openssl rand -hex 32. Give every coordinator the same one, as DROVER_SECRET or in a file named by DROVER_SECRET_FILE. Or unset DATABASE_URL.",
   });
 }
 
-/** One that others can read protects nothing. */
+/** Refuses a file that every user can read. */
 function readSecret(file: string): string {
   let mode: number;
   let text: string;
@@ -68,7 +68,7 @@ function readSecret(file: string): string {
   throw new RequestError({
     code: "DROVER-CFG-001",
     field: "DROVER_SECRET_FILE",
-    message: `${file} can be read by everybody.`,
-    next: `Take their rights away: chmod o= ${file}`,
+    message: `${file} is readable by every user of this machine.`,
+    next: `Remove that permission: chmod o= ${file}`,
   });
 }

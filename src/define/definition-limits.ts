@@ -1,20 +1,20 @@
 import { Lexer } from "yaml";
 
-/** A definition is written by a person. Past these its file is refused before anything is done that takes long. */
+/** People write definitions by hand. A file over these limits is refused before any expensive work. */
 export const maxDefinitionBytes = 1024 * 1024;
 export const maxDepth = 100;
 /** Keys, list items and brackets. */
 const maxParts = 10_000;
 /** Anchors, aliases and tags. */
 const maxReferences = 200;
-/** All that the text falls into, spaces and comments included. */
+/** All tokens of the lexer, including spaces and comments. */
 const maxTokens = 100_000;
-/** Values, with each alias counted as what it stands for. */
+/** Values, with each alias counted at its expanded size. */
 const maxValues = 20_000;
 
 export const tooDeep = `it is nested more than ${maxDepth} levels deep`;
 
-/** Why a YAML text is refused unread, and on which line: the parser takes minutes for some texts of a megabyte. */
+/** Why and on which line a YAML text is refused before parsing. The parser needs minutes for some texts of a megabyte. */
 export function textLimit(text: string): { line: number; problem: string } | null {
   if (isWithinTextLimits(text)) return null;
   if (Buffer.byteLength(text) > maxDefinitionBytes)
@@ -32,17 +32,17 @@ export function textLimit(text: string): { line: number; problem: string } | nul
     if (parts > maxParts) return { line, problem: `it has more than ${maxParts} keys and list items` };
     if (references > maxReferences)
       return { line, problem: `it has more than ${maxReferences} anchors, aliases and tags` };
-    if (tokens > maxTokens) return { line, problem: `it has more than ${maxTokens} words, signs and spaces` };
+    if (tokens > maxTokens) return { line, problem: `it has more than ${maxTokens} tokens` };
   }
   return null;
 }
 
-/** Too short to be past any of them, as nearly all are: each part takes a character, and each reference begins with its own. */
+/** A quick check that passes nearly all texts: each part takes a character, and each reference starts with `&`, `*` or `!`. */
 export function isWithinTextLimits(text: string): boolean {
   return text.length <= maxParts && text.split(/[&*!]/, maxReferences + 2).length <= maxReferences + 1;
 }
 
-/** Level by level, with no recursion that a hostile text could exhaust. */
+/** Walks the value level by level: a hostile text could overflow the stack of a recursive walk. */
 export function valueLimit(value: unknown): string | null {
   let level = [value];
   let values = 0;

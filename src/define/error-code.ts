@@ -1,4 +1,4 @@
-/** ENOENT and its like; throws what is not an error of the system. */
+/** The code of a system error, e.g. ENOENT. Rethrows any other error. */
 export function errorCode(error: unknown): string {
   if (error instanceof Error && "code" in error) return String(error.code);
   throw error;

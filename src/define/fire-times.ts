@@ -4,9 +4,9 @@ import type { Cron } from "croner";
 import type { Timing } from "../model/schedule.ts";
 import { openZone, type Zone } from "./zone.ts";
 
-/** When a schedule is due, in milliseconds since 1970. */
+/** The times a schedule is due, in milliseconds since 1970. */
 export interface FireTimes {
-  /** The first slot after a moment; null where none comes any more. */
+  /** The first slot after a moment, or null if there are no more slots. */
   next(after: number): number | null;
 }
 
@@ -24,7 +24,7 @@ const nicknames: ReadonlyMap<string, string> = new Map([
   ["@annually", "0 0 1 1 *"],
 ]);
 
-/** Timings must have passed `timingFaults`. Zones are kept: opening one costs more than a hundred slots. */
+/** Timings must have passed `timingFaults`. Caches zones, because opening one costs more than computing a hundred slots. */
 export function createFireTimes(): FireTimesOf {
   const zones = new Map<string, Zone>();
   return ({ cron, every, timezone }, anchor) => {
@@ -39,24 +39,24 @@ export function intervalMs(every: string): number {
   return Number.parseInt(every, 10) * (secondsIn[every.slice(-1)] ?? 1) * 1000;
 }
 
-/** The expression with a nickname written out and single spaces. */
+/** The expression with nicknames expanded and single spaces. */
 export function fiveFields(cron: string): string {
   const text = cron.trim().replaceAll(/\s+/g, " ");
   return nicknames.get(text.toLowerCase()) ?? text;
 }
 
 export function openPattern(fields: string): Cron {
-  // Local times are passed as if they were UTC: where they lie in time is for the zone to say.
+  // Local times are passed to croner as if they were UTC; the zone converts them to moments.
   return new (loadCron())(fields, { utcOffset: 0 });
 }
 
 let loaded: typeof Cron | null = null;
 
-/** Loaded with the first expression: most commands meet none, and all of them would pay for it. */
+/** Loads croner lazily: most commands never see a cron expression and should not pay for it. */
 function loadCron(): typeof Cron {
-  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+  // A CommonJS bundle has only __dirname; the source tree has only import.meta.dirname.
   const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
-  // as its own types say
+  // matches croner's own types
   loaded ??= (createRequire(join(here, "fire-times.js"))("croner") as { Cron: typeof Cron }).Cron;
   return loaded;
 }
@@ -69,13 +69,13 @@ function cronTimes(fields: string, zone: Zone): FireTimes {
   const pattern = openPattern(fields);
   const nextLocal = (local: number): number | null => pattern.nextRun(new Date(local))?.getTime() ?? null;
   const [minute = "", hour = ""] = fields.split(" ");
-  return `${minute}${hour}`.includes("*") ? byTheWallClock(nextLocal, zone) : onceForEachTime(nextLocal, zone);
+  return `${minute}${hour}`.includes("*") ? everyWallClockMatch(nextLocal, zone) : oncePerLocalTime(nextLocal, zone);
 }
 
 type NextLocal = (local: number) => number | null;
 
-/** A local time that is skipped counts as the end of the gap; of one that comes twice, the first counts. */
-function onceForEachTime(nextLocal: NextLocal, zone: Zone): FireTimes {
+/** Fires once per local time. A time in a DST gap fires at the end of the gap; a time that occurs twice fires the first time. */
+function oncePerLocalTime(nextLocal: NextLocal, zone: Zone): FireTimes {
   return {
     next(after) {
       for (let local = nextLocal(zone.toLocal(after)); local !== null; local = nextLocal(local)) {
@@ -87,19 +87,19 @@ function onceForEachTime(nextLocal: NextLocal, zone: Zone): FireTimes {
   };
 }
 
-/** Longer than any clock is set back. */
-const mostSetBack = 3 * 3_600_000;
+/** No timezone sets its clock back by more than this. */
+const maxSetBack = 3 * 3_600_000;
 
-/** Whenever a clock on the wall shows such a time: never in a gap, twice in an overlap. */
-function byTheWallClock(nextLocal: NextLocal, zone: Zone): FireTimes {
+/** Fires whenever a wall clock shows a matching time: never in a DST gap, twice in an overlap. */
+function everyWallClockMatch(nextLocal: NextLocal, zone: Zone): FireTimes {
   return {
     next(after) {
       const here = zone.toLocal(after);
-      const straight = firstAfter(here, null);
-      // Times that were shown already are shown again.
-      const isSetBack = zone.toLocal(after + mostSetBack) - here < mostSetBack;
-      const again = isSetBack ? firstAfter(here - mostSetBack, here) : null;
-      return again === null || (straight !== null && straight < again) ? straight : again;
+      const ahead = firstAfter(here, null);
+      // In an overlap, local times that have already passed occur a second time.
+      const isSetBack = zone.toLocal(after + maxSetBack) - here < maxSetBack;
+      const repeated = isSetBack ? firstAfter(here - maxSetBack, here) : null;
+      return repeated === null || (ahead !== null && ahead < repeated) ? ahead : repeated;
 
       function firstAfter(from: number, until: number | null): number | null {
         for (let local = nextLocal(from); local !== null; local = nextLocal(local)) {

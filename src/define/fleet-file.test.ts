@@ -142,11 +142,11 @@ include: [good.yaml]
     expect.stringMatching(/^fleet.yaml:3 DROVER-AGT-004 defaults.budget.cost_usd .*budget.cost_usd has a wrong value/),
     expect.stringMatching(/^fleet.yaml:2 DROVER-AGT-003 defaults.modle unknown key modle. Did you mean model\?/),
     expect.stringMatching(/^fleet.yaml:4 DROVER-AGT-003 defaults.name unknown key name/),
-    expect.stringMatching(/^fleet.yaml:14 DROVER-AGT-004 include good.yaml is no fleet file/),
+    expect.stringMatching(/^fleet.yaml:14 DROVER-AGT-004 include good.yaml is not a fleet file/),
     expect.stringMatching(/^fleet.yaml:8 DROVER-AGT-004 permissions.mode permissions.mode has a wrong value/),
     expect.stringMatching(/^fleet.yaml:9 DROVER-AGT-003 permisions unknown key permisions. Did you mean permissions/),
     expect.stringMatching(/^missing.yaml:null DROVER-AGT-001 .*cannot be read \(ENOENT\)/),
-    expect.stringMatching(/^bad.md:1 DROVER-AGT-004 name there is no title/),
+    expect.stringMatching(/^bad.md:1 DROVER-AGT-004 name the title is missing/),
     expect.stringMatching(/^fleet.yaml:12 DROVER-AGT-004 path inner.yaml is a fleet file/),
     expect.stringMatching(/^fleet.yaml:13 DROVER-AGT-004 name name is missing/),
   ]);

@@ -14,9 +14,9 @@ const keys = z.record(z.string(), z.unknown());
 /** Several agents in one file. */
 const fleetSchema = z.strictObject({
   description: z.string().optional(),
-  /** Keys of every agent that does not say otherwise. */
+  /** Default keys; an agent's own keys override them. */
   defaults: keys.optional(),
-  /** An agent, or the path of an agent's file with the keys that it has here. */
+  /** Each is a whole agent, or the `path` of an agent file with keys that override it. */
   agents: z.array(keys).optional(),
   /** Other fleet files. */
   include: z.array(z.string().min(1)).optional(),
@@ -29,25 +29,25 @@ const defaultsShape = {
 } as const;
 const changesShape = { ...agentShape, schema: agentSchema.partial() } as const;
 
-/** No agent has any of these keys. */
+/** Recognizes a fleet file by keys that no agent has. */
 export function isFleet(value: unknown): boolean {
   return isRecord(value) && ["agents", "defaults", "include"].some((key) => Object.hasOwn(value, key));
 }
 
 export interface FleetAgents {
   entries: AgentEntry[];
-  /** Of the file itself: which agents it would have is not known. */
+  /** Faults of the fleet file itself. Its agents are unknown then. */
   faults: DefinitionFault[];
-  /** Other files that it names. */
-  others: string[];
+  /** The other files it refers to. */
+  referenced: string[];
 }
 
-/** What the loading of one fleet file has come by. */
-interface Trail {
+/** Carried along while a fleet file and its includes are loaded. */
+interface LoadContext {
   checks: AgentChecks;
-  /** The fleet files that led here. */
+  /** The chain of fleet files that include this one, outermost first. */
   above: readonly string[];
-  /** Every file that was named so far, by its real path. */
+  /** The real paths of all files referred to so far. */
   seen: Set<string>;
   defaults: Record<string, unknown>;
 }
@@ -56,94 +56,110 @@ export function loadFleet(file: string, text: AgentText, checks: AgentChecks): P
   return loadOne(file, text, { checks, above: [], seen: new Set([identity(file)]), defaults: {} });
 }
 
-async function loadOne(file: string, { value, origin }: AgentText, trail: Trail): Promise<FleetAgents> {
-  const { inexact: _, ...place } = origin;
-  const checked = checkShape(value, fleetShape, place);
-  if (!checked.ok) return { entries: [], faults: checked.faults, others: [] };
+async function loadOne(file: string, { value, origin }: AgentText, context: LoadContext): Promise<FleetAgents> {
+  const { inexact: _, ...wholeFile } = origin;
+  const checked = checkShape(value, fleetShape, wholeFile);
+  if (!checked.ok) return { entries: [], faults: checked.faults, referenced: [] };
   const { defaults = {}, agents = [], include = [] } = checked.value;
-  const below = under(origin, ["defaults"]);
-  const wrong = checkShape(defaults, defaultsShape, below);
-  const faults = wrong.ok ? [] : wrong.faults.map((fault) => ({ ...fault, path: `defaults.${fault.path}` }));
-  const inner: Trail = {
-    ...trail,
-    above: [...trail.above, file],
-    // what is wrong with them is said once, and not again for each agent
-    defaults: mergeKeys(trail.defaults, wrong.ok ? resolvePaths(defaults, dirname(file)) : {}),
+  const checkedDefaults = checkShape(defaults, defaultsShape, originOf(origin, ["defaults"]));
+  const faults = checkedDefaults.ok
+    ? []
+    : checkedDefaults.faults.map((fault) => ({ ...fault, path: `defaults.${fault.path}` }));
+  const inner: LoadContext = {
+    ...context,
+    above: [...context.above, file],
+    // invalid defaults are reported once, not again for each agent
+    defaults: mergeKeys(context.defaults, checkedDefaults.ok ? resolvePaths(defaults, dirname(file)) : {}),
   };
-  const others: string[] = [];
+  const referenced: string[] = [];
   const entries: AgentEntry[] = [];
   for (const [index, own] of agents.entries()) {
     const loaded = await loadEntry(
       file,
       own,
-      under(origin, ["agents", index], (key) => wrong.ok && !Object.hasOwn(own, key) && Object.hasOwn(defaults, key)),
+      originOf(
+        origin,
+        ["agents", index],
+        (key) => checkedDefaults.ok && !Object.hasOwn(own, key) && Object.hasOwn(defaults, key),
+      ),
       inner,
     );
     entries.push(loaded.entry);
-    others.push(...loaded.others);
+    referenced.push(...loaded.referenced);
   }
   for (const [index, path] of include.entries()) {
-    const included = await loadIncluded(resolve(dirname(file), path), under(origin, ["include", index]), inner);
+    const included = await loadIncluded(resolve(dirname(file), path), originOf(origin, ["include", index]), inner);
     entries.push(...included.entries);
     faults.push(...included.faults);
-    others.push(...included.others);
+    referenced.push(...included.referenced);
   }
-  // without the defaults an agent might be allowed more than its author meant
-  return { entries: wrong.ok ? entries : entries.filter(({ agent }) => agent === undefined), faults, others };
+  // without its defaults, an agent might be allowed more than its author intended
+  return {
+    entries: checkedDefaults.ok ? entries : entries.filter(({ agent }) => agent === undefined),
+    faults,
+    referenced,
+  };
 }
 
 async function loadEntry(
   fleet: string,
   { path, ...own }: Record<string, unknown>,
   origin: Origin,
-  trail: Trail,
-): Promise<{ entry: AgentEntry; others: string[] }> {
+  context: LoadContext,
+): Promise<{ entry: AgentEntry; referenced: string[] }> {
   const name = typeof own["name"] === "string" ? { name: own["name"] } : {};
-  const failed = (file: string, faults: DefinitionFault[], others: string[]) => ({
+  const failed = (file: string, faults: DefinitionFault[], referenced: string[]) => ({
     entry: { file, ...name, faults },
-    others,
+    referenced,
   });
   if (path === undefined) {
-    const text = { value: own, origin, judge: (checked: Parameters<AgentText["judge"]>[0]) => checked };
-    const entry = await checkAgentEntry(fleet, text, trail.checks, (fields) =>
-      withDefaults(trail.defaults, fields, {}),
+    const text = { value: own, origin, addTextFaults: (checked: Parameters<AgentText["addTextFaults"]>[0]) => checked };
+    const entry = await checkAgentEntry(fleet, text, context.checks, (fields) =>
+      withDefaults(context.defaults, fields, {}),
     );
-    return { entry: entry.agent ? entry : { ...entry, ...name }, others: [] };
+    return { entry: entry.agent ? entry : { ...entry, ...name }, referenced: [] };
   }
   if (typeof path !== "string" || path === "")
     return failed(fleet, [at(origin, "path", "path is not the path of a file", "Name an agent file.")], []);
   const file = resolve(dirname(fleet), path);
   const changes = checkShape(own, changesShape, origin);
   if (!changes.ok) return failed(fleet, changes.faults, [file]);
-  const twice = namedBefore(file, origin, "path", trail);
-  if (twice) return failed(fleet, [twice], []);
+  const repeated = repeatedFileFault(file, origin, "path", context);
+  if (repeated) return failed(fleet, [repeated], []);
   const content = await readDefinition(file);
   if (!content.ok) return failed(file, content.faults, [file]);
   const text = readAgentText(file, content.text);
   if ("ok" in text) return failed(file, text.faults, [file]);
   if (isFleet(text.value))
     return failed(fleet, [at(origin, "path", `${path} is a fleet file`, "Name it under include.")], [file]);
-  const over = resolvePaths(own, dirname(fleet));
-  const entry = await checkAgentEntry(file, text, trail.checks, (fields) => withDefaults(trail.defaults, fields, over));
-  return { entry: entry.agent ? entry : { ...entry, ...name }, others: [file] };
+  const overrides = resolvePaths(own, dirname(fleet));
+  const entry = await checkAgentEntry(file, text, context.checks, (fields) =>
+    withDefaults(context.defaults, fields, overrides),
+  );
+  return { entry: entry.agent ? entry : { ...entry, ...name }, referenced: [file] };
 }
 
-async function loadIncluded(file: string, origin: Origin, trail: Trail): Promise<FleetAgents> {
-  const whole = (faults: DefinitionFault[]): FleetAgents => ({ entries: [], faults, others: [file] });
-  const twice = namedBefore(file, origin, "include", trail);
-  if (twice) return { ...whole([twice]), others: [] };
+async function loadIncluded(file: string, origin: Origin, context: LoadContext): Promise<FleetAgents> {
+  const whole = (faults: DefinitionFault[]): FleetAgents => ({ entries: [], faults, referenced: [file] });
+  const repeated = repeatedFileFault(file, origin, "include", context);
+  if (repeated) return { ...whole([repeated]), referenced: [] };
   const content = await readDefinition(file);
   if (!content.ok) return whole(content.faults);
   const text = readAgentText(file, content.text);
   if ("ok" in text) return whole(text.faults);
   if (!isFleet(text.value))
-    return whole([at(origin, "include", `${file} is no fleet file`, "Name an agent's file under agents, as path.")]);
-  const loaded = await loadOne(file, text, trail);
-  return { ...loaded, others: [file, ...loaded.others] };
+    return whole([at(origin, "include", `${file} is not a fleet file`, "Name an agent's file under agents, as path.")]);
+  const loaded = await loadOne(file, text, context);
+  return { ...loaded, referenced: [file, ...loaded.referenced] };
 }
 
-/** Each file is read once: a fleet that leads back to itself would never end, and one twice has every name twice. */
-function namedBefore(file: string, origin: Origin, key: string, { above, seen }: Trail): DefinitionFault | null {
+/** Each file may be loaded only once: a fleet that includes itself would never finish loading, and a repeated file duplicates every agent. */
+function repeatedFileFault(
+  file: string,
+  origin: Origin,
+  key: string,
+  { above, seen }: LoadContext,
+): DefinitionFault | null {
   const real = identity(file);
   if (!seen.has(real)) {
     seen.add(real);
@@ -157,18 +173,18 @@ function namedBefore(file: string, origin: Origin, key: string, { above, seen }:
   return { ...at(origin, key, message, "Remove one of the two."), code: "DROVER-AGT-008" };
 }
 
-/** By whatever path it is reached. */
+/** The real path, so that a file has one identity however it is reached. */
 function identity(file: string): string {
   try {
     return realpathSync(file);
   } catch (error) {
-    // that it cannot be read is told where it is read
+    // reading the file reports the error
     if (error instanceof Error && "code" in error) return file;
     throw error;
   }
 }
 
-/** A default that does nothing in an agent of its type is not meant for it. */
+/** Skips defaults that have no effect in an agent of this type, instead of reporting them as faults. */
 function withDefaults(
   defaults: Record<string, unknown>,
   fields: Record<string, unknown>,
@@ -182,8 +198,8 @@ function withDefaults(
   return mergeKeys(Object.fromEntries(Object.entries(defaults).filter(([key]) => !useless.has(key))), own);
 }
 
-/** The place of a part of the file. A key that stands in the defaults instead is found there. */
-function under(
+/** The origin of a part of the file. A key that comes from the defaults gets its line there. */
+function originOf(
   { file, lineOf, inexact = [] }: Origin,
   prefix: readonly PropertyKey[],
   isDefault: (key: PropertyKey) => boolean = () => false,

@@ -6,8 +6,8 @@ export interface JsonFault {
 type Expected = "value" | "value or ]" | "key" | "key or }" | "colon" | "comma or end";
 
 /**
- * Where a text stops being JSON, and why. Only for texts that JSON.parse refused: it tells no position for
- * most mistakes, and people make the same few (a comma too many or too few, a comment, a single quote).
+ * Finds where and why a text stops being valid JSON. Only for texts that JSON.parse rejected: it gives no position for
+ * most mistakes, and people make the same few (an extra or missing comma, a comment, a single quote).
  */
 export function findJsonFault(text: string): JsonFault {
   const open: ("{" | "[")[] = [];
@@ -18,7 +18,7 @@ export function findJsonFault(text: string): JsonFault {
     if (offset >= text.length) return { offset: text.length, problem: atEnd(open, expected) };
     const character = text[offset]!;
     if (expected === "comma or end" && open.length === 0)
-      return { offset, problem: "there is more after the end of the value" };
+      return { offset, problem: "there is text after the end of the value" };
     if (character === "/" || character === "#") return { offset, problem: "JSON has no comments" };
     const closes = closing(character, open.at(-1), expected);
     if (closes === "yes") {
@@ -26,7 +26,7 @@ export function findJsonFault(text: string): JsonFault {
       expected = "comma or end";
       offset++;
     } else if (closes === "comma before it") {
-      return { offset, problem: `a comma stands before ${character} with nothing after it` };
+      return { offset, problem: `a comma before ${character} has nothing after it` };
     } else if (expected === "colon" || expected === "comma or end") {
       const missing: string | null = missingBefore(character, expected);
       if (missing) return { offset, problem: `${missing} is missing before ${show(text, offset)}` };
@@ -80,10 +80,10 @@ function endOfString(text: string, start: number): { offset: number } | JsonFaul
     const character = text[offset]!;
     if (character === '"') return { offset: offset + 1 };
     if (character === "\n") return { offset: start, problem: "a string is not closed on its line" };
-    if (character < " ") return { offset, problem: "a control character stands in a string" };
+    if (character < " ") return { offset, problem: "a string contains a control character" };
     if (character !== "\\") continue;
     if (!/^\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/.test(text.slice(offset, offset + 6))) {
-      return { offset, problem: `${text.slice(offset, offset + 2)} is no escape in JSON` };
+      return { offset, problem: `${text.slice(offset, offset + 2)} is not an escape in JSON` };
     }
     offset++;
   }

@@ -10,28 +10,28 @@ import { isMissing, unreadable } from "./read-definition.ts";
 export interface LoadedAgents {
   agents: LoadedAgent[];
   faults: DefinitionFault[];
-  /** How many files were read. */
+  /** The number of files read. */
   files: number;
-  /** Folders in the folder, which are not read: an agent lies in the folder itself. */
-  folders: string[];
-  /** Files that were read because a fleet file names them. */
-  others: string[];
+  /** Subdirectories, which are not searched for agents. */
+  subdirectories: string[];
+  /** Files that were read because a fleet file refers to them. */
+  referenced: string[];
 }
 
 export interface LoadedAgent {
   agent: Agent;
   file: string;
-  /** Where the file names it. */
+  /** The line of the agent's name. */
   line: number | null;
-  /** The file that was to be loaded: `file`, or the fleet file that names it. */
+  /** The file that was loaded: `file` itself, or the fleet file that refers to it. */
   source: string;
-  /** What is wrong with the file now, where this is the last definition of it that was sound. */
+  /** Set if the file is invalid now and this is its last valid definition. Describes what is wrong. */
   fault?: string;
 }
 
 /**
- * Every agent of a folder, or of a file in its place. A file at fault is named and the others still load; a file that was
- * sound `before` keeps its agents as they were, so that a slip in an editor unpublishes nothing.
+ * Loads every agent of a directory, or of a single file. An invalid file is reported and the others still load. A file
+ * that was valid `before` keeps its previous agents, so a slip in an editor does not unpublish them.
  */
 export async function loadAgents(
   folder: string,
@@ -42,13 +42,13 @@ export async function loadAgents(
     if ((await stat(folder)).isFile()) return await loadAgentFiles([folder], checks, before);
     const entries = (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
     const files = entries.filter(({ name }) => isAgentFile(name)).map(({ name }) => join(folder, name));
-    const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
+    const subdirectories = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
     const loaded = await loadAgentFiles(files, checks, before);
-    return { ...loaded, folders: folders.map(({ name }) => join(folder, name)) };
+    return { ...loaded, subdirectories: subdirectories.map(({ name }) => join(folder, name)) };
   } catch (error) {
     const faults = [unreadable(folder, error)];
     const agents = isMissing(error) ? [] : before.map((each) => ({ ...each, fault: describeFault(faults[0]!) }));
-    return { agents, faults, files: 0, folders: [], others: [] };
+    return { agents, faults, files: 0, subdirectories: [], referenced: [] };
   }
 }
 
@@ -58,33 +58,34 @@ export async function loadAgentFiles(
   before: readonly LoadedAgent[] = [],
 ): Promise<LoadedAgents> {
   const all = await Promise.all(files.map((file) => loadDefinitions(file, checks)));
-  const read = unclaimed(all);
+  const read = withoutFleetMembers(all);
   const agents = read.flatMap((definitions) => keptAgents(definitions, before));
   const faults = read.flatMap(({ faults: own, entries }) => [...own, ...entries.flatMap((one) => one.faults ?? [])]);
   const unique = agents.flatMap((each): LoadedAgent[] => {
     const { name } = each.agent;
     const same = agents.filter(({ agent }) => agent.name === name);
     if (same.length === 1) return [each];
-    // of two with one name neither loads, as only their author knows which is meant, but one that was there stays
-    const stays = same.find(({ file }) => before.some((old) => old.file === file && old.agent.name === name));
-    const twice = twinFault(name, same, stays);
-    if (each === same[0]) faults.push(twice);
-    return each === stays ? [{ ...each, fault: describeFault(twice) }] : [];
+    // only the author knows which duplicate is meant, so none of them loads, except one that was loaded before
+    const kept = same.find(({ file }) => before.some((old) => old.file === file && old.agent.name === name));
+    const duplicate = duplicateFault(name, same, kept);
+    if (each === same[0]) faults.push(duplicate);
+    return each === kept ? [{ ...each, fault: describeFault(duplicate) }] : [];
   });
-  const others = [...new Set(read.flatMap((one) => one.others))];
-  return { agents: unique, faults, files: new Set([...files, ...others]).size, folders: [], others };
+  const referenced = [...new Set(read.flatMap((one) => one.referenced))];
+  const count = new Set([...files, ...referenced]).size;
+  return { agents: unique, faults, files: count, subdirectories: [], referenced };
 }
 
-/** A file that a fleet file names is part of that fleet, and no agent by itself. */
-function unclaimed(all: readonly Definitions[]): Definitions[] {
+/** Drops files that a fleet file refers to: they are part of that fleet, not agents by themselves. */
+function withoutFleetMembers(all: readonly Definitions[]): Definitions[] {
   const left = new Set(all);
   for (const one of all)
-    // of two that name each other one stays, and says so
-    if ([...left].some((other) => other !== one && other.others.includes(one.file))) left.delete(one);
+    // if two files refer to each other, one of them stays and reports the cycle
+    if ([...left].some((other) => other !== one && other.referenced.includes(one.file))) left.delete(one);
   return [...left];
 }
 
-/** The agents of one file, and for each that is at fault the last sound definition of it. */
+/** The agents of one file. An invalid agent is replaced by its last valid definition, if there is one. */
 function keptAgents({ file, entries, faults, gone }: Definitions, before: readonly LoadedAgent[]): LoadedAgent[] {
   const old = gone ? [] : before.filter(({ source }) => source === file);
   const kept = entries.flatMap((entry): LoadedAgent[] => {
@@ -99,7 +100,7 @@ function keptAgents({ file, entries, faults, gone }: Definitions, before: readon
   return [...kept, ...missing.map((each) => ({ ...each, fault: faults.map(describeFault).join("\n") }))];
 }
 
-/** Hidden files are editors' leftovers, and a README is for people. */
+/** Hidden files are usually editor leftovers, and a README is documentation. */
 export function isAgentFile(name: string): boolean {
   return (
     !name.startsWith(".") &&
@@ -108,15 +109,15 @@ export function isAgentFile(name: string): boolean {
   );
 }
 
-function twinFault(name: string, same: readonly LoadedAgent[], stays: LoadedAgent | undefined): DefinitionFault {
+function duplicateFault(name: string, same: readonly LoadedAgent[], kept: LoadedAgent | undefined): DefinitionFault {
   const files = same.map(({ file, line }) => (line === null ? file : `${file}:${line}`)).join(", ");
-  const kept = stays ? `${stays.file}, which was there before, stays` : "none of them is loaded";
+  const result = kept ? `${kept.file} was loaded first and stays in use` : "none of them is loaded";
   return {
     code: "DROVER-AGT-005",
     file: same[0]!.file,
     line: same[0]!.line,
     path: "name",
-    message: `the agent ${name} is defined more than once: ${files}; ${kept}`,
+    message: `the agent ${name} is defined more than once: ${files}; ${result}`,
     next: "Rename or remove all but one.",
   };
 }

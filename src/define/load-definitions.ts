@@ -5,7 +5,7 @@ import { readAgentText } from "./agent-file.ts";
 import { type FleetAgents, isFleet, loadFleet } from "./fleet-file.ts";
 import { readDefinition } from "./read-definition.ts";
 
-/** What one file defines: an agent, or the agents of a fleet. */
+/** The definitions in one file: a single agent, or the agents of a fleet. */
 export interface Definitions extends FleetAgents {
   file: string;
   gone: boolean;
@@ -17,7 +17,7 @@ export async function loadDefinitions(file: string, checks: AgentChecks): Promis
     entries: [],
     faults,
     gone,
-    others: [],
+    referenced: [],
   });
   const content = await readDefinition(file);
   if (!content.ok) return whole(content.faults, content.gone);

@@ -10,16 +10,16 @@ import {
   userStateDirectory,
 } from "./user-state.ts";
 
-/** Where a command's configuration, state and repository are, seen from the directory it is given in. */
+/** The configuration, state and repository that a command uses, found from its working directory. */
 export interface Locations {
   stateDirectory: string;
-  /** The nearest drover.yaml upward, if there is one. */
+  /** The nearest drover.yaml in this directory or above. */
   configFile: string | null;
-  /** The nearest folder upward that holds `.git`. */
+  /** The nearest directory, this one or above, that contains `.git`. */
   repository: string | null;
-  /** The head of the record's chain, kept a second time. None where this user has no folder for it. */
+  /** A second copy of the head of the record's audit chain. Unset if this user has no directory for it. */
   headCopy?: string;
-  /** A `.drover/` of this user that is not used. `made`: by this user's Drover, so that trust alone is missing. */
+  /** A `.drover/` of this user that is not used. `made` means this user's Drover created it, so only trust is missing. */
   ignoredState?: { path: string; made: boolean };
 }
 
@@ -40,7 +40,7 @@ export function findLocations(env: Environment, cwd: string): Locations {
       else ignoredState ??= { path: inFolder, made };
     }
     if (!configFile && isOurs(join(folder, "drover.yaml"), constants.R_OK)) configFile = join(folder, "drover.yaml");
-    if (!repository && look(join(folder, ".git"), statSync)) repository = folder;
+    if (!repository && statIfVisible(join(folder, ".git"), statSync)) repository = folder;
     if (dirname(folder) === folder) break;
   }
   const project = configFile ? dirname(configFile) : repository;
@@ -54,36 +54,39 @@ export function findLocations(env: Environment, cwd: string): Locations {
   };
 }
 
-/** Never in the project: what a command or a repository does there must not reach the record. */
+/** Never inside the project, where commands and the repository could modify the record. */
 function defaultState(userFolder: string | null, project: string | null): string {
   if (userFolder === null) throw missingHome();
   return project === null ? userWideStateDirectory(userFolder) : projectStateDirectory(userFolder, project);
 }
 
-/** One that a repository brought has its owner and its contents, but nothing in this user's own folder. */
+/** A state directory that came with a repository can have the right owner and contents, but no head copy in the user's own state. */
 function isMadeHere(stateDirectory: string, userFolder: string | null): boolean {
   return userFolder !== null && existsSync(headCopyFile(userFolder, recordDirectory(stateDirectory)));
 }
 
 function isOurStateDirectory(path: string): boolean {
-  return look(path, statSync)?.isDirectory() === true && isOurs(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  return (
+    statIfVisible(path, statSync)?.isDirectory() === true &&
+    isOurs(path, constants.R_OK | constants.W_OK | constants.X_OK)
+  );
 }
 
 /**
- * Someone else's folder in /tmp, say, must not decide how our commands run or where their record goes.
- * What root made for everyone counts where we can use it; root itself takes only what is root's.
+ * Whether we may use a path, judging by its owner. Somebody else's directory in /tmp must not decide how our commands
+ * run or where their record goes. We accept what root provides for everyone; root accepts only its own files.
  */
 export function isOurs(path: string, access: number): boolean {
-  const found = look(path, lstatSync);
+  const found = statIfVisible(path, lstatSync);
   if (!found) return false;
-  // a link to nothing is its owner's mistake, and they should hear of it
-  const owners = [found.uid, look(path, statSync)?.uid ?? found.uid];
+  // a dangling link counts by its own owner, so that using it reports the error
+  const owners = [found.uid, statIfVisible(path, statSync)?.uid ?? found.uid];
   const uid = process.getuid?.() ?? 0;
   if (owners.every((owner) => owner === uid)) return true;
-  return owners.every((owner) => owner === uid || owner === 0) && uid !== 0 && mayUse(path, access);
+  return owners.every((owner) => owner === uid || owner === 0) && uid !== 0 && isAccessible(path, access);
 }
 
-function mayUse(path: string, access: number): boolean {
+function isAccessible(path: string, access: number): boolean {
   try {
     accessSync(path, access);
     return true;
@@ -93,8 +96,8 @@ function mayUse(path: string, access: number): boolean {
   }
 }
 
-/** undefined where there is nothing, or nothing that we may see. */
-function look(
+/** undefined if the path does not exist or we may not see it. */
+function statIfVisible(
   path: string,
   stat: (path: string, options: { throwIfNoEntry: false }) => Stats | undefined,
 ): Stats | undefined {

@@ -16,12 +16,12 @@ const bullet = /^[-*+][ \t]+(.*)$/;
 const parameter = /^[`*_]{0,2}([A-Za-z_][A-Za-z0-9_.-]*)[`*_]{0,2}[ \t]*(?::|-|–|—)[ \t]*(.*)$/;
 
 /**
- * `- NAME: description`, one a line, under the heading `## Parameters`. A section without bullets is prose. `firstLine` is
- * the number of the first line given.
+ * Reads lines of the form `- NAME: description` under the heading `## Parameters`. A section without bullets is prose.
+ * `firstLine` is the line number of `lines[0]`.
  */
 export function readParameters(lines: readonly string[], firstLine: number): ListedParameters {
   const found: ListedParameters = { parameters: [], faults: [] };
-  // the pattern takes time by the square of a line of spaces
+  // the pattern takes quadratic time on a long line of spaces
   const start = lines.findIndex((line) => line.length < 200 && heading.test(line));
   const names = new Set<string>();
   if (start === -1) return found;
@@ -34,7 +34,7 @@ export function readParameters(lines: readonly string[], firstLine: number): Lis
     if (name === undefined || description === undefined)
       found.faults.push({
         line,
-        problem: `a parameter is listed as "- NAME: description", not ${JSON.stringify(text.slice(0, 60))}`,
+        problem: `write a parameter as "- NAME: description", not ${JSON.stringify(text.slice(0, 60))}`,
       });
     else if (names.has(name)) found.faults.push({ line, problem: `the parameter ${name} is listed twice` });
     else found.parameters.push({ name, description, line });
@@ -47,7 +47,7 @@ export function readParameters(lines: readonly string[], firstLine: number): Lis
   return found;
 }
 
-/** Each is a string, and has to be given. */
+/** Every listed parameter is a required string. */
 export function schemaOf(parameters: readonly ListedParameter[]): Record<string, unknown> {
   return {
     type: "object",

@@ -4,7 +4,7 @@ import { type InexactNumber, type LineOf, readYaml, type TextFault } from "./str
 export type MarkdownParts =
   | {
       ok: true;
-      /** The front matter; empty where there is none. */
+      /** The front matter; empty if there is none. */
       fields: unknown;
       lineOf: LineOf;
       inexact: InexactNumber[];
@@ -17,8 +17,8 @@ export type MarkdownParts =
   | { ok: false; faults: (TextFault & { next?: string })[] };
 
 /**
- * A markdown agent in its parts: YAML front matter (YAML only, nothing in it is ever run), the `# Title`, the text up
- * to the first `##`, and the sections from there on. Headings inside fenced code are text.
+ * Splits a markdown agent into its YAML front matter (never executed), the `# Title`, the text up to the first `##`, and
+ * the sections after it. Headings inside fenced code count as text.
  */
 export function splitMarkdown(text: string): MarkdownParts {
   const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
@@ -26,8 +26,7 @@ export function splitMarkdown(text: string): MarkdownParts {
   if (!front.ok) return front;
   const { title, section } = findHeadings(lines, front.bodyStart);
   const stray = firstText(lines.slice(front.bodyStart, title ?? front.bodyStart));
-  if (stray !== null)
-    return failure(front.bodyStart + stray + 1, "there is text before the # title, which would be lost");
+  if (stray !== null) return failure(front.bodyStart + stray + 1, "the text before the # title would be lost");
   const promptStart = title === null ? front.bodyStart : title + 1;
   return {
     ok: true,
@@ -45,10 +44,10 @@ export function splitMarkdown(text: string): MarkdownParts {
   };
 }
 
-/** The number, from 0, of the first line with text outside of comments. */
+/** The zero-based number of the first line with text outside of comments. */
 function firstText(lines: readonly string[]): number | null {
   let text = lines.join("\n");
-  // a search for the end of every beginning would take time by the square of the text
+  // searching the end of each unclosed comment would take quadratic time
   for (let from = text.indexOf("<!--"); from >= 0; from = text.indexOf("<!--", from)) {
     const end = text.indexOf("-->", from + 4);
     if (end < 0) break;
@@ -73,7 +72,7 @@ function readFrontMatter(lines: readonly string[]): FrontMatter {
   if (opening.trimEnd() !== "---") {
     return failure(
       1,
-      `front matter begins with a line of three dashes, not ${JSON.stringify(opening.slice(0, 40))}`,
+      `front matter starts with a line of three dashes, not ${JSON.stringify(opening.slice(0, 40))}`,
       "Write the front matter in YAML between two lines of ---.",
     );
   }
@@ -90,7 +89,7 @@ function readFrontMatter(lines: readonly string[]): FrontMatter {
   return { ...parsed, fields: parsed.value ?? {}, bodyStart: end + 1 };
 }
 
-/** Line numbers from 0: the first `#` before any `##`, and the first `##`. */
+/** Zero-based line numbers of the first `#` before any `##`, and of the first `##`. */
 function findHeadings(lines: readonly string[], from: number): { title: number | null; section: number | null } {
   let title: number | null = null;
   let fence: string | null = null;
@@ -110,10 +109,10 @@ function findHeadings(lines: readonly string[], from: number): { title: number |
   return { title, section: null };
 }
 
-/** More is no title, and the patterns below take time by its square. */
+/** No title is longer, and the patterns below take quadratic time. */
 const maxTitle = 1000;
 
-/** Without its marks: a heading may be closed by more of them. */
+/** The heading without its marks. Marks may also follow the text. */
 function headingText(line: string): string {
   return line
     .trim()

@@ -1,4 +1,4 @@
-/** Objects are merged key by key; lists and everything else of `over` replaces what is in `base`. */
+/** Merges objects recursively. Any other value of `over`, lists included, replaces the one in `base`. */
 export function mergeKeys(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
   const merged = Object.entries(over).map(([key, value]): [string, unknown] => {
     const below = Object.hasOwn(base, key) ? base[key] : undefined;

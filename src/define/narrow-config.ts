@@ -1,13 +1,14 @@
 import { type Config, defaultConfig } from "../model/config.ts";
+import { isRecord } from "./merge-keys.ts";
 
 /**
- * What a drover.yaml may say that nobody trusts: it can tighten, and nothing else. `leftOut` names the keys that would
- * have changed something.
+ * Reduces an untrusted drover.yaml to the settings that are stricter than the defaults. `leftOut` names the keys that
+ * were dropped.
  */
 export function narrowConfig(given: Config): { config: Config; leftOut: string[] } {
   const leftOut: string[] = [];
   const narrow = (value: unknown, standard: unknown, path: string): unknown => {
-    if (isSection(value) && isSection(standard))
+    if (isRecord(value) && isRecord(standard))
       return Object.fromEntries(
         Object.entries(standard).map(([key, each]) => [
           key,
@@ -18,13 +19,13 @@ export function narrowConfig(given: Config): { config: Config; leftOut: string[]
     leftOut.push(path);
     return standard;
   };
-  // each value is one that the schema has checked, or the default in its place
+  // each value passed the schema or is the default
   return { config: narrow(given, defaultConfig, "") as Config, leftOut };
 }
 
 const isLess = (value: unknown, standard: unknown): boolean => Number(value) < Number(standard);
 
-/** Per key: is this value tighter than the default? A key that is not here never is. */
+/** For each key, whether a value is stricter than the default. A key that is not listed never is. */
 const tightens: Record<string, (value: unknown, standard: unknown) => boolean> = {
   "execution.default_timeout_seconds": isLess,
   "execution.max_output_kb": isLess,
@@ -34,7 +35,3 @@ const tightens: Record<string, (value: unknown, standard: unknown) => boolean> =
   "files.max_file_mb": isLess,
   isolation: (value) => value === "pid" || value === "sandbox",
 };
-
-function isSection(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}

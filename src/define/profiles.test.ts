@@ -157,7 +157,7 @@ test("of one name the first folder's profile is meant; two in one folder are a f
 
 test("a profile for a program that is not here is no fault among many, and is one when it is named", async () => {
   const lack = { message: "claude is missing", next: "Install it." };
-  const without: ProfileHost = { ...host, lacks: (type) => (type === "claude" ? lack : null) };
+  const without: ProfileHost = { ...host, missing: (type) => (type === "claude" ? lack : null) };
   await put("claude.json", '{"type": "claude"}');
   await put("other.json", '{"type": "claude", "command": "true"}');
   const found = findProfiles([folder], without);

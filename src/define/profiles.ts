@@ -13,50 +13,50 @@ import { readJson, readYaml } from "./structured-text.ts";
 export interface LoadedProfile {
   name: string;
   file: string;
-  /** The runner's directory: what `command`, `module` and `agents_dir` are relative to. */
+  /** The runner's directory, which `command`, `module` and `agents_dir` are relative to. */
   directory: string;
   profile: Profile;
-  /** Absolute; null where it brings no agents. */
+  /** Absolute; null if the profile brings no agents. */
   agentsDirectory: string | null;
-  /** Absolute; null where the executor is not a module. */
+  /** Absolute; null if the executor is not a module. */
   module: string | null;
 }
 
-/** `absent`: nothing is wrong with it, but the program it is for is not on this machine. */
+/** `absent`: the profile is valid, but the program it needs is not on this machine. */
 export type ProfileResult =
   | { ok: true; profile: LoadedProfile }
   | { ok: false; faults: DefinitionFault[]; absent?: boolean };
 
 export interface ProfileHost {
-  /** The executors that need neither command nor module. */
+  /** The executors that need neither `command` nor `module`. */
   builtIn: readonly string[];
-  /** What a built-in executor needs and this machine has not got, and what to do about it. */
-  lacks?(type: string, config: Profile["config"], directory: string): { message: string; next: string } | null;
-  /** Can this command be run, its path seen from the runner's directory, then along PATH? */
+  /** Reports a program that a built-in executor needs and this machine lacks; null if there is none. */
+  missing?(type: string, config: Profile["config"], directory: string): { message: string; next: string } | null;
+  /** Whether this command can be run, found relative to the runner's directory or on PATH. */
   hasCommand(command: string, directory: string): boolean;
 }
 
 const endings = new Set([".json", ".yaml", ".yml"]);
 
-/** A profile by its path (anything with a slash or one of our endings), or by name: the first folder that has it. */
+/** Loads a profile by path (anything with a slash or a known extension), or by name from the first directory that has it. */
 export function loadProfile(nameOrPath: string, searchFolders: readonly string[], host: ProfileHost): ProfileResult {
   if (nameOrPath.includes("/") || endings.has(extname(nameOrPath))) return readProfile(resolve(nameOrPath), host);
   for (const folder of searchFolders) {
     const files = profileFiles(folder).filter((file) => nameOf(file) === nameOrPath);
-    if (files.length > 1) return { ok: false, faults: [twinFault(nameOrPath, files)] };
+    if (files.length > 1) return { ok: false, faults: [duplicateFault(nameOrPath, files)] };
     if (files[0] !== undefined) return readProfile(files[0], host);
   }
   const known = [...new Set(searchFolders.flatMap(profileFiles).map(nameOf))];
   const near = suggest(nameOrPath, known);
-  const message = `profile ${nameOrPath} not found in ${searchFolders.join(", ") || "any folder"}.${near ? ` Did you mean ${near}?` : ""}`;
+  const message = `profile ${nameOrPath} not found in ${searchFolders.join(", ") || "any directory"}.${near ? ` Did you mean ${near}?` : ""}`;
   const next =
     known.length > 0
       ? `Known profiles: ${known.join(", ")}.`
-      : "Create it in a profiles/ folder; see docs/profiles.md.";
+      : "Create it in a profiles/ directory; see docs/profiles.md.";
   return { ok: false, faults: [fault("DROVER-PRF-001", null, message, next)] };
 }
 
-/** Every profile of these folders. Of one name the first folder's is meant, as for `loadProfile`. */
+/** Loads all profiles of these directories. If a name occurs in several, the first directory wins, as in `loadProfile`. */
 export function findProfiles(
   folders: readonly string[],
   host: ProfileHost,
@@ -68,7 +68,7 @@ export function findProfiles(
     return names.map((name): ProfileResult => {
       seen.add(name);
       const same = files.filter((file) => nameOf(file) === name);
-      return same.length > 1 ? { ok: false, faults: [twinFault(name, same)] } : readProfile(same[0]!, host);
+      return same.length > 1 ? { ok: false, faults: [duplicateFault(name, same)] } : readProfile(same[0]!, host);
     });
   });
   return {
@@ -78,7 +78,7 @@ export function findProfiles(
   };
 }
 
-/** All of a profile that leaves the runner. */
+/** The part of a profile that the runner sends to the coordinator. */
 export function toRegistrationExecutor({ type, command, module, config }: Profile): Registration["executor"] {
   return { type, ...(command !== undefined && { command }), ...(module !== undefined && { module }), config };
 }
@@ -87,11 +87,11 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   let text: string;
   const refused = (code: ErrorCode, why: string): ProfileResult => ({
     ok: false,
-    faults: [fault(code, file, `profile ${file} ${why}`, "Move it out of the folder, or make it smaller.")],
+    faults: [fault(code, file, `profile ${file} ${why}`, "Move it out of the directory, or make it smaller.")],
   });
   try {
     const { size, mode } = statSync(file);
-    // reading a pipe would wait for ever
+    // reading a named pipe would block forever
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) return refused("DROVER-PRF-002", "is not a regular file");
     if (size > maxDefinitionBytes) return refused("DROVER-PRF-007", `is larger than ${maxDefinitionBytes / 1024} KB`);
     text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
@@ -115,7 +115,7 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
     const kind = extname(file) === ".json" ? "JSON" : "YAML";
     const faults = read.faults.map(({ line, problem, isLimit }) => ({
       ...(isLimit
-        ? fault("DROVER-PRF-007", file, `the file is past a limit: ${problem}`, "Make it smaller.")
+        ? fault("DROVER-PRF-007", file, `the file is over a limit: ${problem}`, "Make it smaller.")
         : fault("DROVER-PRF-002", file, `the file is not valid ${kind}: ${problem}`, `Fix line ${line}.`)),
       line,
     }));
@@ -125,10 +125,10 @@ function readProfile(file: string, host: ProfileHost): ProfileResult {
   if (!checked.ok) return checked;
   const directory = runnerDirectory(file);
   const profile = checked.value;
-  const missing = executorFault(nameOf(file), profile, directory, host);
-  if (missing) return { ok: false, faults: [{ ...missing, file, line: read.lineOf([missing.path]) }] };
-  const lacking = lackingFault(nameOf(file), profile, directory, host);
-  if (lacking) return { ok: false, absent: true, faults: [{ ...lacking, file }] };
+  const invalid = executorFault(nameOf(file), profile, directory, host);
+  if (invalid) return { ok: false, faults: [{ ...invalid, file, line: read.lineOf([invalid.path]) }] };
+  const missing = missingProgramFault(nameOf(file), profile, directory, host);
+  if (missing) return { ok: false, absent: true, faults: [{ ...missing, file }] };
   return {
     ok: true,
     profile: {
@@ -149,7 +149,7 @@ const shape = {
   manual: "docs/profiles.md",
 } as const;
 
-/** The parent of the `profiles/` folder; a file that lies elsewhere speaks for the folder it lies in. */
+/** The parent of the `profiles/` directory. For a profile file anywhere else, the directory it is in. */
 function runnerDirectory(file: string): string {
   const folder = dirname(file);
   return basename(folder) === "profiles" ? dirname(folder) : folder;
@@ -168,14 +168,19 @@ function executorFault(
   if (command !== undefined && module !== undefined)
     return at("DROVER-PRF-004", "module", "command and module exclude each other", "Keep one of them.");
   if (Object.keys(can).length > 0 && command === undefined)
-    return at("DROVER-PRF-004", "can", "can is for a command", "Remove it: other executors say what they can do.");
+    return at(
+      "DROVER-PRF-004",
+      "can",
+      "can is only for a command",
+      "Remove it: other executors report their own capabilities.",
+    );
   if (command !== undefined) {
     if (host.hasCommand(command, directory)) return null;
     return at(
       "DROVER-PRF-005",
       "command",
       `command ${command} not found`,
-      `Install it, or correct the path: it is looked for in ${directory}, then along PATH.`,
+      `Install it, or correct the path: Drover searches ${directory}, then PATH.`,
     );
   }
   if (module !== undefined) {
@@ -184,7 +189,7 @@ function executorFault(
       "DROVER-PRF-005",
       "module",
       `module ${module} not found`,
-      `Correct the path: it is looked for in ${directory}.`,
+      `Correct the path: it is relative to ${directory}.`,
     );
   }
   if (host.builtIn.includes(type)) return null;
@@ -197,15 +202,15 @@ function executorFault(
   );
 }
 
-function lackingFault(
+function missingProgramFault(
   name: string,
   { type, command, module, config }: Profile,
   directory: string,
   host: ProfileHost,
 ): DefinitionFault | null {
   if (command !== undefined || module !== undefined) return null;
-  const lack = host.lacks?.(type, config, directory) ?? null;
-  return lack && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${lack.message}`, lack.next), path: "type" };
+  const found = host.missing?.(type, config, directory) ?? null;
+  return found && { ...fault("DROVER-PRF-005", null, `profile ${name}: ${found.message}`, found.next), path: "type" };
 }
 
 function profileFiles(folder: string): string[] {
@@ -215,7 +220,7 @@ function profileFiles(folder: string): string[] {
       .sort()
       .map((name) => join(folder, name));
   } catch (error) {
-    // a folder people may have, not one they must have
+    // the directory is optional
     if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return [];
     throw error;
   }
@@ -225,7 +230,7 @@ function nameOf(file: string): string {
   return basename(file, extname(file));
 }
 
-function twinFault(name: string, files: readonly string[]): DefinitionFault {
+function duplicateFault(name: string, files: readonly string[]): DefinitionFault {
   return fault(
     "DROVER-PRF-006",
     files[0]!,

@@ -9,8 +9,8 @@ import { userStateDirectory } from "./user-state.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * What no command of `exec` or of a run may reach of Drover's own files. The whole user state folder is hidden, not this
- * record alone: a command that makes the next one belong to another project must not find the record in the open then.
+ * Drover's own files that commands of `exec` and of runs must not reach. The whole user state directory is hidden, not
+ * just this record: a command could make the next one belong to another project, whose record would then be exposed.
  */
 export function protectedPaths(
   stateDirectory: string,
@@ -26,7 +26,7 @@ export function protectedPaths(
   };
 }
 
-/** The folder, made if it is missing: the launcher mounts nothing over one that a command could make itself. */
+/** Creates the directory if it is missing: the launcher cannot mount over a path that does not exist, and a command could then create it. */
 function prepare(folder: string | null): string[] {
   if (folder === null) return [];
   try {
@@ -37,7 +37,7 @@ function prepare(folder: string | null): string[] {
   }
 }
 
-/** What another user closed is as much out of reach for commands. What our own closed, a command can open again. */
+/** Commands cannot reach what another user closed. A command could reopen what our own user closed. */
 function isClosedByOthers(folder: string): boolean {
   try {
     return statSync(folder).uid !== process.getuid?.();

@@ -5,7 +5,7 @@ import { errorCode } from "./error-code.ts";
 
 type Content = { ok: true; text: string } | { ok: false; faults: DefinitionFault[]; gone: boolean };
 
-/** The text of a file of definitions, or why it cannot be had. */
+/** Reads the text of a definition file, or reports why that is not possible. */
 export async function readDefinition(file: string): Promise<Content> {
   const refused = (message: string, next: string, line: number | null = null): Content => ({
     ok: false,
@@ -15,8 +15,8 @@ export async function readDefinition(file: string): Promise<Content> {
   let bytes: Buffer;
   try {
     const { size, mode } = await stat(file);
-    // reading a pipe would wait for ever
-    if ((mode & 0o170000) !== 0o100000) return refused("is not a regular file", "Move it out of the folder.");
+    // reading a named pipe would block forever
+    if ((mode & 0o170000) !== 0o100000) return refused("is not a regular file", "Move it out of the directory.");
     if (size > maxDefinitionBytes) return tooLarge(file);
     bytes = await readFile(file);
   } catch (error) {

@@ -1,11 +1,11 @@
 import { endOfString } from "../model/exact-numbers.ts";
 
-/** Whether an object of this JSON text has a key twice. `value` is what the text was parsed to: of two keys, it has one. */
+/** Whether an object in this JSON text repeats a key. `value` is the parsed text, in which each key occurs once. */
 export function hasRepeatedKeys(text: string, value: unknown): boolean {
   return keysIn(text) !== keysOf(value);
 }
 
-/** Each key is followed by a colon, and outside of strings there is no other. */
+/** Counts the colons outside of strings: there is exactly one per key. */
 function keysIn(text: string): number {
   let keys = 0;
   const signs = /[":]/g;

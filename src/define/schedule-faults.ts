@@ -3,7 +3,7 @@ import { scheduleDefinitionSchema } from "../model/schedule.ts";
 import type { Origin } from "./check-shape.ts";
 import { timingFaults } from "./timing-faults.ts";
 
-/** What is wrong with the schedules of an agent beyond their shape. Those of a wrong shape are named elsewhere. */
+/** Faults of an agent's schedules beyond their shape. `checkShape` reports schedules of the wrong shape. */
 export function scheduleFaults(agent: Record<string, unknown>, { file, lineOf }: Origin): DefinitionFault[] {
   const { schedules, type } = agent;
   if (!Array.isArray(schedules)) return [];
@@ -19,7 +19,7 @@ export function scheduleFaults(agent: Record<string, unknown>, { file, lineOf }:
     const twice = names.has(name);
     names.add(name);
     return [
-      ...(twice ? [fault("name", `two schedules are named ${name}`, "Give each a name of its own.")] : []),
+      ...(twice ? [fault("name", `two schedules are named ${name}`, "Give each schedule a unique name.")] : []),
       ...(resume_session && type === "procedural"
         ? [fault("resume_session", "a procedural agent has no session to resume", "Remove resume_session.")]
         : []),

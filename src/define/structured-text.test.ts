@@ -16,7 +16,7 @@ test.each([
   ["a key that stands twice deep inside", '{"a": [{"b": {"c": 1,\n\n"c": {}}}]}', 3],
   ["an empty key that stands twice", '[{"": 1, "": ":"}]', 1],
 ])("refuses %s, and says on which line", (_, text, line) => {
-  const faults = [{ line, problem: "a key stands there twice" }];
+  const faults = [{ line, problem: "a key is repeated" }];
   expect(readable(text)).toEqual(faults);
   expect(readable(padded(text))).toEqual(faults);
 });

@@ -11,17 +11,17 @@ export type ParsedText =
 export interface TextFault {
   line: number;
   problem: string;
-  /** Nothing is wrong with it but its size. */
+  /** The text is well-formed but over a limit. */
   isLimit?: true;
 }
 
-/** A number that the parsed value does not hold as it was written. */
+/** A number that JavaScript cannot represent exactly as written. */
 export interface InexactNumber {
   path: PropertyKey[];
   text: string;
 }
 
-/** The line of a key, or of the nearest thing around it that is there. */
+/** The line of a key, or of its nearest existing parent. */
 export type LineOf = (path: readonly PropertyKey[]) => number;
 
 export function readJson(text: string): ParsedText {
@@ -34,14 +34,14 @@ export function readJson(text: string): ParsedText {
     return failure(text.slice(0, offset).split("\n").length, problem);
   }
   const limit = valueLimit(value);
-  if (limit !== null) return pastLimit(1, limit);
+  if (limit !== null) return overLimit(1, limit);
   if (isWithinTextLimits(text) && !hasRepeatedKeys(text, value) && findInexactNumber(text) === null)
-    return { ok: true, value, lineOf: lazily(() => readByYaml(text, value)), inexact: [] };
-  return readByYaml(text, value);
+    return { ok: true, value, lineOf: lazyLineOf(() => readJsonAsYaml(text, value)), inexact: [] };
+  return readJsonAsYaml(text, value);
 }
 
-/** Only where a line is asked for is the text parsed a second time. */
-function lazily(read: () => ParsedText): LineOf {
+/** Parses the text a second time only when a line is requested. */
+function lazyLineOf(read: () => ParsedText): LineOf {
   let lineOf: LineOf | null = null;
   return (path) => {
     if (lineOf === null) {
@@ -52,51 +52,51 @@ function lazily(read: () => ParsedText): LineOf {
   };
 }
 
-/** Every JSON text is YAML too, and a YAML document remembers where each key stands. */
-function readByYaml(text: string, value: unknown): ParsedText {
-  const unread = textLimit(text);
-  if (unread !== null) return pastLimit(unread.line, unread.problem);
+/** JSON is also YAML, and a parsed YAML document knows the position of each key. */
+function readJsonAsYaml(text: string, value: unknown): ParsedText {
+  const exceeded = textLimit(text);
+  if (exceeded !== null) return overLimit(exceeded.line, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
-  if (document === null) return pastLimit(1, tooDeep);
-  const twice = repeatedKeys(document, lines);
-  if (twice.length > 0)
+  if (document === null) return overLimit(1, tooDeep);
+  const repeated = repeatedKeys(document, lines);
+  if (repeated.length > 0)
     return {
       ok: false,
-      faults: twice.slice(0, maxFaults).map((line) => ({ line, problem: "a key stands there twice" })),
+      faults: repeated.slice(0, maxFaults).map((line) => ({ line, problem: "a key is repeated" })),
     };
   return { ok: true, value, lineOf: lineFinder(document, lines, 1), inexact: inexactNumbers(document) };
 }
 
-/** Nobody reads more of one file. */
+/** Nobody reads more faults of one file. */
 const maxFaults = 50;
 
-/** `firstLine` is where the text begins in its file. */
+/** `firstLine` is the line of the file on which the text starts. */
 export function readYaml(text: string, firstLine = 1): ParsedText {
-  const unread = textLimit(text);
-  if (unread !== null) return pastLimit(unread.line + firstLine - 1, unread.problem);
+  const exceeded = textLimit(text);
+  if (exceeded !== null) return overLimit(exceeded.line + firstLine - 1, exceeded.problem);
   const lines = new LineCounter();
   const document = tryParse(text, lines);
-  if (document === null) return pastLimit(firstLine, tooDeep);
-  // a warning is a tag we do not know: its value would silently be something else than was meant
-  const told = [...document.errors, ...document.warnings].map(({ linePos, message }) => ({
+  if (document === null) return overLimit(firstLine, tooDeep);
+  // warnings are about unknown tags, whose values would silently differ from what the author meant
+  const parserFaults = [...document.errors, ...document.warnings].map(({ linePos, message }) => ({
     line: (linePos?.[0].line ?? 1) + firstLine - 1,
     problem: message.split("\n")[0]!.replace(/ at line .*$/, ""),
   }));
-  const twice = repeatedKeys(document, lines).map((line) => ({
+  const repeated = repeatedKeys(document, lines).map((line) => ({
     line: line + firstLine - 1,
     problem: "Map keys must be unique",
   }));
-  const faults = [...told, ...twice].slice(0, maxFaults);
+  const faults = [...parserFaults, ...repeated].slice(0, maxFaults);
   if (faults.length > 0) return { ok: false, faults };
   try {
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     const limit = valueLimit(value);
-    if (limit !== null) return pastLimit(firstLine, limit);
+    if (limit !== null) return overLimit(firstLine, limit);
     return { ok: true, value, lineOf: lineFinder(document, lines, firstLine), inexact: inexactNumbers(document) };
   } catch (error) {
-    // aliases that multiply into something huge
-    if (error instanceof ReferenceError) return pastLimit(firstLine, error.message);
+    // aliases that expand to a huge value
+    if (error instanceof ReferenceError) return overLimit(firstLine, error.message);
     throw error;
   }
 }
@@ -105,22 +105,22 @@ function failure(line: number, problem: string): ParsedText {
   return { ok: false, faults: [{ line, problem }] };
 }
 
-function pastLimit(line: number, problem: string): ParsedText {
+function overLimit(line: number, problem: string): ParsedText {
   return { ok: false, faults: [{ line, problem, isLimit: true }] };
 }
 
-/** null where it is nested too deep. */
+/** Returns null if the text is nested too deep. */
 function tryParse(text: string, lineCounter: LineCounter): Document.Parsed | null {
   try {
     return parseDocument(text, { lineCounter, prettyErrors: true, logLevel: "silent", uniqueKeys: false });
   } catch (error) {
-    // the parser calls itself for each level
+    // the recursive parser overflowed the stack
     if (error instanceof RangeError) return null;
     throw error;
   }
 }
 
-/** The lines of keys that stood in their map before. The parser would compare each with all others. */
+/** The lines of repeated keys. The parser's own check compares each key with all others, in quadratic time. */
 function repeatedKeys(document: Document.Parsed, lines: LineCounter): number[] {
   const found: number[] = [];
   visit(document, {

@@ -9,10 +9,10 @@ export interface TimingFault {
   next: string;
 }
 
-/** Shorter ones are for something that runs all the time, not for a schedule. */
+/** A shorter interval calls for a long-running process, not for a schedule. */
 export const shortestEverySeconds = 10;
 
-/** Everything wrong with when a schedule is due, of a value that has the shape of one. */
+/** All faults of a timing that already has the right shape. */
 export function timingFaults(timing: Timing, now: number): TimingFault[] {
   const faults = [zoneFault(timing.timezone), ...(timing.every ? [everyFault(timing.every)] : [])];
   const cron = timing.cron === undefined ? null : cronFault(timing.cron);
@@ -22,13 +22,13 @@ export function timingFaults(timing: Timing, now: number): TimingFault[] {
   if (first !== null && Number.isFinite(first) && first < latest) return [];
   const [path, value] =
     timing.cron === undefined ? (["every", timing.every] as const) : (["cron", timing.cron] as const);
-  const message = `${path} ${value} never comes: there is no such day`;
+  const message = `${path} ${value} never occurs: there is no such day`;
   return [
     { path, message, next: "Name a day that exists: the fields are minute, hour, day of month, month, weekday." },
   ];
 }
 
-/** The last moment that a Date can write in four digits of year. */
+/** ISO timestamps of later moments have more than four digits in their year. */
 const latest = Date.UTC(9999, 0, 1);
 
 function cronFault(cron: string): TimingFault | null {
@@ -46,11 +46,11 @@ function cronFault(cron: string): TimingFault | null {
     openPattern(text);
     return null;
   } catch (error) {
-    // croner's word for it, without the name of its class
+    // croner's message, without its class name
     const problem = error instanceof Error ? error.message.replace(/^CronPattern:\s*/, "") : String(error);
     return fault(
       `cron ${cron} cannot be read: ${problem}`,
-      "Correct that field, e.g. 0 3 * * * for each night at 3:00.",
+      "Correct that field, e.g. 0 3 * * * for every night at 3:00.",
     );
   }
 }
@@ -76,7 +76,7 @@ function zoneFault(timezone: string): TimingFault | null {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const names = Intl.supportedValuesOf("timeZone");
-    // Of "Berlin" the whole name is too far for a slip of the keyboard.
+    // "Berlin" is too different from "Europe/Berlin" for suggest(), which looks for typos.
     const ending = names.find((name) => name.toLowerCase().endsWith(`/${timezone.toLowerCase().replaceAll(" ", "_")}`));
     const near = ending ?? suggest(timezone, names);
     return {

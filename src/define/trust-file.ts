@@ -16,12 +16,12 @@ import { errorCode } from "./error-code.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A decision about one folder. */
+/** A trust decision about one directory. */
 export interface TrustEntry {
-  /** Its real path. */
+  /** The real path. */
   path: string;
   trusted: boolean;
-  /** The user it belonged to when it was trusted: a folder of somebody else in its place is another one. */
+  /** The owner when it was trusted. If another user puts a directory in its place, the decision does not apply to it. */
   owner: number | null;
   at: string;
 }
@@ -34,7 +34,7 @@ interface TrustFile {
 
 const maxBytes = 1024 * 1024;
 
-/** The user's own configuration folder of Drover; null without a home, where nothing can be kept safely. */
+/** Drover's configuration directory of this user; null without a home directory, as no other location is safe. */
 export function userConfigDirectory(env: Environment): string | null {
   const base = env["XDG_CONFIG_HOME"];
   if (base && isAbsolute(base)) return join(base, "drover");
@@ -42,7 +42,7 @@ export function userConfigDirectory(env: Environment): string | null {
   return home && isAbsolute(home) ? join(home, ".config", "drover") : null;
 }
 
-/** Only a plain file that this user alone can write counts. */
+/** Ignores the file unless it is a regular file that only this user can write. */
 export function readTrustFile(env: Environment): TrustFile {
   const folder = userConfigDirectory(env);
   if (folder === null) return { entries: [], problem: null };
@@ -50,7 +50,7 @@ export function readTrustFile(env: Environment): TrustFile {
   const ignored = (why: string): TrustFile => ({ entries: [], problem: `${file} is ignored: ${why}` });
   let fd: number;
   try {
-    // a pipe would wait for a writer
+    // O_NONBLOCK: opening a named pipe would block until somebody writes to it
     fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     const code = errorCode(error);
@@ -60,21 +60,21 @@ export function readTrustFile(env: Environment): TrustFile {
   try {
     const { mode, uid, size } = fstatSync(fd, { bigint: false });
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) return ignored("it is not a regular file");
-    if (uid !== (process.getuid?.() ?? uid)) return ignored(`it belongs to the user ${uid}`);
+    if (uid !== (process.getuid?.() ?? uid)) return ignored(`it belongs to user ${uid}`);
     if ((mode & 0o022) !== 0) return ignored(`others can write to it. Close it: chmod 600 ${file}`);
     if (size > maxBytes) return ignored(`it is larger than ${maxBytes / 1024} KB`);
     const entries = parseEntries(readFileSync(fd, "utf8"));
-    return entries === null ? ignored("it is not what Drover writes") : { entries, problem: null };
+    return entries === null ? ignored("its content was not written by Drover") : { entries, problem: null };
   } finally {
     closeSync(fd);
   }
 }
 
-/** One process at a time reads, changes and replaces the file; a reader sees the old one or the new one. */
+/** Only one process at a time changes the file. Readers see the old or the new version, never a partial one. */
 export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]) => TrustEntry[]): void {
   const folder = userConfigDirectory(env);
   if (folder === null)
-    throw refused("HOME is not set, so there is no place to record whom you trust.", "Set HOME, or use DROVER_TRUST.");
+    throw refused("HOME is not set, so trust decisions cannot be stored.", "Set HOME, or use DROVER_TRUST.");
   const file = join(folder, "trusted.json");
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -85,7 +85,11 @@ export function changeTrustFile(env: Environment, change: (entries: TrustEntry[]
     });
   } catch (error) {
     if (error instanceof HostError) throw error;
-    throw refused(`${file} cannot be written (${errorCode(error)}).`, "Make its folder writable for you.", error);
+    throw refused(
+      `${file} cannot be written (${errorCode(error)}).`,
+      "Make its directory writable for this user.",
+      error,
+    );
   }
 }
 
@@ -131,12 +135,12 @@ function replaceFile(file: string, text: string): void {
 
 const waitMs = 10_000;
 
-/** The lock names its process: one that died leaves nothing that blocks the next. */
+/** The lock file contains the pid of its holder, so the lock of a dead process can be removed. */
 function withLock(lock: string, work: () => void): void {
   const deadline = Date.now() + waitMs;
   while (!tryLock(lock)) {
-    const holder = Number(readIfThere(lock));
-    if (holder > 0 && !isAlive(holder)) removeIfThere(lock);
+    const holder = Number(readIfExists(lock));
+    if (holder > 0 && !isAlive(holder)) removeIfExists(lock);
     else if (Date.now() > deadline)
       throw refused(`Another process holds ${lock}.`, `If none is running, remove it: rm ${lock}`);
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
@@ -144,7 +148,7 @@ function withLock(lock: string, work: () => void): void {
   try {
     work();
   } finally {
-    removeIfThere(lock);
+    removeIfExists(lock);
   }
 }
 
@@ -160,7 +164,7 @@ function tryLock(lock: string): boolean {
   }
 }
 
-function readIfThere(file: string): string {
+function readIfExists(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
@@ -169,7 +173,7 @@ function readIfThere(file: string): string {
   }
 }
 
-function removeIfThere(file: string): void {
+function removeIfExists(file: string): void {
   try {
     unlinkSync(file);
   } catch (error) {

@@ -216,11 +216,11 @@ describe("the file of decisions", () => {
       },
       /not a regular file/,
     ],
-    ["not JSON", () => writeFileSync(file(), "{"), /not what Drover writes/],
+    ["not JSON", () => writeFileSync(file(), "{"), /not written by Drover/],
     [
       "JSON of another shape",
       () => writeFileSync(file(), '{"folders":[{"path":"x","trusted":true}]}'),
-      /not what Drover/,
+      /not written by Drover/,
     ],
     ["larger than it can be", () => writeFileSync(file(), " ".repeat(2 * 1024 * 1024)), /larger than/],
   ];
@@ -237,7 +237,7 @@ describe("the file of decisions", () => {
     const project = make("project");
     trustDirectory(project, env);
     chownSync(file(), 65534, 65534);
-    expect([isTrusted(project, env), trustProblem(env)]).toEqual([false, expect.stringMatching(/belongs to the user/)]);
+    expect([isTrusted(project, env), trustProblem(env)]).toEqual([false, expect.stringMatching(/belongs to user/)]);
     linkSync(file(), `${file()}.other`);
     expect(isTrusted(project, env)).toBe(false);
   });

@@ -8,47 +8,47 @@ import { changeTrustFile, readTrustFile, type TrustEntry } from "./trust-file.ts
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * May what lies in this folder (or file) widen what Drover does? By real path: a trusted folder covers what is below it,
- * and of two decisions the nearer one counts. A folder that does not exist is not trusted.
+ * Whether the contents of this directory (or file) may extend what Drover does. Decisions are by real path. A trusted
+ * directory covers everything below it, and the nearest decision wins. A path that does not exist is not trusted.
  */
 export function isTrusted(folder: string, env: Environment): boolean {
   const real = realPath(folder);
   if (real === null) return false;
   const above = withAncestors(real);
-  const named = new Set([...namedFolders(env), findPackageRoot()].map((each) => each && realPath(each)));
+  const named = new Set([...trustedByEnvironment(env), findPackageRoot()].map((each) => each && realPath(each)));
   if (above.some((each) => named.has(each))) return true;
   const { entries } = readTrustFile(env);
   const decision = nearestDecision(above, entries);
   return decision?.trusted === true && belongsToOwner(real, decision);
 }
 
-/** Was this folder, or one above it, decided on already? Then nobody is asked again. */
+/** Whether somebody already decided about this directory or one above it. If so, Drover does not ask again. */
 export function isDecided(folder: string, env: Environment): boolean {
   const real = realPath(folder);
   if (real === null) return false;
   return isTrusted(real, env) || nearestDecision(withAncestors(real), readTrustFile(env).entries)?.trusted === false;
 }
 
-/** Records the folder as trusted and returns its real path. */
+/** Records the directory as trusted and returns its real path. */
 export function trustDirectory(folder: string, env: Environment, now = new Date()): string {
   return trustPath(existingDirectory(folder), env, now);
 }
 
-/** The same of a single file or folder, by its real path. */
+/** Like `trustDirectory`, for a file or directory given by its real path. */
 export function trustPath(path: string, env: Environment, now = new Date()): string {
   const { uid, mode } = statSync(path);
-  if (isOpenToAll({ mode })) throw openToAll(path);
+  if (isWorldWritable({ mode })) throw worldWritable(path);
   changeTrustFile(env, (entries) => [
-    // what was decided about folders below it would still count
+    // decisions about paths below it would still take precedence, so drop them
     ...entries.filter((entry) => entry.path !== path && !withAncestors(entry.path).includes(path)),
     { path, trusted: true, owner: uid, at: now.toISOString() },
   ]);
   return path;
 }
 
-/** Ends the trust of the folder and of all below it, also where a folder above it stays trusted. Returns its real path. */
+/** Revokes trust in the directory and everything below it, even if a directory above stays trusted. Returns its real path. */
 export function revokeTrust(folder: string, env: Environment, now = new Date()): string {
-  // a folder that is gone can still be revoked, by the path that was recorded
+  // a directory that no longer exists can still be revoked by its recorded path
   const path = realPath(folder) ?? folder;
   changeTrustFile(env, (entries) => {
     const others = entries.filter((entry) => !withAncestors(entry.path).includes(path));
@@ -58,7 +58,7 @@ export function revokeTrust(folder: string, env: Environment, now = new Date()):
   return path;
 }
 
-/** Records that somebody was asked about the folder and said no. */
+/** Records that somebody was asked about the directory and declined. */
 export function declineTrust(folder: string, env: Environment, now = new Date()): void {
   const path = existingDirectory(folder);
   changeTrustFile(env, (entries) => [
@@ -67,18 +67,18 @@ export function declineTrust(folder: string, env: Environment, now = new Date())
   ]);
 }
 
-/** Every decision that was recorded, by path. */
+/** All recorded decisions, sorted by path. */
 export function listTrusted(env: Environment): TrustEntry[] {
   return [...readTrustFile(env).entries].sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** Why the file of decisions is ignored; null where it is sound or there is none. */
+/** Why the trust file is ignored; null if it is valid or does not exist. */
 export function trustProblem(env: Environment): string | null {
   return readTrustFile(env).problem;
 }
 
-/** DROVER_TRUST: absolute folders, separated by colons. A relative one would mean another folder at each call. */
-function namedFolders(env: Environment): string[] {
+/** DROVER_TRUST lists absolute paths separated by colons. A relative path would depend on the working directory. */
+function trustedByEnvironment(env: Environment): string[] {
   return (env["DROVER_TRUST"] ?? "").split(":").filter((each) => isAbsolute(each));
 }
 
@@ -91,34 +91,34 @@ function nearestDecision(above: readonly string[], entries: readonly TrustEntry[
 }
 
 /**
- * Somebody else's folder in the place of the one that was trusted, or below it, has nobody's trust; neither has one
- * that everybody can write to.
+ * The decision does not cover another user's directory that replaced the trusted one or is below it, nor a directory
+ * that every user can write to.
  */
 function belongsToOwner(real: string, { path, owner }: TrustEntry): boolean {
   const us = process.getuid?.() ?? 0;
   for (let folder = real; ; folder = dirname(folder)) {
     const found = tryStat(folder);
-    if (!found || isOpenToAll(found)) return false;
+    if (!found || isWorldWritable(found)) return false;
     if (folder === path) return found.uid === owner;
     if (found.uid !== owner && found.uid !== us && found.uid !== 0) return false;
   }
 }
 
-function isOpenToAll({ mode }: Pick<Stats, "mode">): boolean {
+function isWorldWritable({ mode }: Pick<Stats, "mode">): boolean {
   return (mode & 0o002) !== 0;
 }
 
-/** The path itself, then each folder around it. */
+/** The path itself, then each of its parent directories. */
 function withAncestors(path: string): string[] {
   const all = [path];
   while (dirname(all.at(-1)!) !== all.at(-1)) all.push(dirname(all.at(-1)!));
   return all;
 }
 
-/** null where there is nothing, or nothing that this user can reach. */
+/** Returns null if the path does not exist or this user cannot reach it. */
 function realPath(path: string): string | null {
   try {
-    // asks the system, which knows the one spelling of a name where several are the same
+    // the native version returns the canonical spelling on case-insensitive file systems
     return realpathSync.native(path);
   } catch (error) {
     errorCode(error);
@@ -141,16 +141,16 @@ function existingDirectory(folder: string): string {
   throw new RequestError({
     code: path === null ? "DROVER-USE-003" : "DROVER-USE-004",
     field: "DIR",
-    message: path === null ? `There is no ${folder}.` : `${folder} is not a folder.`,
-    next: "Name a folder that exists.",
+    message: path === null ? `There is no ${folder}.` : `${folder} is not a directory.`,
+    next: "Name a directory that exists.",
   });
 }
 
-function openToAll(path: string): RequestError {
+function worldWritable(path: string): RequestError {
   return new RequestError({
     code: "DROVER-TRU-002",
     field: "DIR",
-    message: `${path} is writable by every user of this machine: what lies there can be anybody's.`,
-    next: `Close it first: chmod o-w ${path}`,
+    message: `${path} is writable by every user of this machine, so its contents can be anybody's.`,
+    next: `Remove that permission first: chmod o-w ${path}`,
   });
 }

@@ -5,31 +5,31 @@ import { userConfigDirectory } from "./trust-file.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A folder of definitions has far fewer. */
-const mostEntries = 5000;
+/** A directory of definitions has far fewer. */
+const maxEntries = 5000;
 
 /**
- * Whether nothing in this folder has been made or changed since then. By ctime, which no program can set: a command that
- * runs since then cannot have written what is settled.
+ * Whether nothing in this directory was created or changed since then. Compares ctime, which no program can set, so a
+ * command started since then cannot have written an unchanged file.
  */
 export function isUnchangedSince(folder: string, since: number): boolean {
   const pending = [folder];
   for (let seen = 0; pending.length > 0; seen += 1) {
     const path = pending.pop()!;
     const found = tryStat(path);
-    if (seen > mostEntries || found === null || found.ctimeMs >= since) return false;
+    if (seen > maxEntries || found === null || found.ctimeMs >= since) return false;
     if (found.isDirectory()) pending.push(...readdirSync(path).map((name) => join(path, name)));
   }
   return true;
 }
 
-/** The same of this user's decisions on trust. */
+/** Whether this user's trust decisions are unchanged since then. */
 export function isTrustUnchangedSince(env: Environment, since: number): boolean {
   const folder = userConfigDirectory(env);
   return folder === null || tryStat(folder) === null || isUnchangedSince(folder, since);
 }
 
-/** null where there is nothing. */
+/** Returns null if the path does not exist. */
 function tryStat(path: string) {
   try {
     return lstatSync(path);

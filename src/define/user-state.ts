@@ -7,18 +7,18 @@ import { errorCode } from "./error-code.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where this user's Drover keeps its state; null where the user has no home and names no folder. */
+/** The directory of this user's Drover state; null if the user has no home and XDG_STATE_HOME is not set. */
 export function userStateDirectory(env: Environment): string | null {
   const base = env["XDG_STATE_HOME"];
-  // a relative one would mean another folder at each call: the specification says to ignore it
+  // the XDG specification says to ignore a relative path
   if (base && isAbsolute(base)) return join(base, "drover");
   const home = env["HOME"];
-  const folder = home && isAbsolute(home) ? home : homeOfUser();
+  const folder = home && isAbsolute(home) ? home : systemHome();
   return folder && join(folder, ".local", "state", "drover");
 }
 
-/** As the system knows it: a folder that everybody can write to, such as /tmp, would be anybody's. */
-function homeOfUser(): string | null {
+/** The home directory in the user database. A shared directory such as /tmp would not be safe as a fallback. */
+function systemHome(): string | null {
   try {
     return userInfo().homedir || null;
   } catch (error) {
@@ -32,12 +32,12 @@ export function missingHome(): HostError {
   return new HostError({
     code: "DROVER-STA-015",
     field: "HOME",
-    message: "There is no folder for Drover's state: this user has no home, and HOME is not set.",
+    message: "There is no directory for Drover's state: this user has no home, and HOME is not set.",
     next: "Name one that only this user can write to: set DROVER_STATE_DIR.",
   });
 }
 
-/** The state of a project: by its real path, so that two clones are two projects and a link to one is that one. */
+/** The state directory of a project. Uses the real path, so two clones are two projects and a link to a project is the same project. */
 export function projectStateDirectory(userFolder: string, project: string): string {
   const real = realPathOf(project);
   const slug = basename(real)
@@ -47,10 +47,10 @@ export function projectStateDirectory(userFolder: string, project: string): stri
   return join(userFolder, "projects", `${slug || "project"}-${hashOf(real).slice(0, 12)}`);
 }
 
-/** The state of whatever is in no project. */
+/** The state directory for commands outside of any project. */
 export const userWideStateDirectory = (userFolder: string): string => join(userFolder, "user");
 
-/** The head of a record's chain a second time, outside of it. That it is there also says that this user's Drover made the record. */
+/** A second copy of the head of a record's audit chain, outside of the record. Its existence also shows that this user's Drover created the record. */
 export function headCopyFile(userFolder: string, record: string): string {
   return join(userFolder, "heads", hashOf(realPathOf(record)).slice(0, 32));
 }
@@ -59,7 +59,7 @@ function hashOf(path: string): string {
   return Buffer.from(sha256(Buffer.from(path))).toString("hex");
 }
 
-/** Of what does not exist (any more): by the real path of the folder that it would be in. */
+/** For a path that does not exist, resolves the nearest existing parent directory. */
 function realPathOf(path: string): string {
   try {
     return realpathSync.native(path);

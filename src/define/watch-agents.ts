@@ -7,20 +7,20 @@ import { errorCode } from "./error-code.ts";
 import type { SchemaChecker } from "./json-schema/checker.ts";
 
 export interface AgentsWatch {
-  /** After it resolves `onChange` is not called again. Idempotent. */
+  /** `onChange` is not called again after this resolves. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Editors write a file in several goes. */
+/** Editors write a file in several steps. */
 const settleMs = 50;
-/** For what the kernel does not tell: network folders, links, a folder that was away for a while. */
+/** For changes the kernel does not report: on network file systems, behind links, in a directory that was removed and came back. */
 const pollMs = 1000;
 
 /**
- * Calls `onChange` with what the folder, or the fleet file in its place, holds now, and again each time that becomes something else. A file that was
- * sound once (here or in `loadedBefore`) keeps its last sound definition until it is sound again or removed. The gate
- * decides which of them are used.
- * It must not throw. A folder that is missing holds nothing but a fault; it is noticed when it comes (back).
+ * Calls `onChange` with the agents of the directory (or of a single fleet file), and again each time they change. A file
+ * that was valid once, here or in `loadedBefore`, keeps its last valid definition until it is valid again or removed. The
+ * gate decides which definitions are used. `onChange` must not throw. A missing directory is reported as a fault, and
+ * loaded when it appears.
  */
 export function watchAgents(
   folder: string,
@@ -30,17 +30,17 @@ export function watchAgents(
   { loadedBefore = [], gate }: { loadedBefore?: readonly LoadedAgent[]; gate?: AgentGate | undefined } = {},
 ): AgentsWatch {
   let before = loadedBefore;
-  let others: readonly string[] = [];
+  let referenced: readonly string[] = [];
   let watcher: FSWatcher | undefined;
   let watched = "";
   let seen = "";
-  let told: string | undefined;
+  let lastReported: string | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
   let hinted = true;
 
-  const look = async (): Promise<void> => {
-    const state = await fingerprint(folder, others);
+  const refresh = async (): Promise<void> => {
+    const state = await fingerprint(folder, referenced);
     if (state.folder !== watched || watcher === undefined) renewWatcher(state.folder);
     const now = `${state.all}\n${gate?.state() ?? ""}`;
     const changed = hinted || now !== seen;
@@ -49,11 +49,11 @@ export function watchAgents(
     if (!changed) return;
     const found = await loadAgents(folder, schemas, before);
     before = found.agents;
-    others = found.others;
+    referenced = found.referenced;
     const loaded = gate?.admit(found) ?? found;
     const text = JSON.stringify(loaded);
-    if (stopped || text === told) return;
-    told = text;
+    if (stopped || text === lastReported) return;
+    lastReported = text;
     await onChange(loaded);
   };
 
@@ -69,20 +69,20 @@ export function watchAgents(
         watcher = undefined;
       });
     } catch (error) {
-      // gone again, or no watches left in the kernel: polling finds what this would have told
+      // removed again, or the kernel is out of watches: polling still notices changes
       errorCode(error);
     }
   };
 
   const hint = (): void => {
-    if (hinted) return; // counted from the first, so that a folder that never rests is still read
+    if (hinted) return; // the delay starts with the first hint, so a directory that changes constantly is still read
     hinted = true;
-    plan(settleMs);
+    schedule(settleMs);
   };
 
-  let looking: Promise<void> = Promise.resolve();
+  let refreshing: Promise<void> = Promise.resolve();
   let busy = false;
-  const plan = (ms: number): void => {
+  const schedule = (ms: number): void => {
     clearTimeout(timer);
     if (stopped || busy) return;
     timer = setTimeout(go, ms);
@@ -90,9 +90,9 @@ export function watchAgents(
   };
   const go = (): void => {
     busy = true;
-    looking = look().finally(() => {
+    refreshing = refresh().finally(() => {
       busy = false;
-      plan(hinted ? settleMs : pollMs);
+      schedule(hinted ? settleMs : pollMs);
     });
   };
 
@@ -102,7 +102,7 @@ export function watchAgents(
     watcher?.close();
     watcher = undefined;
     signal.removeEventListener("abort", onAbort);
-    await looking;
+    await refreshing;
   };
   const onAbort = (): void => void stop();
   signal.addEventListener("abort", onAbort, { once: true });
@@ -112,14 +112,14 @@ export function watchAgents(
 }
 
 /**
- * Cheap to take: names, sizes and times. The folder's own identity tells that it was removed and made anew. `others` are
- * files elsewhere that the ones of the folder name.
+ * A cheap summary of names, sizes and times. The directory's inode shows that it was removed and recreated. `referenced`
+ * are files elsewhere that fleet files refer to.
  */
-async function fingerprint(folder: string, others: readonly string[]): Promise<{ folder: string; all: string }> {
+async function fingerprint(folder: string, referenced: readonly string[]): Promise<{ folder: string; all: string }> {
   try {
     const found = await stat(folder);
     const names = found.isFile() ? [] : (await readdir(folder)).filter(isAgentFile).sort();
-    const watched = [...(found.isFile() ? [folder] : names.map((name) => join(folder, name))), ...others];
+    const watched = [...(found.isFile() ? [folder] : names.map((name) => join(folder, name))), ...referenced];
     const files = await Promise.all(watched.map(fileState));
     return { folder: `${found.dev}:${found.ino}`, all: `${found.dev}:${found.ino}\n${files.join("\n")}` };
   } catch (error) {

@@ -1,15 +1,15 @@
-/** A timezone. A local time is written as the milliseconds that it would be in UTC. */
+/** A timezone. Local times are represented as the milliseconds they would be in UTC. */
 export interface Zone {
   toLocal(moment: number): number;
-  /** When a clock there shows this time, earliest first: none in a gap, two in an overlap. */
+  /** The moments at which a clock there shows this time, earliest first: none in a DST gap, two in an overlap. */
   moments(local: number): number[];
-  /** Of a local time in a gap: the moment the clock is set forward. */
+  /** For a local time in a gap, the moment the clock is set forward. */
   afterGap(local: number): number;
 }
 
 const day = 86_400_000;
 
-/** Throws a RangeError for a name that there is not. */
+/** Throws a RangeError for an unknown timezone. */
 export function openZone(timezone: string): Zone {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone: timezone,

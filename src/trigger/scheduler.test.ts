@@ -282,7 +282,7 @@ test("users see and change their own schedules only", async () => {
 
 test.each([
   [{ cron: "0 0 * * * *" }, "DROVER-SCH-001", /has 6 fields, not five/],
-  [{ cron: "0 0 30 2 *" }, "DROVER-SCH-001", /never comes/],
+  [{ cron: "0 0 30 2 *" }, "DROVER-SCH-001", /never occurs/],
   [{ cron: "0 9 * * *", timezone: "Europe/Berln" }, "DROVER-SCH-001", /Did you mean Europe\/Berlin/],
   [{ every: "5s" }, "DROVER-SCH-001", /less than 10s/],
   [{ every: "1h", cron: "0 0 * * *" }, "DROVER-API-006", /either cron or every/],

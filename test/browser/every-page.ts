@@ -224,7 +224,7 @@ export const opened: Record<string, Opened> = {
       await page.getByLabel("Cron", { exact: true }).fill("0 9 30 2 *");
       await page.getByRole("button", { name: "Create" }).click();
       await page.getByRole("alert").first().waitFor();
-      await page.getByText("never comes").first().waitFor();
+      await page.getByText("never occurs").first().waitFor();
     },
   },
   "schedules-failing": {

@@ -35,7 +35,7 @@ test("a schedule is made with a live preview in its timezone and the reader's, a
   expect(await page.getByLabel("Timezone").getAttribute("aria-invalid")).toBe("true");
   await page.getByLabel("Timezone").fill("Europe/Berlin");
   await page.getByLabel("Cron", { exact: true }).fill("0 9 30 2 *");
-  await text(page).toContain("never comes: there is no such day");
+  await text(page).toContain("never occurs: there is no such day");
   await page.getByLabel("Cron", { exact: true }).fill("30 9 * * 1");
   const preview = card(page, "Next five");
   const { next } = await ui.client.schedules.preview({ cron: "30 9 * * 1", timezone: "Europe/Berlin" });

@@ -26,7 +26,7 @@ it("an agent that a run wrote is held, in the runner's folder and in the coordin
   const { run, process, evil } = await served();
   await evil("offers/evil.json", "evil");
   await evil("agents/wicked.json", "wicked");
-  await expect.poll(() => process.said).toMatch(/evil is held: it came while Drover serves.*DROVER-AGT-010/);
+  await expect.poll(() => process.said).toMatch(/evil is held: it was added while Drover was serving.*DROVER-AGT-010/);
   await expect.poll(() => process.said).toMatch(/wicked is held/);
   const { stdout, stderr } = await run("agents", "list");
   expect(stdout).not.toMatch(/evil|wicked/);
@@ -45,7 +45,7 @@ it("an agent that a run wrote is held, in the runner's folder and in the coordin
 it("a run cannot change the agent of others, and a restart accepts nothing", async () => {
   const { run, process, up, evil } = await served();
   await evil("offers/write.json", "write");
-  await expect.poll(() => process.said).toMatch(/the change of write is held/);
+  await expect.poll(() => process.said).toMatch(/the change to write is held/);
   await evil("offers/more.json", "more");
   await expect.poll(() => process.said).toMatch(/more is held/);
   await process.end("SIGKILL");

@@ -73,7 +73,7 @@ it("refuses what cannot be a schedule, with the reason and what to do", async ()
   const add = (...words: string[]) => ask("schedules", "add", "fails", "s", ...words);
   for (const [words, said] of [
     [["--cron", "0 0 3 * * *"], "has 6 fields, not five"],
-    [["--cron", "0 0 30 2 *"], "never comes"],
+    [["--cron", "0 0 30 2 *"], "never occurs"],
     [["--cron", "0 3 * * *", "--timezone", "Berlin"], "Did you mean Europe/Berlin?"],
     [["--every", "5s"], "less than 10s"],
     [["--every", "1h", "--overlap", "sometimes"], "--overlap sometimes is not one of skip"],

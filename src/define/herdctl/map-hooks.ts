@@ -4,9 +4,9 @@ import { note, type Source } from "./source.ts";
 type Keys = Record<string, unknown>;
 
 /**
- * Webhooks become names of webhooks, each with a note that says how to register it: an agent names no address.
- * Shell hooks become the one command of `on_finish`, each with a test of how the run ended. Of several sources the last
- * that has a list decides about it: an empty one takes the hooks of the file away.
+ * Turns webhooks into webhook names, with a note on how to register each: an agent does not contain addresses. Turns
+ * shell hooks into one `on_finish` command that tests how the run ended. If several sources have a list, the last one
+ * wins, so an empty list removes the hooks of the agent's file.
  */
 export function mapHooks(sources: readonly Source[]): Keys {
   const given = sources.flatMap((source) =>
@@ -30,12 +30,12 @@ export function mapHooks(sources: readonly Source[]): Keys {
   });
   const named = webhooks.length === 0 ? {} : { webhooks: [...new Set(webhooks)] };
   if (commands.length === 0) return named;
-  const means = "it gets DROVER_RUN_ID, DROVER_RUN_STATUS and DROVER_RUN_REASON, and nothing on stdin";
-  note(given[0]!.source, ["hooks"], `became on_finish: ${means}`);
+  const input = "it gets DROVER_RUN_ID, DROVER_RUN_STATUS and DROVER_RUN_REASON, and nothing on stdin";
+  note(given[0]!.source, ["hooks"], `became on_finish: ${input}`);
   return { ...named, on_finish: `sh -c ${quoted(commands.join("\n"))}` };
 }
 
-/** What it would be registered as; null for any other hook. */
+/** The name to register the webhook under; null for any other kind of hook. */
 function webhookOf(hook: Keys, at: PropertyKey[], only: string[] | null, source: Source): string | null {
   const { type, url, on_events, name, when } = hook;
   if (type !== "webhook" || typeof url !== "string" || when !== undefined) return null;

@@ -6,7 +6,7 @@ import { mapVariables } from "./map-variables.ts";
 
 type Keys = Record<string, unknown>;
 
-/** The keys of an agent, of the defaults or of an agent's overrides, as Drover has them. Paths become absolute. */
+/** Converts the keys of an agent, of the defaults or of an agent's overrides to Drover's keys. Makes paths absolute. */
 export function mapKeys(source: Source, folder: string): Keys {
   const mapped: Keys = {};
   for (const [key, value] of Object.entries(source.keys)) {
@@ -29,7 +29,7 @@ const same =
   (key: string): Map =>
   (value) => ({ [key]: value });
 
-/** What each key becomes; a text says why it becomes nothing. */
+/** How each key is converted. A string says why a key is not imported. */
 const maps: Record<string, Map | string> = {
   name: same("name"),
   description: same("description"),
@@ -51,19 +51,19 @@ const maps: Record<string, Map | string> = {
   },
   runtime: (value) => ({ executor: value === "cli" ? "claude" : "claude-sdk" }),
   setting_sources: settingSources,
-  // of all sources together
+  // mapHooks handles the hooks of all sources together
   hooks: () => ({}),
   schedules: mapSchedules,
-  default_prompt: "has no equivalent but in schedules: give a run its prompt with --prompt",
+  default_prompt: "has no equivalent except in schedules: give a run its prompt with --prompt",
   identity: "has no equivalent: write it into system_prompt",
-  repo: "has no equivalent: clone the repository, and name its folder as working_directory",
+  repo: "has no equivalent: clone the repository and set working_directory to the clone",
   work_source: "has no equivalent: submit a run for each item with POST /runs or `drover run`",
   chat: "has no equivalent: `drover chat` talks to an agent in the terminal",
   docker:
     "has no equivalent: set `isolation` in the profile of the runner, and `limits` in the agent. The agent is NOT in a container",
   plugins: "has no equivalent",
   tools: "has no equivalent: tools that it leaves out stay available. Name them in permissions.denied_tools",
-  metadata_file: "has no equivalent: a run keeps the files that it leaves",
+  metadata_file: "has no equivalent: Drover keeps the files a run leaves behind",
 };
 
 function directory(key: string): Map {
@@ -76,28 +76,28 @@ function directory(key: string): Map {
       note(source, [key], "is not a path; it was left out");
       return {};
     }
-    if (root.startsWith("~")) note(source, [key], "begins with ~, which is not replaced: write the whole path");
+    if (root.startsWith("~")) note(source, [key], "starts with ~, which Drover does not expand: write the whole path");
     return { working_directory: root.startsWith("~") || root.includes("${") ? root : resolve(folder, root) };
   };
 }
 
 const modes = new Set(["default", "acceptEdits", "bypassPermissions", "plan"]);
 
-/** A mode that there is not becomes the one that allows least. */
+/** An unknown mode becomes `default`, which allows the least. */
 function mode(value: unknown, path: readonly string[], source: Source): Keys {
   if (typeof value === "string" && modes.has(value)) return { mode: value };
   const why =
     value === "dontAsk"
-      ? "is `default` here: a question of a run that nobody attends is denied at once"
-      : `is no mode here; it became \`default\`, which asks before it changes anything`;
+      ? "became `default`: in a run that nobody attends, a question is denied at once"
+      : `is not a mode of Drover; it became \`default\`, which asks before it changes anything`;
   note(source, path, `${String(value)} ${why}`);
   return { mode: "default" };
 }
 
-/** As older versions of herdctl have it. */
+/** The `permissions` object of older herdctl versions. */
 function permissions(value: unknown, source: Source): Keys {
   if (!isRecord(value)) {
-    note(source, ["permissions"], "is no object; it was left out");
+    note(source, ["permissions"], "is not an object; it was left out");
     return {};
   }
   const { mode: given, allowed_tools, denied_tools, bash, ...others } = value;
@@ -108,7 +108,7 @@ function permissions(value: unknown, source: Source): Keys {
     pattern.endsWith("*") ? `Bash(${pattern.replace(/[\s*]+$/, "")}:*)` : `Bash(${pattern})`,
   );
   if (bash !== undefined)
-    note(source, ["permissions", "bash"], "became tools like Bash(git:*): check that they say the same");
+    note(source, ["permissions", "bash"], "became tools like Bash(git:*): check that they mean the same");
   return {
     permissions: {
       ...(given === undefined ? {} : mode(given, ["permissions", "mode"], source)),
@@ -134,7 +134,9 @@ function mcpServers(value: unknown, source: Source): Keys {
       note(
         source,
         at,
-        type === "sse" ? "speaks SSE, which is not spoken here; use its http address" : "names neither command nor url",
+        type === "sse"
+          ? "uses SSE, which Drover does not support; use its http address"
+          : "names neither command nor url",
       );
       return [];
     }
@@ -153,7 +155,7 @@ function session(value: unknown, source: Source): Keys {
     note(source, ["session", "timeout"], `${String(timeout)} is not a time like 30m or 24h; it was left out`);
   return {
     ...(seconds === null ? {} : { session: { timeout: seconds } }),
-    // the agent's own say more than those of its session
+    // the agent's own keys take precedence over those of its session
     ...(max_turns === undefined || source.keys["max_turns"] !== undefined ? {} : { max_turns }),
     ...(model === undefined || source.keys["model"] !== undefined ? {} : { model }),
   };
@@ -166,7 +168,6 @@ function secondsOf(time: unknown): number | null {
 
 function settingSources(value: unknown, source: Source): Keys {
   const given = strings(value);
-  if (given.includes("user"))
-    note(source, ["setting_sources"], "user has no equivalent: settings of the user are not loaded");
+  if (given.includes("user")) note(source, ["setting_sources"], "user has no equivalent: user settings are not loaded");
   return given.some((one) => one === "project" || one === "local") ? { trust_project_settings: true } : {};
 }

@@ -5,7 +5,7 @@ import { note, type Source } from "./source.ts";
 
 type Keys = Record<string, unknown>;
 
-/** Schedules by name become a list. What herdctl starts in another way, or Drover would refuse, is named and left out. */
+/** Converts the map of schedules to a list. Leaves out, with a note, triggers that are not schedules and schedules Drover would refuse. */
 export function mapSchedules(value: unknown, source: Source): Keys {
   const mapped = Object.entries(isRecord(value) ? value : {}).flatMap(([name, schedule]) =>
     mapSchedule(name, isRecord(schedule) ? schedule : {}, source),
@@ -37,6 +37,6 @@ function mapSchedule(name: string, schedule: Keys, source: Source): Keys[] {
   if (when !== undefined && timezone === undefined)
     note(source, at, "is due in UTC: herdctl uses the timezone of its host. Add timezone to change that");
   if (resume_session === undefined)
-    note(source, at, "begins a new session each time; add resume_session: true to continue the last one");
+    note(source, at, "starts a new session each time; add resume_session: true to continue the last one");
   return [known];
 }

@@ -9,39 +9,39 @@ import { mapKeys } from "./map-keys.ts";
 import { mapVariables } from "./map-variables.ts";
 import { note, type Note, partOf, type Source } from "./source.ts";
 
-/** A herdctl fleet as Drover would define it. */
+/** A herdctl fleet converted to Drover's definitions. */
 export interface ImportedFleet {
   description: string | null;
   defaults: Record<string, unknown>;
   agents: ({ name: string } & Record<string, unknown>)[];
   notes: Note[];
-  /** Files that could not be read: what they define is missing. */
+  /** Files that could not be read. Their agents are missing. */
   faults: DefinitionFault[];
-  /** Variables that agents name. */
+  /** The variables the agents use. */
   variables: string[];
 }
 
-interface Trail {
+interface ReadContext {
   notes: Note[];
   faults: DefinitionFault[];
   variables: Set<string>;
   above: readonly string[];
 }
 
-/** Reads a herdctl.yaml with everything it names, or the file of one agent. */
+/** Reads a herdctl.yaml with all files it refers to, or the file of a single agent. */
 export async function readHerdctl(file: string): Promise<ImportedFleet> {
-  const trail: Trail = { notes: [], faults: [], variables: new Set(), above: [] };
-  const source = await read(file, trail);
+  const context: ReadContext = { notes: [], faults: [], variables: new Set(), above: [] };
+  const source = await read(file, context);
   const isAgent = source !== null && Object.hasOwn(source.keys, "name");
-  const fleet = source && !isAgent ? await readFleet(source, {}, null, trail) : null;
+  const fleet = source && !isAgent ? await readFleet(source, {}, null, context) : null;
   const agents = isAgent ? [agentOf([source], {}, null)] : (fleet?.agents ?? []);
   return {
     description: fleet?.description ?? null,
     defaults: { executor: "claude-sdk", ...fleet?.defaults },
     agents: agents.flatMap((agent) => agent ?? []),
-    notes: trail.notes,
-    faults: trail.faults,
-    variables: [...trail.variables].sort(),
+    notes: context.notes,
+    faults: context.faults,
+    variables: [...context.variables].sort(),
   };
 }
 
@@ -60,12 +60,15 @@ const fleetKeys: Record<string, string> = {
   workspace: "has no equivalent: name a working_directory for each agent",
 };
 
-/** `inherited` are defaults of fleets above but the first, whose own are written apart; `prefix` is of its agents' names. */
+/**
+ * `inherited` are the defaults of the enclosing fleets, except those of the outermost one, which are written separately.
+ * `prefix` goes before the agents' names.
+ */
 async function readFleet(
   source: Source,
   inherited: Record<string, unknown>,
   prefix: string | null,
-  trail: Trail,
+  context: ReadContext,
 ): Promise<Fleet> {
   const { version: _version, fleet, defaults, agents, fleets, ...others } = source.keys;
   for (const key of Object.keys(others))
@@ -73,7 +76,7 @@ async function readFleet(
   const folder = dirname(source.file);
   const own = isRecord(defaults) ? mapKeys(partOf(source, ["defaults"], defaults), folder) : {};
   const merged = prefix === null ? {} : mergeKeys(inherited, own);
-  const hasFolder = own["working_directory"] !== undefined || merged["working_directory"] !== undefined;
+  const hasDirectory = own["working_directory"] !== undefined || merged["working_directory"] !== undefined;
   const found: Fleet["agents"] = [];
   for (const [index, reference] of list(agents).entries()) {
     const { path, overrides, ...more } = isRecord(reference) ? reference : {};
@@ -82,13 +85,13 @@ async function readFleet(
       note(source, ["agents", index], "names no path; it was left out");
       continue;
     }
-    const agent = await read(resolve(folder, path), trail);
+    const agent = await read(resolve(folder, path), context);
     if (agent === null) continue;
     const changes = isRecord(overrides) ? [partOf(source, ["agents", index, "overrides"], overrides)] : [];
-    found.push(agentOf([agent, ...changes], merged, prefix, hasFolder));
+    found.push(agentOf([agent, ...changes], merged, prefix, hasDirectory));
   }
   for (const [index, reference] of list(fleets).entries())
-    found.push(...(await readInner(source, index, reference, merged, prefix, trail)));
+    found.push(...(await readInner(source, index, reference, merged, prefix, context)));
   const { description } = isRecord(fleet) ? fleet : {};
   return { description: typeof description === "string" ? description : null, defaults: own, agents: found };
 }
@@ -99,7 +102,7 @@ async function readInner(
   reference: unknown,
   inherited: Record<string, unknown>,
   prefix: string | null,
-  trail: Trail,
+  context: ReadContext,
 ): Promise<Fleet["agents"]> {
   const { path, name, overrides } = isRecord(reference) ? reference : {};
   if (overrides !== undefined) note(source, ["fleets", index, "overrides"], "has no equivalent; it was left out");
@@ -108,24 +111,25 @@ async function readInner(
     return [];
   }
   const file = resolve(dirname(source.file), path);
-  const inner = await read(file, { ...trail, above: [...trail.above, identity(source.file)] });
+  const inner = await read(file, { ...context, above: [...context.above, identity(source.file)] });
   if (inner === null) return [];
   const { fleet } = inner.keys;
   const own = isRecord(fleet) && typeof fleet["name"] === "string" ? fleet["name"] : null;
   const called = typeof name === "string" ? name : (own ?? basename(dirname(file)));
   const full = prefix === null ? called : `${prefix}.${called}`;
-  return (await readFleet(inner, inherited, full, { ...trail, above: [...trail.above, identity(source.file)] })).agents;
+  return (await readFleet(inner, inherited, full, { ...context, above: [...context.above, identity(source.file)] }))
+    .agents;
 }
 
-/** An agent of its file and what the fleet changes in it. Without a folder of its own it works where its file lies. */
+/** Merges an agent's file with the fleet's overrides. Its working directory defaults to the directory of its file. */
 function agentOf(
   sources: readonly Source[],
   defaults: Record<string, unknown>,
   prefix: string | null,
-  hasFolder = false,
+  hasDirectory = false,
 ): ImportedFleet["agents"][number] | null {
   const [first] = sources;
-  // also of overrides: herdctl sees them from the agent's file
+  // herdctl resolves paths in overrides relative to the agent's file too
   const folder = dirname(first!.file);
   const mapped = sources.map((source) => mapKeys(source, folder)).reduce(mergeKeys);
   const own = { ...mapped, ...mapVariables(mapHooks(sources), first!) };
@@ -135,19 +139,21 @@ function agentOf(
     return null;
   }
   const name = prefix === null ? keys["name"] : `${prefix}.${keys["name"]}`;
-  const place = keys["working_directory"] === undefined && !hasFolder ? { working_directory: folder } : {};
-  return { ...keys, ...place, name };
+  const workingDirectory =
+    keys["working_directory"] === undefined && !hasDirectory ? { working_directory: folder } : {};
+  return { ...keys, ...workingDirectory, name };
 }
 
-async function read(file: string, trail: Trail): Promise<Source | null> {
+async function read(file: string, context: ReadContext): Promise<Source | null> {
   const fail = (line: number | null, message: string, next: string): null => {
-    trail.faults.push({ code: "DROVER-AGT-002", file, line, path: "", message, next });
+    context.faults.push({ code: "DROVER-AGT-002", file, line, path: "", message, next });
     return null;
   };
-  if (trail.above.includes(identity(file))) return fail(null, "the fleet includes itself", "Remove it from `fleets`.");
+  if (context.above.includes(identity(file)))
+    return fail(null, "the fleet includes itself", "Remove it from `fleets`.");
   const content = await readDefinition(file);
   if (!content.ok) {
-    trail.faults.push(...content.faults);
+    context.faults.push(...content.faults);
     return null;
   }
   if (![".yaml", ".yml"].includes(extname(file).toLowerCase()))
@@ -157,7 +163,7 @@ async function read(file: string, trail: Trail): Promise<Source | null> {
     return fail(parsed.faults[0]!.line, `the file is not valid YAML: ${parsed.faults[0]!.problem}`, "Fix that line.");
   const keys = parsed.value ?? {};
   if (!isRecord(keys)) return fail(1, "the file is not an object of keys and values", "Name a herdctl.yaml.");
-  return { file, keys, lineOf: parsed.lineOf, notes: trail.notes, variables: trail.variables };
+  return { file, keys, lineOf: parsed.lineOf, notes: context.notes, variables: context.variables };
 }
 
 function list(value: unknown): unknown[] {
@@ -168,7 +174,7 @@ function identity(file: string): string {
   try {
     return realpathSync(file);
   } catch (error) {
-    // that it cannot be read is told where it is read
+    // reading the file reports the error
     if (error instanceof Error && "code" in error) return file;
     throw error;
   }

@@ -1,6 +1,6 @@
 import type { LineOf } from "../structured-text.ts";
 
-/** Something that Drover does otherwise, or not at all. */
+/** Something that Drover does differently or not at all. */
 export interface Note {
   file: string;
   line: number;
@@ -8,14 +8,14 @@ export interface Note {
   message: string;
 }
 
-/** Keys of a herdctl file, and where they stand. */
+/** Keys of a herdctl file and their lines. */
 export interface Source {
   file: string;
   keys: Record<string, unknown>;
   lineOf: LineOf;
-  /** Collects what is not imported as it was. */
+  /** Collects a note for each key that is not imported unchanged. */
   notes: Note[];
-  /** Names of variables that are used. */
+  /** Collects the names of used variables. */
   variables: Set<string>;
 }
 

@@ -114,11 +114,11 @@ test("an allowance comes back with time, and who was slow is forgotten after a w
   const allowance = createAllowance(2000, () => now);
   allowance.spend("a", 2500);
   allowance.noteSlow("a");
-  expect([allowance.waitOf("a"), allowance.waitOf("b"), allowance.isSlow("a")]).toEqual([5, 0, true]);
+  expect([allowance.secondsToWait("a"), allowance.secondsToWait("b"), allowance.isSlow("a")]).toEqual([5, 0, true]);
   now = 5000;
-  expect(allowance.waitOf("a")).toBe(0);
+  expect(allowance.secondsToWait("a")).toBe(0);
   allowance.spend("a", 1000);
-  expect(allowance.waitOf("a")).toBe(10);
+  expect(allowance.secondsToWait("a")).toBe(10);
   now = 3_600_000;
-  expect([allowance.waitOf("a"), allowance.isSlow("a")]).toEqual([0, false]);
+  expect([allowance.secondsToWait("a"), allowance.isSlow("a")]).toEqual([0, false]);
 });

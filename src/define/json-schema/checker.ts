@@ -6,34 +6,34 @@ import { measureSchema, measureValue, type SchemaFault, type SchemaMeasure, type
 import { patternCost } from "./pattern-cost.ts";
 import type { CheckResult, Job } from "./protocol.ts";
 
-/** Checks values against users' JSON Schemas without ever holding up the event loop, or one caller for another. */
+/** Checks values against users' JSON Schemas without blocking the event loop or letting one caller delay another. */
 export interface SchemaChecker {
-  /** Without a requester it is Drover's own check. */
+  /** A check without a requester is Drover's own. */
   check(schema: object, value: unknown, limits: ValueLimits, requester?: Requester): Promise<CheckResult>;
-  /** Is it a schema at all? */
+  /** Checks that the schema itself is valid. */
   checkSchema(schema: object, requester?: Requester): Promise<CheckResult>;
-  /** Ends the workers; what still waits is answered as `late`. Idempotent. */
+  /** Terminates the workers. Pending checks are answered with `late`. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** `checkMs` and `compileMs` are CPU time where the host tells it: a busy machine makes no schema a hostile one. */
+/** `checkMs` and `compileMs` are CPU time if the host reports it, so a busy machine does not make a harmless schema look hostile. */
 export interface CheckerOptions {
   checkMs?: number;
   compileMs?: number;
   startMs?: number;
-  /** A worker without work gives its memory back after this long. */
+  /** An idle worker is terminated after this time to free its memory. */
   idleMs?: number;
-  /** How much of the workers' time one caller may have at once. */
+  /** How much worker time one caller may use in a burst. */
   allowanceMs?: number;
 }
 
-/** Parts of the schema times parts of the value that are checked in place, and steps of patterns: about a millisecond. */
+/** Limits for checking on the main thread: schema nodes times value nodes, and steps of patterns. Both take about a millisecond. */
 const maxInPlace = 20_000;
 const maxNodesInPlace = 200;
 const maxStepsInPlace = 200_000;
-const maxWaiting = 500;
-const maxOfCaller = 8;
-/** What a thread costs that has to be ended, beside the time it took: another one has to be started. */
+const maxPending = 500;
+const maxPendingPerCaller = 8;
+/** Charged to the caller whose check had its thread terminated, since a new thread must be started. */
 const restartMs = 100;
 
 export function openSchemaChecker({
@@ -47,7 +47,7 @@ export function openSchemaChecker({
   const allowance = createAllowance(allowanceMs);
   const times = { checkMs, compileMs, startMs, idleMs };
   const lane = openLane(times);
-  /** For callers and schemas that were slow lately: they wait for each other, and nobody waits for them. */
+  /** For callers and schemas that were slow recently. They wait for each other and delay nobody else. */
   const slowLane = openLane(times);
   let engine: SchemaEngine | undefined;
 
@@ -67,33 +67,33 @@ export function openSchemaChecker({
     for (const other of lane.take(caller)) slowLane.add(other);
   };
 
-  // who is there to hear the answer is asked only here: most checks are done on the spot
+  // reads `signal` only here, because most checks are done on the main thread and never need it
   const inWorker = (job: Job, { caller, signal }: Requester = { caller: own }): Promise<CheckResult> =>
     new Promise((resolve) => {
-      const seconds = caller === own ? 0 : allowance.waitOf(caller);
-      if (seconds > 0) return resolve(busy("its checks have taken too long", seconds));
-      if (caller !== own && lane.countOf(caller) + slowLane.countOf(caller) >= maxOfCaller)
-        return resolve(busy(`${maxOfCaller} of its checks are waiting`, 1));
-      if (lane.size + slowLane.size >= maxWaiting) return resolve(busy("too many checks are waiting", 5));
-      const waiting: PendingCheck = {
+      const seconds = caller === own ? 0 : allowance.secondsToWait(caller);
+      if (seconds > 0) return resolve(busy("the caller's checks have taken too long", seconds));
+      if (caller !== own && lane.countOf(caller) + slowLane.countOf(caller) >= maxPendingPerCaller)
+        return resolve(busy(`${maxPendingPerCaller} of the caller's checks are waiting`, 1));
+      if (lane.size + slowLane.size >= maxPending) return resolve(busy("too many checks are waiting", 5));
+      const check: PendingCheck = {
         caller,
         job,
         answer(checked) {
-          signal?.removeEventListener("abort", leave);
+          signal?.removeEventListener("abort", cancel);
           resolve(checked);
         },
-        spent(ms, isCut) {
-          if (caller !== own) allowance.spend(caller, ms + (isCut ? restartMs : 0));
-          if (isCut) noteSlow(waiting);
+        spent(ms, wasTerminated) {
+          if (caller !== own) allowance.spend(caller, ms + (wasTerminated ? restartMs : 0));
+          if (wasTerminated) noteSlow(check);
         },
       };
-      const leave = (): void => {
-        lane.drop(waiting);
-        slowLane.drop(waiting);
+      const cancel = (): void => {
+        lane.drop(check);
+        slowLane.drop(check);
       };
-      signal?.addEventListener("abort", leave);
-      laneOf(waiting).add(waiting);
-      if (signal?.aborted) leave();
+      signal?.addEventListener("abort", cancel);
+      laneOf(check).add(check);
+      if (signal?.aborted) cancel();
     });
 
   return {
@@ -118,10 +118,10 @@ export function openSchemaChecker({
   };
 }
 
-/** Drover's own checks, of files that its operator wrote, are nobody's to use up. */
+/** The caller of Drover's own checks, e.g. of the operator's files. It has no allowance to exceed. */
 const own = "";
 
-/** Whether it can be checked on the spot: no more than a moment, whatever is in the value. */
+/** Whether the check is cheap enough for the main thread, whatever the value contains. */
 function isQuick(schema: SchemaMeasure, value: { nodes: number; text: string }): boolean {
   if (schema.costly || schema.nodes > maxNodesInPlace || schema.nodes * value.nodes > maxInPlace) return false;
   let steps = schema.comparesAll ? value.nodes ** 2 : 0;

@@ -69,7 +69,7 @@ test.each([
 test("refuses a dialect inside a schema, where nothing would read it", () => {
   const $schema = "https://json-schema.org/draft/2020-12/schema";
   expect(faultsOf({ properties: { a: { $schema, type: "string" } } })).toEqual([
-    "/properties/a/$schema may only stand at the top of a schema",
+    "/properties/a/$schema is only allowed at the top of a schema",
   ]);
 });
 

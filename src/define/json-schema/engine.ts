@@ -8,12 +8,12 @@ import type { SchemaFault } from "./limits.ts";
 import { type Job, type Report, workerMark } from "./protocol.ts";
 import { ownThread } from "./thread-time.ts";
 
-/** Users' JSON Schemas, compiled and applied, in the thread this is loaded in. */
+/** Compiles and applies users' JSON Schemas in the current thread. */
 export interface SchemaEngine {
-  /** Compiles ahead: the faults of the schema itself. */
+  /** Compiles the schema and returns its faults. */
   compile(schemaText: string): SchemaFault[];
   check(schemaText: string, value: unknown): SchemaFault[];
-  /** Also against the meta-schema, which names the place of a mistake; loading that costs 70 ms once. */
+  /** Also validates against the meta-schema, which locates a mistake. Loading it takes 70 ms once. */
   checkSchema(schemaText: string): SchemaFault[];
 }
 
@@ -26,7 +26,7 @@ export function createSchemaEngine(): SchemaEngine {
   const get = (schemaText: string): ValidateFunction | SchemaFault[] => {
     const known = compiled.get(schemaText) ?? compileText(schemaText);
     compiled.delete(schemaText);
-    compiled.set(schemaText, known); // last in the map is last used
+    compiled.set(schemaText, known); // keeps the map in order of last use
     if (compiled.size > maxCompiled) compiled.delete(compiled.keys().next().value!);
     return known;
   };
@@ -49,7 +49,7 @@ export function createSchemaEngine(): SchemaEngine {
   };
 }
 
-/** A schema is written by hand: a misspelt keyword is a fault; how types are spread over subschemas is a matter of taste. */
+/** People write schemas by hand: a misspelt keyword is a fault, but how types are spread over subschemas is a matter of taste. */
 const options = {
   allErrors: true,
   strictTypes: false,
@@ -59,18 +59,18 @@ const options = {
   logger: false,
 } as const satisfies Options;
 
-/** An own instance for each, so that the `$id`s and references of two schemas never meet. */
+/** Each schema gets its own instance, so the `$id`s and references of two schemas cannot collide. */
 function compileText(schemaText: string): ValidateFunction | SchemaFault[] {
   const { schema, draft07, extensions } = readSchema(schemaText);
   const bare = { ...options, meta: false, validateSchema: false } as const;
   const ajv = draft07 ? new Ajv(bare) : new Ajv2020(bare);
-  // CommonJS: under some loaders the function is the module, under others its default
+  // a CommonJS module: depending on the loader, the function is the module or its default export
   (typeof formats === "function" ? formats : (formats as { default: typeof formats }).default)(ajv);
   try {
     ajv.addVocabulary([...extensions]);
     return ajv.compile(schema);
   } catch (error) {
-    // ajv throws for what it cannot compile, also where the stack runs out
+    // ajv throws if it cannot compile a schema, also on a stack overflow
     if (error instanceof Error) return [{ path: "", message: `is not a valid JSON Schema: ${cut(error.message)}` }];
     throw error;
   }
@@ -86,7 +86,7 @@ function readSchema(schemaText: string): {
     if (/^x-[\w:-]*$/.test(key)) extensions.add(key);
     return value;
   });
-  // what gets here is an object: the agent's schema says so
+  // agentSchema guarantees an object
   const { $schema, $id: _id, ...schema } = parsed as Record<string, unknown>;
   return { schema, draft07: typeof $schema === "string" && /draft-0[67]/.test($schema), extensions };
 }
@@ -95,9 +95,9 @@ function apply(validate: ValidateFunction, value: unknown): SchemaFault[] {
   try {
     if (validate(value)) return [];
   } catch (error) {
-    // a schema that refers to itself without an end
+    // a schema with endless self-references overflows the stack
     if (error instanceof RangeError)
-      return [{ path: "", message: "cannot be checked: the schema calls itself without an end" }];
+      return [{ path: "", message: "cannot be checked: the schema refers to itself endlessly" }];
     throw error;
   }
   return uniqueFaults(validate.errors ?? []);
@@ -113,7 +113,7 @@ function uniqueFaults(errors: readonly ErrorObject[]): SchemaFault[] {
   return [...faults.values()];
 }
 
-/** The values themselves are never shown: they may be secret. */
+/** Never shows the values themselves: they may be secret. */
 function toFault({ keyword, instancePath, params, message, parentSchema }: ErrorObject): SchemaFault {
   if (keyword === "required")
     return { path: `${instancePath}/${escapePointer(String(params["missingProperty"]))}`, message: "is required" };
@@ -126,7 +126,7 @@ function toFault({ keyword, instancePath, params, message, parentSchema }: Error
     };
   }
   if (keyword === "enum") {
-    const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // ajv's own shape
+    const allowed = (params["allowedValues"] as unknown[]).slice(0, 20).map((value) => JSON.stringify(value)); // the shape is ajv's
     return { path: instancePath, message: cut(`must be one of ${allowed.join(", ")}`) };
   }
   return { path: instancePath, message: cut(message ?? `does not match ${keyword}`) };
@@ -149,5 +149,5 @@ function serve(port: NonNullable<typeof parentPort>): void {
   report({ type: "ready", thread: ownThread() });
 }
 
-// This file is also the entry of the worker thread: the same bundle serves both.
+// This file is also the entry point of the worker thread, so one bundle serves both.
 if (!isMainThread && parentPort && workerData === workerMark) serve(parentPort);

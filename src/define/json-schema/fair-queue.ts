@@ -1,17 +1,17 @@
-/** What waits, by caller: each caller in turn, and what one of them asks for in the order it came. */
+/** A queue that serves callers round-robin, and each caller's items in order. */
 export interface FairQueue<T> {
   readonly size: number;
   countOf(caller: string): number;
   push(caller: string, item: T): void;
   shift(): T | undefined;
-  /** False where it does not wait here. */
+  /** Returns false if the item is not in the queue. */
   remove(caller: string, item: T): boolean;
-  /** Everything of one caller. */
+  /** Removes and returns all items of one caller. */
   take(caller: string): T[];
 }
 
 export function createFairQueue<T>(): FairQueue<T> {
-  /** The one whose turn it is comes first. */
+  /** In order of turns: the first caller is next. */
   const lists = new Map<string, T[]>();
   let size = 0;
   return {

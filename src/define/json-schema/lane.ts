@@ -4,16 +4,16 @@ import type { CheckResult, Job, Report } from "./protocol.ts";
 import { startWorker } from "./start-worker.ts";
 import { threadCpuMs } from "./thread-time.ts";
 
-/** One thread, and what waits for it. */
+/** A worker thread and its queue. */
 export interface Lane {
   readonly size: number;
   countOf(caller: string): number;
-  add(waiting: PendingCheck): void;
-  /** Nobody waits for it any more: it does not begin, or its thread is ended. */
-  drop(waiting: PendingCheck): void;
-  /** What of this caller has not begun. */
+  add(check: PendingCheck): void;
+  /** Cancels a check nobody waits for any more. If it is already running, its thread is terminated. */
+  drop(check: PendingCheck): void;
+  /** Removes and returns this caller's checks that have not started. */
   take(caller: string): PendingCheck[];
-  /** Ends the thread; what still waits is answered as `late`. Idempotent. */
+  /** Terminates the thread. Pending checks are answered with `late`. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -21,8 +21,8 @@ export interface PendingCheck {
   caller: string;
   job: Job;
   answer(checked: CheckResult): void;
-  /** The time of the thread that it took; and whether the thread had to be ended for it. */
-  spent(ms: number, isCut: boolean): void;
+  /** Called with the thread time used, and whether the thread had to be terminated. */
+  spent(ms: number, wasTerminated: boolean): void;
 }
 
 export interface LaneOptions {
@@ -32,8 +32,8 @@ export interface LaneOptions {
   idleMs: number;
 }
 
-/** Times its deadline: so long a job may take that does not get the CPU. */
-const longestWait = 60;
+/** A job may take this many times its CPU deadline in wall time, if it does not get the CPU. */
+const maxWallFactor = 60;
 
 export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): Lane {
   const queue = createFairQueue<PendingCheck>();
@@ -55,21 +55,21 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
 
   const deadline = (ms: number, message: string): void => {
     const from = mark();
-    const look = (waitMs: number): void => {
+    const recheckAfter = (waitMs: number): void => {
       clearTimeout(timer);
       timer = setTimeout(() => {
         const left = ms - usedMs(from);
-        if (left <= 0 || performance.now() - from.wall > ms * longestWait) discard(message);
-        else look(Math.max(left, 10));
+        if (left <= 0 || performance.now() - from.wall > ms * maxWallFactor) discard(message);
+        else recheckAfter(Math.max(left, 10));
       }, waitMs);
     };
-    look(ms);
+    recheckAfter(ms);
   };
 
-  /** One job at a time: only then is it clear whose time has run out. */
+  /** Runs one job at a time, so that it is clear which job exceeded its deadline. */
   const advance = (): void => {
     if (current || starting || stopped) return;
-    if (queue.size === 0) return rest();
+    if (queue.size === 0) return idle();
     if (!worker) return start();
     current = queue.shift()!;
     since = mark();
@@ -78,7 +78,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     worker.postMessage(current.job, []);
   };
 
-  const rest = (): void => {
+  const idle = (): void => {
     clearTimeout(timer);
     if (!worker) return;
     worker.unref();
@@ -95,7 +95,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
         thread = null;
         deadline(startMs, "the checker did not start in time");
         started.on("message", (report: Report) => {
-          if (worker === started) hear(report);
+          if (worker === started) onReport(report);
         });
         started.on("error", (error) => {
           if (worker === started) discard(`the check failed: ${error.message}`);
@@ -110,7 +110,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     );
   };
 
-  const hear = (report: Report): void => {
+  const onReport = (report: Report): void => {
     switch (report.type) {
       case "ready":
         ({ thread } = report);
@@ -132,7 +132,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     advance();
   };
 
-  /** Ends the worker whatever it is doing, a regular expression included; the next job gets a new one. */
+  /** Terminates the worker, even in the middle of a regular expression. The next job gets a new worker. */
   const discard = (message: string): void => {
     clearTimeout(timer);
     current?.spent(usedMs(since), true);
@@ -143,7 +143,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
     ending?.then(advance, advance);
   };
 
-  /** Of a start that failed it is the first in the queue that hears of it, so that nothing is tried for ever. */
+  /** Answers the current job. If the worker failed to start, answers the first queued job instead, so that starting is not retried forever. */
   const fail = (message: string): void => {
     const victim = current ?? (starting ? queue.shift() : undefined);
     current = undefined;
@@ -155,14 +155,14 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
       return queue.size;
     },
     countOf: (caller) => queue.countOf(caller) + (current?.caller === caller ? 1 : 0),
-    add(waiting) {
-      if (stopped) return waiting.answer(late("the check was stopped"));
-      queue.push(waiting.caller, waiting);
+    add(check) {
+      if (stopped) return check.answer(late("the check was stopped"));
+      queue.push(check.caller, check);
       advance();
     },
-    drop(waiting) {
-      if (queue.remove(waiting.caller, waiting)) waiting.answer(late(gone));
-      else if (current === waiting) discard(gone);
+    drop(check) {
+      if (queue.remove(check.caller, check)) check.answer(late(disconnected));
+      else if (current === check) discard(disconnected);
     },
     take: (caller) => queue.take(caller),
     async stop() {
@@ -179,7 +179,7 @@ export function openLane({ checkMs, compileMs, startMs, idleMs }: LaneOptions): 
   };
 }
 
-const gone = "the caller has disconnected";
+const disconnected = "the caller has disconnected";
 
 export function late(message: string): CheckResult {
   return { faults: [{ path: "", message }], why: "late" };

@@ -1,7 +1,7 @@
 import { escapePointer } from "../../model/to-arguments.ts";
 
 export interface SchemaFault {
-  /** JSON pointer: into the value, or into the schema where that is at fault. */
+  /** A JSON pointer into the value, or into the schema if the schema is at fault. */
   path: string;
   message: string;
 }
@@ -10,29 +10,29 @@ const maxBytes = 64 * 1024;
 const maxDepth = 40;
 const maxNodes = 5000;
 
-/** References can multiply: they cost more than their size suggests. */
+/** References can multiply, so they cost more than their size suggests. */
 const referenceKeywords = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
-/** By which the engine really checks. Any other `$schema` promises rules that nobody would apply. */
+/** The dialects the engine implements. Any other `$schema` would promise rules that nobody applies. */
 const knownDialect = /^https?:\/\/json-schema\.org\/(?:draft\/2020-12|draft-0[67])\/schema#?$/;
-/** `scheme://host` and `//host`; a backslash counts as a slash, as it does to many readers of URLs. */
+/** Matches `scheme://host` and `//host`. A backslash counts as a slash, as in many URL parsers. */
 const namesHost = /^[^a-z\\/]*(?:[a-z][a-z0-9+.-]*:)?[\\/]{2}/i;
-/** Formats whose check takes as long as the text is. Others are regular expressions that we have not looked at. */
+/** Formats that are checked in linear time. The others are regular expressions we have not reviewed. */
 const quickFormats = new Set(["date", "time", "date-time", "uuid", "int32", "int64", "float", "double"]);
-/** Names that mean something else to the objects of the language than to the person who writes them. */
+/** Keys with a special meaning in JavaScript objects. */
 const forbiddenKeys = new Set(["__proto__", "constructor"]);
 
 export interface SchemaMeasure {
   text: string;
   nodes: number;
-  /** It can cost more than its size suggests, and than the patterns below. */
+  /** Whether checking may cost more than the schema's size and patterns suggest. */
   costly: boolean;
-  /** Regular expressions in it. */
+  /** The regular expressions in the schema. */
   patterns: string[];
-  /** It compares the items of a list with each other. */
+  /** Whether it compares the items of a list with each other. */
   comparesAll: boolean;
 }
 
-/** What we refuse in a schema before any code is made of it. Schemas come from people we do not know. */
+/** Faults that make us refuse a schema before compiling it. Schemas come from untrusted users. */
 export function schemaLimitFaults(schema: unknown): SchemaFault[] {
   const measured = measureSchema(schema);
   return "faults" in measured ? measured.faults : [];
@@ -42,7 +42,7 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
   const faults: SchemaFault[] = [];
   const cost = { costly: false, patterns: [] as string[], comparesAll: false };
   let nodes = 0;
-  // a stack of our own: depth must be measured without a recursion it could exhaust
+  // an explicit stack: a deep schema would overflow the stack of a recursive walk
   const pending = [{ value: schema, path: "", depth: 0 }];
   for (let item = pending.pop(); item !== undefined && faults.length < 10; item = pending.pop()) {
     const { value, path, depth } = item;
@@ -50,7 +50,7 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
     if (depth > maxDepth) return { faults: [{ path: "", message: `is nested more than ${maxDepth} levels deep` }] };
     if (nodes > maxNodes) return { faults: [{ path: "", message: `has more than ${maxNodes} parts` }] };
     if (typeof value === "number" && !Number.isFinite(value))
-      faults.push({ path, message: "is no number that JSON has" });
+      faults.push({ path, message: "is not a number JSON can represent" });
     if (typeof value !== "object" || value === null) continue;
     for (const [key, part] of Object.entries(value)) {
       const at = `${path}/${escapePointer(key)}`;
@@ -70,7 +70,7 @@ export function measureSchema(schema: unknown): SchemaMeasure | { faults: Schema
   return { text, nodes, ...cost };
 }
 
-/** Also of what only looks like a keyword, such as a property of that name: too careful is fine. */
+/** Also counts what only looks like a keyword, e.g. a property of that name. Overestimating is fine. */
 function addCost(cost: Pick<SchemaMeasure, "costly" | "patterns" | "comparesAll">, key: string, part: unknown): void {
   if (referenceKeywords.has(key)) cost.costly = true;
   else if (key === "format") cost.costly ||= !(typeof part === "string" && quickFormats.has(part));
@@ -85,12 +85,12 @@ function referenceFaults(key: string, value: string, path: string, depth: number
     return [
       {
         path,
-        message: "refers to another document; only references inside the schema (beginning with #) are followed",
+        message: "refers to another document; only references inside the schema (starting with #) are followed",
       },
     ];
   }
   if ((key === "$id" || key === "$schema") && depth > 0)
-    return [{ path, message: "may only stand at the top of a schema" }];
+    return [{ path, message: "is only allowed at the top of a schema" }];
   if (key === "$id" && namesHost.test(value))
     return [{ path, message: `names another host (${cut(value)}); nothing is fetched, so leave it out` }];
   if (key === "$schema" && !knownDialect.test(value))
@@ -110,23 +110,23 @@ export interface ValueLimits {
 
 export type ValueMeasure = { nodes: number; text: string } | { fault: SchemaFault };
 
-/** The size of a value in parts, and its JSON text; or the first thing about it we refuse. */
+/** Returns the number of parts of a value and its JSON text, or the first limit it exceeds. */
 export function measureValue(value: unknown, limits: ValueLimits): ValueMeasure {
   const counted = countParts(value, limits, 0);
   if (typeof counted !== "number") return { fault: counted };
   const text = JSON.stringify(value) ?? "null";
   const bytes = Buffer.byteLength(text);
   if (bytes > limits.maxBytes)
-    return { fault: { path: "", message: `is ${bytes} bytes of JSON; at most ${limits.maxBytes} are taken` } };
+    return { fault: { path: "", message: `is ${bytes} bytes of JSON; at most ${limits.maxBytes} are allowed` } };
   return { nodes: counted, text };
 }
 
-/** Recursion goes no deeper than the limit. A path is only put together on the way out of a fault. */
+/** The recursion is bounded by the depth limit. The path is only built while returning a fault. */
 function countParts(value: unknown, limits: ValueLimits, depth: number): number | SchemaFault {
-  // a long text costs like many short ones
+  // a long text costs as much as many short ones
   if (typeof value === "string") return 1 + value.length / 256;
   if (typeof value === "number" && !Number.isFinite(value))
-    return { path: "", message: `is ${value}, which JSON lacks` };
+    return { path: "", message: `is ${value}, which JSON cannot represent` };
   if (typeof value !== "object" || value === null) return 1;
   if (depth >= limits.maxDepth) return { path: "", message: `is nested more than ${limits.maxDepth} levels deep` };
   let nodes = 1;

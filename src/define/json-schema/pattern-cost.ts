@@ -1,24 +1,24 @@
 /**
- * How many steps a regular expression may take at most for a text of this length; Infinity where that cannot be said by a
- * look at it: a repeated group with a choice in it, a look ahead or behind, a reference to a group.
+ * An upper bound on the steps a regular expression takes for a text of this length. Infinity if there is no simple bound:
+ * for a repeated group with alternatives, a lookahead or lookbehind, or a backreference.
  */
 export function patternCost(pattern: string, length: number): number {
   const reader: Reader = { pattern, at: 0, size: 1, length };
   const ways = readChoice(reader);
   const isAnchored = pattern.startsWith("^") && !pattern.includes("|");
-  // a bracket too many: the engine says what is wrong with it
+  // an unbalanced bracket: the engine reports it
   return reader.at < pattern.length ? Infinity : ways * reader.size * (isAnchored ? 1 : length + 1);
 }
 
 interface Reader {
   pattern: string;
   at: number;
-  /** How much there is to match, with what is repeated a fixed number of times. */
+  /** The number of elements to match, including fixed repetitions. */
   size: number;
   length: number;
 }
 
-/** In how many ways it can match from one place: what it tries one after the other where it fails. */
+/** The number of ways it can match from one position. A failing match tries them one after another. */
 function readChoice(reader: Reader): number {
   let ways = readSequence(reader);
   while (reader.pattern[reader.at] === "|") {
@@ -51,15 +51,15 @@ const oneEscape = /^\\(?:[pPu]\{[^}]*\}|[\s\S])/;
 
 function readGroup(reader: Reader): number {
   const opening = /^\((?:\?:|\?<[A-Za-z_]\w*>|(?!\?))/.exec(reader.pattern.slice(reader.at))?.[0];
-  if (opening === undefined) return readNoFurther(reader);
+  if (opening === undefined) return giveUp(reader);
   reader.at += opening.length;
   const ways = readChoice(reader);
-  if (reader.pattern[reader.at] !== ")") return readNoFurther(reader);
+  if (reader.pattern[reader.at] !== ")") return giveUp(reader);
   reader.at += 1;
   return ways;
 }
 
-function readNoFurther(reader: Reader): number {
+function giveUp(reader: Reader): number {
   reader.at = reader.pattern.length;
   return Infinity;
 }
@@ -73,7 +73,7 @@ function repeated(ways: number, reader: Reader): number {
   const [min, max] =
     sign === undefined ? [Number(least), open === "" ? Number(least) : Number(most || Infinity)] : [0, Infinity];
   reader.size += min;
-  // what has one way only for each length has as many ways as lengths
+  // an element with a single way per length has as many ways as there are lengths
   if (ways > 1) return max <= 1 ? ways + 1 : Infinity;
   return Math.min(max, reader.length) - Math.min(min, reader.length) + 1;
 }

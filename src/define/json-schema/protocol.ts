@@ -1,19 +1,19 @@
 import type { SchemaFault } from "./limits.ts";
 
-/** How the engine's worker is told from any other thread that happens to load its file. */
+/** Marks the engine's worker, so that another thread that loads the file does not act as one. */
 export const workerMark = "drover-json-schema";
 
-/** To the worker, one at a time. */
+/** Sent to the worker, one at a time. */
 export type Job = { kind: "check"; schemaText: string; valueText: string } | { kind: "schema"; schemaText: string };
 
-/** From the worker. Compiling and checking have a deadline each, hence the word in between. */
+/** Sent by the worker. `compiled` comes between because compiling and checking have separate deadlines. */
 export type Report =
-  /** With its thread, whose time is what counts. */
+  /** `thread` is the kernel's thread id, for measuring its CPU time. */
   { type: "ready"; thread: string | null } | { type: "compiled" } | { type: "done"; faults: SchemaFault[] };
 
 /**
- * `late`: no answer within the deadline, or none at all; `refused`: past a limit, not even tried; `busy`: this caller has
- * asked for too much of late, and may ask again after so many seconds.
+ * `late`: no answer within the deadline, or none at all. `refused`: over a limit, so not checked. `busy`: this caller has
+ * requested too many checks and may retry after `retryAfterSeconds`.
  */
 export interface CheckResult {
   faults: SchemaFault[];

@@ -5,17 +5,17 @@ import { workerMark } from "./protocol.ts";
 
 const options = {
   workerData: workerMark,
-  // a hostile schema ends its worker, never the process
+  // a hostile schema may crash its worker, never the process
   resourceLimits: { maxOldGenerationSizeMb: 256, stackSizeMb: 2 },
   env: {},
-  // nothing that runs in it has anything to say
+  // discard the output of the worker
   stdout: true,
   stderr: true,
 };
 
-/** The engine in a thread of its own: its bundle in dist, or its source made into one on the spot. */
+/** Starts the engine in its own thread, from its bundle in dist or from a bundle built on the spot. */
 export async function startWorker(): Promise<Worker> {
-  // A CommonJS bundle has __dirname and no import.meta.dirname; the source tree has it the other way round.
+  // A CommonJS bundle has only __dirname; the source tree has only import.meta.dirname.
   const here = typeof __dirname === "string" ? __dirname : import.meta.dirname;
   const bundle = join(here, "define-json-schema-engine.cjs");
   if (existsSync(bundle)) return new Worker(bundle, options);

@@ -1,11 +1,11 @@
 import { readFileSync, readlinkSync } from "node:fs";
 
-/** The kernel's number of the calling thread; null where the host does not say. */
+/** The kernel's id of the calling thread; null if the host does not provide it. */
 export function ownThread(): string | null {
   return readOrNull(() => readlinkSync("/proc/thread-self").split("/").at(-1) ?? null);
 }
 
-/** Milliseconds of CPU that a thread of this process has used; null where the host does not say. */
+/** The CPU time a thread of this process has used, in milliseconds; null if the host does not provide it. */
 export function threadCpuMs(thread: string | null): number | null {
   if (thread === null) return null;
   const nanoseconds = readOrNull(
@@ -18,7 +18,7 @@ function readOrNull(read: () => string | null): string | null {
   try {
     return read();
   } catch (error) {
-    // no /proc, or a thread that has ended
+    // no /proc, or the thread has exited
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }
