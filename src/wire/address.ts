@@ -1,6 +1,6 @@
 import { RequestError } from "../model/errors.ts";
 
-/** Where a coordinator is. */
+/** A coordinator's address, parsed. */
 export type Address =
   /** `unix:/abs/path`: a socket on this machine. */
   | { kind: "unix"; path: string }
@@ -10,24 +10,24 @@ export type Address =
       /** Without brackets. */
       hostname: string;
       port: number;
-      /** As the Host header has it. */
+      /** Value of the Host header. */
       host: string;
-      /** What its paths begin with; empty where it serves at the root. */
+      /** Path prefix of every route; empty if the API is served at the root. */
       prefix: string;
     };
 
-/** Linux takes 108 bytes for the path of a socket, one of which ends it. */
+/** Linux allows 108 bytes for a socket path, including the terminating NUL. */
 export const maxSocketPathBytes = 107;
 
-/** Refuses what would send a token where anybody on the way can read it, unless that is allowed. */
+/** Throws unless the token travels encrypted or stays on this machine. `allowHttp` lifts that restriction. */
 export function readAddress(url: string, allowHttp: boolean): Address {
   if (url.startsWith("unix:")) return unixAddress(url);
   if (!URL.canParse(url)) throw unusable(url, "is not an address");
   const { protocol, hostname, port, host, pathname, username, password } = new URL(url);
   const secure = protocol === "https:";
-  if (!secure && protocol !== "http:") throw unusable(url, "does not begin with http://, https:// or unix:/");
+  if (!secure && protocol !== "http:") throw unusable(url, "does not start with http://, https:// or unix:/");
   if (username !== "" || password !== "")
-    throw unusable(`${protocol}//…@${host}`, "has a user name or password in it, which Drover does not send");
+    throw unusable(`${protocol}//…@${host}`, "contains a user name or password, which Drover does not send");
   if (!secure && !allowHttp && !isLoopbackName(hostname)) throw unencrypted(url);
   return {
     kind: "tcp",
@@ -39,14 +39,14 @@ export function readAddress(url: string, allowHttp: boolean): Address {
   };
 }
 
-/** Whether a token for this address goes over a network in the clear. */
+/** Reports whether a token sent to this address would cross a network in plain text. */
 export function isUnencrypted(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, hostname } = new URL(url);
   return protocol === "http:" && !isLoopbackName(hostname);
 }
 
-/** Of a URL, which has made 127.1 and 0x7f.1 into 127.0.0.1 already. */
+/** Expects the hostname of a parsed URL: `URL` has already normalized 127.1 and 0x7f.1 to 127.0.0.1. */
 export function isLoopbackName(hostname: string): boolean {
   return /^(?:localhost\.?|\[::1\]|127\.\d+\.\d+\.\d+|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]+\])$/.test(hostname);
 }
@@ -55,7 +55,7 @@ function unixAddress(url: string): Address {
   const path = url.slice("unix:".length);
   if (!path.startsWith("/") || path.includes("\0")) throw unusable(url, "has no absolute path after unix:");
   if (Buffer.byteLength(path) > maxSocketPathBytes)
-    throw unusable(url, `is longer than the ${maxSocketPathBytes} bytes that the path of a socket may have`);
+    throw unusable(url, `has a socket path longer than ${maxSocketPathBytes} bytes`);
   return { kind: "unix", path };
 }
 
@@ -64,7 +64,7 @@ function unusable(url: string, why: string): RequestError {
     code: "DROVER-API-035",
     field: "DROVER_API_URL",
     message: `The coordinator's address ${url} ${why}.`,
-    next: "Give it as https://drover.example, http://127.0.0.1:8765 or unix:/path/of/socket.",
+    next: "Use an address such as https://drover.example, http://127.0.0.1:8765 or unix:/path/to/socket.",
   });
 }
 
@@ -72,7 +72,7 @@ function unencrypted(url: string): RequestError {
   return new RequestError({
     code: "DROVER-API-035",
     field: "DROVER_API_URL",
-    message: `${url} is another machine and not encrypted: anybody on the way could read the token and hand out runs.`,
-    next: "Use https://, or allow it on a network that you trust with --allow-http or DROVER_ALLOW_HTTP=1.",
+    message: `${url} is on another machine and not encrypted: anyone on the network path could read the token and hand out runs.`,
+    next: "Use https://. On a network you trust, allow plain HTTP with --allow-http or DROVER_ALLOW_HTTP=1.",
   });
 }

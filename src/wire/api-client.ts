@@ -8,9 +8,9 @@ export type NewToken = Input<"POST /tokens">["body"];
 export type AnswerBody = Input<"POST /runs/{run_id}/permissions/{request_id}">["body"];
 export type Submission = Input<"POST /runs">["body"] & { idempotency_key?: string };
 
-/** The API as functions. What each takes and gives follows from its contract; no schema is loaded. */
+/** The API as functions, typed by the contracts. The imports are types only, so no schema is loaded. */
 export function createApiClient(transport: Transport) {
-  // the other side answers by the same contracts
+  // The coordinator responds according to the same contracts.
   const call = <R extends RouteName>(route: R, input: Input<R>) => transport.json(route, input) as Promise<Output<R>>;
   type Query<R extends RouteName> = Input<R>["query"];
   return {
@@ -46,7 +46,7 @@ export function createApiClient(transport: Transport) {
       follow: (run_id: string, follow: FollowOptions = {}) => followEvents(transport, run_id, follow),
     },
     questions: {
-      /** Open ones, unless the query says otherwise. */
+      /** Lists open questions unless the query asks for others. */
       list: (query: Query<"GET /questions"> = {}) => call("GET /questions", { query }),
       answer: (run_id: string, request_id: string, body: AnswerBody) =>
         call("POST /runs/{run_id}/permissions/{request_id}", { params: { run_id, request_id }, body }),
@@ -60,7 +60,7 @@ export function createApiClient(transport: Transport) {
     events: (query: Query<"GET /events"> = {}) => call("GET /events", { query }),
     follow: (follow: FollowOptions = {}) => followEvents(transport, null, follow),
     agents: {
-      /** All of them, page by page. */
+      /** Reads every page. */
       list: () => everyPage((query) => call("GET /agents", { query })),
       get: (name: string) => call("GET /agents/{name}", { params: { name } }),
       put: (name: string, body: Input<"PUT /agents/{name}">["body"]) =>
@@ -74,18 +74,18 @@ export function createApiClient(transport: Transport) {
       change: (schedule_id: string, body: Input<"PATCH /schedules/{schedule_id}">["body"]) =>
         call("PATCH /schedules/{schedule_id}", { params: { schedule_id }, body }),
       remove: (schedule_id: string) => call("DELETE /schedules/{schedule_id}", { params: { schedule_id } }),
-      /** Now, whatever its times say. */
+      /** Runs it now, regardless of its times. */
       run: (schedule_id: string) => call("POST /schedules/{schedule_id}/run", { params: { schedule_id } }),
       history: (schedule_id: string, query: Query<"GET /schedules/{schedule_id}/history"> = {}) =>
         call("GET /schedules/{schedule_id}/history", { params: { schedule_id }, query }),
       preview: (body: Input<"POST /schedules/preview">["body"]) => call("POST /schedules/preview", { body }),
     },
     runners: {
-      /** All of them, page by page. */
+      /** Reads every page. */
       list: () => everyPage((query) => call("GET /runners", { query })),
       drain: (runner_id: string, draining = true) =>
         call("POST /runners/{runner_id}/drain", { params: { runner_id }, body: { draining } }),
-      /** Exchanges an enrolment token, which must be this client's, for the runner's own. */
+      /** Exchanges this client's enrolment token for the runner's own token. */
       enroll: () => call("POST /runner/enroll", {}),
     },
     sessions: {
@@ -104,7 +104,7 @@ export function createApiClient(transport: Transport) {
       create: (body: NewToken) => call("POST /tokens", { body }),
       revoke: (token_id: string) => call("DELETE /tokens/{token_id}", { params: { token_id } }),
       revokeOf: (subject: string) => call("POST /tokens/revoke", { body: { subject } }),
-      /** `self` is the token of this client. */
+      /** The id `self` means this client's own token. */
       rotate: (token_id: string, body: Input<"POST /tokens/{token_id}/rotate">["body"] = {}) =>
         call("POST /tokens/{token_id}/rotate", { params: { token_id }, body }),
     },
@@ -125,13 +125,13 @@ export function createApiClient(transport: Transport) {
       deliveries: (query: Query<"GET /deliveries"> = {}) => call("GET /deliveries", { query }),
       redeliver: (delivery_id: string) => call("POST /deliveries/{delivery_id}/redeliver", { params: { delivery_id } }),
     },
-    /** The bytes of a consistent copy of the record, while the coordinator keeps running. */
+    /** Downloads a consistent copy of the record while the coordinator keeps running. */
     async backup(signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
       return (await transport.bytes("POST /backup", { signal }))?.bytes ?? (async function* () {})();
     },
   };
 
-  /** The bytes as they come. An answer that is cut off throws. */
+  /** Streams a file. The stream throws if the response is cut off. */
   async function file(run_id: string, path: string, signal?: AbortSignal) {
     const found = await transport.bytes("GET /runs/{run_id}/files/{path*}", { params: { run_id, path }, signal });
     return {
@@ -150,7 +150,7 @@ async function everyPage<T>(
     const page = await read(cursor === null ? {} : { cursor });
     items.push(...page.items);
     cursor = page.next_cursor;
-    // an earlier coordinator answers without one
+    // Coordinators before pagination send no next_cursor.
     if (!cursor) return { items, next_cursor: null };
   }
 }

@@ -1,10 +1,10 @@
 import type { RouteName } from "./contracts.ts";
 import { type CallInput, fillPath } from "./transport.ts";
 
-/** A call of a route as an HTTP request, without where it goes and who sends it. */
+/** An HTTP request for a route, without address and credentials. */
 export interface WireRequest {
   method: string;
-  /** With its query. */
+  /** Includes the query. */
   path: string;
   headers: Record<string, string>;
   body: string | undefined;

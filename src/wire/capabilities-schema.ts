@@ -1,13 +1,13 @@
 import * as z from "zod";
 
-const ability = z.boolean().exactOptional();
-/** What an executor can do: see Executor in the model. A coordinator ignores abilities that it does not know. */
+const capability = z.boolean().exactOptional();
+/** See `Executor.can` in the model. A coordinator ignores capabilities it does not know. */
 export const capabilitiesSchema = z.object({
-  resume: ability,
-  fork: ability,
-  ask: ability,
-  input: ability,
-  state: ability,
-  park: ability,
-  fork_at_turn: ability,
+  resume: capability,
+  fork: capability,
+  ask: capability,
+  input: capability,
+  state: capability,
+  park: capability,
+  fork_at_turn: capability,
 });

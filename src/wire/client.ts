@@ -3,7 +3,7 @@ import { httpTransport, type Target } from "./http-transport.ts";
 
 export type { ApiClient, FlatAgent, NewToken, Submission } from "./api-client.ts";
 
-/** A client of the coordinator at this address. */
+/** Creates a client that talks to a coordinator over HTTP or its Unix socket. */
 export function createClient(target: Target): ApiClient {
   return createApiClient(httpTransport(target));
 }

@@ -11,39 +11,40 @@ import { type Address, readAddress } from "./address.ts";
 import { assertPrivateSocket } from "./private-path.ts";
 import { connectToOrigin } from "./socket-origin.ts";
 
-/** Which coordinator, and who asks. */
+/** A coordinator's address, and the token to use there. */
 export interface Target {
   /** e.g. http://127.0.0.1:8765, https://drover.example or unix:/run/user/1000/drover.sock */
   url: string;
-  /** How people reach it and messages name it, where that is not `url`. */
+  /** The address to show in messages if it differs from `url`. */
   shownAs?: string;
-  /** null where the coordinator asks for none. */
+  /** null if the coordinator runs without auth. */
   token: string | null;
-  /** Whether the token may go to another machine unencrypted, to whatever answers there. */
+  /** Allows sending the token unencrypted to another machine, which cannot be verified. */
   allowHttp?: boolean;
 }
 
 /**
- * Connections to one coordinator. Every new one is proved to lead there before a token or anything else is written to it:
- * by TLS, by being a socket that no other user can have made, or by the coordinator's proof that it knows the token.
+ * Connections to one coordinator. Each new connection is verified before anything is written to it: by TLS, by the
+ * ownership of the Unix socket, or by the coordinator's proof that it knows the token.
  */
 export interface ConnectionPool {
+  /** With `once`, uses a new connection and closes it afterwards. */
   request(path: string, options: { method: string; headers: OutgoingHttpHeaders; once?: boolean }): ClientRequest;
-  /** Closes those that nothing is under way on. */
+  /** Closes connections without a request in flight. */
   dropIdle(): void;
   close(): void;
 }
 
-/** For a connection to be there, and proved. */
-const openMs = 30_000;
+/** Time to connect and verify. */
+const connectTimeoutMs = 30_000;
 
-/** Throws where the address is not one that a token may be sent to. */
+/** Throws if a token must not be sent to this address. */
 export function openConnectionPool(target: Target): ConnectionPool {
   const address = readAddress(target.url, target.allowHttp === true);
   const opening = new Set<Socket>();
   const open = (): Promise<Socket> => openSocket(address, target, opening);
-  const kept = new OpeningAgent({ keepAlive: true }, open);
-  const single = new OpeningAgent({ keepAlive: false }, open);
+  const kept = new VerifyingAgent({ keepAlive: true }, open);
+  const single = new VerifyingAgent({ keepAlive: false }, open);
   const isUnix = address.kind === "unix";
   return {
     request: (path, { method, headers, once }) =>
@@ -61,14 +62,15 @@ export function openConnectionPool(target: Target): ConnectionPool {
       for (const idle of Object.values(kept.freeSockets).flat()) idle?.destroy();
     },
     close() {
-      for (const socket of opening) socket.destroy(new Error("given up"));
+      for (const socket of opening) socket.destroy(new Error("the client was closed"));
       kept.destroy();
       single.destroy();
     },
   };
 }
 
-class OpeningAgent extends Agent {
+/** An HTTP agent whose sockets are verified before it uses them. */
+class VerifyingAgent extends Agent {
   readonly #open: () => Promise<Socket>;
 
   constructor(options: AgentOptions, open: () => Promise<Socket>) {
@@ -76,32 +78,36 @@ class OpeningAgent extends Agent {
     this.#open = open;
   }
 
-  override createConnection(_options: unknown, give?: Give): undefined {
-    if (give) void this.#openFor(give);
+  override createConnection(_options: unknown, callback?: OnConnection): undefined {
+    if (callback) void this.#openFor(callback);
   }
 
-  async #openFor(give: Give): Promise<void> {
+  async #openFor(callback: OnConnection): Promise<void> {
     const opened = await this.#open().catch((error: Error) => error);
-    if (opened instanceof Error) (give as (error: Error) => void)(opened); // where there is an error there is no socket
-    else give(null, opened);
+    // The type demands a socket even with an error.
+    if (opened instanceof Error) (callback as (error: Error) => void)(opened);
+    else callback(null, opened);
   }
 }
 
-type Give = (error: Error | null, socket: Duplex) => void;
+type OnConnection = (error: Error | null, socket: Duplex) => void;
 
 async function openSocket(address: Address, target: Target, opening: Set<Socket>): Promise<Socket> {
   if (address.kind === "unix") assertPrivateSocket(address.path);
-  // with node:crypto, which TLS does not need here; before there is a connection, so that none of it is missed
-  const prove = needsProof(address, target) ? (await import("./verify-coordinator.ts")).verifyCoordinator : null;
+  // Loaded on demand because it needs node:crypto, and before connecting so that no event of the socket is missed.
+  const verify = needsProof(address, target) ? (await import("./verify-coordinator.ts")).verifyCoordinator : null;
   const { socket, ready, origin } = await connectTo(address);
   opening.add(socket);
-  const timer = setTimeout(() => socket.destroy(new Error(`no connection within ${openMs} ms`)), openMs);
+  const timer = setTimeout(
+    () => socket.destroy(new Error(`no connection within ${connectTimeoutMs} ms`)),
+    connectTimeoutMs,
+  );
   try {
     await connected(socket, ready);
-    await prove?.(socket, { ...placeShown(address), ...target, origin, allowHttp: target.allowHttp === true });
+    await verify?.(socket, { ...httpHost(address), ...target, origin, allowHttp: target.allowHttp === true });
     return socket;
   } catch (error) {
-    // what it says from here on is nobody's business
+    // Ignore errors of a socket that is being discarded.
     socket.on("error", () => undefined).destroy();
     throw error;
   } finally {
@@ -111,8 +117,8 @@ async function openSocket(address: Address, target: Target, opening: Set<Socket>
 }
 
 /**
- * Over a socket of this user, only for the token of an attempt: runs have the same user, and one could put a socket of its
- * own where another expects its coordinator's.
+ * A Unix socket owned by this user needs proof only for an attempt token: runs share the user, so one run could put its
+ * own socket where another run expects the coordinator's.
  */
 function needsProof(address: Address, { token }: Target): boolean {
   return address.kind === "unix" ? token?.startsWith("drva_") === true : !address.secure;
@@ -120,9 +126,9 @@ function needsProof(address: Address, { token }: Target): boolean {
 
 interface Connecting {
   socket: Socket;
-  /** Of its events, the one that says that it can be used. */
+  /** The event that signals a usable socket. */
   ready: string;
-  /** null: known once it is connected. */
+  /** null if it is known only after connecting. */
   origin: string | null;
 }
 
@@ -130,10 +136,10 @@ async function connectTo(address: Address): Promise<Connecting> {
   if (address.kind === "unix")
     return { ...connectToOrigin(address.path, (path) => connect({ path })), ready: "connect" };
   if (address.secure) return { socket: await connectSecurely(address), ready: "secureConnect", origin: null };
-  return { socket: connect({ ...placeOf(address), noDelay: true }), ready: "connect", origin: null };
+  return { socket: connect({ ...connectOptions(address), noDelay: true }), ready: "connect", origin: null };
 }
 
-function placeShown(address: Address): { host: string; prefix: string } {
+function httpHost(address: Address): { host: string; prefix: string } {
   return address.kind === "unix" ? { host: "localhost", prefix: "" } : address;
 }
 
@@ -143,18 +149,18 @@ async function connectSecurely(address: TcpAddress): Promise<Socket> {
   const tls = await import("node:tls");
   const { hostname } = address;
   return tls.connect({
-    ...placeOf(address),
+    ...connectOptions(address),
     ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
     ALPNProtocols: ["http/1.1"],
   });
 }
 
-function placeOf({ hostname, port }: TcpAddress): { host: string; port: number; lookup?: LookupFunction } {
-  return { host: hostname, port, ...(hostname === "localhost" ? { lookup: thisMachine } : {}) };
+function connectOptions({ hostname, port }: TcpAddress): { host: string; port: number; lookup?: LookupFunction } {
+  return { host: hostname, port, ...(hostname === "localhost" ? { lookup: lookupLoopback } : {}) };
 }
 
-/** Whatever /etc/hosts says, and IPv4 first: a coordinator listens there unless told otherwise. */
-const thisMachine: LookupFunction = (_hostname, options, callback) => {
+/** Ignores /etc/hosts. Tries IPv4 first because a coordinator listens on 127.0.0.1 by default. */
+const lookupLoopback: LookupFunction = (_hostname, options, callback) => {
   if (options.all)
     callback(null, [
       { address: "127.0.0.1", family: 4 },
@@ -174,7 +180,7 @@ function connected(socket: Socket, event: string): Promise<void> {
     };
     const fail = (error: Error): void => {
       done();
-      // of several addresses that were tried, the first
+      // An AggregateError has no message; show the error of the first address that was tried.
       if (error instanceof AggregateError && error.message === "") error.message = String(error.errors[0]?.message);
       reject(error);
     };

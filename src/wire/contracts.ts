@@ -10,7 +10,7 @@ import { systemContracts } from "./contracts/system.ts";
 import { tokenContracts } from "./contracts/tokens.ts";
 import { triggerContracts } from "./contracts/triggers.ts";
 
-/** Every route there is. Order counts where a fixed path could be taken for a parameter. */
+/** Every route. A fixed path must come before a parameter that would also match it. */
 export const contracts = {
   ...runContracts,
   ...questionContracts,
@@ -24,11 +24,11 @@ export const contracts = {
   ...systemContracts,
 };
 
-// Clients use the rest as types only, so that no schema is loaded with them.
+// Clients import only these types, so they load no schema.
 export type Contracts = typeof contracts;
 export type RouteName = keyof Contracts;
 
-/** What a handler is given of the query and the body. */
+/** The parsed query and body that a handler receives. */
 export type QueryOf<R extends RouteName> = Contracts[R] extends { query: infer Q extends z.ZodType }
   ? z.output<Q>
   : undefined;
@@ -40,9 +40,9 @@ export type HeadersOf<R extends RouteName> = Contracts[R] extends { headers: inf
   ? z.output<H>
   : undefined;
 
-/** The JSON that a route answers with; undefined for one without any. */
-export type Output<R extends RouteName> = AnswerOf<Contracts[R]["responses"]>;
-type AnswerOf<A> = {
+/** The JSON of a route's success response; undefined if it has none. */
+export type Output<R extends RouteName> = ResponseOf<Contracts[R]["responses"]>;
+type ResponseOf<A> = {
   [Status in keyof A]: Status extends 200 | 201 | 202 ? JsonOf<A[Status]> : never;
 }[keyof A] extends infer T
   ? [T] extends [never]
@@ -55,7 +55,7 @@ type JsonOf<A> = A extends { media: string }
     ? z.output<S>
     : never;
 
-/** What a caller passes. What has a default may be left out. */
+/** The input a caller passes. Fields with a default are optional. */
 export type Input<R extends RouteName> = ParamsIn<R> &
   QueryIn<Contracts[R]> &
   BodyIn<Contracts[R]> &

@@ -6,7 +6,7 @@ export function coordinatorUnreachable(url: string, cause: unknown): HostError {
   return new HostError({
     code: "DROVER-API-023",
     message: `The coordinator at ${url} did not answer: ${why}`,
-    next: "Check that it runs (`drover up`) and that DROVER_API_URL is its address.",
+    next: "Check that it is running (`drover up`) and that DROVER_API_URL is its address.",
     cause,
   });
 }

@@ -7,62 +7,62 @@ import type { Transport } from "./transport.ts";
 import { coordinatorUnreachable } from "./coordinator-unreachable.ts";
 
 export interface FollowOptions {
-  /** Begin after this seq (of a run) or cursor (of all runs). */
+  /** Start after this seq (of a run) or cursor (of all runs). */
   after?: number;
   signal?: AbortSignal;
-  /** A stream silent for longer than this is dead: the server sends a heartbeat each 15 s. */
+  /** A stream that is silent for longer is dead: the server sends a heartbeat every 15 s. */
   silenceMs?: number;
   /** Gives up after being unable to connect for this long. */
   giveUpMs?: number;
-  /** What an agent is saying at the moment, of a run that is followed: best effort, never stored, and never yielded. */
+  /** Called with the text that the agent is producing right now. Best effort: partials are not stored and not yielded. */
   onPartial?: (delta: Delta) => void;
-  /** Each time the connection was cut and is made again. */
+  /** Called before each reconnect. */
   onReconnect?: () => void;
 }
 
 /**
- * Every event once, in order, however often the connection is cut: each new one begins after the last
- * event seen. Of one run it ends after the result; of all runs (null) never.
+ * Yields every event once and in order. After a lost connection it resumes after the last event seen. Following one run
+ * ends with its result; following all runs (null) never ends.
  */
 export async function* followEvents(
   transport: Transport,
   run_id: string | null,
   options: FollowOptions,
 ): AsyncGenerator<StoredEvent> {
-  const place = run_id === null ? "cursor" : "seq";
+  const position = run_id === null ? "cursor" : "seq";
   let after = options.after ?? 0;
-  let pauseMs = firstPauseMs;
-  let awaySince: number | null = null;
+  let backoffMs = minBackoffMs;
+  let failingSince: number | null = null;
   for (;;) {
     try {
       for await (const event of oneConnection(transport, run_id, after, options)) {
         if (event === "end") return;
         if (event === "open") {
-          awaySince = null;
-          pauseMs = firstPauseMs;
+          failingSince = null;
+          backoffMs = minBackoffMs;
           continue;
         }
-        // what a reconnect might repeat is known by its number
-        if (event[place] <= after) continue;
-        after = event[place];
+        // A reconnect may repeat events.
+        if (event[position] <= after) continue;
+        after = event[position];
         yield event;
-        if (place === "seq" && event.event.type === "result") return;
+        if (position === "seq" && event.event.type === "result") return;
       }
     } catch (error) {
       if (options.signal?.aborted) return;
       if (!(error instanceof HostError)) throw error;
-      awaySince ??= Date.now();
-      if (Date.now() - awaySince > (options.giveUpMs ?? 300_000)) throw error;
+      failingSince ??= Date.now();
+      if (Date.now() - failingSince > (options.giveUpMs ?? 300_000)) throw error;
     }
     if (options.signal?.aborted) return;
     options.onReconnect?.();
-    await pause(pauseMs, options.signal);
-    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+    await pause(backoffMs, options.signal);
+    backoffMs = Math.min(backoffMs * 2, maxBackoffMs);
   }
 }
 
-const firstPauseMs = 50;
-const longestPauseMs = 2000;
+const minBackoffMs = 50;
+const maxBackoffMs = 2000;
 
 async function* oneConnection(
   transport: Transport,
@@ -70,44 +70,44 @@ async function* oneConnection(
   after: number,
   options: FollowOptions,
 ): AsyncGenerator<StoredEvent | "open" | "end"> {
-  const cut = new AbortController();
-  const leave = (): void => cut.abort(options.signal?.reason);
-  options.signal?.addEventListener("abort", leave);
-  if (options.signal?.aborted) leave();
+  const connection = new AbortController();
+  const onAbort = (): void => connection.abort(options.signal?.reason);
+  options.signal?.addEventListener("abort", onAbort);
+  if (options.signal?.aborted) onAbort();
   const silenceMs = options.silenceMs ?? 60_000;
-  const watch = setTimeout(() => cut.abort(new Error("the stream fell silent")), silenceMs);
+  const silenceTimer = setTimeout(() => connection.abort(new Error(`no heartbeat for ${silenceMs} ms`)), silenceMs);
   try {
-    const input = { headers: { "last-event-id": after }, stream: true, signal: cut.signal };
-    const answer = await (run_id === null
+    const input = { headers: { "last-event-id": after }, stream: true, signal: connection.signal };
+    const response = await (run_id === null
       ? transport.bytes("GET /events", input)
       : transport.bytes("GET /runs/{run_id}/events", { ...input, params: { run_id } }));
-    if (answer === null) return yield "end";
+    if (response === null) return yield "end";
     yield "open";
-    for await (const message of readSse(awake(answer.bytes, watch))) {
+    for await (const message of readSse(refreshing(silenceTimer, response.bytes))) {
       if (message.event === "end") return yield "end";
       if (message.event === "partial") {
-        // written from one by the server
+        // The server serialized a partial of a report.
         options.onPartial?.((JSON.parse(message.data) as ReportRequest["partials"][number]).delta);
         continue;
       }
-      // written from a StoredEvent by the server
+      // The server serialized a StoredEvent.
       yield JSON.parse(message.data) as StoredEvent;
     }
   } catch (error) {
-    // a cut in the middle is what following is for; a refusal is not
-    if (error instanceof TypeError || cut.signal.aborted) throw coordinatorUnreachable(transport.url, error);
+    // A lost connection is retried by the caller; a refusal is not.
+    if (error instanceof TypeError || connection.signal.aborted) throw coordinatorUnreachable(transport.url, error);
     throw error;
   } finally {
-    clearTimeout(watch);
-    options.signal?.removeEventListener("abort", leave);
-    cut.abort();
+    clearTimeout(silenceTimer);
+    options.signal?.removeEventListener("abort", onAbort);
+    connection.abort();
   }
 }
 
-/** Each chunk, a heartbeat too, proves that the other side lives. */
-async function* awake(bytes: AsyncIterable<Uint8Array>, watch: NodeJS.Timeout): AsyncGenerator<Uint8Array> {
+/** Restarts the timer with each chunk. Heartbeats count too. */
+async function* refreshing(timer: NodeJS.Timeout, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of bytes) {
-    watch.refresh();
+    timer.refresh();
     yield chunk;
   }
 }

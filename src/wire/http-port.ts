@@ -6,22 +6,22 @@ import { readResponse, noResponse } from "./port-response.ts";
 import { uploadFile } from "./upload-file.ts";
 
 export interface HttpPortOptions extends Target {
-  /** How long the coordinator may hold a poll; it gets 10 s more before it counts as away. */
+  /** How long the coordinator may hold a poll. 10 s later it counts as away. */
   pollHoldMs?: number;
   timeoutMs?: number;
-  /** An upload that gets no further for so long has failed. */
+  /** An upload that makes no progress for this long has failed. */
   silenceMs?: number;
 }
 
 export interface HttpPort extends RunnerPort {
-  /** Lets go of idle connections. */
+  /** Closes its connections. */
   close(): void;
 }
 
 /**
- * The runner port over HTTP: kept-alive connections, and one word for everything that can go wrong. Where nobody answers,
- * or only to say that it cannot, idle connections are let go: behind a balancer the next request then opens one that
- * may lead to another coordinator.
+ * The runner port over HTTP with kept-alive connections. Every failure becomes a PortError. If the coordinator is away,
+ * idle connections are closed: behind a load balancer, the next request then opens a connection that may reach another
+ * coordinator.
  */
 export function createHttpPort(options: HttpPortOptions): HttpPort {
   const { pollHoldMs = 50_000, timeoutMs = 10_000, silenceMs = 60_000 } = options;
@@ -31,14 +31,14 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   return {
     async register(registration) {
       const registered = await post<Registered>("/runner/register", registration, { limitMs: timeoutMs });
-      // whoever stands still behind a balancer must leave time to reach another before the lease is over
+      // If a coordinator behind a load balancer hangs, there must be time to reach another before the lease expires.
       reportMs = Math.min(timeoutMs, Math.max(1000, registered.lease_ms / 2));
-      // a coordinator from before there was this field says nothing while it holds a poll
+      // Older coordinators do not send this field, and no keepalives during a held poll.
       pollSilenceMs = registered.poll_silence_ms;
       return registered;
     },
     poll: (poll, signal) =>
-      post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, quietMs: pollSilenceMs, signal }),
+      post("/runner/poll", poll, { limitMs: pollHoldMs + 10_000, silenceMs: pollSilenceMs, signal }),
     report: (report) => post("/runner/report", report, { limitMs: reportMs }),
     upload: (request, content, signal) =>
       uploadFile(request, content, signal, { url: options.url, connections, silenceMs }),
@@ -51,30 +51,30 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
     close: () => connections.close(),
   };
 
-  async function post<T>(path: string, body: unknown, patience: Patience): Promise<T> {
+  async function post<T>(path: string, body: unknown, timeouts: Timeouts): Promise<T> {
     const bytes = Buffer.from(JSON.stringify(body));
     try {
-      return await attempt<T>(path, bytes, patience);
+      return await attempt<T>(path, bytes, timeouts);
     } catch (error) {
-      // a kept-alive connection that the other side closed at this very moment: every request may be repeated
+      // The other side closed a kept-alive connection just now. Every request of this port is safe to repeat.
       if (!(error instanceof StaleConnection)) throw error;
-      return await attempt<T>(path, bytes, patience);
+      return await attempt<T>(path, bytes, timeouts);
     }
   }
 
-  async function attempt<T>(path: string, bytes: Buffer, patience: Patience): Promise<T> {
+  async function attempt<T>(path: string, bytes: Buffer, timeouts: Timeouts): Promise<T> {
     let used: Socket | null = null;
     try {
-      return await send<T>(path, bytes, patience, (socket) => (used = socket));
+      return await send<T>(path, bytes, timeouts, (socket) => (used = socket));
     } catch (error) {
       const away = error instanceof PortError && error.conflict === "away";
-      if (away && !patience.signal?.aborted) letGo(used);
+      if (away && !timeouts.signal?.aborted) dropConnections(used);
       throw error;
     }
   }
 
-  /** Others that are in use are judged by what becomes of their own requests. */
-  function letGo(used: Socket | null): void {
+  /** Leaves connections of other requests in flight alone. */
+  function dropConnections(used: Socket | null): void {
     used?.destroy();
     connections.dropIdle();
   }
@@ -82,7 +82,7 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   function send<T>(
     path: string,
     bytes: Buffer,
-    { limitMs, quietMs, signal }: Patience,
+    { limitMs, silenceMs: quietMs, signal }: Timeouts,
     onSocket: (socket: Socket) => void,
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -90,16 +90,16 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
         method: "POST",
         headers: { "content-type": "application/json", "content-length": bytes.length },
       });
-      const giveUp = (why: string): void => {
+      const fail = (why: string): void => {
         const cause = new Error(why);
-        // before what breaks off with it is told as a reason of its own
+        // Reject first: destroying the request raises errors that would hide the cause.
         reject(noResponse(options.url, cause));
         request.destroy(cause);
       };
-      const timer = setTimeout(() => giveUp(`no answer within ${limitMs} ms`), limitMs);
-      const silent = (): void => giveUp(`nothing was heard for ${quietMs} ms`);
-      const silence = quietMs === undefined ? undefined : setTimeout(silent, quietMs);
-      const abort = (): void => giveUp("given up by the runner");
+      const timer = setTimeout(() => fail(`no answer within ${limitMs} ms`), limitMs);
+      const onSilence = (): void => fail(`nothing was heard for ${quietMs} ms`);
+      const silence = quietMs === undefined ? undefined : setTimeout(onSilence, quietMs);
+      const abort = (): void => fail("the runner cancelled the request");
       const done = (): void => {
         clearTimeout(timer);
         clearTimeout(silence);
@@ -125,13 +125,13 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
   }
 }
 
-/** How long one waits for an answer. */
-interface Patience {
+interface Timeouts {
+  /** For the whole response. */
   limitMs: number;
-  /** The same for each piece of it. */
-  quietMs?: number | undefined;
+  /** For each chunk of it, keepalives included. */
+  silenceMs?: number | undefined;
   signal?: AbortSignal;
 }
 
-/** Its cause stays the true one: a runner goes by it when the second try fails on another stale connection. */
+/** Keeps the original cause, which the runner inspects if the retry hits another stale connection. */
 class StaleConnection extends PortError {}

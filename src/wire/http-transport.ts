@@ -9,12 +9,12 @@ import { coordinatorUnreachable } from "./coordinator-unreachable.ts";
 
 export type { Target } from "./connection-pool.ts";
 
-/** For an answer in JSON. One of bytes may take as long as it takes. */
+/** Timeout for JSON responses. Downloads have none. */
 const timeoutMs = 10_000;
-/** Over a socket of this machine: the Drover there is alive, and on a busy machine takes its time to open a record. */
+/** Over a Unix socket the Drover on the other end is known to be alive, but opening the record can take a while. */
 const socketTimeoutMs = 60_000;
 
-/** Over HTTP. Rejects with a RequestError where a call was refused, with a HostError where nobody answered. */
+/** Rejects with a RequestError if a call was refused and with a HostError if the coordinator did not respond. */
 export function httpTransport(target: Target): Transport {
   const shown = target.shownAs ?? target.url;
   const limitMs = target.url.startsWith("unix:") ? socketTimeoutMs : timeoutMs;
@@ -26,16 +26,16 @@ export function httpTransport(target: Target): Transport {
     async json(route, input) {
       const limit = new AbortController();
       const timer = setTimeout(() => limit.abort(new Error(`no answer within ${limitMs / 1000} s`)), limitMs);
-      const leave = (): void => limit.abort(input.signal?.reason);
-      input.signal?.addEventListener("abort", leave);
-      if (input.signal?.aborted) leave();
+      const onAbort = (): void => limit.abort(input.signal?.reason);
+      input.signal?.addEventListener("abort", onAbort);
+      if (input.signal?.aborted) onAbort();
       try {
         const response = await send(route, input, limit.signal);
         const text = await textOf(response, input, limit.signal);
         return response.statusCode === 204 ? undefined : JSON.parse(text);
       } finally {
         clearTimeout(timer);
-        input.signal?.removeEventListener("abort", leave);
+        input.signal?.removeEventListener("abort", onAbort);
       }
     },
     async bytes(route, input) {
@@ -43,7 +43,7 @@ export function httpTransport(target: Target): Transport {
       if (response.statusCode !== 204)
         return {
           header: (name) => headerOf(response, name),
-          bytes: chunksOf(await unpacked(response), shown, input.signal),
+          bytes: chunksOf(await decompress(response), shown, input.signal),
         };
       response.resume();
       return null;
@@ -59,33 +59,33 @@ export function httpTransport(target: Target): Transport {
 
   async function reach(route: RouteName, input: CallInput, signal: AbortSignal | undefined): Promise<IncomingMessage> {
     const request = buildRequest(route, input);
-    // it may take long, and only what is packed has signs of life in it meanwhile
+    // A backup can take minutes to prepare, and only a gzip response can carry keepalives meanwhile.
     if (route === "POST /backup") request.headers["accept-encoding"] = "gzip";
     try {
       return await exchange(await connections(), request, signal);
     } catch (error) {
-      throw absence(error, input.signal);
+      throw toClientError(error, input.signal);
     }
   }
 
   async function textOf(response: IncomingMessage, input: CallInput, signal: AbortSignal | undefined): Promise<string> {
     const chunks: Buffer[] = [];
     try {
-      for await (const chunk of chunksOf(response, shown, signal)) chunks.push(chunk as Buffer); // no encoding is set
+      for await (const chunk of chunksOf(response, shown, signal)) chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
     } catch (error) {
-      throw absence(error, input.signal);
+      throw toClientError(error, input.signal);
     }
     return Buffer.concat(chunks).toString("utf8");
   }
 
-  /** The caller's own doing is not the coordinator's absence, and what says more is passed on. */
-  function absence(error: unknown, own: AbortSignal | undefined): unknown {
-    if (own?.aborted || error instanceof HostError || error instanceof RequestError) return error;
+  /** Wraps network errors. Keeps the caller's own abort, and errors that already explain themselves. */
+  function toClientError(error: unknown, callerSignal: AbortSignal | undefined): unknown {
+    if (callerSignal?.aborted || error instanceof HostError || error instanceof RequestError) return error;
     return coordinatorUnreachable(shown, error);
   }
 }
 
-/** Resolves with the head of the answer. */
+/** Resolves with the head of the response. */
 async function exchange(
   connections: ConnectionPool,
   request: WireRequest,
@@ -94,7 +94,7 @@ async function exchange(
   try {
     return await exchangeOnce(connections, request, signal);
   } catch (error) {
-    // a kept-alive connection that the other side closed at this very moment: what only reads is asked for again
+    // The other side closed a kept-alive connection just now. Only reads are safe to repeat.
     if (!(error instanceof StaleConnection) || request.method !== "GET") throw error;
     return exchangeOnce(connections, request, signal);
   }
@@ -110,7 +110,7 @@ function exchangeOnce(
     const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
     const request = connections.request(path, { method, headers: { ...headers, ...length } });
     const abort = (): void => {
-      // before what breaks off with it is a reason of its own
+      // Reject first: destroying the request raises errors that would hide the reason.
       reject(signal?.reason);
       request.destroy();
     };
@@ -132,14 +132,14 @@ function headerOf({ headers }: IncomingMessage, name: string): string | null {
   return value === undefined ? null : String(value);
 }
 
-async function unpacked(response: IncomingMessage): Promise<AsyncIterable<Uint8Array>> {
+async function decompress(response: IncomingMessage): Promise<AsyncIterable<Uint8Array>> {
   if (response.headers["content-encoding"] !== "gzip") return response;
   const [{ createGunzip }, { pipeline }] = await Promise.all([import("node:zlib"), import("node:stream")]);
-  // a fault of either ends both and is thrown to the reader
+  // If either stream fails, pipeline destroys both and the reader sees the error.
   return pipeline(response, createGunzip(), () => undefined);
 }
 
-/** As they come. An answer that ends in the middle is the coordinator's absence, and no defect. */
+/** Yields the chunks. A response that breaks off means that the coordinator went away. */
 async function* chunksOf(
   body: AsyncIterable<Uint8Array>,
   url: string,

@@ -3,33 +3,33 @@ import { type ErrorCode, HostError } from "../model/errors.ts";
 import { type PortConflict, PortError } from "../model/port-error.ts";
 import { type Problem, readProblem } from "./problem.ts";
 
-/** What the coordinator answered, or the PortError that it means; a Problem is its cause. `onBytes`: with each piece of it. */
+/** Returns the coordinator's response or throws a PortError whose cause is the Problem. Calls `onBytes` for each chunk. */
 export async function readResponse<T>(response: IncomingMessage, onBytes?: () => void): Promise<T> {
   const chunks: Buffer[] = [];
   try {
     for await (const chunk of response) {
       onBytes?.();
-      chunks.push(chunk as Buffer); // no encoding is set, so chunks are buffers
+      chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
     }
   } catch (cause) {
     throw new PortError("away", "the answer was cut off", cause);
   }
   const text = Buffer.concat(chunks).toString("utf8");
   const status = response.statusCode ?? 0;
-  if (status >= 200 && status < 300) return parseAnswer<T>(text);
+  if (status >= 200 && status < 300) return parseBody<T>(text);
   const problem = readProblem(status, text);
   throw new PortError(conflictOf(problem), problem.detail, problem);
 }
 
-/** What became of a request without an answer. */
+/** The error for a request that got no response. */
 export function noResponse(url: string, cause: Error): PortError {
   if (cause instanceof HostError) return new PortError("unproven", cause.message, cause);
   return new PortError("away", `${url} did not answer: ${cause.message}`, cause);
 }
 
-function parseAnswer<T>(text: string): T {
+function parseBody<T>(text: string): T {
   try {
-    // made from the port's own types by the coordinator, whose protocol version was agreed at registration
+    // The coordinator serializes the port's own types; registration has checked the protocol version.
     return JSON.parse(text) as T;
   } catch (cause) {
     throw new PortError("away", "the answer is not JSON", cause);
@@ -45,7 +45,7 @@ const conflicts: Partial<Record<ErrorCode, PortConflict>> = {
   "DROVER-API-011": "unauthorized",
 };
 
-/** A stranger's answer (a proxy's, most likely) counts as away, like a server's own fault and one that is too busy. */
+/** A response that is not Drover's, most likely a proxy's, counts as away. So do server errors and throttling. */
 function conflictOf(problem: Problem): PortConflict {
   const known = conflicts[problem.code];
   if (known) return known;

@@ -4,8 +4,8 @@ import { HostError } from "../model/errors.ts";
 import { directoryFault, type OwnershipFault, ownerFault } from "../model/ownership.ts";
 
 /**
- * A socket needs no proof where nobody else can have put it there: its folder and the socket itself are this user's or
- * root's, and nobody else may write to the folder.
+ * Throws if another user could have created this socket. The socket and its directory must belong to this user or root,
+ * and nobody else may write to the directory.
  */
 export function assertPrivateSocket(path: string): void {
   const found = checkPrivatePath(path, "socket");
@@ -14,25 +14,25 @@ export function assertPrivateSocket(path: string): void {
     code: "DROVER-API-034",
     field: path,
     message: `The socket ${path} is not used: ${found.fault.why}.`,
-    next: "Check who made it. A coordinator makes its socket in a folder that only its user can write to.",
+    next: "Check who created it. A coordinator creates its socket in a directory that only its user can write to.",
   });
 }
 
-/** What keeps a file or socket from being one that only this user or root can have put there. null: there is nothing. */
+/** Finds out whether only this user or root can have created a file or socket. Returns null if it does not exist. */
 export function checkPrivatePath(path: string, kind: "file" | "socket"): { fault: OwnershipFault | null } | null {
-  const folder = dirname(path);
-  const [around, itself] = [look(folder), look(path)];
-  if (around === undefined || itself === undefined) return null;
-  const isOfKind = kind === "file" ? itself.isFile() : itself.isSocket();
-  const otherKind = { why: `it is a link or no ${kind}`, next: "Check who made it, and remove it." };
-  return { fault: directoryFault(folder, around) ?? (isOfKind ? ownerFault(path, itself) : otherKind) };
+  const directory = dirname(path);
+  const [parent, entry] = [lstat(directory), lstat(path)];
+  if (parent === undefined || entry === undefined) return null;
+  const isOfKind = kind === "file" ? entry.isFile() : entry.isSocket();
+  const otherKind = { why: `it is a link or not a ${kind}`, next: "Check who created it, and remove it." };
+  return { fault: directoryFault(directory, parent) ?? (isOfKind ? ownerFault(path, entry) : otherKind) };
 }
 
-function look(path: string): Stats | undefined {
+function lstat(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    // below something that is no folder, or in one that we may not enter: using it fails too
+    // The parent is not a directory or not accessible. Using the path will fail with a better message.
     if (error instanceof Error && "code" in error) return undefined;
     throw error;
   }

@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes, HostError, RequestError } from "../model/errors.ts";
 
-/** The body of every answer that is not a success (application/problem+json). */
+/** The body of every error response (application/problem+json). */
 export interface Problem {
   title: string;
   status: number;
@@ -17,7 +17,7 @@ export interface ProblemFault {
   message: string;
 }
 
-/** A refusal is the caller's to mend (RequestError), anything else the operator's (HostError). */
+/** The caller can fix a 4xx (RequestError); anything else is for the operator (HostError). */
 export function errorFromProblem(problem: Problem): RequestError | HostError {
   const first = problem.faults[0];
   const fault = {
@@ -30,7 +30,7 @@ export function errorFromProblem(problem: Problem): RequestError | HostError {
   return problem.status < 500 ? new RequestError(fault) : new HostError(fault);
 }
 
-/** What a server answered, made into a Problem even where a proxy in between has its own idea of one. */
+/** Reads an error response. A response that is not Drover's, such as a proxy's, becomes a Problem too. */
 export function readProblem(status: number, text: string): Problem {
   const parsed = parseObject(text);
   const code = parsed?.["code"];
@@ -38,7 +38,7 @@ export function readProblem(status: number, text: string): Problem {
     return {
       title: textOf(parsed["title"]),
       status,
-      // checked against the table in the line above
+      // Checked against the table above.
       code: code as ErrorCode,
       detail: textOf(parsed["detail"]),
       faults: Array.isArray(parsed["faults"]) ? parsed["faults"].filter(isFault) : [],
@@ -49,9 +49,9 @@ export function readProblem(status: number, text: string): Problem {
     title: errorCodes["DROVER-API-028"],
     status,
     code: "DROVER-API-028",
-    detail: `The answer has status ${status} and is not one of Drover's: ${text.slice(0, 200)}`,
+    detail: `A response with status ${status} did not come from Drover: ${text.slice(0, 200)}`,
     faults: [],
-    next: "Check that the address is that of a Drover coordinator.",
+    next: "Check that the address belongs to a Drover coordinator.",
   };
 }
 
@@ -67,7 +67,7 @@ function isFault(value: unknown): value is ProblemFault {
 function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
-    // an object's keys are strings
+    // The keys of an object are strings.
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;

@@ -9,38 +9,38 @@ import { sessionFileTypes } from "../model/session-state.ts";
 import { failureReasons, stopReasons } from "../model/states.ts";
 import { capabilitiesSchema } from "./capabilities-schema.ts";
 
-/** What runners send and get. Handlers pass these straight to the port, so that a field one side lacks does not compile. */
+/** The runner protocol. Handlers pass these straight to the port, so a field that one side lacks does not compile. */
 const name = z.string().min(1).max(400);
 const number = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const attempt = z.number().int().min(1).max(1_000_000);
 const ofAttempt = { run_id: name, attempt };
 
-/** null is an empty list: some languages write an absent one so. */
-function listOf<T extends z.ZodType>(item: T, most: number) {
+/** Accepts null as an empty list, because some languages serialize it that way. */
+function listOf<T extends z.ZodType>(item: T, max: number) {
   return z
     .array(item)
-    .max(most)
+    .max(max)
     .nullish()
     .transform((list) => list ?? []);
 }
 
-/** Of an agent, or of what configures an executor: everybody who lists them gets them. */
-const mostLength = 256 * 1024;
-const tooLong = `longer than ${mostLength} characters`;
+/** Limit for an agent definition or an executor config, because every list response includes them. */
+const maxLength = 256 * 1024;
+const tooLong = `longer than ${maxLength} characters`;
 
 function isSmall(value: unknown): boolean {
-  return estimateJsonSize(value, mostLength) <= mostLength;
+  return estimateJsonSize(value, maxLength) <= maxLength;
 }
 
-/** An agent as its file has it: its type follows from its command. */
-const broughtAgentSchema = agentSchema
+/** An agent that the runner brings. As in an agent file, the type defaults by whether there is a command. */
+const runnerAgentSchema = agentSchema
   .partial({ type: true })
   .refine(isSmall, tooLong)
   .transform((agent) => ({ ...agent, type: agent.type ?? (agent.command === null ? "autonomous" : "procedural") }));
 
 export const registrationSchema = z.strictObject({
   protocol: z.literal(1).default(1),
-  /** Without one, the runner's own description identifies it. */
+  /** If missing, the runner is identified by its host, directory, profile and name. */
   runner_key: z.string().min(16).max(400).exactOptional(),
   registration_id: name.exactOptional(),
   name: name.exactOptional(),
@@ -56,7 +56,7 @@ export const registrationSchema = z.strictObject({
   }),
   tags: listOf(name, 100),
   require_matching_tags: z.boolean().default(false),
-  agents: listOf(broughtAgentSchema, 1000),
+  agents: listOf(runnerAgentSchema, 1000),
   slots: z.number().int().min(1).max(10_000).default(1),
   only_agent: name.exactOptional(),
   place_id: name.exactOptional(),
@@ -97,23 +97,23 @@ const outcomeSchema = z.discriminatedUnion("status", [
   }),
 ]);
 
-/** n counts from 1. */
+/** `n` starts at 1. */
 const numberedEventSchema = z.strictObject({
   n: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
   at: z.iso.datetime(),
-  // The result of a run is its finish.
-  event: runEventSchema.refine(({ type }) => type !== "result", "a result comes with the finish of its run"),
+  // The coordinator writes the result event when it receives the finish.
+  event: runEventSchema.refine(({ type }) => type !== "result", "a result is reported as the finish of its run"),
 });
 
-/** Of all lists of a report together: each entry costs the reader as much as a page of text. */
-const mostEntries = 20_000;
+/** Limit for all lists of a report together, because validating an entry is expensive. */
+const maxEntries = 20_000;
 
-/** Before any of them is looked at. */
-function refuseMany(body: unknown, context: z.RefinementCtx): unknown {
+/** Counts the entries before any of them is validated. */
+function refuseTooMany(body: unknown, context: z.RefinementCtx): unknown {
   const entries = ["events", "partials", "finishes"].flatMap((field) => listIn(body, field));
   const events = entries.map((entry) => listIn(entry, "events").length);
-  if (events.reduce((sum, count) => sum + count, entries.length) <= mostEntries) return body;
-  context.addIssue({ code: "custom", message: `more than ${mostEntries} events, partials and finishes` });
+  if (events.reduce((sum, count) => sum + count, entries.length) <= maxEntries) return body;
+  context.addIssue({ code: "custom", message: `more than ${maxEntries} events, partials and finishes` });
   return z.NEVER;
 }
 
@@ -136,9 +136,9 @@ const wholeReportSchema = z.strictObject({
   ),
   finishes: z.array(z.strictObject({ ...ofAttempt, last_n: number, outcome: outcomeSchema })),
 });
-export const reportSchema = z.preprocess(refuseMany, wholeReportSchema);
+export const reportSchema = z.preprocess(refuseTooMany, wholeReportSchema);
 
-/** In the query: the body is the file. */
+/** A number in the query string; the body is the file itself. */
 const decimal = z
   .string()
   .regex(/^\d{1,15}$/, "not a number")

@@ -18,7 +18,7 @@ import { deliveryStatuses } from "../model/webhook.ts";
 import { keyIdPattern, noncePattern } from "./proof-request.ts";
 import { submitInput } from "./submit-input.ts";
 
-/** A list's page: `next_cursor` is null on the last one. */
+/** A page of a list. `next_cursor` is null on the last page. */
 export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next_cursor: z.string().nullable() });
 }
@@ -36,26 +36,28 @@ export const runRowSchema = runSchema.omit({ parameters: true, prompt: true, res
 
 const time = z.iso.datetime({ offset: true });
 const shortText = z.string().min(1).max(400);
-/** A list in a query is one text with commas; callers in this process pass the list itself. */
+/** A list in a query string is comma-separated; callers in this process pass an array. */
 const statusList = z.preprocess(
   (given) => (typeof given === "string" ? given.split(",") : given),
   z.array(z.enum(runStatuses)).min(1),
 );
 const limit = z.coerce.number().int().min(1).max(1000).default(50);
-/** The place of an event: its `seq` within a run, its `cursor` among all. */
-const place = z.int().min(0);
-const givenPlace = z.coerce.number().pipe(place).optional();
+/** The position of an event: its `seq` within a run, its `cursor` among all runs. */
+const position = z.int().min(0);
+const optionalPosition = z.coerce.number().pipe(position).optional();
 
 const searchText = z
   .string()
   .max(1000)
   .superRefine((text, context) => {
     const { length } = searchTerms(text);
-    if (length === 0) context.addIssue({ code: "custom", message: "has no word to search for" });
+    if (length === 0) context.addIssue({ code: "custom", message: "contains no word to search for" });
     if (length > mostSearchTerms)
-      context.addIssue({ code: "custom", message: `has more than ${mostSearchTerms} words` });
+      context.addIssue({ code: "custom", message: `contains more than ${mostSearchTerms} words` });
   })
-  .describe('Words that a run\'s prompt, parameters, result, error or tool input must all have; "quotes" for a phrase');
+  .describe(
+    'Words that must all occur in a run\'s prompt, parameters, result, error or tool input; use "quotes" for a phrase',
+  );
 
 const runFilterShape = {
   agent_name: shortText.optional(),
@@ -71,7 +73,7 @@ const runFilterShape = {
 };
 
 export const pageQuerySchema = z.strictObject({ limit, cursor: z.string().max(200).optional() });
-/** Most callers want all of them, and most have a few: a page is as long as can be. */
+/** For lists that are usually short and read in full: the default page size is the maximum. */
 export const fullPageQuerySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(1000).default(1000),
   cursor: z.string().max(2000).optional(),
@@ -83,37 +85,38 @@ export const runsQuerySchema = z.strictObject({
   limit,
   cursor: z.string().max(200).optional(),
 });
-/** With `search`: where each run matches, and whether runs may be missing because the index is still being built. */
+/** With `search`, includes where each run matches and whether the index is still being built. */
 export const runPageSchema = pageOf(runRowSchema.extend({ match: searchMatchSchema.optional() })).extend({
   indexing: z.boolean().optional().describe("With search: true while earlier runs are still being indexed"),
 });
-const mostStatsDays = 90;
+const maxStatsDays = 90;
 export const statsQuerySchema = z
   .strictObject({
-    since: time.optional().describe("A day before `until` unless given"),
-    until: time.optional().describe("Now unless given"),
+    since: time.optional().describe("Defaults to one day before `until`"),
+    until: time.optional().describe("Defaults to now"),
   })
   .superRefine(({ since, until }, context) => {
     const days = (Date.parse(until ?? new Date().toISOString()) - Date.parse(since ?? until ?? "")) / 86_400_000;
     const refuse = (message: string) => context.addIssue({ code: "custom", path: ["since"], message });
-    if (days < 0) refuse("lies after until");
-    if (days > mostStatsDays) refuse(`lies more than ${mostStatsDays} days before until`);
+    if (days < 0) refuse("is later than until");
+    if (days > maxStatsDays) refuse(`is more than ${maxStatsDays} days before until`);
   });
-export const eventsQuerySchema = z.strictObject({ after: givenPlace, limit });
-/** In a query one text with commas; callers in this process pass the list itself. */
+export const eventsQuerySchema = z.strictObject({ after: optionalPosition, limit });
 const runList = z.preprocess(
   (given) => (typeof given === "string" ? given.split(",") : given),
   z.array(shortText).max(100),
 );
 export const allEventsQuerySchema = z.strictObject({
-  after: givenPlace,
+  after: optionalPosition,
   limit,
-  follow: runList.optional().describe("Runs whose partials the stream carries too"),
-  stream: shortText.optional().describe("A name that the caller makes up, to change `follow` by while it is open"),
+  follow: runList.optional().describe("Runs whose partials the stream also carries"),
+  stream: shortText
+    .optional()
+    .describe("A name chosen by the caller, for changing `follow` with POST /events/follow while the stream is open"),
 });
 export const refollowSchema = z.strictObject({ stream: shortText, follow: z.array(shortText).max(100) });
-export const lastEventIdSchema = z.object({ "last-event-id": givenPlace });
-/** Of a query, where everything is text. */
+export const lastEventIdSchema = z.object({ "last-event-id": optionalPosition });
+/** A boolean in a query string. */
 const flag = z.preprocess((given) => (given === "true" ? true : given === "false" ? false : given), z.boolean());
 export const executionsQuerySchema = z.strictObject({
   run_id: shortText.optional(),
@@ -129,25 +132,28 @@ export const deliveriesQuerySchema = z.strictObject({
   cursor: z.string().max(200).optional(),
 });
 export const questionsQuerySchema = z.strictObject({
-  open: flag.default(true).describe("false: those that were answered, expired or superseded"),
+  open: flag.default(true).describe("false lists questions that were answered, expired or superseded"),
   run_id: shortText.optional(),
   limit,
   cursor: z.string().max(200).optional(),
 });
 export const questionPageSchema = pageOf(questionSchema).extend({
-  count: z.number().int().describe("Of all pages; a longer list than 10,000 counts as that many"),
+  count: z.number().int().describe("Total over all pages, capped at 10,000"),
 });
 export const answerSchema = z
   .strictObject({
     decision: z.enum(["allow", "deny", "stop"]),
-    input: z.unknown().describe("With allow: what the tool is called with instead"),
-    remember: z.literal("session").optional().describe("With allow: the tool is not asked about again in this session"),
-    message: z.string().min(1).max(10_000).optional().describe("With deny or stop: why; the model reads it"),
+    input: z.unknown().describe("With allow: replaces the tool's input"),
+    remember: z
+      .literal("session")
+      .optional()
+      .describe("With allow: allows this tool for the rest of the session without asking again"),
+    message: z.string().min(1).max(10_000).optional().describe("With deny or stop: the reason, which the model reads"),
   })
   .partial({ input: true })
   .superRefine(({ decision, input, remember, message }, context) => {
     const only = (path: string, wanted: string) =>
-      context.addIssue({ code: "custom", path: [path], message: `only with ${wanted}` });
+      context.addIssue({ code: "custom", path: [path], message: `only allowed with ${wanted}` });
     if (decision !== "allow" && input !== undefined) only("input", "allow");
     if (decision !== "allow" && remember !== undefined) only("remember", "allow");
     if (decision === "allow" && message !== undefined) only("message", "deny or stop");
@@ -157,7 +163,7 @@ const day = z.iso.date();
 export const usageQuerySchema = z.strictObject({
   by: z.enum(["agent", "day", "session"]).default("agent"),
   since: day.optional().describe("The first UTC day"),
-  until: day.optional().describe("The UTC day after the last"),
+  until: day.optional().describe("The UTC day after the last one (exclusive)"),
   agent_name: shortText.optional(),
   limit: z.coerce.number().int().min(1).max(1000).default(1000),
 });
@@ -168,7 +174,7 @@ export const sessionsQuerySchema = z.strictObject({
   cursor: z.string().max(200).optional(),
 });
 
-/** Nothing given means every run that has not ended: it has to be said in so many words. */
+/** Stopping every run requires an explicit `all: true`; an empty filter is refused. */
 export const stopRunsSchema = z
   .strictObject({
     ...runFilterShape,
@@ -189,28 +195,28 @@ export const storedEventSchema = z.object({
   seq: z.number().int(),
   attempt: z.number().int(),
   n: z.number().int().nullable(),
-  at: z.string().describe("By the clock of the runner"),
+  at: z.string().describe("By the runner's clock"),
   received_at: z.string().exactOptional().describe("By the coordinator's clock; missing in older records"),
   cursor: z.number().int(),
   event: runEventSchema,
 });
 
-/** `next_cursor` is what to pass as `after`. */
-export const eventPageSchema = z.object({ items: z.array(storedEventSchema), next_cursor: place.nullable() });
+/** Pass `next_cursor` as `after` to read the next page. */
+export const eventPageSchema = z.object({ items: z.array(storedEventSchema), next_cursor: position.nullable() });
 
 export const whySchema = z.object({
   status: z.enum(runStatuses),
   why: z.array(z.object({ demand: z.string(), detail: z.string() })),
 });
 
-/** An agent's own fields, and where it comes from. */
+/** An agent's own fields and its source. */
 export const listedAgentSchema = agentSchema.extend({
   source: z.enum(["file", "api", "runner"]),
   runner_id: z.string().nullable(),
-  fault: z.string().optional().describe("What is wrong with its file now; the agent is the last that was sound"),
+  fault: z.string().optional().describe("The error in its file; this definition is the last valid one"),
 });
 
-/** The name is in the path; repeating it is allowed. How the rest fits together is checked as for a file. */
+/** The path has the name; the body may repeat it. The handler validates the definition with the rules for agent files. */
 export const putAgentSchema = agentSchema.partial({ name: true, type: true });
 
 export const runnerSchema = z.object({
@@ -242,7 +248,7 @@ export const runnerSchema = z.object({
 });
 export const drainSchema = z.strictObject({ draining: z.boolean().default(true) });
 
-/** A session with its runs, newest first, and the sessions it was forked from and into. */
+/** A session with its runs, newest first, and the sessions it was forked from and the forks made from it. */
 export const sessionWithRunsSchema = sessionSchema.extend({
   versions: z.array(sessionVersionSchema),
   ancestors: z.array(sessionNodeSchema),
@@ -259,15 +265,15 @@ export const executionSchema = z.object({
   end: executionEndSchema.nullable(),
 });
 
-/** What is shown in lists and stands in the records of whatever its bearer does. */
-const shown = z
+/** Text that appears in lists and in the audit records of everything the token's bearer does. */
+const printable = z
   .string()
   .max(200)
-  .refine((text) => !/\p{C}/u.test(text), { message: "has a character that cannot be shown" });
+  .refine((text) => !/\p{C}/u.test(text), { message: "contains a character that cannot be shown" });
 export const newTokenSchema = z.strictObject({
   role: z.enum(tokenRoles),
-  subject: shown.min(1).refine((text) => text.trim() === text, { message: "begins or ends with a space" }),
-  label: shown.optional(),
+  subject: printable.min(1).refine((text) => text.trim() === text, { message: "starts or ends with a space" }),
+  label: printable.optional(),
   expires_at: time.optional(),
   /** For role `runner`: a token that a runner exchanges once for its own. */
   enrolment: z.boolean().default(false),
@@ -284,27 +290,27 @@ export const tokenSchema = z.object({
   revoked_at: z.string().nullable(),
   used_at: z.string().nullable(),
 });
-/** Only these two answers ever carry a token itself. */
+/** Only this and the response to a rotation ever contain the token itself. */
 export const createdTokenSchema = tokenSchema.extend({ token: z.string() });
 export const rotatedTokenSchema = createdTokenSchema.extend({
-  /** The token it takes the place of, when that one ends, and whether it is the one that this was asked with. */
+  /** The replaced token, when it stops working, and whether this request was made with it. */
   replaces: z.object({ token_id: z.string(), ends_at: z.string(), asked_with: z.boolean() }),
 });
 export const revokeTokensSchema = z.strictObject({ subject: z.string().min(1).max(200) });
 export const revokedTokensSchema = z.object({ revoked: z.array(z.string()) });
 export const rotateTokenSchema = z.strictObject({
-  /** How long the old one is still good; 0: not a moment. */
+  /** How long the old token stays valid; 0 revokes it at once. */
   overlap_seconds: z.number().int().min(0).max(604_800).default(300),
 });
 
-/** `code` is null where auth is off: no browser has to sign in. */
+/** `code` is null if auth is off, because no browser has to sign in. */
 export const signInLinkSchema = z.object({ code: z.string().nullable(), expires_at: z.string().nullable() });
 export const signInSchema = z.strictObject({ code: z.string().min(1).max(200) });
 export const meSchema = z.object({
   subject: z.string(),
   role: z.enum(tokenRoles),
   token_id: z.string(),
-  /** Whether a browser's cookie was sent, a bearer token, or nothing because auth is off. */
+  /** How the request was authenticated: by a browser's cookie, by a bearer token, or not at all because auth is off. */
   by: z.enum(["browser", "bearer", "auth_off"]),
   version: z.string(),
 });
@@ -318,7 +324,7 @@ export const proofRequestSchema = z.strictObject({
 });
 export const proofSchema = z.object({ proof: z.string() });
 
-/** The names that these have in the OpenAPI document. */
+/** Names of the schemas in the OpenAPI document. */
 const names = {
   Problem: problemSchema,
   Run: runSchema,

@@ -1,15 +1,15 @@
 import { type BigIntStats, closeSync, fstatSync, lstatSync, openSync } from "node:fs";
 
-/** `unix:DEVICE.INODE`: the socket itself. A path says nothing, as sockets can be renamed and replaced. */
+/** `unix:DEVICE.INODE` identifies the socket itself. A path does not, because sockets can be renamed and replaced. */
 export function originOfSocket(path: string): string {
   return originOf(lstatSync(path, { bigint: true }));
 }
 
 const isLinux = process.platform === "linux";
-/** Opens nothing, but holds on to what is there. */
+/** O_PATH: a descriptor that pins the inode without opening it. */
 const oPath = 0o10000000;
 
-/** Calls `connect` with a path that leads to exactly the socket that is returned, whatever is put in its place meanwhile. */
+/** Connects to exactly the socket whose origin is returned, even if the path is replaced in between. */
 export function connectToOrigin<T>(path: string, connect: (path: string) => T): { socket: T; origin: string } {
   if (!isLinux) return { origin: originOfSocket(path), socket: connect(path) };
   const fd = openSync(path, oPath);

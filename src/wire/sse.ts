@@ -5,7 +5,7 @@ export interface SseMessage {
   data: string;
 }
 
-/** Splits a stream of bytes into messages. What is cut off before its blank line is not a message. */
+/** Splits a byte stream into messages. An incomplete message at the end is dropped. */
 export async function* readSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<SseMessage> {
   const decoder = new TextDecoder();
   let pending: string[] = [];
@@ -30,7 +30,7 @@ function toMessage(lines: readonly string[]): SseMessage | null {
   let event = "message";
   const data: string[] = [];
   for (const line of lines) {
-    // a line that begins with a colon is a comment: the heartbeat
+    // A line that starts with a colon is a comment; the server sends them as heartbeats.
     const colon = line.indexOf(":");
     if (colon === 0) continue;
     const field = colon < 0 ? line : line.slice(0, colon);

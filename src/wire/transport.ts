@@ -1,39 +1,39 @@
 import type { RouteName } from "./contracts.ts";
 
-/** How a client reaches an API: over HTTP, or in the process that has it. */
+/** How a client calls the API: over HTTP or in the same process. */
 export interface Transport {
-  /** How messages name the other side. */
+  /** The coordinator's address to show in messages. */
   readonly url: string;
-  /** The JSON of the answer; undefined for one without a body. */
+  /** Resolves with the parsed JSON; undefined if the response has no body. */
   json(route: RouteName, input: CallInput): Promise<unknown>;
-  /** The bytes of the answer; null for one without a body. */
-  bytes(route: RouteName, input: CallInput): Promise<BytesAnswer | null>;
+  /** Resolves with the response's bytes; null if it has no body. */
+  bytes(route: RouteName, input: CallInput): Promise<BytesResponse | null>;
 }
 
-/** `Input` of a route without its types. */
+/** The untyped form of a route's `Input`. */
 export interface CallInput {
   params?: Readonly<Record<string, string>> | undefined;
   query?: Readonly<Record<string, unknown>> | undefined;
   headers?: Readonly<Record<string, unknown>> | undefined;
   body?: unknown;
-  /** Events as a stream, not as a page. */
+  /** Requests events as a stream instead of a page. */
   stream?: boolean;
   signal?: AbortSignal | undefined;
 }
 
-export interface BytesAnswer {
+export interface BytesResponse {
   header(name: string): string | null;
-  /** As they come; throws where the answer is cut off. */
+  /** Throws if the response is cut off. */
   bytes: AsyncIterable<Uint8Array>;
 }
 
-/** A body of bytes, of a size that is known before. */
+/** A request body of bytes. `size` is its Content-Length; null if there is none. */
 export interface SizedBytes {
   size: number | null;
   bytes: AsyncIterable<Uint8Array>;
 }
 
-/** A route's path with each parameter as `write` has it. */
+/** Replaces each `{parameter}` of a route's path with what `write` returns. */
 export function fillPath(path: string, write: (name: string, slashes: boolean) => string): string {
   return path.replaceAll(/\{(\w+)(\*?)\}/g, (_, name: string, star: string) => write(name, star === "*"));
 }

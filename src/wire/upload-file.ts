@@ -12,8 +12,8 @@ interface Target {
 }
 
 /**
- * One file as the body of a request, on a connection of its own, as fast as the other side takes it. Fails when it
- * gets no further for `silenceMs`, however long it takes in all.
+ * Uploads one file as a request body over its own connection, with backpressure. Fails if there is no progress for
+ * `silenceMs`; the total time is not limited.
  */
 export async function uploadFile(
   request: UploadRequest,
@@ -24,9 +24,9 @@ export async function uploadFile(
   try {
     return await sendFile(request, content, signal, target);
   } catch (error) {
-    const answer = error instanceof PortError ? answerIn(error) : null;
-    if (answer === null) throw error;
-    return answer;
+    const result = error instanceof PortError ? resultFrom(error) : null;
+    if (result === null) throw error;
+    return result;
   }
 }
 
@@ -45,7 +45,7 @@ function sendFile(
       headers: { "content-type": "application/octet-stream", "content-length": request.size },
     });
     const watch = setTimeout(() => sent.destroy(new Error(`no progress within ${silenceMs} ms`)), silenceMs);
-    const abort = (): void => void sent.destroy(new Error("given up by the runner"));
+    const abort = (): void => void sent.destroy(new Error("the runner cancelled the upload"));
     const done = (): void => {
       clearTimeout(watch);
       signal.removeEventListener("abort", abort);
@@ -55,22 +55,22 @@ function sendFile(
     sent.on("response", (response) => {
       readResponse<UploadAnswer>(response)
         .then(resolve, reject)
-        // an answer that came early leaves the rest unsent
+        // The response may arrive before the whole file was sent.
         .finally(() => sent.destroy());
     });
     sent.on("error", (cause) => {
       reject(new PortError("away", `${url} did not take the file: ${cause.message}`, cause));
     });
     sent.once("close", done);
-    // What comes of this is the sender's own, so it is told first: its file changed meanwhile, or cannot be read.
-    pour(content, request.size, sent, watch)
+    // A local failure (the file changed or cannot be read) must win over the connection error it causes.
+    writeBody(content, request.size, sent, watch)
       .then((whole) => (whole ? undefined : resolve({ upload: "mismatch" })), reject)
       .finally(() => (sent.writableEnded ? undefined : sent.destroy()));
   });
 }
 
-/** Waits for each piece to be taken; leaves off where the request is over. False: it is not of the size announced. */
-async function pour(
+/** Stops early if the request is over. Returns false if the content does not have the announced size. */
+async function writeBody(
   content: AsyncIterable<Uint8Array>,
   size: number,
   sent: ClientRequest,
@@ -81,14 +81,15 @@ async function pour(
     left -= bytes.length;
     if (left < 0) return false;
     if (sent.destroyed) return true;
-    await taken(sent, bytes);
+    await writeChunk(sent, bytes);
     watch.refresh();
   }
   if (left === 0 && !sent.destroyed) sent.end();
   return left === 0;
 }
 
-function taken(sent: ClientRequest, bytes: Uint8Array): Promise<void> {
+/** Resolves once the chunk is flushed or the request is closed. */
+function writeChunk(sent: ClientRequest, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     sent.once("close", resolve);
     sent.write(bytes, () => {
@@ -98,8 +99,8 @@ function taken(sent: ClientRequest, bytes: Uint8Array): Promise<void> {
   });
 }
 
-/** Two refusals are answers of this port. */
-function answerIn({ cause }: PortError): UploadAnswer | null {
+/** Two refusals are regular results of an upload, not errors. */
+function resultFrom({ cause }: PortError): UploadAnswer | null {
   if (!isProblem(cause)) return null;
   if (cause.status === 409 && cause.code === "DROVER-API-030") return { upload: "fenced" };
   return cause.faults.some(({ path, message }) => path === "body" && message === "mismatch")

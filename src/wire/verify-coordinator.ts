@@ -4,64 +4,64 @@ import { HostError } from "../model/errors.ts";
 import { hashToken, isLoopbackOrigin, keyIdOf, originOf, proofOf } from "./proof.ts";
 import type { ProofRequest } from "./proof-request.ts";
 
-interface Asked {
-  /** As messages name it. */
+interface Peer {
+  /** The address to show in messages. */
   url: string;
-  /** As the Host header has it. */
+  /** Value of the Host header. */
   host: string;
   prefix: string;
   token: string | null;
-  /** Of a Unix socket; null for TCP, where it is the other end of the connection. */
+  /** Origin of a Unix socket; null for TCP, where the connection's remote end is the origin. */
   origin: string | null;
-  /** Whether one beyond this machine, which cannot prove itself without TLS, is accepted. */
+  /** Accepts a coordinator on another machine, which cannot prove itself without TLS. */
   allowHttp: boolean;
 }
 
 /**
- * Asks for proof on a new connection, before anything else is sent on it. A connection cannot change hands: what is
- * proved once holds until it ends. Rejects where the proof is missing or wrong.
+ * Asks the coordinator to prove that it knows the token, before anything else is sent on a new connection. The other end
+ * of a connection cannot change, so one proof is enough. Rejects if the proof is missing or wrong.
  */
-export async function verifyCoordinator(socket: Socket, asked: Asked): Promise<void> {
-  const origin = asked.origin ?? originOf(socket.remoteAddress, socket.remotePort);
-  // reset as soon as it was there: nobody has answered, so nobody is a stranger
+export async function verifyCoordinator(socket: Socket, peer: Peer): Promise<void> {
+  const origin = peer.origin ?? originOf(socket.remoteAddress, socket.remotePort);
+  // The connection was reset at once: the coordinator is unreachable, which is no sign of an impostor.
   if (origin === null || socket.destroyed) throw closedEarly();
-  if (asked.origin === null && !isLoopbackOrigin(origin)) {
-    if (asked.allowHttp) return;
-    throw unproven(asked.url, `its name leads to ${origin}, which is not on this machine`);
+  if (peer.origin === null && !isLoopbackOrigin(origin)) {
+    if (peer.allowHttp) return;
+    throw unproven(peer.url, `its name resolves to ${origin}, which is not on this machine`);
   }
-  // without a token there is no secret to protect, and nothing to recognise the coordinator by
-  if (asked.token === null) return;
+  // Without a token there is no secret to protect and no way to recognize the coordinator.
+  if (peer.token === null) return;
   const nonce = randomBytes(32).toString("hex");
-  const answer = readAnswer(socket);
-  socket.write(requestFor(asked, { nonce, key_id: keyIdOf(asked.token), origin }));
-  const { status, body, fault } = await answer;
-  if (fault !== undefined) throw unproven(asked.url, fault);
-  // it cannot now, or a proxy says that nobody is behind it: as good as no answer
+  const response = readResponse(socket);
+  socket.write(proofRequest(peer, { nonce, key_id: keyIdOf(peer.token), origin }));
+  const { status, body, fault } = await response;
+  if (fault !== undefined) throw unproven(peer.url, fault);
+  // The coordinator is overloaded, or a proxy reports that it is down: the same as no response.
   if (status >= 500 || status === 429)
-    throw Object.assign(new Error(`asked for proof, it answered with status ${status}`), { status });
-  if (status !== 200) throw unproven(asked.url, refusalOf(status, origin));
+    throw Object.assign(new Error(`POST /proof was answered with status ${status}`), { status });
+  if (status !== 200) throw unproven(peer.url, describeRefusal(status, origin));
   const given = /^\{"proof":"([0-9a-f]{64})"\}$/.exec(body)?.[1];
-  const right = proofOf(hashToken(asked.token), nonce, origin);
-  if (given === undefined || !timingSafeEqual(Buffer.from(given, "hex"), right))
-    throw unproven(asked.url, "its proof is wrong");
+  const expected = proofOf(hashToken(peer.token), nonce, origin);
+  if (given === undefined || !timingSafeEqual(Buffer.from(given, "hex"), expected))
+    throw unproven(peer.url, "its proof is wrong");
 }
 
 function unproven(url: string, why: string): HostError {
   return new HostError({
     code: "DROVER-API-034",
     message: `The program at ${url} has not proved that it knows this token, so the token was not sent: ${why}.`,
-    next: "Check that your coordinator has that address and that DROVER_API_KEY is one of its tokens. Behind a proxy or a forwarded port, add the address with --public-url.",
+    next: "Check that this is your coordinator's address and that DROVER_API_KEY is one of its tokens. If it is behind a proxy or a forwarded port, start it with --public-url and this address.",
   });
 }
 
-function refusalOf(status: number, origin: string): string {
+function describeRefusal(status: number, origin: string): string {
   if (status === 403 && origin.startsWith("unix:")) return "it does not listen on that socket";
-  if (status === 403) return `it does not speak for ${origin}`;
-  if (status === 404) return "it knows no /proof, as a coordinator of an earlier version does not";
+  if (status === 403) return `${origin} is not one of its addresses`;
+  if (status === 404) return "it has no route /proof, so it may be an older coordinator";
   return `it answered with status ${status}`;
 }
 
-function requestFor({ host, prefix }: Asked, request: ProofRequest): string {
+function proofRequest({ host, prefix }: Peer, request: ProofRequest): string {
   const body = JSON.stringify(request);
   const head = [
     `POST ${prefix}/proof HTTP/1.1`,
@@ -73,65 +73,68 @@ function requestFor({ host, prefix }: Asked, request: ProofRequest): string {
   return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
 
-interface Answer {
+interface ProofResponse {
   status: number;
   body: string;
-  /** What keeps it from being a proof. */
+  /** Why the response cannot be a proof. */
   fault?: string;
 }
 
-/** More than a coordinator's answer, with what a proxy adds to its head. */
-const mostBytes = 16 * 1024;
+/** Larger than any proof, including the headers a proxy may add. */
+const maxBytes = 16 * 1024;
 
 /**
- * Reads the socket itself, so that nothing is left of it that the next request's answer could be mixed up with. Rejects
- * where the connection ends before there is an answer.
+ * Reads from the raw socket, so that no leftover byte can be mistaken for the response to the next request. Rejects if the
+ * connection closes before the response is complete.
  */
-function readAnswer(socket: Socket): Promise<Answer> {
+function readResponse(socket: Socket): Promise<ProofResponse> {
   let read = "";
-  return new Promise<Answer>((resolve, reject) => {
-    const take = (chunk: Buffer): void => {
+  return new Promise<ProofResponse>((resolve, reject) => {
+    const onData = (chunk: Buffer): void => {
       read += chunk.toString("latin1");
-      const answer = read.length > mostBytes ? noProof("its answer does not end") : parseAnswer(read);
-      if (answer === null) return;
-      leave();
-      resolve(answer);
+      const response = read.length > maxBytes ? noProof("its response does not end") : parseResponse(read);
+      if (response === null) return;
+      cleanup();
+      resolve(response);
     };
-    const fail = (error: Error): void => {
-      leave();
+    const onError = (error: Error): void => {
+      cleanup();
       reject(error);
     };
-    const close = (): void => fail(closedEarly());
-    const leave = (): void => void socket.off("data", take).off("error", fail).off("end", close).off("close", close);
-    socket.on("data", take).on("error", fail).on("end", close).on("close", close);
+    const onClose = (): void => onError(closedEarly());
+    const cleanup = (): void =>
+      void socket.off("data", onData).off("error", onError).off("end", onClose).off("close", onClose);
+    socket.on("data", onData).on("error", onError).on("end", onClose).on("close", onClose);
   });
 }
 
 function closedEarly(): Error {
-  return Object.assign(new Error("the connection was closed before it was proved"), { code: "ECONNRESET" });
+  return Object.assign(new Error("the connection was closed before the coordinator proved itself"), {
+    code: "ECONNRESET",
+  });
 }
 
-/** null while more is to come. Takes only the one shape that a coordinator answers in. */
-function parseAnswer(read: string): Answer | null {
+/** Returns null while the response is incomplete. Accepts only the exact form a coordinator sends. */
+function parseResponse(read: string): ProofResponse | null {
   const headEnd = read.indexOf("\r\n\r\n");
-  if (headEnd < 0) return "HTTP/1.1 ".startsWith(read.slice(0, 9)) ? null : noProof("its answer is not HTTP");
+  if (headEnd < 0) return "HTTP/1.1 ".startsWith(read.slice(0, 9)) ? null : noProof("its response is not HTTP");
   const [first = "", ...lines] = read.slice(0, headEnd).split("\r\n");
   const status = Number(/^HTTP\/1\.1 ([1-5]\d\d)(?: |$)/.exec(first)?.[1]);
-  if (Number.isNaN(status)) return noProof("its answer is not HTTP");
-  // whatever else it says, it is no proof
+  if (Number.isNaN(status)) return noProof("its response is not HTTP");
+  // The body does not matter: only a 200 can carry a proof.
   if (status !== 200) return { status, body: "" };
   const headers = lines.map((line) => /^([\w-]+):[ \t]*(.*?)[ \t]*$/.exec(line)?.slice(1) ?? ["", ""]);
   const valuesOf = (wanted: string): string[] =>
     headers.flatMap(([name = "", value = ""]) => (name.toLowerCase() === wanted ? [value] : []));
   const lengths = valuesOf("content-length");
   if (lengths.length !== 1 || !/^\d{1,4}$/.test(lengths[0]!) || valuesOf("transfer-encoding").length > 0)
-    return noProof("its answer is not a proof");
+    return noProof("its response is not a proof");
   const body = read.slice(headEnd + 4);
   const length = Number(lengths[0]);
-  if (body.length > length) return noProof("it sent more than it was asked for");
+  if (body.length > length) return noProof("it sent more than a proof");
   return body.length < length ? null : { status, body };
 }
 
-function noProof(fault: string): Answer {
+function noProof(fault: string): ProofResponse {
   return { status: 0, body: "", fault };
 }

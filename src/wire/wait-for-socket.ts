@@ -1,12 +1,11 @@
 import { existsSync } from "node:fs";
 
-/** Far longer than it takes on a busy machine: the Drover around a run is alive while the run is. */
-const patienceMs = 60_000;
-const lookEveryMs = 25;
+/** Long enough for a busy machine. The Drover that started the run outlives it. */
+const timeoutMs = 60_000;
+const pollMs = 25;
 
-/** The Drover around a run opens its socket a moment after the run has begun, and a busy one later. */
+/** Inside a run: the Drover that started it opens its socket shortly after the run starts. Resolves on timeout too. */
 export async function waitForSocket(path: string): Promise<void> {
-  const until = performance.now() + patienceMs;
-  while (!existsSync(path) && performance.now() < until)
-    await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+  const deadline = performance.now() + timeoutMs;
+  while (!existsSync(path) && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, pollMs));
 }

@@ -4,17 +4,17 @@ import * as schemas from "../schemas.ts";
 export const agentContracts = {
   "GET /agents": {
     id: "listAgents",
-    summary: "List agents: from files, from the API and from runners",
+    summary: "List agents from files, from the API and from runners",
     query: schemas.fullPageQuerySchema,
     responses: ok("A page of agents, by name", schemas.pageOf(schemas.listedAgentSchema)),
   },
   "GET /agents/{name}": {
     id: "getAgent",
-    summary: "Get an agent by its name or as name@runner",
+    summary: "Get an agent by name or by name@runner",
     responses: {
       200: { description: "The agent", schema: schemas.listedAgentSchema },
       404: { description: "No such agent" },
-      409: { description: "Several runners offer an agent of this name" },
+      409: { description: "Several runners offer an agent with this name" },
     },
   },
   "PUT /agents/{name}": {
@@ -23,12 +23,12 @@ export const agentContracts = {
     body: schemas.putAgentSchema,
     responses: {
       200: { description: "The agent", schema: schemas.listedAgentSchema },
-      409: { description: "A file defines an agent of this name" },
+      409: { description: "A file defines an agent with this name" },
     },
   },
   "DELETE /agents/{name}": {
     id: "deleteAgent",
-    summary: "Delete an agent that was created over the API; its runs keep their copy",
+    summary: "Delete an agent that was created through the API; its runs keep their copy",
     responses: {
       204: { description: "Deleted" },
       404: { description: "No such agent" },
@@ -44,11 +44,11 @@ export const agentContracts = {
   "GET /sessions/{session_id}": {
     id: "getSession",
     summary: "Get a session and its runs",
-    responses: ok("The session, its newest run first", schemas.sessionWithRunsSchema),
+    responses: ok("The session with its runs, newest first", schemas.sessionWithRunsSchema),
   },
   "POST /sessions/{session_id}/bind": {
     id: "bindSession",
-    summary: "Record the executor's own id of a session",
+    summary: "Record the executor's own id for a session",
     body: schemas.bindSchema,
     responses: {
       200: { description: "The session", schema: schemas.sessionSchema },
@@ -57,9 +57,9 @@ export const agentContracts = {
   },
   "DELETE /sessions/{session_id}": {
     id: "deleteSession",
-    summary: "End a session: it can no longer be continued, and its runner removes its folders",
+    summary: "End a session: it can no longer be continued, and its runner removes its directories",
     responses: {
-      204: { description: "Ended; its runs stay" },
+      204: { description: "Ended; its runs are kept" },
       409: { description: "A run of this session has not ended" },
     },
   },

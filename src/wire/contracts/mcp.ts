@@ -4,7 +4,7 @@ import type { Contract } from "../contract.ts";
 export const mcpContracts = {
   "POST /mcp": {
     id: "sendMcpMessage",
-    summary: "Send one message of the Model Context Protocol (streamable HTTP): agents as tools",
+    summary: "Send a Model Context Protocol message (streamable HTTP); agents are available as tools",
     headers: z.object({
       accept: z.string().optional(),
       "mcp-protocol-version": z.string().optional(),
@@ -14,12 +14,12 @@ export const mcpContracts = {
     body: z.looseObject({ jsonrpc: z.literal("2.0") }).describe("A JSON-RPC request, response or notification"),
     responses: {
       200: {
-        description: "A stream of JSON-RPC messages that ends with the answer",
+        description: "A stream of JSON-RPC messages that ends with the response",
         media: "text/event-stream",
         schema: z.string(),
       },
-      202: { description: "A notification was taken" },
-      429: { description: "Too many calls with this token are open" },
+      202: { description: "Notification accepted" },
+      429: { description: "Too many open calls with this token" },
     },
   },
 } as const satisfies Record<string, Contract>;

@@ -6,18 +6,18 @@ import { statsQuerySchema } from "../schemas.ts";
 export const overviewContracts = {
   "GET /stats": {
     id: "getStats",
-    summary: "Throughput, what waits and why, failures by reason, cost by agent and day",
+    summary: "Get throughput, waiting runs and why they wait, failures by reason, and cost by agent and day",
     query: statsQuerySchema,
-    responses: ok("Of the caller's own runs; for an admin of all", statsSchema),
+    responses: ok("Statistics of the caller's own runs; for an admin, of all runs", statsSchema),
   },
   "GET /audit": {
     id: "getAudit",
-    summary: "What is known of the audit chain without walking it",
-    responses: ok("Its length, its head and when it was last sealed", auditStateSchema),
+    summary: "Get the state of the audit chain without verifying it",
+    responses: ok("The chain's length, its head and when it was last sealed", auditStateSchema),
   },
   "POST /audit/verify": {
     id: "verifyAudit",
-    summary: "Walk the whole audit chain and check every seal; joins a walk that is under way",
-    responses: ok("Whether it is whole, and else the first fault", auditVerifiedSchema),
+    summary: "Verify the whole audit chain and every seal; joins a verification in progress",
+    responses: ok("Whether the chain is intact, or else the first fault", auditVerifiedSchema),
   },
 } as const satisfies Record<string, Contract>;

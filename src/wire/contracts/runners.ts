@@ -3,9 +3,9 @@ import { type Contract, ok } from "../contract.ts";
 import * as runner from "../runner-schemas.ts";
 import * as schemas from "../schemas.ts";
 
-/** How a runner is refused that is not, or no longer, registered. */
+/** Refusals of a runner whose registration is missing or replaced. */
 const registrationRefusals = {
-  404: { description: "This runner is not registered here" },
+  404: { description: "The runner is not registered with this coordinator" },
   409: { description: "A newer registration has replaced this one" },
 };
 
@@ -15,22 +15,22 @@ export const runnerContracts = {
     summary: "List runners",
     query: schemas.fullPageQuerySchema,
     responses: ok(
-      "A page of the caller's own runners, by id; for an admin of all",
+      "A page of the caller's own runners, by id; for an admin, of all runners",
       schemas.pageOf(schemas.runnerSchema),
     ),
   },
   "POST /runners/{runner_id}/drain": {
     id: "drainRunner",
-    summary: "Give a runner no further runs, or (draining: false) give it runs again",
+    summary: "Stop assigning runs to a runner, or resume with draining: false",
     body: schemas.drainSchema.prefault({}),
     responses: { 204: { description: "Drain state updated" } },
   },
   "POST /runner/enroll": {
     id: "enrollRunner",
-    summary: "Exchange an enrolment token, once, for the runner's own token",
+    summary: "Exchange a single-use enrolment token for the runner's own token",
     responses: {
-      201: { description: "The token, which is shown only here", schema: runner.enrolledSchema },
-      409: { description: "The enrolment token was used, revoked or has expired" },
+      201: { description: "The token; it is shown only once", schema: runner.enrolledSchema },
+      409: { description: "The enrolment token was already used, was revoked or has expired" },
     },
   },
   "POST /runner/register": {
@@ -38,7 +38,7 @@ export const runnerContracts = {
     summary: "Runner: register, or register again",
     body: runner.registrationSchema,
     responses: {
-      200: { description: "Its id and epoch", schema: runner.registeredSchema },
+      200: { description: "The runner's id and epoch", schema: runner.registeredSchema },
       409: { description: "Another live runner has this identity" },
     },
   },
@@ -53,11 +53,11 @@ export const runnerContracts = {
   },
   "POST /runner/report": {
     id: "reportRunner",
-    summary: "Runner: report events and ends of runs; also its heartbeat",
+    summary: "Runner: report events and finished runs; also serves as the heartbeat",
     body: runner.reportSchema,
     responses: {
       200: {
-        description: "What is stored, and which attempts this runner has lost",
+        description: "The events that are stored, and the attempts this runner has lost",
         schema: runner.reportAnswerSchema,
       },
       ...registrationRefusals,
@@ -65,13 +65,13 @@ export const runnerContracts = {
   },
   "POST /runner/files": {
     id: "uploadRunFile",
-    summary: "Runner: upload one file of a run as the body",
+    summary: "Runner: upload one file of a run; the body is the file",
     query: runner.uploadQuerySchema,
     takesBytes: true,
     responses: {
       200: { description: "Stored as a file of this attempt", schema: runner.uploadAnswerSchema },
       404: registrationRefusals[404],
-      409: { description: "The attempt is not, or no longer, this runner's" },
+      409: { description: "The attempt does not belong to this runner, or no longer does" },
     },
   },
   "POST /runner/sessions": {
@@ -79,13 +79,13 @@ export const runnerContracts = {
     summary: "Runner: ask which of these sessions have ended",
     body: runner.sessionsOfRunnerSchema,
     responses: {
-      200: { description: "Sessions whose folders can be removed", schema: runner.endedSessionsSchema },
+      200: { description: "Sessions whose directories can be removed", schema: runner.endedSessionsSchema },
       ...registrationRefusals,
     },
   },
   "POST /runner/session/load": {
     id: "loadSession",
-    summary: "Runner: load the state that a run continues its session from",
+    summary: "Runner: load the state from which a run continues its session",
     body: runner.loadSessionSchema,
     responses: { 200: { description: "The state, or a page of its files", schema: runner.loadedSessionSchema } },
   },
@@ -93,12 +93,12 @@ export const runnerContracts = {
     id: "saveSession",
     summary: "Runner: save the state of a run's session, with the events it covers",
     body: runner.saveSessionSchema,
-    responses: { 200: { description: "Whether it was stored", schema: runner.savedSessionSchema } },
+    responses: { 200: { description: "Whether the state was stored", schema: runner.savedSessionSchema } },
   },
   "POST /runner/deregister": {
     id: "deregisterRunner",
-    summary: "Runner: sign off",
+    summary: "Runner: deregister",
     body: runner.deregisterSchema,
-    responses: { 200: { description: "Signed off", schema: z.object({}) } },
+    responses: { 200: { description: "Deregistered", schema: z.object({}) } },
   },
 } as const satisfies Record<string, Contract>;

@@ -17,10 +17,15 @@ export const runContracts = {
     summary: "Submit a run",
     ...submitInput,
     responses: {
-      200: { description: "The run that an earlier request with this Idempotency-Key made", schema: schemas.runSchema },
+      200: {
+        description: "The run that an earlier request with this Idempotency-Key created",
+        schema: schemas.runSchema,
+      },
       201: { description: "The new run", schema: schemas.runSchema },
       404: { description: "No such agent or session" },
-      409: { description: "Ambiguous agent, contradicting demands, or a key used for another request" },
+      409: {
+        description: "Ambiguous agent name, conflicting demands, or an Idempotency-Key used for a different request",
+      },
     },
   },
   "GET /runs": {
@@ -33,7 +38,7 @@ export const runContracts = {
     id: "stopRuns",
     summary: "Stop every run that matches a filter",
     body: schemas.stopRunsSchema,
-    responses: ok("The runs by what became of them", schemas.stoppedSchema),
+    responses: ok("The ids of the matching runs, by outcome", schemas.stoppedSchema),
   },
   "GET /runs/{run_id}": { id: "getRun", summary: "Get a run", responses: ok("The run", schemas.runSchema) },
   "POST /runs/{run_id}/stop": {
@@ -70,14 +75,17 @@ export const runContracts = {
   },
   "POST /events/follow": {
     id: "followPartials",
-    summary: "Change the runs whose partials an open stream of all events carries",
+    summary: "Change the runs whose partials an open event stream carries",
     body: schemas.refollowSchema,
-    responses: { 204: { description: "Changed" }, 404: { description: "No open stream of that name here" } },
+    responses: {
+      204: { description: "Changed" },
+      404: { description: "This coordinator has no open stream with that name" },
+    },
   },
   "GET /runs/{run_id}/files": {
     id: "listRunFiles",
     summary: "List the files of a run",
-    responses: ok("The files of its last attempt, by path", schemas.pageOf(schemas.storedFileSchema)),
+    responses: ok("The files of the run's last attempt, by path", schemas.pageOf(schemas.storedFileSchema)),
   },
   "GET /runs/{run_id}/files/{path*}": {
     id: "getRunFile",

@@ -17,7 +17,10 @@ export const scheduleContracts = {
       agent_name: z.string().min(1).max(400).optional(),
       name: z.string().min(1).max(400).optional(),
     }),
-    responses: ok("A page of the caller's own; for an admin of all", schemas.pageOf(scheduleSchema)),
+    responses: ok(
+      "A page of the caller's own schedules; for an admin, of all schedules",
+      schemas.pageOf(scheduleSchema),
+    ),
   },
   "POST /schedules": {
     id: "createSchedule",
@@ -26,12 +29,12 @@ export const scheduleContracts = {
     responses: {
       201: { description: "The schedule", schema: scheduleSchema },
       404: { description: "No such agent" },
-      409: { description: "The caller has a schedule of this name for the agent" },
+      409: { description: "The caller already has a schedule with this name for the agent" },
     },
   },
   "POST /schedules/preview": {
     id: "previewSchedule",
-    summary: "Show when a schedule would be due, without creating one",
+    summary: "Preview when a schedule would be due, without creating it",
     body: previewSchema,
     responses: ok("The next slots, in UTC", z.object({ timezone: z.string(), next: z.array(z.string()) })),
   },
@@ -42,35 +45,35 @@ export const scheduleContracts = {
   },
   "PATCH /schedules/{schedule_id}": {
     id: "changeSchedule",
-    summary: "Change a schedule; one that an agent defines can be enabled and disabled",
+    summary: "Change a schedule; a schedule that an agent defines can only be enabled or disabled",
     body: scheduleChangesSchema,
     responses: {
       200: { description: "The schedule", schema: scheduleSchema },
       409: {
-        description: "Defined by an agent, the name is taken, or somebody else has changed it at the same moment",
+        description: "Defined by an agent, the name is taken, or changed by another request at the same time",
       },
     },
   },
   "DELETE /schedules/{schedule_id}": {
     id: "deleteSchedule",
-    summary: "Delete a schedule; its runs stay",
+    summary: "Delete a schedule; its runs are kept",
     responses: {
       204: { description: "Deleted" },
-      409: { description: "Defined by an agent: remove it there, or disable it" },
+      409: { description: "Defined by an agent: remove it from the agent, or disable it" },
     },
   },
   "POST /schedules/{schedule_id}/run": {
     id: "runSchedule",
-    summary: "Run a schedule now, whatever its times and its overlap policy say",
+    summary: "Run a schedule now, regardless of its times and its overlap policy",
     responses: {
       201: { description: "The run, pending", schema: schemas.runSchema },
-      404: { description: "Its agent is gone" },
+      404: { description: "The schedule's agent no longer exists" },
     },
   },
   "GET /schedules/{schedule_id}/history": {
     id: "getScheduleHistory",
-    summary: "List what became of each slot, newest first",
+    summary: "List past slots and their outcomes, newest first",
     query: schemas.pageQuerySchema,
-    responses: ok("A page of slots; run_status is as of now", schemas.pageOf(slotSchema)),
+    responses: ok("A page of slots; run_status is the current status", schemas.pageOf(slotSchema)),
   },
 } as const satisfies Record<string, Contract>;

@@ -4,34 +4,37 @@ import * as schemas from "../schemas.ts";
 export const tokenContracts = {
   "GET /tokens": {
     id: "listTokens",
-    summary: "List tokens, newest first; never their text",
+    summary: "List tokens without their secrets, newest first",
     query: schemas.pageQuerySchema,
-    responses: ok("A page of the caller's own; for an admin of all", schemas.pageOf(schemas.tokenSchema)),
+    responses: ok(
+      "A page of the caller's own tokens; for an admin, of all tokens",
+      schemas.pageOf(schemas.tokenSchema),
+    ),
   },
   "POST /tokens": {
     id: "createToken",
     summary: "Create a token",
     body: schemas.newTokenSchema,
-    responses: { 201: { description: "The token, whose text is shown only here", schema: schemas.createdTokenSchema } },
+    responses: { 201: { description: "The token; its secret is shown only once", schema: schemas.createdTokenSchema } },
   },
   "POST /tokens/{token_id}/rotate": {
     id: "rotateToken",
-    summary: "Replace a token (self: the one of this request); the old one stays valid for a while",
+    summary: "Replace a token (self: the token of this request); the old one stays valid for overlap_seconds",
     body: schemas.rotateTokenSchema.prefault({}),
     responses: {
-      201: { description: "The new token, whose text is shown only here", schema: schemas.rotatedTokenSchema },
-      409: { description: "The token has ended or is an enrolment token" },
+      201: { description: "The new token; its secret is shown only once", schema: schemas.rotatedTokenSchema },
+      409: { description: "The token has expired, was revoked, or is an enrolment token or a browser's session" },
     },
   },
   "POST /tokens/revoke": {
     id: "revokeTokens",
-    summary: "Revoke every token of a subject; a user can revoke only their own",
+    summary: "Revoke every token of a subject; a user can only revoke their own",
     body: schemas.revokeTokensSchema,
-    responses: ok("The ids of the tokens that were revoked", schemas.revokedTokensSchema),
+    responses: ok("The ids of the revoked tokens", schemas.revokedTokensSchema),
   },
   "DELETE /tokens/{token_id}": {
     id: "revokeToken",
-    summary: "Revoke a token (self: the one of this request) at once, and end its open requests",
+    summary: "Revoke a token (self: the token of this request) at once and end its open requests",
     responses: { 204: { description: "Revoked" } },
   },
 } as const satisfies Record<string, Contract>;

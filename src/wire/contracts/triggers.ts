@@ -4,21 +4,21 @@ import * as webhook from "../../model/webhook.ts";
 import { type Contract, ok } from "../contract.ts";
 import * as schemas from "../schemas.ts";
 
-const exists = { description: "There is one of that name already" };
+const exists = { description: "The name is already taken" };
 
-/** Webhooks in (hooks) and out, and their deliveries. */
+/** Incoming webhooks (hooks), outgoing webhooks, and deliveries. */
 export const triggerContracts = {
   "GET /hooks": {
     id: "listHooks",
-    summary: "List hooks, by name; never their secrets",
-    responses: ok("The caller's own; for an admin all", schemas.pageOf(hook.hookSchema)),
+    summary: "List hooks without their secrets, by name",
+    responses: ok("The caller's own hooks; for an admin, all hooks", schemas.pageOf(hook.hookSchema)),
   },
   "POST /hooks": {
     id: "createHook",
     summary: "Create a hook: an address that submits a run for each signed request",
     body: hook.newHookSchema,
     responses: {
-      201: { description: "The hook, with the secret that is shown only here", schema: hook.createdHookSchema },
+      201: { description: "The hook with its secret, which is shown only once", schema: hook.createdHookSchema },
       409: exists,
     },
   },
@@ -27,16 +27,16 @@ export const triggerContracts = {
     id: "changeHook",
     summary: "Change a hook, or give it a new secret",
     body: hook.hookChangesSchema,
-    responses: ok("The hook, with its secret where that is new", hook.createdHookSchema),
+    responses: ok("The hook; with its secret if that changed", hook.createdHookSchema),
   },
   "DELETE /hooks/{name}": {
     id: "removeHook",
-    summary: "Remove a hook: its deliveries are refused from now on",
+    summary: "Remove a hook; further deliveries to it are refused",
     responses: { 204: { description: "Removed" } },
   },
   "POST /hooks/{name}": {
     id: "receiveDelivery",
-    summary: "Deliver to a hook: the signature is what proves the sender",
+    summary: "Deliver to a hook; the signature authenticates the sender",
     headers: z.object({
       "drover-signature": z.string().max(1000).optional(),
       "x-hub-signature-256": z.string().max(200).optional(),
@@ -45,25 +45,25 @@ export const triggerContracts = {
     }),
     takesBytes: true,
     responses: {
-      202: { description: "Accepted, with the run that it made", schema: hook.hookAnswerSchema },
-      401: { description: "No such hook, or the signature is missing, wrong, or too old" },
-      409: { description: "This delivery was received before" },
-      413: { description: "The body is larger than the hook takes" },
+      202: { description: "Accepted, with the run it created", schema: hook.hookAnswerSchema },
+      401: { description: "No such hook, or the signature is missing, wrong or too old" },
+      409: { description: "This delivery was already received" },
+      413: { description: "The body is too large" },
       429: { description: "Too many deliveries; Retry-After says when to try again" },
     },
   },
   "GET /webhooks": {
     id: "listWebhooks",
-    summary: "List webhooks, by name; never their secrets",
-    responses: ok("The caller's own; for an admin all", schemas.pageOf(webhook.webhookSchema)),
+    summary: "List webhooks without their secrets, by name",
+    responses: ok("The caller's own webhooks; for an admin, all webhooks", schemas.pageOf(webhook.webhookSchema)),
   },
   "POST /webhooks": {
     id: "createWebhook",
-    summary: "Create a webhook: an address that is notified of what happens to runs",
+    summary: "Create a webhook: an address that is notified about runs",
     body: webhook.newWebhookSchema,
     responses: {
       201: {
-        description: "The webhook, with the secret that is shown only here",
+        description: "The webhook with its secret, which is shown only once",
         schema: webhook.createdWebhookSchema,
       },
       409: exists,
@@ -73,22 +73,22 @@ export const triggerContracts = {
     id: "changeWebhook",
     summary: "Change a webhook, or give it a new secret",
     body: webhook.webhookChangesSchema,
-    responses: ok("The webhook, with its secret where that is new", webhook.createdWebhookSchema),
+    responses: ok("The webhook; with its secret if that changed", webhook.createdWebhookSchema),
   },
   "DELETE /webhooks/{name}": {
     id: "removeWebhook",
-    summary: "Remove a webhook with its deliveries",
+    summary: "Remove a webhook and its deliveries",
     responses: { 204: { description: "Removed" } },
   },
   "GET /deliveries": {
     id: "listDeliveries",
-    summary: "List what was sent to webhooks, newest first",
+    summary: "List deliveries to webhooks, newest first",
     query: schemas.deliveriesQuerySchema,
     responses: ok("A page of deliveries", schemas.pageOf(webhook.deliverySchema)),
   },
   "POST /deliveries/{delivery_id}/redeliver": {
     id: "redeliver",
-    summary: "Send a delivery again now, and for another day until it arrives",
+    summary: "Send a delivery again now, retrying for another day until it succeeds",
     responses: ok("The delivery", webhook.deliverySchema),
   },
 } as const satisfies Record<string, Contract>;
